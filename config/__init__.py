@@ -1,0 +1,1 @@
+"""Settings, paths, logging and process plumbing; imports nothing else of Reverie."""

@@ -1,0 +1,124 @@
+"""Where everything lives under `$REVERIE_HOME`."""
+
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+WORKSPACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def is_workspace_id(text: str) -> bool:
+    """Tell whether a text may name a workspace; such a name is safe as a folder's name."""
+    return WORKSPACE_ID.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspacePaths:
+    """The files of one workspace."""
+
+    root: Path
+
+    @property
+    def events(self) -> Path:
+        """Return the SQLite file that is the truth."""
+        return self.root / "events.sqlite"
+
+    @property
+    def vectors(self) -> Path:
+        """Return the LanceDB folder."""
+        return self.root / "vectors.lance"
+
+    @property
+    def lexical(self) -> Path:
+        """Return the folder of bm25s segments."""
+        return self.root / "lexical"
+
+    @property
+    def config(self) -> Path:
+        """Return the workspace's own settings file."""
+        return self.root / "config.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class HomePaths:
+    """The files of one Reverie home."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        """Return the home's settings file."""
+        return self.root / "config.toml"
+
+    @property
+    def token_file(self) -> Path:
+        """Return the file that holds the bearer token."""
+        return self.root / "token"
+
+    @property
+    def queue(self) -> Path:
+        """Return the SQLite queue's file."""
+        return self.root / "queue.sqlite"
+
+    @property
+    def operations(self) -> Path:
+        """Return the operations journal: error log and running workers."""
+        return self.root / "operations.sqlite"
+
+    @property
+    def models(self) -> Path:
+        """Return the folder of compiled encoders."""
+        return self.root / "models"
+
+    @property
+    def logs(self) -> Path:
+        """Return the folder of log files."""
+        return self.root / "logs"
+
+    @property
+    def workspaces(self) -> Path:
+        """Return the folder that holds one folder a workspace."""
+        return self.root / "workspaces"
+
+    def workspace(self, workspace_id: str) -> WorkspacePaths:
+        """Return one workspace's files; the id must be a valid one."""
+        if not is_workspace_id(workspace_id):
+            raise ValueError("not a workspace id")
+        return WorkspacePaths(self.workspaces / workspace_id)
+
+    def workspace_ids(self) -> list[str]:
+        """List the workspaces that exist, by name."""
+        if not self.workspaces.is_dir():
+            return []
+        return sorted(
+            entry.name
+            for entry in self.workspaces.iterdir()
+            if is_workspace_id(entry.name) and (entry / "events.sqlite").is_file()
+        )
+
+    def ensure(self) -> None:
+        """Make the home and its folders, readable by their owner only."""
+        for folder in (self.root, self.models, self.logs, self.workspaces):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def token(self) -> str:
+        """Return the bearer token, making it (mode 0600) on the first start."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.token_file.exists():
+            self._make_token()
+        return self.token_file.read_text(encoding="ascii").strip()
+
+    def _make_token(self) -> None:
+        # Written aside and linked into place: two first starts agree on one token and none reads half of it.
+        draft = self.root / f".token-{os.getpid()}-{secrets.token_hex(4)}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+        try:
+            os.link(draft, self.token_file)
+        except FileExistsError:
+            return
+        finally:
+            draft.unlink()

@@ -1,0 +1,1 @@
+"""The life of a memory, in the order it happens."""

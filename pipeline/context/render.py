@@ -1,0 +1,31 @@
+"""Memories as the text that an agent reads: facts with their source, never orders."""
+
+from collections.abc import Sequence
+
+from pipeline.records import Memory, Trust
+
+HEADER = "From this project's memory (recorded earlier; check before relying on it):"
+SHORT_ID = 10
+LONGEST_LINE = 600
+
+
+def render_block(memories: Sequence[Memory], max_chars: int) -> str | None:
+    """Render memories, most useful first, as far as they fit; None when not even one does."""
+    lines = [HEADER]
+    used = len(HEADER)
+    for memory in memories:
+        line = _line(memory)
+        if used + 1 + len(line) > max_chars:
+            continue
+        lines.append(line)
+        used += 1 + len(line)
+    return "\n".join(lines) if len(lines) > 1 else None
+
+
+def _line(memory: Memory) -> str:
+    text = " ".join(memory.content.split())
+    if len(text) > LONGEST_LINE:
+        text = text[: LONGEST_LINE - 1].rstrip() + "…"
+    if memory.trust is Trust.EVIDENCE:
+        text = f"{memory.source} noted: “{text}”"
+    return f"- [{memory.id[:SHORT_ID]} · {memory.kind} · {memory.occurred_at[:10]}] {text}"

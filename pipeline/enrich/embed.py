@@ -1,0 +1,59 @@
+"""The embed stage: each passage of a memory becomes a vector in the index."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.index.encoder import Encoder
+from pipeline.index.vectors import Vector, VectorTable
+from pipeline.records import Memory, WorkItem
+from pipeline.store import embeddings, memories, meta, work
+from pipeline.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedStage:
+    """Embed memories of one workspace into one model's table."""
+
+    database: Database
+    table: Callable[[], VectorTable]
+    encoder: Callable[[], Encoder]
+
+    def load(self) -> None:
+        """Load the encoder."""
+        self.encoder()
+
+    def run(self, items: Sequence[WorkItem], owner: str) -> None:
+        """Encode the memories, then publish vectors and completion together."""
+        with self.database.read() as db:
+            found = memories.by_seqs(db, [item.seq for item in items])
+        vectors = embed(list(found.values()), self.encoder())
+        self._publish(items, vectors, owner)
+
+    def _publish(self, items: Sequence[WorkItem], vectors: dict[int, Vector], owner: str) -> None:
+        table, model = self.table(), self.encoder().name
+        with table.exclusive():
+            # An edit or a purge takes the item away; checked under the lock, so that no vector outlives its memory.
+            with self.database.read() as db:
+                held = {item.seq for item in items if work.holds(db, item, owner)}
+                stamp = meta.get_int(db, meta.VECTORS_GENERATION) + 1
+            wanted = {seq: passages for seq, passages in vectors.items() if seq in held}
+            if wanted:
+                table.replace(wanted, stamp)
+            with self.database.write() as db:
+                for item in work.complete(db, items, owner):
+                    if item.seq in wanted:
+                        embeddings.record(db, item.seq, model, len(wanted[item.seq]))
+                meta.put(db, meta.VECTORS_GENERATION, str(stamp))
+
+
+def embed(batch: Sequence[Memory], encoder: Encoder) -> dict[int, Vector]:
+    """Return the passage vectors (n × dimension) of each memory by row number."""
+    passages = {memory.seq: encoder.passages(memory.content) for memory in batch}
+    texts = [passage.text for found in passages.values() for passage in found]
+    if not texts:
+        return {}
+    vectors = encoder.encode_documents(texts)
+    ends = np.cumsum([len(found) for found in passages.values()])
+    return dict(zip(passages, np.split(vectors, ends[:-1]), strict=True))

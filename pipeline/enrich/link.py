@@ -1,0 +1,37 @@
+"""The entities stage: what a memory names is linked to it, and to what else it names."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipeline.enrich.entities import Tagger, extract_batch
+from pipeline.records import WorkItem
+from pipeline.store import entities, memories, work
+from pipeline.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesStage:
+    """Link the entities of one workspace's memories."""
+
+    database: Database
+    tagger: Callable[[], Tagger]
+
+    def load(self) -> None:
+        """Load the tagger."""
+        self.tagger()
+
+    def run(self, items: Sequence[WorkItem], owner: str) -> None:
+        """Extract entities, then link and complete in one transaction."""
+        with self.database.read() as db:
+            found = memories.by_seqs(db, [item.seq for item in items])
+        mentions = dict(
+            zip(
+                found,
+                extract_batch([memory.content for memory in found.values()], self.tagger()),
+                strict=True,
+            )
+        )
+        with self.database.write() as db:
+            for item in work.complete(db, items, owner):
+                if item.seq in mentions:
+                    entities.link(db, item.seq, mentions[item.seq])

@@ -1,0 +1,34 @@
+"""The purge stage: a hard-deleted memory leaves the derived indexes and the pages of the file."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipeline.index.vectors import VectorTable
+from pipeline.records import WorkItem
+from pipeline.store import meta, tail, work
+from pipeline.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeStage:
+    """Scrub purged memories from one workspace's indexes."""
+
+    database: Database
+    table: Callable[[], VectorTable]
+    rebuild_segment: Callable[[], object]
+
+    def load(self) -> None:
+        """Need nothing."""
+
+    def run(self, items: Sequence[WorkItem], owner: str) -> None:
+        """Rewrite every derived file that may still hold the memories, then complete."""
+        table = self.table()
+        with table.exclusive():
+            table.remove([item.seq for item in items])
+            table.scrub()
+        self.rebuild_segment()
+        with self.database.write() as db:
+            tail.scrub(db)
+            meta.increment(db, meta.VECTORS_EPOCH)
+            work.complete(db, items, owner)
+        self.database.checkpoint()

@@ -1,0 +1,81 @@
+"""The one exception tree.
+
+ReverieError
+├── InvalidField         a value that a caller sent cannot be taken (422, names the field)
+├── MalformedRequest     the request itself cannot be read (400)
+├── NotFound             no such memory, workspace, entity or surface (404)
+├── Conflict             the change contradicts what is stored (409)
+├── StoreUnavailable     the store cannot take it now; try again (503)
+│   ├── StoreBusy        another writer held the file past the busy timeout
+│   └── StoreFull        the disk has no room
+├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
+├── EncoderUnavailable   no compiled encoder is there yet
+├── StageFailed          a stage could not digest a memory
+└── ServerUnreachable    a client found no Reverie server
+"""
+
+from dataclasses import dataclass
+
+
+class ReverieError(Exception):
+    """Base of everything that Reverie raises on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One rejected field: its dotted place in the request and what is wrong with it."""
+
+    loc: str
+    msg: str
+
+
+class InvalidField(ReverieError):
+    """Say which field of a request cannot be taken, and why; never quotes the value."""
+
+    def __init__(self, *errors: FieldError) -> None:
+        super().__init__("; ".join(f"{e.loc}: {e.msg}" for e in errors))
+        self.errors = errors
+
+
+class MalformedRequest(ReverieError):
+    """Say that a request could not be read at all."""
+
+
+class NotFound(ReverieError):
+    """Say that the named thing does not exist."""
+
+
+class Conflict(ReverieError):
+    """Say that a change contradicts what is stored."""
+
+
+class StoreUnavailable(ReverieError):
+    """Say that the store cannot serve this now, and when to try again (seconds)."""
+
+    retry_after_s = 1
+
+
+class StoreBusy(StoreUnavailable):
+    """Say that another writer held the store past the busy timeout."""
+
+
+class StoreFull(StoreUnavailable):
+    """Say that the disk under the store has no room."""
+
+    retry_after_s = 30
+
+
+class IndexUnavailable(ReverieError):
+    """Say that a derived index is missing or broken and waits to be rebuilt."""
+
+
+class EncoderUnavailable(ReverieError):
+    """Say that the encoder is not compiled or cannot be loaded yet."""
+
+
+class StageFailed(ReverieError):
+    """Say that a stage could not digest a memory."""
+
+
+class ServerUnreachable(ReverieError):
+    """Say that no Reverie server answers at the configured address."""

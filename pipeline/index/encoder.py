@@ -1,0 +1,237 @@
+"""Sentence vectors from a compiled encoder, served by ONNX Runtime without torch."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import EncoderUnavailable
+from pipeline.records import Passage
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+Vectors = npt.NDArray[np.float32]
+
+FORMAT: Final = 1
+MODEL_FILE: Final = "model.onnx"
+TOKENIZER_FILE: Final = "tokenizer.json"
+MANIFEST_FILE: Final = "manifest.json"
+
+# Larger batches fall out of the processor's cache and are slower, not faster (decision 0001).
+TOKENS_PER_BATCH: Final = 1024
+
+_SMALLEST_WINDOW: Final = 4
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Encoder(Protocol):
+    """What turns text into unit-length float32 vectors."""
+
+    @property
+    def name(self) -> str:
+        """Name the model as it was asked for."""
+
+    @property
+    def dimension(self) -> int:
+        """Tell the length of a vector."""
+
+    def encode_query(self, text: str) -> Vectors:
+        """Encode a question; shape (dimension,)."""
+
+    def encode_documents(self, texts: Sequence[str]) -> Vectors:
+        """Encode texts in order; shape (len(texts), dimension). Text past the window is not read."""
+
+    def passages(self, text: str) -> list[Passage]:
+        """Cut a text into overlapping passages that fit the window, in order; at least one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a compiled encoder says of itself; `sha256` maps its other files to their digests."""
+
+    model: str
+    dimension: int
+    max_tokens: int
+    pad_id: int
+    query_prompt: str
+    document_prompt: str
+    precision: str
+    format: int
+    sha256: dict[str, str]
+
+
+def encoder_directory(model: str, models_dir: Path) -> Path:
+    """Tell where the compiled form of a model lives: one directory per model name or path."""
+    if _PLAIN_NAME.fullmatch(model):
+        return models_dir / model
+    # The digest keeps apart names that differ only in characters that a directory cannot carry.
+    digest = hashlib.sha256(model.encode()).hexdigest()[:12]
+    return models_dir / f"{_UNSAFE.sub('-', model).strip('-.')[-48:]}--{digest}"
+
+
+def is_compiled(model: str, models_dir: Path) -> bool:
+    """Tell whether a whole, unharmed compiled encoder of this model and format is in place."""
+    try:
+        manifest = read_manifest(encoder_directory(model, models_dir))
+    except EncoderUnavailable:
+        return False
+    return manifest.model == model
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read a compiled encoder's manifest and check the files against it; EncoderUnavailable if amiss."""
+    try:
+        manifest = Manifest(**json.loads((directory / MANIFEST_FILE).read_bytes()))
+        if manifest.format != FORMAT:
+            raise EncoderUnavailable(f"{directory} holds format {manifest.format}, not {FORMAT}")
+        for name in (MODEL_FILE, TOKENIZER_FILE):
+            if manifest.sha256[name] != file_digest(directory / name):
+                raise EncoderUnavailable(f"{directory / name} is damaged")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise EncoderUnavailable(f"no compiled encoder in {directory}: {error}") from error
+    return manifest
+
+
+def file_digest(path: Path) -> str:
+    """Compute the SHA-256 of a file in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class OnnxEncoder:
+    """A compiled encoder; safe to call from several threads at once."""
+
+    def __init__(self, manifest: Manifest, session: Any, tokenizer: "Tokenizer") -> None:
+        self._manifest = manifest
+        self._session = session
+        self._inputs = frozenset(i.name for i in session.get_inputs())
+        self._tokenizer = tokenizer
+        self._special = tokenizer.num_special_tokens_to_add(is_pair=False)
+        prompt = tokenizer.encode(manifest.document_prompt, add_special_tokens=False)
+        self._window = manifest.max_tokens - self._special - len(prompt)
+        if self._window < _SMALLEST_WINDOW:
+            raise EncoderUnavailable(f"{manifest.model} leaves {self._window} tokens for text")
+
+    @classmethod
+    def load(cls, directory: Path, *, threads: int) -> Self:
+        """Load a compiled encoder to run on that many threads; EncoderUnavailable if missing or damaged."""
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        manifest = read_manifest(directory)
+        try:
+            session = onnxruntime.InferenceSession(
+                str(directory / MODEL_FILE), _session_options(threads), providers=["CPUExecutionProvider"]
+            )
+            tokenizer = Tokenizer.from_file(str(directory / TOKENIZER_FILE))
+        except Exception as error:  # both libraries raise types that share no base but Exception
+            raise EncoderUnavailable(f"the encoder in {directory} cannot be loaded: {error}") from error
+        return cls(manifest, session, tokenizer)
+
+    @property
+    def name(self) -> str:
+        """Name the model as it was asked for."""
+        return self._manifest.model
+
+    @property
+    def dimension(self) -> int:
+        """Tell the length of a vector."""
+        return self._manifest.dimension
+
+    def encode_query(self, text: str) -> Vectors:
+        """Encode a question; shape (dimension,)."""
+        vector: Vectors = self._run([self._tokenize(self._manifest.query_prompt + text)])[0]
+        return vector
+
+    def encode_documents(self, texts: Sequence[str]) -> Vectors:
+        """Encode texts in order; shape (len(texts), dimension). Text past the window is not read."""
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        encodings = [self._tokenize(self._manifest.document_prompt + text) for text in texts]
+        for batch in _batches([len(ids) for ids in encodings]):
+            vectors[batch] = self._run([encodings[i] for i in batch])
+        return vectors
+
+    def passages(self, text: str) -> list[Passage]:
+        """Cut a text into overlapping passages that fit the window, in order; at least one."""
+        tokens = self._tokenizer.encode(text, add_special_tokens=False)
+        count = len(tokens)
+        if count <= self._window:
+            return [Passage(0, 0, len(text), text)]
+        found: list[Passage] = []
+        first, last = 0, 0
+        while last < count:
+            step = max(1, (last - first) * 3 // 4)
+            first = _word_start(tokens.word_ids, first + step, first + step // 2) if found else 0
+            last = self._passage_end(text, tokens, first)
+            start, end = tokens.offsets[first][0], tokens.offsets[last - 1][1]
+            found.append(Passage(len(found), start, end, text[start:end]))
+        return found
+
+    def _passage_end(self, text: str, tokens: "Encoding", first: int) -> int:
+        """Find the token before which a passage from `first` ends."""
+        last = min(first + self._window, len(tokens))
+        if last < len(tokens):
+            last = _word_start(tokens.word_ids, last, first + self._window // 2)
+        # Text cut out of its surroundings may tokenize into more pieces than it did within them.
+        while last > first + 1 and self._tokens_between(text, tokens, first, last) > self._window:
+            last -= 1
+        return last
+
+    def _tokens_between(self, text: str, tokens: "Encoding", first: int, last: int) -> int:
+        piece = text[tokens.offsets[first][0] : tokens.offsets[last - 1][1]]
+        return len(self._tokenizer.encode(piece, add_special_tokens=False))
+
+    def _tokenize(self, text: str) -> list[int]:
+        # One text at a time: encode_batch would start a thread pool of its own to save microseconds.
+        tokens = self._tokenizer.encode(text, add_special_tokens=False)
+        tokens.truncate(self._manifest.max_tokens - self._special)
+        ids: list[int] = self._tokenizer.post_process(tokens, add_special_tokens=True).ids
+        return ids
+
+    def _run(self, encodings: Sequence[Sequence[int]]) -> Any:
+        shape = (len(encodings), max(map(len, encodings)))
+        inputs = {
+            "input_ids": np.full(shape, self._manifest.pad_id, np.int64),
+            "attention_mask": np.zeros(shape, np.int64),
+            "token_type_ids": np.zeros(shape, np.int64),
+        }
+        for row, ids in enumerate(encodings):
+            inputs["input_ids"][row, : len(ids)] = ids
+            inputs["attention_mask"][row, : len(ids)] = 1
+        return self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
+
+
+def _session_options(threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Spinning threads would hold a core for nothing between two queries.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Group indexes by similar length so that little is padded, within TOKENS_PER_BATCH a group."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[index] > TOKENS_PER_BATCH:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def _word_start(word_ids: Sequence[int | None], wanted: int, lowest: int) -> int:
+    """Find the last token in (lowest, wanted] that begins a word, or else take `wanted`."""
+    return next((i for i in range(wanted, lowest, -1) if word_ids[i] != word_ids[i - 1]), wanted)

@@ -1,0 +1,278 @@
+"""Dense search: a LanceDB table of passage vectors, searched exactly in memory while it is small.
+
+Writers hold one file lock for each change: LanceDB resolves conflicts between appends, but not between two upserts
+of one key.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from pipeline.errors import IndexUnavailable
+
+Vector = NDArray[np.float32]
+
+KEPT_VERSIONS = timedelta(hours=1)
+MANY_FRAGMENTS = 64
+# A sequential scan of fewer rows beats any index, in time and in recall.
+ANN_ROWS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRows:
+    """Passage vectors: row numbers of their memories, and one unit-length vector a row."""
+
+    seqs: NDArray[np.int64]
+    matrix: Vector
+
+
+class VectorTable:
+    """One model's passage vectors in LanceDB."""
+
+    def __init__(self, folder: Path, model: str, dimension: int) -> None:
+        self._folder = folder
+        self._name = model
+        self._dimension = dimension
+        self._lock = FileLock(folder.with_suffix(".lock"), thread_local=False)
+        self._table: Any = None
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep every other writer out."""
+        self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._lock:
+            yield
+
+    def replace(self, vectors: Mapping[int, Vector], stamp: int) -> None:
+        """Store the passages (n × dimension) of memories in place of what was there; the caller holds the lock."""
+        import pyarrow as pa
+
+        table = self._open(create=True)
+        self.remove(list(vectors))
+        seqs = np.repeat(list(vectors), [len(passages) for passages in vectors.values()])
+        flat = np.concatenate(list(vectors.values())).astype(np.float32, copy=False).reshape(-1)
+        table.add(
+            pa.table(
+                {
+                    "seq": pa.array(seqs, pa.int64()),
+                    "stamp": pa.array([stamp] * len(seqs), pa.int64()),
+                    "vector": pa.FixedSizeListArray.from_arrays(pa.array(flat), self._dimension),
+                },
+                schema=self._schema(),
+            )
+        )
+
+    def remove(self, seqs: Sequence[int]) -> None:
+        """Delete the passages of memories; the caller holds the lock."""
+        if seqs and self.exists():
+            self._open().delete(f"seq IN ({','.join(str(int(seq)) for seq in seqs)})")
+
+    def exists(self) -> bool:
+        """Tell whether the table is there."""
+        return (self._folder / f"{self._name}.lance").is_dir()
+
+    def count(self) -> int:
+        """Count the passages."""
+        return int(self._open().count_rows()) if self.exists() else 0
+
+    def seqs(self) -> set[int]:
+        """List the memories that have passages."""
+        return set(self._rows(["seq"], None)["seq"].to_pylist()) if self.exists() else set()
+
+    def read(self, after_stamp: int) -> VectorRows:
+        """Return the passages written after a stamp."""
+        if not self.exists():
+            return VectorRows(np.empty(0, np.int64), np.empty((0, self._dimension), np.float32))
+        rows = self._rows(["seq", "vector"], f"stamp > {int(after_stamp)}").combine_chunks()
+        vectors = rows["vector"].combine_chunks()
+        flat = vectors.flatten() if rows.num_rows else []
+        return VectorRows(np.asarray(rows["seq"], np.int64), np.asarray(flat, np.float32).reshape(-1, self._dimension))
+
+    def nearest(self, query: Vector, limit: int, only: Sequence[int] | None = None) -> list[tuple[int, float]]:
+        """Return (row number, cosine) of the passages nearest to a unit vector, by LanceDB's own search."""
+        if not self.exists():
+            return []
+
+        def search(table: Any) -> Any:
+            wanted = table.search(query).distance_type("dot").select(["seq", "_distance"]).limit(limit)
+            if only is not None:
+                wanted = wanted.where(f"seq IN ({','.join(str(int(seq)) for seq in only)})", prefilter=True)
+            return wanted.to_arrow()
+
+        found = self._reading(search)
+        return [(seq, 1.0 - d) for seq, d in zip(found["seq"].to_pylist(), found["_distance"].to_pylist(), strict=True)]
+
+    def fragments(self) -> int:
+        """Count the fragments that appends have left."""
+        return int(self._open().stats()["fragment_stats"]["num_fragments"]) if self.exists() else 0
+
+    def compact(self) -> None:
+        """Merge fragments, drop old versions, and keep an ANN index once it pays; the caller holds the lock."""
+        if not self.exists():
+            return
+        table = self._open()
+        if table.count_rows() >= ANN_ROWS and not table.list_indices():
+            from lancedb.index import IvfFlat
+
+            table.create_index("vector", config=IvfFlat(distance_type="dot"))
+        table.optimize(cleanup_older_than=KEPT_VERSIONS)
+
+    def scrub(self) -> None:
+        """Rewrite the table so that no file keeps a deleted vector; the caller holds the lock."""
+        if self.exists():
+            table = self._open()
+            table.optimize()
+            # Readers of older versions get an error and open the newest: that is what a purge asks for.
+            import warnings
+
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="optimize\\(cleanup_older_than=0\\)", category=UserWarning)
+                table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+
+    def drop(self) -> None:
+        """Delete the table; the caller holds the lock."""
+        if self.exists():
+            self._connect().drop_table(self._name)
+        self._table = None
+
+    def _rows(self, columns: list[str], condition: str | None) -> Any:
+        def read(table: Any) -> Any:
+            wanted = table.search().select(columns).limit(2**31)
+            return (wanted.where(condition) if condition else wanted).to_arrow()
+
+        return self._reading(read)
+
+    def _reading(self, read: Any) -> Any:
+        try:
+            return read(self._open())
+        except (RuntimeError, OSError, ValueError):
+            # The files of the version that we had open are gone: compacted, purged or deleted. Open what is there now.
+            self._table = None
+        try:
+            return read(self._open())
+        except (RuntimeError, OSError, ValueError) as error:
+            raise IndexUnavailable(f"vectors: {error}") from error
+
+    def _open(self, *, create: bool = False) -> Any:
+        if not self.exists():
+            self._table = None
+            if not create:
+                raise IndexUnavailable("vectors: the table is not there")
+            return self._create()
+        if self._table is None:
+            self._table = self._connect().open_table(self._name)
+        self._table.checkout_latest()
+        return self._table
+
+    def _create(self) -> Any:
+        self._table = self._connect().create_table(self._name, schema=self._schema())
+        return self._table
+
+    def _connect(self) -> Any:
+        import lancedb
+
+        return lancedb.connect(self._folder)
+
+    def _schema(self) -> Any:
+        import pyarrow as pa
+
+        return pa.schema(
+            [("seq", pa.int64()), ("stamp", pa.int64()), ("vector", pa.list_(pa.float32(), self._dimension))]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DenseScores:
+    """What a query vector scored: the best cosine of each memory's passages."""
+
+    seqs: NDArray[np.int64]
+    cosines: Vector
+
+    def top(self, limit: int, allowed: NDArray[np.int64] | None = None) -> list[tuple[int, float]]:
+        """Return the best (row number, cosine) pairs; ties go to the older memory."""
+        chosen = np.arange(len(self.seqs))
+        if allowed is not None:
+            chosen = np.flatnonzero(np.isin(self.seqs, allowed, assume_unique=True))
+        if len(chosen) > limit:
+            chosen = chosen[np.argpartition(-self.cosines[chosen], limit - 1)[:limit]]
+        pairs = [(int(self.seqs[i]), float(self.cosines[i])) for i in chosen]
+        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
+
+    def of(self, seqs: Sequence[int]) -> list[float | None]:
+        """Return the cosines of given memories, None for one that has no score."""
+        if len(self.seqs) == 0:
+            return [None] * len(seqs)
+        places = np.searchsorted(self.seqs, seqs).clip(max=len(self.seqs) - 1)
+        hit = self.seqs[places] == seqs
+        return [float(self.cosines[place]) if found else None for place, found in zip(places, hit, strict=True)]
+
+
+class DenseIndex:
+    """Score memories by cosine: exactly in memory up to a number of passages, beyond it by LanceDB's index."""
+
+    def __init__(self, table: VectorTable, exact_rows: int) -> None:
+        self._table = table
+        self._exact_rows = exact_rows
+        self._lock = threading.Lock()
+        self._generation = (-1, -1)
+        self._rows: VectorRows | None = None
+
+    def search(
+        self, query: Vector, generation: tuple[int, int], limit: int, only: Sequence[int] | None = None
+    ) -> DenseScores:
+        """Score against the table as of a generation: (epoch, stamp); a new epoch means that rows were removed."""
+        rows = self._refreshed(generation)
+        if rows is None:
+            return _best_of(self._table.nearest(query, limit, only))
+        return _per_memory(rows.seqs, rows.matrix @ query)
+
+    def _refreshed(self, generation: tuple[int, int]) -> VectorRows | None:
+        with self._lock:
+            if generation == self._generation:
+                return self._rows
+            same_epoch = generation[0] == self._generation[0]
+            if self._table.count() > self._exact_rows:
+                self._rows = None
+            elif same_epoch and self._rows is not None:
+                self._rows = _merged(self._rows, self._table.read(self._generation[1]))
+            else:
+                self._rows = _sorted(self._table.read(0))
+            self._generation = generation
+            return self._rows
+
+
+def _sorted(rows: VectorRows) -> VectorRows:
+    order = np.argsort(rows.seqs, kind="stable")
+    return VectorRows(rows.seqs[order], rows.matrix[order])
+
+
+def _merged(old: VectorRows, new: VectorRows) -> VectorRows:
+    if not len(new.seqs):
+        return old
+    kept = ~np.isin(old.seqs, new.seqs)
+    return _sorted(
+        VectorRows(np.concatenate([old.seqs[kept], new.seqs]), np.concatenate([old.matrix[kept], new.matrix]))
+    )
+
+
+def _per_memory(seqs: NDArray[np.int64], cosines: Vector) -> DenseScores:
+    unique, starts = np.unique(seqs, return_index=True)
+    if len(unique) == len(seqs):
+        return DenseScores(seqs, cosines)
+    return DenseScores(unique, np.maximum.reduceat(cosines, starts))
+
+
+def _best_of(pairs: Sequence[tuple[int, float]]) -> DenseScores:
+    best: dict[int, float] = {}
+    for seq, cosine in pairs:
+        best[seq] = max(cosine, best.get(seq, -1.0))
+    seqs = sorted(best)
+    return DenseScores(np.array(seqs, np.int64), np.array([best[seq] for seq in seqs], np.float32))

@@ -1,0 +1,70 @@
+"""Run the channels side by side under one deadline; who is late is reported late and left out."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreUnavailable
+from pipeline.recall.query import Channel, ChannelReport, ChannelState
+
+THREADS_PER_CHANNEL = 4
+
+ErrorSink = Callable[[Channel, Exception], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A channel's report and, where it answered in time, its scores."""
+
+    report: ChannelReport
+    scores: Any = None
+
+
+class ChannelPool:
+    """Keep threads for each channel, so that one that hangs cannot hold up another."""
+
+    def __init__(self) -> None:
+        self._pools = {
+            channel: ThreadPoolExecutor(THREADS_PER_CHANNEL, thread_name_prefix=channel)
+            for channel in (Channel.LEXICAL, Channel.DENSE)
+        }
+
+    def run(
+        self, searches: Mapping[Channel, Callable[[], Any]], deadline: float, on_error: ErrorSink
+    ) -> dict[Channel, Found]:
+        """Run searches until the deadline (time.perf_counter seconds); errors of an index go to the sink."""
+        started = {channel: self._pools[channel].submit(_timed, search) for channel, search in searches.items()}
+        return {channel: _await(channel, future, deadline, on_error) for channel, future in started.items()}
+
+    def close(self) -> None:
+        """End the threads without waiting for a search that hangs."""
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _await(channel: Channel, future: "Future[tuple[float, Any]]", deadline: float, on_error: ErrorSink) -> Found:
+    began = time.perf_counter()
+    try:
+        took, scores = future.result(timeout=max(0.0, deadline - began))
+    except TimeoutError:
+        # A search that has not begun need not begin; one that runs ends by itself and warms the next.
+        future.cancel()
+        return Found(ChannelReport(ChannelState.LATE, _ms(began)))
+    except EncoderUnavailable:
+        return Found(ChannelReport(ChannelState.COLD, _ms(began)))
+    except (IndexUnavailable, StoreUnavailable) as error:
+        on_error(channel, error)
+        return Found(ChannelReport(ChannelState.COLD, _ms(began)))
+    return Found(ChannelReport(ChannelState.OK, took), scores)
+
+
+def _timed(search: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    scores = search()
+    return _ms(began), scores
+
+
+def _ms(began: float) -> float:
+    return round((time.perf_counter() - began) * 1000, 3)

@@ -1,0 +1,135 @@
+"""Recall, from a query to ranked hits.
+
+    listing, when nothing is asked
+    lexical and dense side by side → a pool of their best and what stands beside those
+        → checked against the store → ranked
+
+Recall never writes, never calls a language model, and never outlives its deadline by more than the final check.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from sqlite3 import Connection
+from typing import Any
+
+import numpy as np
+
+from pipeline.analysis import search_tokens
+from pipeline.errors import IndexUnavailable
+from pipeline.index.encoder import Encoder
+from pipeline.index.lexical import LexicalIndex, LexicalScores
+from pipeline.index.sessions import SessionMap
+from pipeline.index.vectors import DenseIndex, DenseScores
+from pipeline.recall.channels import ChannelPool, ErrorSink, Found
+from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, Hit, Query
+from pipeline.recall.rank import ChannelScores, Pool, channel_scores, rank
+from pipeline.store import memories, meta
+from pipeline.store.database import Database
+from pipeline.store.memories import Filter
+
+BEST_OF_CHANNEL = 120
+LIFTING = 40
+REACH = 2
+OFF = ChannelReport(ChannelState.OFF, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Everything that recall reads of one workspace."""
+
+    database: Database
+    lexical: LexicalIndex
+    dense: Callable[[], DenseIndex]
+    sessions: SessionMap
+    encoder: Callable[[], Encoder]
+    channels: ChannelPool
+    on_error: ErrorSink
+
+
+def search(reader: Reader, query: Query) -> Answer:
+    """Answer a query within its budget; an empty text lists by importance and recency."""
+    began = time.perf_counter()
+    if not query.text:
+        return _listing(reader, query, began)
+    allowed = _allowed(reader, query.filter)
+    found = reader.channels.run(
+        {
+            Channel.LEXICAL: lambda: _lexical(reader, query.text),
+            Channel.DENSE: lambda: _dense(reader, query.text, allowed),
+        },
+        began + query.budget_ms / 1000,
+        reader.on_error,
+    )
+    with reader.database.read() as db:
+        reader.sessions.refresh(db)
+        pool = _pool(reader, db, found, query.filter, allowed)
+    hits = rank(pool, query.k)
+    reports = {channel: item.report for channel, item in found.items()} | {Channel.GRAPH: OFF}
+    return Answer(tuple(hits), reports, _ms(began))
+
+
+def _listing(reader: Reader, query: Query, began: float) -> Answer:
+    with reader.database.read() as db:
+        leading = memories.leading(db, query.filter, query.k)
+    hits = tuple(Hit(memory, memory.importance, None) for memory in leading)
+    return Answer(hits, dict.fromkeys(Channel, OFF), _ms(began))
+
+
+def _allowed(reader: Reader, wanted: Filter) -> "np.ndarray[Any, np.dtype[np.int64]] | None":
+    # A narrow filter must choose before the channels rank, or their best may all be filtered away.
+    if not wanted.narrows:
+        return None
+    with reader.database.read() as db:
+        return np.array(sorted(memories.visible_seqs(db, wanted)), np.int64)
+
+
+def _lexical(reader: Reader, text: str) -> LexicalScores:
+    tokens = search_tokens(text)
+    try:
+        with reader.database.read() as db:
+            return reader.lexical.search(db, tokens)
+    except IndexUnavailable:
+        # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
+        with reader.database.read() as db:
+            return reader.lexical.search(db, tokens)
+
+
+def _dense(reader: Reader, text: str, allowed: Any) -> DenseScores:
+    vector = reader.encoder().encode_query(text)
+    with reader.database.read() as db:
+        generation = meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
+    only = None if allowed is None else allowed.tolist()
+    return reader.dense().search(vector, generation, 2 * BEST_OF_CHANNEL, only)
+
+
+def _pool(reader: Reader, db: Connection, found: Mapping[Channel, Found], wanted: Filter, allowed: Any) -> Pool:
+    answered = {channel: item.scores for channel, item in found.items() if item.scores is not None}
+    tops = {channel: scores.top(BEST_OF_CHANNEL, allowed) for channel, scores in answered.items()}
+    best = {channel: channel_scores(top, _floor(channel, top)) for channel, top in tops.items()}
+    seqs = dict.fromkeys(seq for top in tops.values() for seq, _ in top)
+    for top in tops.values():
+        for seq, _ in top[:LIFTING]:
+            seqs.update(dict.fromkeys(other for other, _ in reader.sessions.neighbours(seq, REACH)))
+    shown = memories.visible(db, seqs, wanted)
+    channels = {channel: _completed(best[channel], scores, list(shown)) for channel, scores in answered.items()}
+    lexical = answered.get(Channel.LEXICAL)
+    coverage: dict[int, float] = {}
+    if isinstance(lexical, LexicalScores) and lexical.ceiling > 0:
+        raw = channels[Channel.LEXICAL].raw
+        coverage = {seq: min(1.0, raw.get(seq, 0.0) / lexical.ceiling) for seq in shown}
+    return Pool(shown, channels, coverage, reader.sessions.neighbours)
+
+
+def _floor(channel: Channel, top: Sequence[tuple[int, float]]) -> float:
+    return 0.0 if channel is Channel.LEXICAL or not top else top[-1][1]
+
+
+def _completed(best: ChannelScores, scores: LexicalScores | DenseScores, seqs: Sequence[int]) -> ChannelScores:
+    # What another channel or a neighbour brought in gets this channel's true score, not the floor.
+    raw = {seq: score for seq, score in zip(seqs, scores.of(seqs), strict=True) if score is not None}
+    return replace(best, raw=raw)
+
+
+def _ms(began: float) -> float:
+    return round((time.perf_counter() - began) * 1000, 3)

@@ -1,0 +1,198 @@
+"""The records that travel through the pipeline: frozen dataclasses, no I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+MAX_CONTENT_CHARS = 10_000
+MAX_METADATA_BYTES = 16 * 1024
+MAX_TAGS = 20
+MAX_SESSION_ID_CHARS = 256
+MAX_BATCH = 1000
+
+
+class Kind(StrEnum):
+    """What a memory is."""
+
+    FACT = "fact"
+    DECISION = "decision"
+    LESSON = "lesson"
+    GOAL = "goal"
+    ACTIVITY = "activity"
+    MILESTONE = "milestone"
+    QA = "qa"
+    CODE = "code"
+    DOCUMENT = "document"
+    EPISODE = "episode"
+    KEYED_FACT = "keyed_fact"
+
+
+class Source(StrEnum):
+    """Where a memory came from."""
+
+    USER = "user"
+    AGENT = "agent"
+    AMBIENT = "ambient"
+    IMPORT = "import"
+    SYNC = "sync"
+
+
+class Trust(StrEnum):
+    """Whether a memory may speak as a rule or is shown as quoted evidence only."""
+
+    TRUSTED = "trusted"
+    EVIDENCE = "evidence"
+
+
+class Tier(StrEnum):
+    """How settled a memory is."""
+
+    WORKING = "working"
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+
+
+class ScopeKind(StrEnum):
+    """How far a memory reaches."""
+
+    USER = "user"
+    WORKSPACE = "workspace"
+    AGENT = "agent"
+    SESSION = "session"
+    TASK = "task"
+
+
+class Outcome(StrEnum):
+    """What became of a write."""
+
+    CREATED = "created"
+    MERGED = "merged"
+    CANDIDATE = "candidate"
+    REJECTED = "rejected"
+
+
+class Stage(StrEnum):
+    """A step of digestion that workers run on a written memory."""
+
+    EMBED = "embed"
+    ENTITIES = "entities"
+    PURGE = "purge"
+
+
+class EntityKind(StrEnum):
+    """What an entity is."""
+
+    FILE = "file"
+    IDENTIFIER = "identifier"
+    TICKET = "ticket"
+    PULL_REQUEST = "pull_request"
+    URL = "url"
+    VERSION = "version"
+    PACKAGE = "package"
+    COMMAND = "command"
+    PORT = "port"
+    PERSON = "person"
+    ORGANISATION = "organisation"
+    PLACE = "place"
+    PRODUCT = "product"
+    DATE = "date"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A reach and, where the reach needs one, whose it is."""
+
+    kind: ScopeKind = ScopeKind.WORKSPACE
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A memory as a caller offers it, before validation. Times are RFC 3339 UTC text."""
+
+    content: str
+    kind: Kind = Kind.FACT
+    importance: float | None = None
+    scope: Scope | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    session_id: str | None = None
+    source: Source = Source.USER
+    occurred_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A stored memory. `seq` is its local row number, which derived indexes key on."""
+
+    seq: int
+    id: str
+    content: str
+    kind: Kind
+    scope: Scope
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    source: Source
+    trust: Trust
+    importance: float
+    tier: Tier
+    pinned: bool
+    session_id: str | None
+    created_at: str
+    occurred_at: str
+    updated_at: str
+    archived_at: str | None
+    content_hash: str
+    recall_count: int = 0
+    merge_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a write answers: the memory's id and what became of it."""
+
+    id: str
+    outcome: Outcome
+    duplicate_of: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """An earlier state of a memory, kept when an edit or a merge replaced it."""
+
+    at: str
+    event: str
+    content: str | None
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMention:
+    """An entity found in a text: character offsets, canonical and surface form."""
+
+    kind: EntityKind
+    name: str
+    surface: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """One memory waiting for one stage, claimed under a lease."""
+
+    seq: int
+    stage: Stage
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of a memory's text that fits the encoder's window: character offsets."""
+
+    number: int
+    start: int
+    end: int
+    text: str

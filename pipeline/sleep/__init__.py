@@ -1,0 +1,1 @@
+"""What happens while nobody waits; one file a job."""

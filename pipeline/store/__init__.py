@@ -1,0 +1,1 @@
+"""The control plane: one SQLite file per workspace; all SQL is here."""

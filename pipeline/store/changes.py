@@ -1,0 +1,44 @@
+"""The change log: every mutation in commit order, stamped by a hybrid logical clock.
+
+The stamp is `<physical ms>-<counter>-<node>`, fixed width, so that text order is clock order (Kulkarni et al.,
+"Logical Physical Clocks", 2014).
+"""
+
+import time
+from collections.abc import Sequence
+from sqlite3 import Connection
+
+from pipeline.store import meta
+
+CREATE = "create"
+MERGE = "merge"
+EDIT = "edit"
+ARCHIVE = "archive"
+RESTORE = "restore"
+PURGE = "purge"
+
+
+def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
+    """Log one operation on some memories; return the change number of the first."""
+    last = db.execute("SELECT seq, hlc FROM change ORDER BY seq DESC LIMIT 1").fetchone()
+    first = 1 if last is None else last[0] + 1
+    physical, counter = time.time_ns() // 1_000_000, 0
+    if last is not None:
+        last_physical, last_counter = (int(part) for part in last[1].split("-")[:2])
+        if last_physical >= physical:
+            physical, counter = last_physical, last_counter + 1
+    node = meta.get(db, "node")
+    db.executemany(
+        "INSERT INTO change (seq, hlc, op, memory_id) VALUES (?, ?, ?, ?)",
+        [
+            (first + i, f"{physical:014d}-{counter + i:06d}-{node}", op, memory_id)
+            for i, memory_id in enumerate(memory_ids)
+        ],
+    )
+    return first
+
+
+def generation(db: Connection) -> int:
+    """Return the number of the last change; it grows with every mutation."""
+    row = db.execute("SELECT seq FROM change ORDER BY seq DESC LIMIT 1").fetchone()
+    return 0 if row is None else int(row[0])

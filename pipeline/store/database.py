@@ -1,0 +1,148 @@
+"""One workspace's SQLite file: a writer, a reader for each thread, and typed errors."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import sqlite_utils
+from filelock import FileLock
+
+from pipeline.errors import NotFound, StoreBusy, StoreFull, StoreUnavailable
+from pipeline.store.migrations import MIGRATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class WriterProfile:
+    """How a process commits.
+
+    `FULL` syncs every commit: what the front acknowledges survives a power cut. Workers commit `NORMAL`: their work
+    is idempotent and is found again, and their shorter commits hold up the front less. Checkpoints
+    (`checkpoint_pages`, 0 for never) are the workers' job, so that no acknowledged write pays for one.
+    """
+
+    synchronous: Literal["FULL", "NORMAL"]
+    checkpoint_pages: int
+    busy_timeout_ms: int
+
+
+class Database:
+    """Open one events.sqlite for reading from any thread and writing from one at a time."""
+
+    def __init__(self, file: Path, profile: WriterProfile, *, create: bool) -> None:
+        if create:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        elif not file.is_file():
+            raise NotFound("no such workspace")
+        self.file = file
+        self._profile = profile
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._readers_lock = threading.Lock()
+        with _typed_errors():
+            self._writer = self._connect()
+            self._writer.execute("PRAGMA journal_mode=WAL")
+            self._writer.execute(f"PRAGMA synchronous={profile.synchronous}")
+            self._writer.execute(f"PRAGMA wal_autocheckpoint={profile.checkpoint_pages}")
+            self._writer.execute("PRAGMA secure_delete=ON")
+            self._migrate()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.file,
+            timeout=self._profile.busy_timeout_ms / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        connection.execute("PRAGMA cache_size=-16000")
+        return connection
+
+    def _migrate(self) -> None:
+        schema = sqlite_utils.Database(self._writer)
+        if MIGRATIONS.pending(schema):
+            with FileLock(self.file.with_suffix(".migrating")):
+                MIGRATIONS.apply(schema)
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Run one immediate transaction; commit on success, roll back on any error."""
+        if not self._lock.acquire(timeout=self._profile.busy_timeout_ms / 1000):
+            raise StoreBusy("another write holds the store")
+        try:
+            with _typed_errors():
+                self._writer.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._writer
+                    self._writer.execute("COMMIT")
+                except BaseException:
+                    if self._writer.in_transaction:
+                        self._writer.execute("ROLLBACK")
+                    raise
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Run reads on one consistent snapshot; nested reads share the outer one."""
+        connection = self._reader()
+        if connection.in_transaction:
+            yield connection
+            return
+        with _typed_errors():
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    def _reader(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "reader", None)
+        if connection is None:
+            with _typed_errors():
+                connection = self._connect()
+                connection.execute("PRAGMA query_only=ON")
+            self._local.reader = connection
+            with self._readers_lock:
+                self._readers.append(connection)
+        return connection
+
+    def checkpoint(self) -> None:
+        """Move the whole write-ahead log into the file and empty it, if no reader is in the way."""
+        with self._lock, _typed_errors():
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close every connection; no thread may use the database afterwards."""
+        with self._lock, self._readers_lock:
+            for connection in (*self._readers, self._writer):
+                connection.close()
+            self._readers.clear()
+
+
+@contextmanager
+def _typed_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        primary = None if code is None else code & 0xFF
+        if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise StoreBusy("another process holds the store") from error
+        if primary == sqlite3.SQLITE_FULL:
+            raise StoreFull("the disk under the store is full") from error
+        if primary in (
+            sqlite3.SQLITE_IOERR,
+            sqlite3.SQLITE_READONLY,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_CORRUPT,
+            sqlite3.SQLITE_NOTADB,
+        ):
+            raise StoreUnavailable(f"the store cannot be used: {error}") from error
+        raise

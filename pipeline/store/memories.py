@@ -1,0 +1,271 @@
+"""The memory table: one row a memory, archived by date, purged by deletion."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import Any
+
+from pipeline.records import Kind, Memory, Scope, ScopeKind, Source, Tier, Trust
+
+COLUMNS = (
+    "seq, id, content, kind, scope_kind, scope_id, tags, metadata, source, trust, importance, tier, pinned, "
+    "session_id, created_at, occurred_at, updated_at, archived_at, content_hash, recall_count, merge_count"
+)
+
+_EDITABLE = frozenset({"content", "content_hash", "importance", "tags", "metadata", "pinned"})
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """A memory that passed the door and waits to be inserted."""
+
+    id: str
+    content: str
+    kind: Kind
+    scope: Scope
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    source: Source
+    trust: Trust
+    importance: float
+    tier: Tier
+    session_id: str | None
+    created_at: str
+    occurred_at: str
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a listing or a recall may return. Times are RFC 3339 UTC text, `since` inclusive, `until` exclusive."""
+
+    kinds: tuple[Kind, ...] = ()
+    scope: Scope | None = None
+    session_id: str | None = None
+    since: str | None = None
+    until: str | None = None
+    archived: bool = False
+
+    @property
+    def narrows(self) -> bool:
+        """Tell whether the filter leaves out more than archived and out-of-scope memories."""
+        return bool(self.kinds or self.scope or self.session_id or self.since or self.until)
+
+
+def insert(db: Connection, memory: NewMemory) -> int:
+    """Insert a memory and return its row number."""
+    cursor = db.execute(
+        """
+        INSERT INTO memory (id, content, kind, scope_kind, scope_id, tags, metadata, source, trust, importance, tier,
+            pinned, session_id, created_at, occurred_at, updated_at, content_hash)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)
+        """,
+        (
+            memory.id,
+            memory.content,
+            memory.kind,
+            memory.scope.kind,
+            memory.scope.id or "",
+            json.dumps(memory.tags),
+            json.dumps(memory.metadata, ensure_ascii=False),
+            memory.source,
+            memory.trust,
+            memory.importance,
+            memory.tier,
+            memory.session_id,
+            memory.created_at,
+            memory.occurred_at,
+            memory.created_at,
+            memory.content_hash,
+        ),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def find_active_text(db: Connection, scope: Scope, content_hash: str) -> Memory | None:
+    """Return the active memory of the same scope that says exactly this."""
+    row = db.execute(
+        f"SELECT {COLUMNS} FROM memory WHERE scope_kind = ? AND scope_id = ? AND content_hash = ? "  # noqa: S608 - constant columns
+        "AND archived_at IS NULL",
+        (scope.kind, scope.id or "", content_hash),
+    ).fetchone()
+    return None if row is None else _memory(row)
+
+
+def get(db: Connection, memory_id: str) -> Memory | None:
+    """Return a memory by id, archived or not."""
+    row = db.execute(f"SELECT {COLUMNS} FROM memory WHERE id = ?", (memory_id,)).fetchone()  # noqa: S608 - constant columns
+    return None if row is None else _memory(row)
+
+
+def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
+    """Return the memories with these row numbers, archived or not."""
+    rows = db.execute(
+        f"SELECT {COLUMNS} FROM memory WHERE seq IN (SELECT value FROM json_each(?))",  # noqa: S608 - constant columns
+        (json.dumps(list(seqs)),),
+    )
+    return {row[0]: _memory(row) for row in rows}
+
+
+def visible(db: Connection, seqs: Iterable[int], wanted: Filter) -> dict[int, Memory]:
+    """Return those of the given memories that the filter lets through."""
+    condition, values = _condition(wanted)
+    rows = db.execute(
+        f"SELECT {COLUMNS} FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {condition}",  # noqa: S608 - constant text
+        (json.dumps(list(seqs)), *values),
+    )
+    return {row[0]: _memory(row) for row in rows}
+
+
+def visible_seqs(db: Connection, wanted: Filter) -> list[int]:
+    """List the row numbers of everything that the filter lets through."""
+    condition, values = _condition(wanted)
+    return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {condition}", values)]  # noqa: S608 - constant text
+
+
+def leading(db: Connection, wanted: Filter, limit: int) -> list[Memory]:
+    """List memories by pin, importance and recency."""
+    condition, values = _condition(wanted)
+    rows = db.execute(
+        f"SELECT {COLUMNS} FROM memory WHERE {condition} "  # noqa: S608 - constant text
+        "ORDER BY pinned DESC, importance DESC, occurred_at DESC, seq DESC LIMIT ?",
+        (*values, limit),
+    )
+    return [_memory(row) for row in rows]
+
+
+def page(db: Connection, wanted: Filter, limit: int, before: int | None) -> list[Memory]:
+    """List memories newest first, from below a row number."""
+    condition, values = _condition(wanted)
+    rows = db.execute(
+        f"SELECT {COLUMNS} FROM memory WHERE {condition} AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constant text
+        (*values, before if before is not None else 2**62, limit),
+    )
+    return [_memory(row) for row in rows]
+
+
+def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None:
+    """Set some columns of a memory and its time of change."""
+    if not _EDITABLE.issuperset(values):
+        raise ValueError(f"not editable: {sorted(set(values) - _EDITABLE)}")
+    settings = ", ".join(f"{column} = ?" for column in values)
+    db.execute(
+        f"UPDATE memory SET {settings}, updated_at = ? WHERE seq = ?",  # noqa: S608 - column names checked above
+        (*values.values(), at, seq),
+    )
+
+
+def reinforce(db: Connection, seq: int, *, importance: float, tags: Sequence[str], at: str) -> None:
+    """Count a repeated write and keep the stronger importance and all tags."""
+    db.execute(
+        "UPDATE memory SET merge_count = merge_count + 1, importance = max(importance, ?), tags = ?, updated_at = ? "
+        "WHERE seq = ?",
+        (importance, json.dumps(tags), at, seq),
+    )
+
+
+def archive(db: Connection, seq: int, at: str) -> None:
+    """Take a memory out of every answer, reversibly."""
+    db.execute("UPDATE memory SET archived_at = ?, updated_at = ? WHERE seq = ?", (at, at, seq))
+
+
+def restore(db: Connection, seq: int, at: str) -> None:
+    """Undo an archive."""
+    db.execute("UPDATE memory SET archived_at = NULL, updated_at = ? WHERE seq = ?", (at, seq))
+
+
+def purge(db: Connection, seq: int) -> None:
+    """Delete a memory's row for good."""
+    db.execute("DELETE FROM memory WHERE seq = ?", (seq,))
+
+
+def after(db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, str]]:
+    """List (row number, session, time) of the memories written after a row, in row order."""
+    return db.execute(
+        "SELECT seq, session_id, occurred_at FROM memory WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)
+    ).fetchall()
+
+
+def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, str]]:
+    """List (row number, content) of active memories above a row number, in row order."""
+    return db.execute(
+        "SELECT seq, content FROM memory WHERE archived_at IS NULL AND seq > ? ORDER BY seq LIMIT ?",
+        (after_seq, limit),
+    ).fetchall()
+
+
+def all_seqs(db: Connection) -> list[int]:
+    """List every memory's row number, archived ones included."""
+    return [row[0] for row in db.execute("SELECT seq FROM memory ORDER BY seq")]
+
+
+def counts(db: Connection) -> dict[str, Any]:
+    """Count memories: active, archived, and active by kind and by source."""
+    active, archived = db.execute(
+        "SELECT count(*) FILTER (WHERE archived_at IS NULL), count(*) FILTER (WHERE archived_at IS NOT NULL) FROM memory"
+    ).fetchone()
+    by_kind = db.execute("SELECT kind, count(*) FROM memory WHERE archived_at IS NULL GROUP BY kind ORDER BY kind")
+    by_source = db.execute(
+        "SELECT source, count(*) FROM memory WHERE archived_at IS NULL GROUP BY source ORDER BY source"
+    )
+    sessions = db.execute("SELECT count(DISTINCT session_id) FROM memory WHERE archived_at IS NULL").fetchone()[0]
+    return {
+        "active": active,
+        "archived": archived,
+        "sessions": sessions,
+        "by_kind": dict(by_kind.fetchall()),
+        "by_source": dict(by_source.fetchall()),
+    }
+
+
+def _condition(wanted: Filter) -> tuple[str, list[Any]]:
+    parts = ["archived_at IS NOT NULL" if wanted.archived else "archived_at IS NULL"]
+    values: list[Any] = []
+    if wanted.kinds:
+        parts.append(f"kind IN ({','.join('?' * len(wanted.kinds))})")
+        values.extend(wanted.kinds)
+    if wanted.scope is not None:
+        parts.append("scope_kind = ? AND scope_id = ?")
+        values.extend((wanted.scope.kind, wanted.scope.id or ""))
+    else:
+        # Without a scope a caller sees what reaches the whole workspace, and its own session where it names one.
+        parts.append(
+            f"(scope_kind IN ('{ScopeKind.WORKSPACE}', '{ScopeKind.USER}')"
+            f" OR (scope_kind = '{ScopeKind.SESSION}' AND scope_id = ?))"
+        )
+        values.append(wanted.session_id or "")
+    for clause, value in (
+        ("session_id = ?", wanted.session_id),
+        ("occurred_at >= ?", wanted.since),
+        ("occurred_at < ?", wanted.until),
+    ):
+        if value is not None:
+            parts.append(clause)
+            values.append(value)
+    return " AND ".join(parts), values
+
+
+def _memory(row: Sequence[Any]) -> Memory:
+    return Memory(
+        seq=row[0],
+        id=row[1],
+        content=row[2],
+        kind=Kind(row[3]),
+        scope=Scope(ScopeKind(row[4]), row[5] or None),
+        tags=tuple(json.loads(row[6])),
+        metadata=json.loads(row[7]),
+        source=Source(row[8]),
+        trust=Trust(row[9]),
+        importance=row[10],
+        tier=Tier(row[11]),
+        pinned=bool(row[12]),
+        session_id=row[13],
+        created_at=row[14],
+        occurred_at=row[15],
+        updated_at=row[16],
+        archived_at=row[17],
+        content_hash=row[18],
+        recall_count=row[19],
+        merge_count=row[20],
+    )

@@ -1,0 +1,37 @@
+"""Single values of a workspace: its node id, its current segment, its index generations."""
+
+from sqlite3 import Connection
+
+SEGMENT = "segment"
+# The change number that the next segment must cover; set by a purge, or 0 when the segment is broken.
+SEGMENT_WANTED = "segment_wanted"
+VECTORS_GENERATION = "vectors_generation"
+VECTORS_EPOCH = "vectors_epoch"
+
+
+def get(db: Connection, key: str) -> str | None:
+    """Return a value, None when it was never set."""
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def put(db: Connection, key: str, value: str) -> None:
+    """Set a value."""
+    db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (key, value))
+
+
+def drop(db: Connection, key: str) -> None:
+    """Forget a value."""
+    db.execute("DELETE FROM meta WHERE key = ?", (key,))
+
+
+def get_int(db: Connection, key: str) -> int:
+    """Return a counter, 0 when it was never set."""
+    return int(get(db, key) or 0)
+
+
+def increment(db: Connection, key: str) -> int:
+    """Add one to a counter and return it."""
+    value = get_int(db, key) + 1
+    put(db, key, str(value))
+    return value

@@ -1,0 +1,124 @@
+"""The operations journal of a home: background errors and running workers. It is not truth and may be deleted."""
+
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlite_utils
+from sqlite_utils import Migrations
+
+from config.files import file_identity
+
+KEPT_ERRORS = 2000
+KEPT_CHARS = 4000
+
+MIGRATIONS = Migrations("operations")
+
+
+@MIGRATIONS()
+def m001_journal(db: sqlite_utils.Database) -> None:
+    """Create the error log and the list of workers."""
+    db.execute(
+        "CREATE TABLE error (seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, workspace TEXT, "
+        "component TEXT NOT NULL, message TEXT NOT NULL)"
+    )
+    db.execute("CREATE TABLE worker (owner TEXT PRIMARY KEY, started_at REAL NOT NULL, seen_at REAL NOT NULL)")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedError:
+    """One background error."""
+
+    seq: int
+    at: float
+    workspace: str | None
+    component: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker process as it last reported."""
+
+    owner: str
+    started_at: float
+    seen_at: float
+
+
+class Operations:
+    """Record and read what happened behind the front."""
+
+    def __init__(self, file: Path, redact: Callable[[str], str]) -> None:
+        self._file = file
+        self._redact = redact
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+
+    def record_error(self, component: str, message: str, *, workspace: str | None = None) -> None:
+        """Log an error, redacted and cut; one that cannot be stored still reaches standard error."""
+        text = self._redact(message)[:KEPT_CHARS]
+        try:
+            with self._lock:
+                db = self._connection()
+                db.execute(
+                    "INSERT INTO error (at, workspace, component, message) VALUES (?, ?, ?, ?)",
+                    (time.time(), workspace, component, text),
+                )
+                db.execute("DELETE FROM error WHERE seq <= (SELECT max(seq) FROM error) - ?", (KEPT_ERRORS,))
+        except sqlite3.Error as error:
+            print(f"{component}: {text} (not logged: {error})", file=sys.stderr)  # noqa: T201 - the last resort
+
+    def errors(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[LoggedError]:
+        """List errors newest first: a workspace's own and those of no workspace."""
+        with self._lock:
+            rows = self._connection().execute(
+                "SELECT seq, at, workspace, component, message FROM error "
+                "WHERE (workspace IS NULL OR workspace = ?) AND seq < ? ORDER BY seq DESC LIMIT ?",
+                (workspace, 2**62 if before is None else before, limit),
+            )
+            return [LoggedError(*row) for row in rows.fetchall()]
+
+    def report_worker(self, owner: str) -> None:
+        """Note that a worker lives."""
+        now = time.time()
+        with self._lock:
+            self._connection().execute(
+                "INSERT INTO worker VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET seen_at = excluded.seen_at",
+                (owner, now, now),
+            )
+
+    def forget_worker(self, owner: str) -> None:
+        """Note that a worker is gone."""
+        with self._lock:
+            self._connection().execute("DELETE FROM worker WHERE owner = ?", (owner,))
+
+    def workers(self) -> list[Worker]:
+        """List the workers that reported and were not reported gone."""
+        with self._lock:
+            rows = self._connection().execute("SELECT owner, started_at, seen_at FROM worker ORDER BY started_at")
+            return [Worker(*row) for row in rows.fetchall()]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    def _connection(self) -> sqlite3.Connection:
+        # The file may be deleted while we run: an open connection would go on writing into nowhere.
+        if self._db is None or self._identity != file_identity(self._file):
+            if self._db is not None:
+                self._db.close()
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            db = sqlite3.connect(self._file, timeout=5, isolation_level=None, check_same_thread=False)
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=NORMAL")
+            MIGRATIONS.apply(sqlite_utils.Database(db))
+            self._db, self._identity = db, file_identity(self._file)
+        return self._db

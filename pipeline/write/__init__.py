@@ -1,0 +1,1 @@
+"""The door: what happens to a memory before it is acknowledged."""

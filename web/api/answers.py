@@ -1,0 +1,286 @@
+"""What the API answers; the OpenAPI document is generated from these, and tests hold real answers against them."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.recall.query import Channel, ChannelState
+from pipeline.records import EntityKind, Kind, Outcome, ScopeKind, Source, Stage, Tier, Trust
+
+
+class Answer(BaseModel):
+    """A JSON answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class FieldProblem(Answer):
+    """One rejected field."""
+
+    loc: str
+    msg: str
+
+
+class Problem(Answer):
+    """An error, after RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldProblem]
+
+
+class ReceiptAnswer(Answer):
+    """What became of a write."""
+
+    id: str
+    outcome: Outcome
+    duplicate_of: str | None = None
+    reason: str | None = None
+
+
+class BatchAnswer(Answer):
+    """What became of each write of a batch, in its order."""
+
+    results: list[ReceiptAnswer]
+
+
+class ScopeAnswer(Answer):
+    """How far a memory reaches."""
+
+    kind: ScopeKind
+    id: str | None
+
+
+class MemoryAnswer(Answer):
+    """A memory."""
+
+    id: str
+    content: str
+    kind: Kind
+    scope: ScopeAnswer
+    tags: list[str]
+    metadata: dict[str, Any]
+    source: Source
+    trust: Trust
+    importance: float
+    tier: Tier
+    pinned: bool
+    session_id: str | None
+    created_at: str
+    occurred_at: str
+    updated_at: str
+    archived_at: str | None
+    content_hash: str
+    recall_count: int
+    merge_count: int
+
+
+class MemoryPage(Answer):
+    """A page of memories."""
+
+    items: list[MemoryAnswer]
+    next_cursor: str | None
+
+
+class ProvenanceAnswer(Answer):
+    """Where a memory came from."""
+
+    source: Source
+    trust: Trust
+    session_id: str | None
+    written_at: str
+
+
+class EntityAnswer(Answer):
+    """An entity as a memory mentions it."""
+
+    id: str
+    kind: EntityKind
+    name: str
+    surface: str
+
+
+class HistoryAnswer(Answer):
+    """An earlier state of a memory."""
+
+    at: str
+    event: str
+    content: str | None
+    detail: dict[str, Any]
+
+
+class RecordAnswer(MemoryAnswer):
+    """A memory with everything that is known of it."""
+
+    provenance: ProvenanceAnswer
+    edges: list[dict[str, Any]]
+    entities: list[EntityAnswer]
+    history: list[HistoryAnswer]
+
+
+class ForgottenAnswer(Answer):
+    """What became of a deletion."""
+
+    id: str
+    purged: bool
+    archived_at: str | None
+
+
+class ChannelSignalAnswer(Answer):
+    """A hit in one channel."""
+
+    rank: int | None
+    score: float
+    contribution: float
+
+
+class SignalsAnswer(Answer):
+    """Why a hit stands where it stands; the parts add up to its score."""
+
+    channels: dict[Channel, ChannelSignalAnswer]
+    neighbours: float
+    session: float
+    importance: float
+    recency: float
+
+
+class HitAnswer(Answer):
+    """A memory that was found."""
+
+    id: str
+    content: str
+    kind: Kind
+    score: float
+    created_at: str
+    occurred_at: str
+    session_id: str | None
+    source: Source
+    signals: SignalsAnswer | None = None
+
+
+class SessionHitAnswer(Answer):
+    """A session that was found, with its best memories."""
+
+    session_id: str
+    score: float
+    best: list[HitAnswer]
+
+
+class ChannelAnswer(Answer):
+    """How a channel fared."""
+
+    state: ChannelState
+    took_ms: float
+
+
+class RecallAnswer(Answer):
+    """The answer to a recall."""
+
+    results: list[HitAnswer] | list[SessionHitAnswer]
+    took_ms: float
+    channels: dict[Channel, ChannelAnswer]
+    degraded: bool
+
+
+class WorkerAnswer(Answer):
+    """A living worker process."""
+
+    owner: str
+    started_at: str
+    seen_at: str
+
+
+class QueueAnswer(Answer):
+    """What waits, what failed for good, who works."""
+
+    pending: dict[Stage, int]
+    dead: dict[Stage, int]
+    oldest_pending_s: float | None
+    workers: list[WorkerAnswer]
+
+
+class RetriedAnswer(Answer):
+    """How many dead letters were given a fresh start."""
+
+    retried: int
+
+
+class HealthAnswer(Answer):
+    """That the server answers, and whether it can encode queries yet."""
+
+    status: Literal["ok"]
+    version: str
+    encoder: Literal["ready", "loading"]
+    uptime_s: float
+
+
+class WorkspaceAnswer(Answer):
+    """A workspace and its number of active memories."""
+
+    id: str
+    memories: int
+
+
+class WorkspacePage(Answer):
+    """The workspaces of the home."""
+
+    items: list[WorkspaceAnswer]
+    next_cursor: str | None
+
+
+class MemoryCounts(Answer):
+    """Memories by state, kind and source."""
+
+    active: int
+    archived: int
+    sessions: int
+    by_kind: dict[Kind, int]
+    by_source: dict[Source, int]
+
+
+class GraphCounts(Answer):
+    """Entities and their links."""
+
+    entities: int
+    mentions: int
+    co_mentions: int
+
+
+class IndexStats(Answer):
+    """The derived indexes."""
+
+    segment: str | None
+    tail_rows: int
+    passages: int
+    model: str
+    encoder: Literal["ready", "loading"]
+
+
+class StatsAnswer(Answer):
+    """What a workspace holds."""
+
+    workspace: str
+    generation: int
+    memories: MemoryCounts
+    graph: GraphCounts
+    index: IndexStats
+    bytes: dict[str, int]
+
+
+class ErrorAnswer(Answer):
+    """A background error."""
+
+    id: int
+    at: str
+    workspace: str | None
+    component: str
+    message: str
+
+
+class ErrorPage(Answer):
+    """A page of background errors."""
+
+    items: list[ErrorAnswer]
+    next_cursor: str | None

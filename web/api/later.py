@@ -1,0 +1,50 @@
+"""What the contract names and this version does not do yet: told plainly, never pretended."""
+
+from collections.abc import Callable
+
+from flask import Response
+
+from web.endpoint import Api, Call, Endpoint
+from web.problems import problem
+
+api = Api("later")
+
+PLANNED: tuple[tuple[str, str], ...] = (
+    ("POST", "/v1/prepare"),
+    ("PUT", "/v1/facts/{subject}/{attribute}"),
+    ("GET", "/v1/facts/{subject}/{attribute}"),
+    ("DELETE", "/v1/facts/{subject}/{attribute}"),
+    ("GET", "/v1/facts/{subject}/{attribute}/history"),
+    ("GET", "/v1/facts"),
+    ("POST", "/v1/goals"),
+    ("PATCH", "/v1/goals/{goal_id}"),
+    ("GET", "/v1/goals"),
+    ("GET", "/v1/lessons"),
+    ("POST", "/v1/lessons/surfaces/{surface_id}"),
+    ("POST", "/v1/jobs/{name}"),
+    ("GET", "/v1/jobs"),
+    ("GET", "/v1/arcs"),
+    ("GET", "/v1/entities"),
+    ("GET", "/v1/entities/{entity_id}"),
+    ("GET", "/v1/graph"),
+    ("GET", "/v1/duplicates"),
+    ("POST", "/v1/duplicates/{pair_id}"),
+    ("GET", "/v1/changes"),
+    ("POST", "/v1/changes"),
+    ("GET", "/"),
+)
+
+
+def _planned(method: str, path: str) -> Callable[..., Response]:
+    def not_yet(call: Call, **path_values: str) -> Response:  # noqa: ARG001 - every handler takes a call
+        return problem(501, f"{method} {path} is not in this version; the README's status table says what is")
+
+    words = path.replace("{", "").replace("}", "").strip("/").replace("/", "_")
+    not_yet.__name__ = f"{method.lower()}_{words or 'dashboard'}"
+    return not_yet
+
+
+for _method, _path in PLANNED:
+    api.route(Endpoint(_method, _path, "Planned; not in this version", status=501, problems=(501,)))(
+        _planned(_method, _path)
+    )

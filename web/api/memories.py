@@ -1,0 +1,154 @@
+"""Memories: write, read, change, forget."""
+
+from typing import Any
+
+from pipeline.errors import NotFound
+from pipeline.records import Receipt, Stage
+from pipeline.store import entities, history
+from pipeline.store import memories as table
+from pipeline.write import revise
+from pipeline.write.accept import DIGESTION, accept, accept_batch
+from web.api import answers, bodies
+from web.api.render import memory_json, receipt_json, record_json
+from web.endpoint import Api, Call, Endpoint
+
+api = Api("memories")
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/memories",
+        "Store a memory; once answered it is durable and findable",
+        body=bodies.MemoryBody,
+        answer=answers.ReceiptAnswer,
+        status=201,
+        problems=(503,),
+    )
+)
+def remember(call: Call) -> dict[str, Any]:
+    """Store one memory."""
+    receipt = accept(call.front.databases.get(call.workspace, create=True), call.body.record())
+    _ring(call, [receipt])
+    return receipt_json(receipt)
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/memories/batch",
+        "Store up to 1000 memories in one transaction, all or none",
+        body=bodies.BatchBody,
+        answer=answers.BatchAnswer,
+        problems=(503,),
+    )
+)
+def remember_batch(call: Call) -> dict[str, Any]:
+    """Store many memories."""
+    drafts = [item.record() for item in call.body.items]
+    receipts = accept_batch(call.front.databases.get(call.workspace, create=True), drafts)
+    _ring(call, receipts)
+    return {"results": [receipt_json(receipt) for receipt in receipts]}
+
+
+@api.route(
+    Endpoint(
+        "GET",
+        "/v1/memories",
+        "List memories, newest first",
+        query=bodies.ListQuery,
+        answer=answers.MemoryPage,
+        problems=(404,),
+    )
+)
+def list_memories(call: Call) -> dict[str, Any]:
+    """List a page of memories."""
+    with call.front.databases.get(call.workspace).read() as db:
+        found = table.page(db, call.query.filter(), call.query.limit + 1, call.query.before)
+    page = found[: call.query.limit]
+    more = len(found) > len(page)
+    return {
+        "items": [memory_json(memory) for memory in page],
+        "next_cursor": str(page[-1].seq) if more else None,
+    }
+
+
+@api.route(
+    Endpoint(
+        "GET",
+        "/v1/memories/{memory_id}",
+        "Read one memory with provenance, edges, entities and history",
+        answer=answers.RecordAnswer,
+        problems=(404,),
+    )
+)
+def read_memory(call: Call, memory_id: str) -> dict[str, Any]:
+    """Read one memory, archived or not."""
+    with call.front.databases.get(call.workspace).read() as db:
+        memory = table.get(db, memory_id)
+        if memory is None:
+            raise NotFound("no such memory")
+        return record_json(memory, entities.of(db, memory.seq), history.of(db, memory.seq))
+
+
+@api.route(
+    Endpoint(
+        "PATCH",
+        "/v1/memories/{memory_id}",
+        "Change a memory; an edited text keeps the old one in the history",
+        body=bodies.PatchBody,
+        answer=answers.MemoryAnswer,
+        problems=(404, 409, 503),
+    )
+)
+def edit_memory(call: Call, memory_id: str) -> dict[str, Any]:
+    """Change some fields of a memory."""
+    memory = revise.edit(call.front.databases.get(call.workspace), memory_id, call.body.record())
+    if call.body.content is not None:
+        _ring_for(call, DIGESTION)
+    return memory_json(memory)
+
+
+@api.route(
+    Endpoint(
+        "DELETE",
+        "/v1/memories/{memory_id}",
+        "Archive a memory, or with hard=true purge every trace of it",
+        query=bodies.DeleteQuery,
+        answer=answers.ForgottenAnswer,
+        problems=(404, 503),
+    )
+)
+def forget_memory(call: Call, memory_id: str) -> dict[str, Any]:
+    """Archive or purge a memory."""
+    database = call.front.databases.get(call.workspace)
+    if call.query.hard:
+        revise.purge(database, memory_id)
+        _ring_for(call, (Stage.PURGE,))
+        return {"id": memory_id, "purged": True, "archived_at": None}
+    memory = revise.archive(database, memory_id)
+    return {"id": memory.id, "purged": False, "archived_at": memory.archived_at}
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/memories/{memory_id}/restore",
+        "Undo an archive",
+        answer=answers.MemoryAnswer,
+        problems=(404, 409, 503),
+    )
+)
+def restore_memory(call: Call, memory_id: str) -> dict[str, Any]:
+    """Bring an archived memory back."""
+    return memory_json(revise.restore(call.front.databases.get(call.workspace), memory_id))
+
+
+def _ring(call: Call, receipts: list[Receipt]) -> None:
+    if any(receipt.duplicate_of is None for receipt in receipts):
+        _ring_for(call, DIGESTION)
+
+
+def _ring_for(call: Call, stages: tuple[Stage, ...]) -> None:
+    for stage in stages:
+        call.front.ring(call.workspace, stage)

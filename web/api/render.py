@@ -1,0 +1,128 @@
+"""From records to the JSON of the contract."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pipeline.recall.query import Answer, Hit, Signals
+from pipeline.records import HistoryEntry, Memory, Receipt
+from pipeline.store.entities import LinkedEntity
+from pipeline.times import utc_text
+
+
+def memory_json(memory: Memory) -> dict[str, Any]:
+    """Render a memory."""
+    return {
+        "id": memory.id,
+        "content": memory.content,
+        "kind": memory.kind,
+        "scope": {"kind": memory.scope.kind, "id": memory.scope.id},
+        "tags": list(memory.tags),
+        "metadata": dict(memory.metadata),
+        "source": memory.source,
+        "trust": memory.trust,
+        "importance": memory.importance,
+        "tier": memory.tier,
+        "pinned": memory.pinned,
+        "session_id": memory.session_id,
+        "created_at": memory.created_at,
+        "occurred_at": memory.occurred_at,
+        "updated_at": memory.updated_at,
+        "archived_at": memory.archived_at,
+        "content_hash": memory.content_hash,
+        "recall_count": memory.recall_count,
+        "merge_count": memory.merge_count,
+    }
+
+
+def record_json(memory: Memory, entities: list[LinkedEntity], history: list[HistoryEntry]) -> dict[str, Any]:
+    """Render a memory with everything that is known of it."""
+    return memory_json(memory) | {
+        "provenance": {
+            "source": memory.source,
+            "trust": memory.trust,
+            "session_id": memory.session_id,
+            "written_at": memory.created_at,
+        },
+        "edges": [],
+        "entities": [{"id": e.id, "kind": e.kind, "name": e.name, "surface": e.surface} for e in entities],
+        "history": [{"at": h.at, "event": h.event, "content": h.content, "detail": dict(h.detail)} for h in history],
+    }
+
+
+def receipt_json(receipt: Receipt) -> dict[str, Any]:
+    """Render the answer to a write, without the parts that do not apply."""
+    answer: dict[str, Any] = {"id": receipt.id, "outcome": receipt.outcome}
+    if receipt.duplicate_of is not None:
+        answer["duplicate_of"] = receipt.duplicate_of
+    if receipt.reason is not None:
+        answer["reason"] = receipt.reason
+    return answer
+
+
+def answer_json(answer: Answer, *, k: int, by_session: bool, explain: bool) -> dict[str, Any]:
+    """Render the answer to a recall."""
+    results = (
+        _sessions(answer, k, explain=explain) if by_session else [hit_json(h, explain=explain) for h in answer.hits[:k]]
+    )
+    return {
+        "results": results,
+        "took_ms": answer.took_ms,
+        "channels": {c: {"state": r.state, "took_ms": r.took_ms} for c, r in answer.channels.items()},
+        "degraded": answer.degraded,
+    }
+
+
+def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
+    """Render one result."""
+    memory = hit.memory
+    result: dict[str, Any] = {
+        "id": memory.id,
+        "content": memory.content,
+        "kind": memory.kind,
+        "score": round(hit.score, 6),
+        "created_at": memory.created_at,
+        "occurred_at": memory.occurred_at,
+        "session_id": memory.session_id,
+        "source": memory.source,
+    }
+    if explain and hit.signals is not None:
+        result["signals"] = _signals(hit.signals)
+    return result
+
+
+def seconds_text(moment: float) -> str:
+    """Render seconds since the epoch."""
+    return utc_text(datetime.fromtimestamp(moment, UTC))
+
+
+def _sessions(answer: Answer, k: int, *, explain: bool) -> list[dict[str, Any]]:
+    # The best memory decides for its session; one without a session belongs to none.
+    grouped: dict[str, list[Hit]] = {}
+    for hit in answer.hits:
+        if hit.memory.session_id is not None:
+            grouped.setdefault(hit.memory.session_id, []).append(hit)
+    return [
+        {
+            "session_id": session,
+            "score": round(hits[0].score, 6),
+            "best": [hit_json(hit, explain=explain) for hit in hits[:3]],
+        }
+        for session, hits in list(grouped.items())[:k]
+    ]
+
+
+def _signals(signals: Signals) -> dict[str, Any]:
+    return {
+        "channels": {
+            channel: {
+                "rank": signal.rank,
+                "score": round(signal.score, 6),
+                "contribution": round(signal.contribution, 6),
+            }
+            for channel, signal in signals.channels.items()
+        },
+        "neighbours": round(signals.neighbours, 6),
+        "session": round(signals.session, 6),
+        "importance": round(signals.importance, 6),
+        "recency": round(signals.recency, 6),
+    }

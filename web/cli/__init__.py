@@ -1,0 +1,1 @@
+"""The reverie command, one file a group."""

@@ -1,0 +1,118 @@
+"""One declaration an endpoint: route, body, query, answer; the OpenAPI document is read from the same declarations."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import Blueprint, Response, current_app, request
+from pydantic import BaseModel, ValidationError
+
+from config.paths import is_workspace_id
+from pipeline.bootstrap import Front
+from pipeline.errors import FieldError, InvalidField, MalformedRequest
+
+WORKSPACE_HEADER = "X-Reverie-Workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What an endpoint is called with: the services, the workspace, and the validated request."""
+
+    front: Front
+    workspace: str
+    body: Any = None
+    query: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What the OpenAPI document tells of an endpoint."""
+
+    method: str
+    path: str
+    summary: str
+    body: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    answer: type[BaseModel] | None = None
+    status: int = 200
+    body_required: bool = True
+    media_type: str = "application/json"
+    problems: tuple[int, ...] = field(default=())
+
+
+Handler = Callable[..., Any]
+
+
+class Api:
+    """A blueprint whose routes are declared as endpoints."""
+
+    def __init__(self, name: str) -> None:
+        self.blueprint = Blueprint(name, __name__)
+        self.endpoints: list[Endpoint] = []
+
+    def route(self, endpoint: Endpoint) -> Callable[[Handler], Handler]:
+        """Register a handler: it gets a Call and the path's parameters, and returns what becomes the JSON body."""
+
+        def register(handler: Handler) -> Handler:
+            def view(**path: str) -> Response:
+                call = Call(
+                    front(),
+                    workspace_of_request(),
+                    _body(endpoint) if endpoint.body else None,
+                    _query(endpoint.query) if endpoint.query else None,
+                )
+                answer = handler(call, **path)
+                return answer if isinstance(answer, Response) else json_response(answer, endpoint.status)
+
+            self.endpoints.append(endpoint)
+            rule = endpoint.path.replace("{", "<").replace("}", ">")
+            self.blueprint.add_url_rule(rule, handler.__name__, view, methods=[endpoint.method])
+            return handler
+
+        return register
+
+
+def front() -> Front:
+    """Return the services of the running app."""
+    services: Front = current_app.extensions["front"]
+    return services
+
+
+def json_response(value: Any, status: int = 200) -> Response:
+    """Render JSON, in UTF-8 and in the order given."""
+    return Response(json.dumps(value, ensure_ascii=False), status, content_type="application/json")
+
+
+def workspace_of_request() -> str:
+    """Return the workspace that the header names; raise MalformedRequest when it cannot be one."""
+    workspace = request.headers.get(WORKSPACE_HEADER, "default")
+    if not is_workspace_id(workspace):
+        raise MalformedRequest(f"{WORKSPACE_HEADER} must match [a-z0-9][a-z0-9._-]{{0,63}}")
+    return workspace
+
+
+def _body(endpoint: Endpoint) -> BaseModel:
+    assert endpoint.body is not None
+    raw = request.get_data(cache=False)
+    if not raw and not endpoint.body_required:
+        raw = b"{}"
+    try:
+        return endpoint.body.model_validate_json(raw)
+    except ValidationError as error:
+        raise _as_told(error) from error
+
+
+def _query(model: type[BaseModel]) -> BaseModel:
+    values: Mapping[str, str] = request.args.to_dict()
+    try:
+        return model.model_validate(values, strict=False)
+    except ValidationError as error:
+        raise _as_told(error) from error
+
+
+def _as_told(error: ValidationError) -> InvalidField | MalformedRequest:
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    if any(item["type"] == "json_invalid" for item in found):
+        return MalformedRequest("the body is not valid JSON")
+    return InvalidField(*(FieldError(".".join(map(str, item["loc"])) or "body", item["msg"]) for item in found))

@@ -1,0 +1,1 @@
+"""Host hooks over HTTP, one host a file."""

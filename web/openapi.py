@@ -1,0 +1,115 @@
+"""The OpenAPI 3.1 document, read from the endpoints' own declarations."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from config.version import VERSION
+from web.api.answers import Problem
+from web.endpoint import WORKSPACE_HEADER, Endpoint
+
+REF = "#/components/schemas/{model}"
+COMMON_PROBLEMS = (400, 401, 403)
+MEANING = {
+    400: "Malformed request",
+    401: "Missing or wrong token",
+    403: "Foreign Host or Origin",
+    404: "Not found",
+    409: "Conflict",
+    413: "Body too large",
+    422: "Invalid field",
+    501: "Not in this version",
+    503: "Try again later",
+}
+
+
+def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    """Describe the endpoints."""
+    known = list(endpoints)
+    schemas = _schemas(known)
+    paths: dict[str, Any] = {}
+    for endpoint in known:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Reverie",
+            "version": VERSION,
+            "description": "Memory for AI coding agents that lives in files its owner holds.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+            "parameters": {
+                "workspace": {
+                    "name": WORKSPACE_HEADER,
+                    "in": "header",
+                    "schema": {
+                        "type": "string",
+                        "default": "default",
+                        "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$",
+                    },
+                }
+            },
+        },
+    }
+
+
+def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    models: list[tuple[type[BaseModel], Any]] = [(Problem, "serialization")]
+    for endpoint in endpoints:
+        models += [(model, "validation") for model in (endpoint.body, endpoint.query) if model is not None]
+        if endpoint.answer is not None:
+            models.append((endpoint.answer, "serialization"))
+    _, schema = models_json_schema(models, ref_template=REF)
+    found: dict[str, Any] = schema["$defs"]
+    return found
+
+
+def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "summary": endpoint.summary,
+        "operationId": re.sub(r"\W+", "_", f"{endpoint.method.lower()}{endpoint.path}").strip("_"),
+        "parameters": [{"$ref": "#/components/parameters/workspace"}, *_path_parameters(endpoint)],
+        "responses": _responses(endpoint),
+    }
+    if endpoint.path == "/healthz":
+        operation["security"] = []
+    if endpoint.query is not None:
+        operation["parameters"] += _query_parameters(schemas[endpoint.query.__name__])
+    if endpoint.body is not None:
+        operation["requestBody"] = {
+            "required": endpoint.body_required,
+            "content": {"application/json": {"schema": {"$ref": REF.format(model=endpoint.body.__name__)}}},
+        }
+    return operation
+
+
+def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    names = re.findall(r"\{(\w+)\}", endpoint.path)
+    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+
+
+def _query_parameters(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"name": name, "in": "query", "schema": field} for name, field in schema["properties"].items()]
+
+
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    success: dict[str, Any] = {"description": endpoint.summary}
+    if endpoint.answer is not None:
+        schema = {"$ref": REF.format(model=endpoint.answer.__name__)}
+        success["content"] = {endpoint.media_type: {"schema": schema}}
+    codes = {*COMMON_PROBLEMS, *endpoint.problems}
+    if endpoint.body is not None:
+        codes |= {413, 422}
+    if endpoint.query is not None:
+        codes.add(422)
+    failure = {"application/problem+json": {"schema": {"$ref": REF.format(model="Problem")}}}
+    problems = {str(code): {"description": MEANING[code], "content": failure} for code in sorted(codes)}
+    return ({} if endpoint.status == 501 else {str(endpoint.status): success}) | problems

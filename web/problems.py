@@ -1,0 +1,71 @@
+"""Errors as RFC 9457 problem documents; never a traceback, never a quoted value."""
+
+import json
+import logging
+import sqlite3
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from flask import Flask, Response
+from werkzeug.exceptions import HTTPException
+
+from pipeline.errors import (
+    Conflict,
+    FieldError,
+    InvalidField,
+    MalformedRequest,
+    NotFound,
+    ReverieError,
+    StoreUnavailable,
+)
+
+log = logging.getLogger(__name__)
+
+_STATUS: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
+    (MalformedRequest, HTTPStatus.BAD_REQUEST),
+    (NotFound, HTTPStatus.NOT_FOUND),
+    (Conflict, HTTPStatus.CONFLICT),
+    (InvalidField, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+def problem(status: int, detail: str, errors: Iterable[FieldError] = (), retry_after_s: int | None = None) -> Response:
+    """Render one problem document."""
+    kind = HTTPStatus(status)
+    document = {
+        "type": f"urn:reverie:problem:{kind.phrase.lower().replace(' ', '-')}",
+        "title": kind.phrase,
+        "status": status,
+        "detail": detail,
+        "errors": [{"loc": error.loc, "msg": error.msg} for error in errors],
+    }
+    response = Response(json.dumps(document), status, content_type="application/problem+json")
+    if retry_after_s is not None:
+        response.headers["Retry-After"] = str(retry_after_s)
+    return response
+
+
+def register_problems(app: Flask) -> None:
+    """Answer every error of the app with a problem document."""
+
+    @app.errorhandler(ReverieError)
+    def told(error: ReverieError) -> Response:
+        status = next((code for kind, code in _STATUS if isinstance(error, kind)), None)
+        if status is None:
+            return unexpected(error)
+        errors = error.errors if isinstance(error, InvalidField) else ()
+        retry = error.retry_after_s if isinstance(error, StoreUnavailable) else None
+        return problem(status, str(error), errors, retry)
+
+    @app.errorhandler(HTTPException)
+    def http(error: HTTPException) -> Response:
+        return problem(error.code or 500, error.description or "")
+
+    @app.errorhandler(Exception)
+    def unexpected(error: Exception) -> Response:
+        log.error("unexpected error", exc_info=error)
+        app.extensions["front"].operations.record_error("web", f"{type(error).__name__}: {error}")
+        if isinstance(error, sqlite3.OperationalError):
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the store cannot serve this now", retry_after_s=1)
+        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "the error log says more")

@@ -1,0 +1,51 @@
+"""Who may call: loopback names against DNS rebinding, our own pages only, and the bearer token."""
+
+import hmac
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, request
+
+from web.problems import problem
+
+OPEN_PATHS = frozenset({"/healthz"})
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def register_security(app: Flask, token: str, host: str) -> None:
+    """Check every request before anything else sees it."""
+    names = LOOPBACK_NAMES | {host.lower()}
+    expected = f"Bearer {token}".encode()
+
+    @app.before_request
+    def guard() -> Response | None:
+        if not _is_our_host(request.host, names):
+            return problem(403, "the Host header names another server")
+        origin = request.headers.get("Origin")
+        if origin is not None and not _is_same_origin(origin, request.host):
+            return problem(403, "the Origin header names another site")
+        if request.path in OPEN_PATHS and request.method == "GET":
+            return None
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(given, expected):
+            refusal = problem(401, "a bearer token is needed; it stands in the file `token` of the Reverie home")
+            refusal.headers["WWW-Authenticate"] = "Bearer"
+            return refusal
+        return None
+
+
+def _is_our_host(host: str, names: Collection[str]) -> bool:
+    # Any port: a forwarded one is still this machine. A name that only resolves to it is not.
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:
+        return False
+    return name is not None and name in names
+
+
+def _is_same_origin(origin: str, host: str) -> bool:
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()

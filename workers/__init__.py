@@ -1,0 +1,1 @@
+"""The Huey queue, its tasks and the clock: load, call, acknowledge."""

@@ -1,0 +1,144 @@
+"""The queue between the fronts and the workers: the Huey instance, its tasks, and the doorbell.
+
+A message carries names only; what there is to do stands in the work table. A lost message costs time, never work.
+"""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from huey import Huey
+from huey.serializer import SignedSerializer
+from huey.storage import RedisStorage, SqliteStorage
+
+from config.files import file_identity
+from config.settings import Settings
+
+log = logging.getLogger(__name__)
+
+QUEUE_NAME = "reverie"
+# Writes come in bursts; one message serves every write of this stretch.
+COALESCE_S = 0.05
+
+
+class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships no types
+    """Keep working when the queue's file is deleted under a running process.
+
+    An open connection would go on with the deleted file, out of reach of every process started later.
+    """
+
+    _conn: sqlite3.Connection | None
+    _identity: tuple[int, int] | None = None
+
+    @property
+    def conn(self) -> sqlite3.Connection:
+        """Return a connection to the file that has the queue's name now."""
+        if self._conn is not None and self._identity != file_identity(self.filename):
+            self._conn.close()
+            self._conn = None
+        if self._conn is None:
+            connection: sqlite3.Connection = self._create_connection()
+            for statement in self.ddl:
+                connection.execute(statement)
+            self._conn, self._identity = connection, file_identity(self.filename)
+        return self._conn
+
+
+class Queue:
+    """Hand names of work to the workers."""
+
+    def __init__(self, settings: Settings) -> None:
+        paths = settings.paths
+        storage: dict[str, Any]
+        if settings.queue_url:
+            storage = {"storage_class": RedisStorage, "url": settings.queue_url}
+        else:
+            paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            storage = {"storage_class": HealingSqliteStorage, "filename": str(paths.queue), "fsync": False}
+        # Huey's messages are pickles: only who holds this home's token may write one.
+        serializer = SignedSerializer(secret=paths.token(), salt=QUEUE_NAME)
+        self.huey = Huey(QUEUE_NAME, results=False, serializer=serializer, **storage)
+        self.digest = self.huey.task(name="digest")(_digest)
+        self.run_job = self.huey.task(name="run_job")(_run_job)
+        self.sweep = self.huey.task(name="sweep")(_sweep)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ring:
+    """What the doorbell says: a workspace has work, for a stage or, without one, of some other sort."""
+
+    workspace_id: str
+    stage: str = ""
+
+
+def ring(queue: Queue, what: Ring) -> None:
+    """Tell the workers that a workspace has work."""
+    if what.stage:
+        queue.digest(what.workspace_id, what.stage)
+    else:
+        queue.sweep(what.workspace_id)
+
+
+class Doorbell:
+    """Ring off the request path: once for all the writes of a short stretch, never failing a write."""
+
+    def __init__(self, ring_once: Callable[[Ring], None], on_error: Callable[[str], None]) -> None:
+        self._ring_once = ring_once
+        self._on_error = on_error
+        self._waiting: set[Ring] = set()
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="doorbell", daemon=True)
+        self._thread.start()
+
+    def ring(self, what: Ring) -> None:
+        """Note that a workspace has work; returns at once."""
+        with self._changed:
+            self._waiting.add(what)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Ring what still waits and stop."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._stopped)
+                if not self._waiting:
+                    return
+                rung, self._waiting = self._waiting, set()
+            for what in sorted(rung):
+                self._ring(what)
+            pause.wait(COALESCE_S)
+
+    def _ring(self, what: Ring) -> None:
+        try:
+            self._ring_once(what)
+        except Exception as error:  # noqa: BLE001 - any broker's error; the sweep finds the work without the ring
+            self._on_error(f"the doorbell of {what.workspace_id} failed: {type(error).__name__}: {error}")
+
+
+def _digest(workspace_id: str, stage: str) -> None:
+    from workers import tasks
+
+    tasks.digest(workspace_id, stage)
+
+
+def _run_job(name: str, workspace_id: str) -> None:
+    from workers import tasks
+
+    tasks.run_job(name, workspace_id)
+
+
+def _sweep(workspace_id: str) -> None:
+    from workers import tasks
+
+    tasks.sweep(workspace_id)

@@ -1,0 +1,87 @@
+"""The tasks: load, call, acknowledge; nothing else. What they do is in the pipeline."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from config.settings import load_settings
+from pipeline.bootstrap import Back
+from pipeline.enrich.digest import digest as digest_stage
+from pipeline.errors import NotFound
+from pipeline.records import Stage
+from workers.queue import Queue
+
+log = logging.getLogger(__name__)
+
+# A worker turns to other workspaces after this long; what is left is rung for again.
+TURN_S = 10.0
+
+
+@cache
+def back() -> Back:
+    """Return this process's services; made after the fork, so that no two processes share a connection."""
+    return Back(load_settings())
+
+
+@cache
+def queue() -> Queue:
+    """Return this process's queue."""
+    return Queue(load_settings())
+
+
+def digest(workspace_id: str, stage: str) -> None:
+    """Work off one stage of a workspace for a turn."""
+    services = back()
+    with _logged(f"digest.{stage}", workspace_id):
+        report = digest_stage(
+            services.databases.get(workspace_id),
+            Stage(stage),
+            services.stages(workspace_id)[Stage(stage)],
+            services.owner,
+            services.policy,
+            lambda message: services.operations.record_error(f"digest.{stage}", message, workspace=workspace_id),
+            until=time.monotonic() + TURN_S,
+        )
+        if report.more:
+            queue().digest(workspace_id, stage)
+        elif report.retry_in_s is not None:
+            queue().digest.schedule((workspace_id, stage), delay=report.retry_in_s)
+        if report.claimed and not report.more:
+            for job in services.due_jobs(workspace_id):
+                queue().run_job(job, workspace_id)
+
+
+def run_job(name: str, workspace_id: str) -> None:
+    """Run one maintenance job on a workspace."""
+    with _logged(f"job.{name}", workspace_id):
+        back().jobs(workspace_id)[name]()
+
+
+def sweep(workspace_id: str) -> None:
+    """Ring for everything in a workspace that waits and that nobody works on."""
+    services = back()
+    with _logged("sweep", workspace_id):
+        # What needs no model goes first: a lost doorbell must not wait for one.
+        for stage in services.due_stages(workspace_id):
+            queue().digest(workspace_id, stage)
+        services.jobs(workspace_id)["heal"]()
+        for stage in services.due_stages(workspace_id):
+            queue().digest(workspace_id, stage)
+        for job in services.due_jobs(workspace_id):
+            queue().run_job(job, workspace_id)
+
+
+@contextmanager
+def _logged(component: str, workspace_id: str) -> Iterator[None]:
+    services = back()
+    services.operations.report_worker(services.owner)
+    try:
+        yield
+    except NotFound:
+        # The workspace was deleted after the bell rang: there is nothing left to do.
+        log.info("%s: workspace %s is gone", component, workspace_id)
+    except Exception as error:
+        services.operations.record_error(component, f"{type(error).__name__}: {error}", workspace=workspace_id)
+        log.exception("%s failed in workspace %s", component, workspace_id)
