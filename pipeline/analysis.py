@@ -12,6 +12,8 @@ from functools import lru_cache
 
 import Stemmer
 
+from pipeline.times import parse
+
 MAX_TOKEN_CHARS = 128
 
 # Snowball's English stop words, without the ones that negate: "not" tells two memories apart.
@@ -150,6 +152,12 @@ STOP_WORDS = frozenset(
     ]
 )
 
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
 # A run of word characters, joined by the connectors that hold paths, names, versions and tickets together.
 _COMPOUND = re.compile(r"\w+(?:[-./:@#+\\]+\w+)*")
 _CONNECTORS = re.compile(r"[-_./:@#+\\]+")
@@ -172,6 +180,13 @@ def search_tokens(text: str) -> list[str]:
     for compound in _COMPOUND.findall(normal):
         tokens.extend(_tokens_of(compound))
     return tokens
+
+
+def memory_tokens(content: str, occurred_at: str) -> list[str]:
+    """Return the tokens under which a memory is found: its text's, and the day's as a person would name it."""
+    moment = parse(occurred_at)
+    day = f"{WEEKDAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month - 1]} {moment.year}"
+    return search_tokens(content) + search_tokens(day)
 
 
 # Texts repeat their words: remembering them makes the analysis of a typical memory five times faster.

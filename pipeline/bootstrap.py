@@ -28,7 +28,7 @@ from pipeline.recall.channels import ChannelPool
 from pipeline.recall.query import Channel
 from pipeline.recall.search import Reader
 from pipeline.records import Stage
-from pipeline.redaction import redact
+from pipeline.redaction import preload, redact
 from pipeline.sleep.segment import needs_segment, rebuild_segment
 from pipeline.sleep.sweep import sweep
 from pipeline.sleep.vectors import compact_vectors, heal_vectors, needs_compaction
@@ -138,6 +138,7 @@ class Front:
 
     def __init__(self, settings: Settings, ring: Callable[[str, Stage | None], None]) -> None:
         settings.paths.ensure()
+        preload()
         self.started = time.monotonic()
         self.settings = settings
         self.token = settings.paths.token()

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pipeline.records import Memory, Trust
 
 HEADER = "From this project's memory (recorded earlier; check before relying on it):"
-SHORT_ID = 10
+# The end of a ULID is random; its beginning is the time, which neighbours share.
+SHORT_ID = 8
 LONGEST_LINE = 600
 
 
@@ -28,4 +29,4 @@ def _line(memory: Memory) -> str:
         text = text[: LONGEST_LINE - 1].rstrip() + "…"
     if memory.trust is Trust.EVIDENCE:
         text = f"{memory.source} noted: “{text}”"
-    return f"- [{memory.id[:SHORT_ID]} · {memory.kind} · {memory.occurred_at[:10]}] {text}"
+    return f"- [{memory.id[-SHORT_ID:]} · {memory.kind} · {memory.occurred_at[:10]}] {text}"

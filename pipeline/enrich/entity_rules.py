@@ -207,6 +207,9 @@ def _inside_url(text: str, url: EntityMention) -> Iterator[EntityMention]:
 def _files(text: str) -> Iterator[EntityMention]:
     for found in _FILE_RUN.finditer(text):
         run = found[0].rstrip("-+.@~")
+        # Most runs are plain words.
+        if run.isalpha() and not _NAMED_FILE.fullmatch(run):
+            continue
         lead = len(run) - len(run.lstrip("-+@"))
         start, end = found.start() + lead, found.start() + len(run)
         if end > start and text[end : end + 1] != "(" and _is_path(text[start:end], text[end : end + 1]):
@@ -354,8 +357,8 @@ def _identifiers(text: str) -> Iterator[EntityMention]:
         if _QUOTED_NAME.fullmatch(found[1]):
             yield _mention(EntityKind.IDENTIFIER, text, *found.span(1))
     for found in _NAME_RUN.finditer(text):
-        # What stands before an at sign is a mailbox.
-        if text[found.end() : found.end() + 1] == "@":
+        # Most runs are plain words, and what stands before an at sign is a mailbox.
+        if (found[0][1:].islower() and found[0].isalpha()) or text[found.end() : found.end() + 1] == "@":
             continue
         # A test is named by its file and itself: the file is found as a file.
         head, joint, rest = found[0].partition("::")

@@ -2,6 +2,7 @@
 
 import bisect
 import threading
+from collections.abc import Sequence
 from sqlite3 import Connection
 
 from pipeline.store import memories
@@ -10,13 +11,14 @@ PAGE = 20_000
 
 
 class SessionMap:
-    """Answer which memories stand beside a memory in its session."""
+    """Answer where a memory stands in its session, and what stands beside it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last_seq = 0
-        self._place: dict[int, tuple[str, str]] = {}
-        self._sessions: dict[str, list[tuple[str, int]]] = {}
+        self._numbers: dict[str, int] = {}
+        self._orders: list[list[tuple[str, int]]] = []
+        self._memories: dict[int, tuple[int, str]] = {}
 
     def refresh(self, db: Connection) -> None:
         """Take in what was written since the last call."""
@@ -24,17 +26,30 @@ class SessionMap:
             while rows := memories.after(db, self._last_seq, PAGE):
                 for seq, session, occurred_at in rows:
                     if session is not None:
-                        self._place[seq] = (session, occurred_at)
-                        bisect.insort(self._sessions.setdefault(session, []), (occurred_at, seq))
+                        self._add(seq, session, occurred_at)
                 self._last_seq = rows[-1][0]
 
-    def neighbours(self, seq: int, reach: int) -> list[tuple[int, int]]:
-        """Return (row number, distance) of the memories up to `reach` places before and after."""
-        place = self._place.get(seq)
-        if place is None:
-            return []
-        session, occurred_at = place
-        order = self._sessions[session]
-        at = bisect.bisect_left(order, (occurred_at, seq))
-        window = range(max(0, at - reach), min(len(order), at + reach + 1))
-        return [(order[i][1], abs(i - at)) for i in window if i != at]
+    def place(self, seq: int) -> tuple[int, int]:
+        """Return (session number, position) of a memory; (-1, 0) for one without a session."""
+        found = self._memories.get(seq)
+        if found is None:
+            return -1, 0
+        session, occurred_at = found
+        return session, bisect.bisect_left(self._orders[session], (occurred_at, seq))
+
+    def neighbours(self, seqs: Sequence[int], reach: int) -> list[int]:
+        """List the memories up to `reach` places before and after the given ones."""
+        found: list[int] = []
+        for seq in seqs:
+            session, at = self.place(seq)
+            if session >= 0:
+                order = self._orders[session]
+                found.extend(other for _, other in order[max(0, at - reach) : at + reach + 1])
+        return found
+
+    def _add(self, seq: int, session: str, occurred_at: str) -> None:
+        number = self._numbers.setdefault(session, len(self._orders))
+        if number == len(self._orders):
+            self._orders.append([])
+        bisect.insort(self._orders[number], (occurred_at, seq))
+        self._memories[seq] = (number, occurred_at)

@@ -1,20 +1,24 @@
 """From raw channel scores to one order.
 
-    fused(m)   = Σ weight(channel) · normalized(channel, m)
-    context(m) = fused(m) + 0.3 · mean of the fused scores beside m in its session + 0.2 · best fused score of its session
-    score(m)   = context(m) + small nudges for importance and recency
+    fused   = Σ weight(channel) · normalized(channel)
+    score   = fused + 0.3 · best fused score beside it in its session, halved at distance two
+                    + 0.2 · best fused score of its session
+                    + small nudges for importance and recency
 
 A memory is judged by itself, by what stands beside it, and by its session: an answer often shares no word with the
 question, but the turn before it does.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.recall.query import Channel, ChannelSignal, Hit, Signals
-from pipeline.records import Memory
-from pipeline.times import parse
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.recall.query import Channel, ChannelSignal, Signals
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 WEIGHTS: Mapping[Channel, float] = {Channel.LEXICAL: 0.5, Channel.DENSE: 0.5}
 NEIGHBOUR_WEIGHT = 0.3
@@ -22,93 +26,109 @@ SESSION_WEIGHT = 0.2
 IMPORTANCE_WEIGHT = 0.04
 RECENCY_WEIGHT = 0.02
 RECENCY_HALF_LIFE_DAYS = 30.0
+REACH = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelScores:
-    """One channel's view of the pool: raw scores by memory, ranks of its best, and the span that normalizes them."""
+    """One channel's view of the pool: raw scores, rank among its best (0 for none), and the span that normalizes."""
 
-    raw: Mapping[int, float]
-    ranks: Mapping[int, int]
+    raw: Floats
+    ranks: Integers
     floor: float
     ceiling: float
 
-    def normalized(self, seq: int) -> float:
-        """Return the score on a scale from 0 (the floor) to 1 (the channel's best)."""
+    @property
+    def normalized(self) -> Floats:
+        """Return the scores on a scale from 0 (the floor) to 1 (the channel's best)."""
         span = self.ceiling - self.floor
         if span <= 0:
-            return 1.0 if seq in self.ranks else 0.0
-        return min(1.0, max(0.0, (self.raw.get(seq, self.floor) - self.floor) / span))
+            return (self.ranks > 0).astype(np.float64)
+        return ((self.raw - self.floor) / span).clip(0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The memories that may be shown, and everything that ranks them."""
+    """The memories that may be shown, aligned: what ranks each of them. A session of -1 is none."""
 
-    memories: Mapping[int, Memory]
+    seqs: Integers
+    sessions: Integers
+    positions: Integers
+    importance: Floats
+    days: Floats
     channels: Mapping[Channel, ChannelScores]
-    coverage: Mapping[int, float]
-    neighbours: Callable[[int, int], Iterable[tuple[int, int]]]
+    coverage: Floats
 
 
-def rank(pool: Pool, limit: int) -> list[Hit]:
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The pool's order and every part of its scores."""
+
+    pool: Pool
+    order: Integers
+    shares: Mapping[Channel, Floats]
+    neighbours: Floats
+    session: Floats
+    importance: Floats
+    recency: Floats
+    score: Floats
+
+    def signals(self, place: int) -> Signals:
+        """Explain the memory at a place of the pool."""
+        channels = {
+            channel: ChannelSignal(
+                int(scores.ranks[place]) or None, float(scores.raw[place]), float(self.shares[channel][place])
+            )
+            for channel, scores in self.pool.channels.items()
+        }
+        parts = (self.neighbours, self.session, self.importance, self.recency, self.pool.coverage)
+        return Signals(channels, *(float(part[place]) for part in parts))
+
+
+def rank(pool: Pool) -> Ranking:
     """Order the pool, best first; equal scores go to the newer memory."""
-    shares = {seq: _shares(pool, seq) for seq in pool.memories}
-    fused = {seq: sum(parts.values()) for seq, parts in shares.items()}
-    beside = {seq: NEIGHBOUR_WEIGHT * _beside(pool, fused, seq) for seq in fused}
-    session = _sessions(pool, fused)
-    newest = max((m.occurred_at for m in pool.memories.values()), default="")
-    hits = []
-    for seq, memory in pool.memories.items():
-        nudge = IMPORTANCE_WEIGHT * (memory.importance - 0.5)
-        recency = RECENCY_WEIGHT * _recency(memory, newest)
-        lift = SESSION_WEIGHT * session.get(memory.session_id or "", 0.0)
-        total = fused[seq] + beside[seq] + lift + nudge + recency
-        signals = Signals(
-            {c: _signal(pool, c, seq, share) for c, share in shares[seq].items()},
-            beside[seq],
-            lift,
-            nudge,
-            recency,
-            pool.coverage.get(seq, 0.0),
-        )
-        hits.append(Hit(memory, total, signals))
-    hits.sort(key=lambda hit: (-hit.score, -hit.memory.seq))
-    return hits[:limit]
-
-
-def _shares(pool: Pool, seq: int) -> dict[Channel, float]:
     # When only one channel answered, its weight is the whole.
     total = sum(WEIGHTS[channel] for channel in pool.channels)
-    return {c: WEIGHTS[c] / total * scores.normalized(seq) for c, scores in pool.channels.items()}
-
-
-def _beside(pool: Pool, fused: Mapping[int, float], seq: int) -> float:
-    return max((fused.get(other, 0.0) / distance for other, distance in pool.neighbours(seq, 2)), default=0.0)
-
-
-def _sessions(pool: Pool, fused: Mapping[int, float]) -> dict[str, float]:
-    best: dict[str, float] = {}
-    for seq, score in fused.items():
-        session = pool.memories[seq].session_id
-        if session is not None:
-            best[session] = max(score, best.get(session, 0.0))
-    return best
-
-
-def _recency(memory: Memory, newest: str) -> float:
+    shares = {c: WEIGHTS[c] / total * scores.normalized for c, scores in pool.channels.items()}
+    fused = sum(shares.values(), np.zeros(len(pool.seqs)))
+    neighbours = NEIGHBOUR_WEIGHT * _beside(pool, fused)
+    session = SESSION_WEIGHT * _best_of_session(pool, fused)
+    importance = IMPORTANCE_WEIGHT * (pool.importance - 0.5)
     # Measured from the newest candidate, not from the clock: the same data gives the same answer tomorrow.
-    age = (parse(newest) - parse(memory.occurred_at)).total_seconds() / 86400
-    return math.exp2(-age / RECENCY_HALF_LIFE_DAYS)
+    age = pool.days.max(initial=0.0) - pool.days
+    recency = RECENCY_WEIGHT * np.exp2(-age / RECENCY_HALF_LIFE_DAYS)
+    score = fused + neighbours + session + importance + recency
+    order = np.lexsort((-pool.seqs, -score))
+    return Ranking(pool, order, shares, neighbours, session, importance, recency, score)
 
 
-def _signal(pool: Pool, channel: Channel, seq: int, share: float) -> ChannelSignal:
-    scores = pool.channels[channel]
-    return ChannelSignal(scores.ranks.get(seq), scores.raw.get(seq, scores.floor), share)
-
-
-def channel_scores(top: Sequence[tuple[int, float]], floor: float) -> ChannelScores:
-    """Describe a channel by its best (row number, score) pairs and the score that counts as nothing."""
-    raw = dict(top)
+def channel_scores(top: Sequence[tuple[int, float]], floor: float, seqs: Integers, raw: Floats) -> ChannelScores:
+    """Describe a channel by its best (row number, score) pairs, the score that counts as nothing, and the pool's."""
     ranks = {seq: place for place, (seq, _) in enumerate(top, start=1)}
-    return ChannelScores(raw, ranks, floor, max(raw.values(), default=floor))
+    ceiling = top[0][1] if top else floor
+    return ChannelScores(raw, np.array([ranks.get(int(seq), 0) for seq in seqs], np.int64), floor, ceiling)
+
+
+def _beside(pool: Pool, fused: Floats) -> Floats:
+    # Sorted by session and position, what stands within reach of a memory follows it within as many rows.
+    order = np.lexsort((pool.positions, pool.sessions))
+    sessions, positions, scores = pool.sessions[order], pool.positions[order], fused[order]
+    best = np.zeros(len(order))
+    for step in range(1, REACH + 1):
+        distance = positions[step:] - positions[:-step]
+        near = (sessions[step:] == sessions[:-step]) & (sessions[step:] >= 0) & (distance <= REACH)
+        weight = np.where(near, 1.0 / np.maximum(distance, 1), 0.0)
+        best[:-step] = np.maximum(best[:-step], weight * scores[step:])
+        best[step:] = np.maximum(best[step:], weight * scores[:-step])
+    beside = np.empty(len(order))
+    beside[order] = best
+    return beside
+
+
+def _best_of_session(pool: Pool, fused: Floats) -> Floats:
+    if not len(pool.seqs):
+        return fused
+    _, places = np.unique(pool.sessions, return_inverse=True)
+    best = np.zeros(int(places.max()) + 1)
+    np.maximum.at(best, places, fused)
+    return np.where(pool.sessions >= 0, best[places], 0.0)

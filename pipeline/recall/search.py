@@ -9,7 +9,7 @@ Recall never writes, never calls a language model, and never outlives its deadli
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
@@ -23,14 +23,13 @@ from pipeline.index.sessions import SessionMap
 from pipeline.index.vectors import DenseIndex, DenseScores
 from pipeline.recall.channels import ChannelPool, ErrorSink, Found
 from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, Hit, Query
-from pipeline.recall.rank import ChannelScores, Pool, channel_scores, rank
+from pipeline.recall.rank import REACH, ChannelScores, Floats, Pool, Ranking, channel_scores, rank
 from pipeline.store import memories, meta
 from pipeline.store.database import Database
 from pipeline.store.memories import Filter
 
 BEST_OF_CHANNEL = 120
 LIFTING = 40
-REACH = 2
 OFF = ChannelReport(ChannelState.OFF, 0.0)
 
 
@@ -62,11 +61,20 @@ def search(reader: Reader, query: Query) -> Answer:
         reader.on_error,
     )
     with reader.database.read() as db:
-        reader.sessions.refresh(db)
-        pool = _pool(reader, db, found, query.filter, allowed)
-    hits = rank(pool, query.k)
+        ranking = rank(_pool(reader, db, found, query.filter, allowed))
+        hits = _hits(db, ranking, query.k)
     reports = {channel: item.report for channel, item in found.items()} | {Channel.GRAPH: OFF}
     return Answer(tuple(hits), reports, _ms(began))
+
+
+def _hits(db: Connection, ranking: Ranking, k: int) -> list[Hit]:
+    places = ranking.order[:k].tolist()
+    seqs = ranking.pool.seqs[places].tolist()
+    shown = memories.by_seqs(db, seqs)
+    return [
+        Hit(shown[seq], float(ranking.score[place]), ranking.signals(place))
+        for seq, place in zip(seqs, places, strict=True)
+    ]
 
 
 def _listing(reader: Reader, query: Query, began: float) -> Answer:
@@ -104,31 +112,40 @@ def _dense(reader: Reader, text: str, allowed: Any) -> DenseScores:
 
 
 def _pool(reader: Reader, db: Connection, found: Mapping[Channel, Found], wanted: Filter, allowed: Any) -> Pool:
+    reader.sessions.refresh(db)
     answered = {channel: item.scores for channel, item in found.items() if item.scores is not None}
     tops = {channel: scores.top(BEST_OF_CHANNEL, allowed) for channel, scores in answered.items()}
-    best = {channel: channel_scores(top, _floor(channel, top)) for channel, top in tops.items()}
-    seqs = dict.fromkeys(seq for top in tops.values() for seq, _ in top)
+    candidates = {seq for top in tops.values() for seq, _ in top}
     for top in tops.values():
-        for seq, _ in top[:LIFTING]:
-            seqs.update(dict.fromkeys(other for other, _ in reader.sessions.neighbours(seq, REACH)))
-    shown = memories.visible(db, seqs, wanted)
-    channels = {channel: _completed(best[channel], scores, list(shown)) for channel, scores in answered.items()}
-    lexical = answered.get(Channel.LEXICAL)
-    coverage: dict[int, float] = {}
-    if isinstance(lexical, LexicalScores) and lexical.ceiling > 0:
-        raw = channels[Channel.LEXICAL].raw
-        coverage = {seq: min(1.0, raw.get(seq, 0.0) / lexical.ceiling) for seq in shown}
-    return Pool(shown, channels, coverage, reader.sessions.neighbours)
+        candidates.update(reader.sessions.neighbours([seq for seq, _ in top[:LIFTING]], REACH))
+    shown = memories.standing(db, candidates, wanted)
+    seqs = [row.seq for row in shown]
+    channels = {channel: _aligned(channel, tops[channel], scores, seqs) for channel, scores in answered.items()}
+    places = [reader.sessions.place(seq) for seq in seqs]
+    return Pool(
+        seqs=np.array(seqs, np.int64),
+        sessions=np.array([session for session, _ in places], np.int64),
+        positions=np.array([position for _, position in places], np.int64),
+        importance=np.array([row.importance for row in shown], np.float64),
+        days=np.array([row.days for row in shown], np.float64),
+        channels=channels,
+        coverage=_coverage(answered.get(Channel.LEXICAL), channels, len(seqs)),
+    )
 
 
-def _floor(channel: Channel, top: Sequence[tuple[int, float]]) -> float:
-    return 0.0 if channel is Channel.LEXICAL or not top else top[-1][1]
+def _aligned(
+    channel: Channel, top: Sequence[tuple[int, float]], scores: LexicalScores | DenseScores, seqs: Sequence[int]
+) -> ChannelScores:
+    floor = 0.0 if channel is Channel.LEXICAL or not top else top[-1][1]
+    # What another channel or a neighbour brought in gets this channel's true score, where it has one.
+    raw = [floor if score is None else score for score in scores.of(seqs)]
+    return channel_scores(top, floor, np.array(seqs, np.int64), np.array(raw, np.float64))
 
 
-def _completed(best: ChannelScores, scores: LexicalScores | DenseScores, seqs: Sequence[int]) -> ChannelScores:
-    # What another channel or a neighbour brought in gets this channel's true score, not the floor.
-    raw = {seq: score for seq, score in zip(seqs, scores.of(seqs), strict=True) if score is not None}
-    return replace(best, raw=raw)
+def _coverage(lexical: LexicalScores | None, channels: Mapping[Channel, ChannelScores], count: int) -> Floats:
+    if lexical is None or lexical.ceiling <= 0:
+        return np.zeros(count)
+    return channels[Channel.LEXICAL].raw / lexical.ceiling
 
 
 def _ms(began: float) -> float:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from pipeline.analysis import search_tokens
+from pipeline.analysis import memory_tokens
 from pipeline.index.lexical import build_segment, remove_segments
 from pipeline.store import changes, memories, meta, tail
 from pipeline.store.database import Database
@@ -31,7 +31,7 @@ def rebuild_segment(database: Database, folder: Path) -> int:
             documents: list[tuple[int, list[str]]] = []
             last = 0
             while page := memories.active_texts(db, last, PAGE):
-                documents.extend((seq, search_tokens(content)) for seq, content in page)
+                documents.extend((seq, memory_tokens(content, occurred_at)) for seq, content, occurred_at in page)
                 last = page[-1][0]
         name = build_segment(folder, documents)
         with database.write() as db:

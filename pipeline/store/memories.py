@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.records import Kind, Memory, Scope, ScopeKind, Source, Tier, Trust
 
@@ -34,6 +34,14 @@ class NewMemory:
     created_at: str
     occurred_at: str
     content_hash: str
+
+
+class Standing(NamedTuple):
+    """What ranks a memory beside its relevance; `days` is the Julian day when it happened."""
+
+    seq: int
+    importance: float
+    days: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +116,15 @@ def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
     return {row[0]: _memory(row) for row in rows}
 
 
-def visible(db: Connection, seqs: Iterable[int], wanted: Filter) -> dict[int, Memory]:
-    """Return those of the given memories that the filter lets through."""
+def standing(db: Connection, seqs: Iterable[int], wanted: Filter) -> list[Standing]:
+    """Return what ranks those of the given memories that the filter lets through, in row order."""
     condition, values = _condition(wanted)
     rows = db.execute(
-        f"SELECT {COLUMNS} FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {condition}",  # noqa: S608 - constant text
+        "SELECT seq, importance, julianday(occurred_at) FROM memory "  # noqa: S608 - constant text
+        f"WHERE seq IN (SELECT value FROM json_each(?)) AND {condition} ORDER BY seq",
         (json.dumps(list(seqs)), *values),
     )
-    return {row[0]: _memory(row) for row in rows}
+    return [Standing(*row) for row in rows]
 
 
 def visible_seqs(db: Connection, wanted: Filter) -> list[int]:
@@ -187,10 +196,10 @@ def after(db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, s
     ).fetchall()
 
 
-def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, str]]:
-    """List (row number, content) of active memories above a row number, in row order."""
+def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, str, str]]:
+    """List (row number, content, time) of active memories above a row number, in row order."""
     return db.execute(
-        "SELECT seq, content FROM memory WHERE archived_at IS NULL AND seq > ? ORDER BY seq LIMIT ?",
+        "SELECT seq, content, occurred_at FROM memory WHERE archived_at IS NULL AND seq > ? ORDER BY seq LIMIT ?",
         (after_seq, limit),
     ).fetchall()
 
@@ -203,7 +212,8 @@ def all_seqs(db: Connection) -> list[int]:
 def counts(db: Connection) -> dict[str, Any]:
     """Count memories: active, archived, and active by kind and by source."""
     active, archived = db.execute(
-        "SELECT count(*) FILTER (WHERE archived_at IS NULL), count(*) FILTER (WHERE archived_at IS NOT NULL) FROM memory"
+        "SELECT count(*) FILTER (WHERE archived_at IS NULL), count(*) FILTER (WHERE archived_at IS NOT NULL) "
+        "FROM memory"
     ).fetchone()
     by_kind = db.execute("SELECT kind, count(*) FROM memory WHERE archived_at IS NULL GROUP BY kind ORDER BY kind")
     by_source = db.execute(

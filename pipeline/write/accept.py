@@ -12,7 +12,7 @@ from sqlite3 import Connection
 
 from ulid import ULID
 
-from pipeline.analysis import search_tokens
+from pipeline.analysis import memory_tokens
 from pipeline.records import Draft, Memory, Outcome, Receipt, Source, Stage, Tier, Trust
 from pipeline.redaction import redact, redact_json
 from pipeline.store import changes, history, memories, tail, work
@@ -77,7 +77,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         occurred_at=draft.occurred_at or now,
         content_hash=content_hash(content),
     )
-    return Prepared(memory, search_tokens(content))
+    return Prepared(memory, memory_tokens(content, memory.occurred_at))
 
 
 def _write(database: Database, prepared: Sequence[Prepared]) -> list[Receipt]:

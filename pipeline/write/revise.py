@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection, IntegrityError
 from typing import Any
 
-from pipeline.analysis import search_tokens
+from pipeline.analysis import memory_tokens
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Memory, Stage
 from pipeline.redaction import redact, redact_json
@@ -62,7 +62,7 @@ def restore(database: Database, memory_id: str) -> Memory:
             except IntegrityError as error:
                 raise Conflict("an active memory of the same scope says exactly this") from error
             number = changes.append(db, changes.RESTORE, [memory.id])
-            tail.put(db, memory.seq, search_tokens(memory.content), number)
+            tail.put(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
         return _existing(db, memory_id)
 
 
@@ -109,7 +109,7 @@ def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) 
         history.add(db, memory.seq, now, "edited", memory.content, {})
         work.add(db, [memory.seq], DIGESTION, time.time())
         if memory.archived_at is None:
-            tail.put(db, memory.seq, search_tokens(values["content"]), number)
+            tail.put(db, memory.seq, memory_tokens(values["content"], memory.occurred_at), number)
 
 
 def _existing(db: Connection, memory_id: str) -> Memory:

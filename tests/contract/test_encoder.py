@@ -1,6 +1,7 @@
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -77,7 +78,7 @@ def test_a_long_text_is_cut_into_overlapping_passages_that_hold_every_word(encod
     passages = encoder.passages(text)
     assert [p.number for p in passages] == list(range(len(passages)))
     assert all(p.text == text[p.start : p.end] for p in passages)
-    assert all(a.start < b.start < a.end < b.end for a, b in zip(passages, passages[1:], strict=False))
+    assert all(a.start < b.start < a.end < b.end for a, b in pairwise(passages))
     words = {match.span() for match in re.finditer(r"\w+", text)}
     whole = {(s, e) for s, e in words if any(p.start <= s and e <= p.end for p in passages)}
     assert words == whole

@@ -1,0 +1,66 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+export HF_HUB_OFFLINE ?= 1
+
+.PHONY: help
+help: ## List every target
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-14s %s\n", $$1, $$2}'
+
+$(STAMP): requirements.lock requirements-dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Reverie needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+.PHONY: install
+install: $(STAMP) ## Make .venv with everything, pinned
+
+.PHONY: demo
+demo: $(STAMP) ## Start the stack on a sample history and ask it six questions (ONCE=1 exits by itself)
+	$(BIN)/python -m demo $(if $(ONCE),--once)
+
+.PHONY: up
+up: $(STAMP) ## Run web, worker and scheduler in the foreground
+	$(BIN)/reverie up
+
+.PHONY: test
+test: $(STAMP) lint ## Run everything: lint, types, all tests
+	$(BIN)/python -m pytest
+
+.PHONY: test-fast
+test-fast: $(STAMP) ## Run the tests that start no processes
+	$(BIN)/python -m pytest tests/unit tests/contract tests/test_architecture.py tests/test_docs.py
+
+.PHONY: lint
+lint: $(STAMP) ## Check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.PHONY: format
+format: $(STAMP) ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: bench-write
+bench-write: $(STAMP) ## Measure write latency over HTTP and digest throughput
+	$(BIN)/python -m tests.benchmarks.write
+
+.PHONY: lock
+lock: $(STAMP) ## Resolve the pinned dependencies anew
+	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_OPTIONS) --extra dev --extra redis --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
+	sed -i 's/^torch==\([0-9.]*\)+cpu$$/torch==\1/' requirements.lock requirements-dev.lock
+
+LOCK_OPTIONS := --quiet --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+
+.PHONY: clean
+clean: ## Delete .venv, caches and the demo's home
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,116 @@
+"""Measure `POST /v1/memories` over keep-alive, alone and while workers digest, and the digest throughput.
+
+Run by `make bench-write`. Starts the stack of the Procfile on a home of its own and stops it.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from demo.stack import HOST, Stack, choose_port, honcho_command, stack_environment
+from tests.benchmarks.corpus import memories
+
+ROOT = Path(__file__).resolve().parents[2]
+READY_S = 180.0
+WARM_UP = 200
+
+
+class Connection:
+    """One keep-alive connection to the server."""
+
+    def __init__(self, port: int, token: str, workspace: str) -> None:
+        self._http = http.client.HTTPConnection(HOST, port, timeout=60)
+        self._headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "X-Reverie-Workspace": workspace,
+        }
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Send one request and return its JSON."""
+        raw = None if body is None else json.dumps(body).encode()
+        self._http.request(method, path, raw, self._headers)
+        response = self._http.getresponse()
+        data = response.read()
+        if response.status >= 300:
+            raise SystemExit(f"{method} {path}: {response.status} {data[:300]!r}")
+        return json.loads(data)
+
+
+def timed_writes(connection: Connection, bodies: Sequence[dict[str, Any]]) -> list[float]:
+    """Write memories one by one; return the milliseconds of each."""
+    taken = []
+    for body in bodies:
+        began = time.perf_counter()
+        connection.call("POST", "/v1/memories", body)
+        taken.append((time.perf_counter() - began) * 1000)
+    return taken
+
+
+def wait_until_digested(connection: Connection) -> float:
+    """Wait until nothing is pending; return the seconds it took."""
+    began = time.perf_counter()
+    while sum(connection.call("GET", "/v1/queue")["pending"].values()):
+        if time.perf_counter() - began > READY_S:
+            raise SystemExit("the queue did not drain")
+        time.sleep(0.05)
+    return time.perf_counter() - began
+
+
+def report(name: str, milliseconds: Sequence[float]) -> None:
+    """Print one row of latencies."""
+    ordered = sorted(milliseconds)
+    p50, p95, p99 = statistics.median(ordered), ordered[int(len(ordered) * 0.95)], ordered[int(len(ordered) * 0.99)]
+    print(
+        f"{name:44} n={len(ordered):5}  p50 {p50:6.2f} ms  p95 {p95:6.2f} ms  p99 {p99:6.2f} ms  max {ordered[-1]:7.2f} ms"
+    )
+
+
+def measure(port: int, token: str, count: int) -> None:
+    """Run the benchmark against a server that is up."""
+    warm = Connection(port, token, "warm")
+    timed_writes(warm, list(memories(WARM_UP, seed=1)))
+    print(f"workers ready after {wait_until_digested(warm):.1f} s (the first start compiles the encoder)")
+
+    backlog = Connection(port, token, "backlog")
+    bodies = list(memories(count, seed=2))
+    began = time.perf_counter()
+    for start in range(0, count, 100):
+        backlog.call("POST", "/v1/memories/batch", {"items": bodies[start : start + 100]})
+    written = time.perf_counter() - began
+    drained = wait_until_digested(backlog)
+    print(f"batch write, 100 a request                   {count / written:8.0f} memories/s acknowledged")
+    print(f"digest (embed + entities), {count} memories     {count / (written + drained):8.0f} memories/s")
+
+    report(
+        "one by one, workers idle otherwise", timed_writes(Connection(port, token, "single"), list(memories(1000, 3)))
+    )
+    for start in range(0, count, 100):
+        backlog.call("POST", "/v1/memories/batch", {"items": list(memories(100, seed=1000 + start))})
+    report(
+        "one by one, while workers digest a backlog",
+        timed_writes(Connection(port, token, "busy"), list(memories(1000, 4))),
+    )
+
+
+def main() -> None:
+    """Start a stack, measure, stop it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=4000, help="memories of the digest run")
+    count = parser.parse_args().count
+    with tempfile.TemporaryDirectory(prefix="reverie-bench-") as folder:
+        home, port = Path(folder), choose_port(None)
+        with Stack(honcho_command(home), ROOT, home, stack_environment(os.environ, home, port)) as stack:
+            stack.wait_until_healthy(f"http://{HOST}:{port}")
+            measure(port, (home / "token").read_text().strip(), count)
+
+
+if __name__ == "__main__":
+    main()
