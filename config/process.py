@@ -1,14 +1,23 @@
 """Process plumbing: one holder per role, and no child that outlives its parent."""
 
+import argparse
 import json
 import os
 import signal
+import socket
 import threading
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from config.owner import is_alive, process_owner
+
 PARENT_CHECK_S = 0.5
+# Another process's look at a lock (`Role.is_held`) takes it for a moment; that must not turn its next holder away.
+LOOK_S = 0.5
+# A program ends with this code (EX_UNAVAILABLE of sysexits.h) when its role or its port belongs to another one:
+# starting it again cannot help.
+EXIT_TAKEN = 69
 
 
 class RoleTaken(Exception):
@@ -34,10 +43,10 @@ class Role:
     def take(self) -> None:
         """Take the role or raise RoleTaken."""
         try:
-            self._lock.acquire()
+            self._lock.acquire(timeout=LOOK_S, poll_interval=0.02)
         except Timeout as error:
             raise RoleTaken(self.name, self.holder()) from error
-        self._note.write_text(json.dumps({"pid": os.getpid()}), encoding="ascii")
+        self._note.write_text(json.dumps({"pid": os.getpid(), "owner": process_owner()}), encoding="utf-8")
 
     def release(self) -> None:
         """Give the role back."""
@@ -45,12 +54,16 @@ class Role:
         self._lock.release()
 
     def holder(self) -> int | None:
-        """Return the process id of the living holder, None when nobody holds the role."""
+        """Return the process id of the living holder, None when nobody holds the role or has just taken it."""
         if not self.is_held():
             return None
         try:
-            return int(json.loads(self._note.read_text(encoding="ascii"))["pid"])
-        except (OSError, ValueError, KeyError):
+            note = json.loads(self._note.read_text(encoding="utf-8"))
+            # A holder that was killed leaves its note, which the next one replaces only after it has the lock; and on
+            # a shared disk the holder may live on another host, where its pid says nothing here.
+            here = note["owner"].startswith(f"{socket.gethostname()}:")
+            return int(note["pid"]) if here and is_alive(note["owner"]) else None
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def is_held(self) -> bool:
@@ -65,16 +78,39 @@ class Role:
         return False
 
 
-def stop_with_parent() -> None:
-    """End this process (SIGTERM, then SIGKILL) soon after its parent has gone, however that one ended."""
-    parent = os.getppid()
-    threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
+def add_parent_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--stop-with-parent [PID]`; its value is None without the option and 0 without a PID."""
+    parser.add_argument(
+        "--stop-with-parent",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="PID",
+        help="end when the starting process ends; with its PID, also when it ended before this one could look",
+    )
 
 
-def _watch(parent: int) -> None:
+def stop_with_parent(parent: int = 0, ask: signal.Signals = signal.SIGTERM, grace_s: float = 10) -> None:
+    """End this process (`ask`, after the grace SIGKILL) soon after its parent has gone, however that one ended."""
+    watched = parent or os.getppid()
+    threading.Thread(target=_watch, args=(watched, ask, grace_s), name="parent-watch", daemon=True).start()
+
+
+def stop_forks_with_this(ask: signal.Signals, grace_s: float) -> None:
+    """Let every process that this one forks from now on end (`ask`, then SIGKILL) soon after this one."""
+    # Noted before the fork: the child may find its parent gone already.
+    forking = [os.getpid()]
+
+    def note() -> None:
+        forking[0] = os.getpid()
+
+    os.register_at_fork(before=note, after_in_child=lambda: stop_with_parent(forking[0], ask, grace_s))
+
+
+def _watch(parent: int, ask: signal.Signals, grace_s: float) -> None:
     waiting = threading.Event()
     while os.getppid() == parent:
         waiting.wait(PARENT_CHECK_S)
-    os.kill(os.getpid(), signal.SIGTERM)
-    waiting.wait(10)
+    os.kill(os.getpid(), ask)
+    waiting.wait(grace_s)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -13,6 +13,7 @@ from config.files import file_identity
 from config.owner import is_alive, process_owner
 from config.paths import WorkspacePaths
 from config.settings import Settings, SettingsError, load_settings
+from config.threads import limit_threads
 from pipeline.enrich.digest import DigestPolicy
 from pipeline.enrich.embed import EmbedStage
 from pipeline.enrich.entities import SpacyTagger, Tagger
@@ -21,9 +22,9 @@ from pipeline.enrich.purge import PurgeStage
 from pipeline.enrich.stages import StageRegistry
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound
 from pipeline.index.encoder import Encoder, OnnxEncoder, encoder_directory, is_compiled
-from pipeline.index.lexical import LexicalIndex
+from pipeline.index.lexical import LexicalIndex, preload_lexical
 from pipeline.index.sessions import SessionMap
-from pipeline.index.vectors import DenseIndex, VectorTable
+from pipeline.index.vectors import DenseIndex, VectorTable, preload_vectors
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.query import Channel
 from pipeline.recall.search import Reader
@@ -103,23 +104,20 @@ class QueryEncoder:
         """Return `ready` or `loading`."""
         return "loading" if self._encoder is None else "ready"
 
-    def load_in_background(self) -> None:
-        """Wait for the compiled model in a thread and load it."""
-        threading.Thread(target=self._load, name="encoder", daemon=True).start()
-
     def stop(self) -> None:
         """End the waiting."""
         self._stop.set()
 
-    def _load(self) -> None:
-        # Importing LanceDB takes longer than loading the model: better here than in the first recall.
-        import lancedb  # noqa: F401
-
+    def load(self) -> None:
+        """Wait until a worker has compiled the model, or until stopped, and load it."""
+        preload_vectors()
         failed = ""
         while self._encoder is None and not self._stop.is_set():
             try:
-                self._encoder = load_encoder(self._settings)
-                self._encoder.encode_query("warm up")
+                encoder = load_encoder(self._settings)
+                limit_threads(self._settings.encoder_threads)
+                encoder.encode_query("warm up")
+                self._encoder = encoder
             except EncoderUnavailable as error:
                 if is_compiled(self._settings.embedding_model, self._settings.paths.models) and str(error) != failed:
                     failed = str(error)
@@ -138,7 +136,6 @@ class Front:
 
     def __init__(self, settings: Settings, ring: Callable[[str, Stage | None], None]) -> None:
         settings.paths.ensure()
-        preload()
         self.started = time.monotonic()
         self.settings = settings
         self.token = settings.paths.token()
@@ -151,6 +148,16 @@ class Front:
         self._lock = threading.Lock()
         self._readers: dict[str, _OpenReader] = {}
         self._overridden: dict[str, tuple[int, Settings]] = {}
+
+    def warm_up(self) -> None:
+        """Load in a thread what the first requests would otherwise wait for."""
+
+        def load() -> None:
+            preload()
+            preload_lexical()
+            self.encoder.load()
+
+        threading.Thread(target=load, name="warm-up", daemon=True).start()
 
     def workspace_settings(self, workspace_id: str) -> Settings:
         """Return the settings with a workspace's own on top, read again when its file changed."""
@@ -243,12 +250,16 @@ class Back:
         if not is_compiled(self.settings.embedding_model, self.settings.paths.models):
             log.info("compiling the encoder %s; this happens once", self.settings.embedding_model)
             compile_encoder(self.settings.embedding_model, self.settings.paths.models)
-        return load_encoder(self.settings)
+        encoder = load_encoder(self.settings)
+        limit_threads(self.settings.encoder_threads)
+        return encoder
 
     @cached_property
     def tagger(self) -> Tagger:
         """Return the named-entity tagger."""
-        return SpacyTagger.load()
+        tagger = SpacyTagger.load()
+        limit_threads(self.settings.encoder_threads)
+        return tagger
 
     def vectors(self, workspace_id: str) -> VectorTable:
         """Return a workspace's vector table."""

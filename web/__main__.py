@@ -6,23 +6,26 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 import waitress
 
 from config.logging import configure_logging
-from config.process import Role, RoleTaken, stop_with_parent
-from config.settings import load_settings
+from config.process import EXIT_TAKEN, Role, RoleTaken, add_parent_option, stop_with_parent
+from config.settings import Settings, load_settings
 from pipeline.bootstrap import Front, mask
 from pipeline.records import Stage
-from web import MAX_BODY_BYTES, create_app
+from web.app import MAX_BODY_BYTES, create_app
 from workers.queue import Doorbell, Queue, Ring, ring
 
 
 def main() -> int:
     """Serve until stopped."""
     parser = argparse.ArgumentParser(prog="python -m web", description=__doc__)
-    parser.add_argument("--stop-with-parent", action="store_true", help="end when the starting process ends")
-    supervised = parser.parse_args().stop_with_parent
+    add_parent_option(parser)
+    parent = parser.parse_args().stop_with_parent
+    if parent is not None:
+        stop_with_parent(parent)
     settings = load_settings()
     configure_logging(settings.log_level, mask)
     settings.paths.ensure()
@@ -31,9 +34,15 @@ def main() -> int:
         role.take()
     except RoleTaken as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is the command's answer
-        return 1
-    if supervised:
-        stop_with_parent()
+        return EXIT_TAKEN
+    try:
+        return serve(settings)
+    finally:
+        role.release()
+
+
+def serve(settings: Settings) -> int:
+    """Answer requests until a signal comes; return EXIT_TAKEN at once when the address is another program's."""
     queue = Queue(settings)
     doorbell: list[Doorbell] = []
 
@@ -44,22 +53,18 @@ def main() -> int:
     doorbell.append(
         Doorbell(lambda what: ring(queue, what), lambda message: front.operations.record_error("doorbell", message))
     )
-    server = waitress.create_server(
-        create_app(front),
-        host=settings.host,
-        port=settings.port,
-        threads=settings.web_threads,
-        ident=None,
-        max_request_body_size=2 * MAX_BODY_BYTES,
-        clear_untrusted_proxy_headers=True,
-    )
+    try:
+        server = listen(front)
+    except OSError as error:
+        print(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)  # noqa: T201 - ditto
+        return EXIT_TAKEN
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise SystemExit(0)
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    front.encoder.load_in_background()
+    front.warm_up()
     # What start-up made lives as long as the process: the collector need not walk it during requests.
     gc.freeze()
     try:
@@ -68,8 +73,21 @@ def main() -> int:
         server.close()
         doorbell[0].close()
         front.close()
-        role.release()
     return 0
+
+
+def listen(front: Front) -> Any:
+    """Return a waitress server that listens; raise OSError when it cannot."""
+    settings = front.settings
+    return waitress.create_server(
+        create_app(front),
+        host=settings.host,
+        port=settings.port,
+        threads=settings.web_threads,
+        ident=None,
+        max_request_body_size=2 * MAX_BODY_BYTES,
+        clear_untrusted_proxy_headers=True,
+    )
 
 
 if __name__ == "__main__":

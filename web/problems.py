@@ -2,12 +2,12 @@
 
 import json
 import logging
-import sqlite3
 from collections.abc import Iterable
 from http import HTTPStatus
+from sqlite3 import OperationalError
 
 from flask import Flask, Response
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from pipeline.errors import (
     Conflict,
@@ -60,12 +60,15 @@ def register_problems(app: Flask) -> None:
 
     @app.errorhandler(HTTPException)
     def http(error: HTTPException) -> Response:
-        return problem(error.code or 500, error.description or "")
+        response = problem(error.code or 500, error.description or "")
+        if isinstance(error, MethodNotAllowed) and error.valid_methods:
+            response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
+        return response
 
     @app.errorhandler(Exception)
     def unexpected(error: Exception) -> Response:
         log.error("unexpected error", exc_info=error)
         app.extensions["front"].operations.record_error("web", f"{type(error).__name__}: {error}")
-        if isinstance(error, sqlite3.OperationalError):
+        if isinstance(error, OperationalError):
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the store cannot serve this now", retry_after_s=1)
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "the error log says more")

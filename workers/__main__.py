@@ -1,11 +1,12 @@
 """Run the worker: a Huey consumer whose processes digest memories."""
 
 import argparse
+import signal
 
 from huey.consumer import Consumer
 
 from config.logging import configure_logging
-from config.process import stop_with_parent
+from config.process import add_parent_option, stop_forks_with_this, stop_with_parent
 from config.settings import Settings, load_settings
 from pipeline.bootstrap import mask
 from workers.queue import Queue
@@ -14,25 +15,27 @@ from workers.queue import Queue
 POLL_S = 0.05
 LONGEST_POLL_S = 0.4
 GRACE_S = 8
+# What a worker process gets to give its claims back when its consumer was killed.
+ORPHAN_GRACE_S = 2
 
 
 def main() -> None:
     """Consume messages until stopped."""
     parser = argparse.ArgumentParser(prog="python -m workers", description=__doc__)
-    parser.add_argument("--stop-with-parent", action="store_true", help="end when the starting process ends")
-    supervised = parser.parse_args().stop_with_parent
+    add_parent_option(parser)
+    parent = parser.parse_args().stop_with_parent
+    if parent is not None:
+        stop_with_parent(parent)
     settings = load_settings()
     configure_logging(settings.log_level, mask)
-    if supervised:
-        stop_with_parent()
+    # SIGINT interrupts a task; SIGTERM, which asks the consumer to stop gracefully, is ignored by its processes.
+    stop_forks_with_this(signal.SIGINT, ORPHAN_GRACE_S)
     consumer(settings).run()
 
 
 def consumer(settings: Settings) -> Consumer:
-    """Build the consumer: one process a worker, each ending when the consumer does, however that ends."""
-    huey = Queue(settings).huey
-    huey.on_startup()(stop_with_parent)
-    return huey.create_consumer(
+    """Build the consumer: one process a worker."""
+    return Queue(settings).huey.create_consumer(
         workers=settings.worker_processes,
         worker_type="process",
         periodic=False,

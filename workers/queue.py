@@ -6,8 +6,10 @@ A message carries names only; what there is to do stands in the work table. A lo
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from huey import Huey
@@ -25,13 +27,23 @@ COALESCE_S = 0.05
 
 
 class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships no types
-    """Keep working when the queue's file is deleted under a running process.
+    """Keep working when the queue's file is deleted or broken under a running process.
 
-    An open connection would go on with the deleted file, out of reach of every process started later.
+    An open connection would go on with the deleted file, out of reach of every process started later. A broken file
+    is deleted: it holds only messages.
     """
 
     _conn: sqlite3.Connection | None
     _identity: tuple[int, int] | None = None
+
+    def initialize_schema(self) -> None:
+        """Make the tables; a broken file makes way for a new one."""
+        try:
+            super().initialize_schema()
+        except sqlite3.DatabaseError as error:
+            if not _is_broken(error):
+                raise
+            super().initialize_schema()
 
     @property
     def conn(self) -> sqlite3.Connection:
@@ -40,11 +52,39 @@ class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships n
             self._conn.close()
             self._conn = None
         if self._conn is None:
+            self._identity = file_identity(self.filename)
             connection: sqlite3.Connection = self._create_connection()
             for statement in self.ddl:
                 connection.execute(statement)
             self._conn, self._identity = connection, file_identity(self.filename)
         return self._conn
+
+    @contextmanager
+    def db(self, commit: bool = False, close: bool = False) -> Iterator[sqlite3.Cursor]:
+        """Run one operation; one that finds the file broken fails, and the next finds a new file."""
+        try:
+            with super().db(commit=commit, close=close) as cursor:
+                yield cursor
+        except sqlite3.DatabaseError as error:
+            if _is_broken(error):
+                log.warning("the queue's file was broken and is replaced: %s", error)
+                self._discard()
+            raise
+
+    def _discard(self) -> None:
+        with self.lock:
+            if self._conn is not None:
+                self._conn.close()
+                self._conn = None
+            # Another process may have replaced the file already.
+            if self._identity is not None and self._identity == file_identity(self.filename):
+                for suffix in ("", "-wal", "-shm"):
+                    Path(f"{self.filename}{suffix}").unlink(missing_ok=True)
+
+
+def _is_broken(error: sqlite3.DatabaseError) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class Queue:
@@ -132,10 +172,10 @@ def _digest(workspace_id: str, stage: str) -> None:
     tasks.digest(workspace_id, stage)
 
 
-def _run_job(name: str, workspace_id: str) -> None:
+def _run_job(name: str, workspace_id: str, *, only_if_due: bool = False) -> None:
     from workers import tasks
 
-    tasks.run_job(name, workspace_id)
+    tasks.run_job(name, workspace_id, only_if_due=only_if_due)
 
 
 def _sweep(workspace_id: str) -> None:

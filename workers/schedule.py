@@ -9,7 +9,7 @@ from types import FrameType
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from config.logging import configure_logging
-from config.process import Role, RoleTaken, stop_with_parent
+from config.process import EXIT_TAKEN, Role, RoleTaken, add_parent_option, stop_with_parent
 from config.settings import Settings, load_settings
 from pipeline.bootstrap import mask
 from workers.queue import Queue
@@ -18,8 +18,10 @@ from workers.queue import Queue
 def main() -> int:
     """Tick until stopped."""
     parser = argparse.ArgumentParser(prog="python -m workers.schedule", description=__doc__)
-    parser.add_argument("--stop-with-parent", action="store_true", help="end when the starting process ends")
-    supervised = parser.parse_args().stop_with_parent
+    add_parent_option(parser)
+    parent = parser.parse_args().stop_with_parent
+    if parent is not None:
+        stop_with_parent(parent)
     settings = load_settings()
     configure_logging(settings.log_level, mask)
     settings.paths.ensure()
@@ -28,9 +30,7 @@ def main() -> int:
         role.take()
     except RoleTaken as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is the command's answer
-        return 1
-    if supervised:
-        stop_with_parent()
+        return EXIT_TAKEN
     clock = build_clock(settings, Queue(settings))
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

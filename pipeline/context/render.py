@@ -9,6 +9,8 @@ HEADER = "From this project's memory (recorded earlier; check before relying on 
 SHORT_ID = 8
 LONGEST_LINE = 600
 
+_INNER_QUOTES = str.maketrans({"“": "'", "”": "'"})
+
 
 def render_block(memories: Sequence[Memory], max_chars: int) -> str | None:
     """Render memories, most useful first, as far as they fit; None when not even one does."""
@@ -28,5 +30,7 @@ def _line(memory: Memory) -> str:
     if len(text) > LONGEST_LINE:
         text = text[: LONGEST_LINE - 1].rstrip() + "…"
     if memory.trust is Trust.EVIDENCE:
+        # A quotation mark of its own would end the quotation early.
+        text = text.translate(_INNER_QUOTES)
         text = f"{memory.source} noted: “{text}”"
     return f"- [{memory.id[-SHORT_ID:]} · {memory.kind} · {memory.occurred_at[:10]}] {text}"

@@ -11,17 +11,9 @@ from pipeline.enrich.entity_names import DATE, TRAILING, canonical_name, iso_dat
 from pipeline.records import EntityKind, EntityMention
 
 # Of two candidates of one length over the same text, the earlier kind wins.
-_PRECEDENCE = (
-    EntityKind.URL,
-    EntityKind.PACKAGE,
-    EntityKind.FILE,
-    EntityKind.PULL_REQUEST,
-    EntityKind.TICKET,
-    EntityKind.DATE,
-    EntityKind.VERSION,
-    EntityKind.PORT,
-    EntityKind.COMMAND,
-    EntityKind.IDENTIFIER,
+_PRECEDENCE = tuple(
+    EntityKind(kind)
+    for kind in "url package file pull_request ticket date version port command identifier".split()  # noqa: SIM905
 )
 _WORD_BEFORE = 32  # characters looked back over for a cue word
 

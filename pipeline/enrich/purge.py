@@ -30,5 +30,7 @@ class PurgeStage:
         with self.database.write() as db:
             tail.scrub(db)
             meta.increment(db, meta.VECTORS_EPOCH)
-            work.complete(db, items, owner)
+        # The write-ahead log still holds the text: who sees the work done must find no trace in it either.
         self.database.checkpoint()
+        with self.database.write() as db:
+            work.complete(db, items, owner)

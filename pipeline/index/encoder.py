@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 Vectors = npt.NDArray[np.float32]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+FP32: Final = "fp32"
+UINT8: Final = "uint8"
 MODEL_FILE: Final = "model.onnx"
 TOKENIZER_FILE: Final = "tokenizer.json"
 MANIFEST_FILE: Final = "manifest.json"
@@ -155,7 +157,9 @@ class OnnxEncoder:
         """Encode texts in order; shape (len(texts), dimension). Text past the window is not read."""
         vectors = np.empty((len(texts), self.dimension), np.float32)
         encodings = [self._tokenize(self._manifest.document_prompt + text) for text in texts]
-        for batch in _batches([len(ids) for ids in encodings]):
+        # Dynamic quantization scales activations by batch: alone, a text has one vector whatever stands beside it.
+        limit = TOKENS_PER_BATCH if self._manifest.precision == FP32 else 0
+        for batch in _batches([len(ids) for ids in encodings], limit):
             vectors[batch] = self._run([encodings[i] for i in batch])
         return vectors
 
@@ -220,11 +224,11 @@ def _session_options(threads: int) -> Any:
     return options
 
 
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Group indexes by similar length so that little is padded, within TOKENS_PER_BATCH a group."""
+def _batches(lengths: Sequence[int], limit: int) -> Iterator[list[int]]:
+    """Group indexes by similar length so that little is padded, within a limit of tokens a group."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[index] > TOKENS_PER_BATCH:
+        if batch and (len(batch) + 1) * lengths[index] > limit:
             yield batch
             batch = []
         batch.append(index)

@@ -31,6 +31,11 @@ MANIFEST = "manifest.json"
 SEQS = "seqs.npy"
 
 
+def preload_lexical() -> None:
+    """Import bm25s, which takes longer than a recall may, before the first segment needs it."""
+    import bm25s  # noqa: F401
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A bm25s index over the memories of some moment, with the row number of each document."""
@@ -98,7 +103,7 @@ class LexicalScores:
 
 
 class LexicalIndex:
-    """Search a workspace's current segment and tail; the segment is memory-mapped and reloaded when it changes."""
+    """Search a workspace's current segment and tail; the segment is held in memory and reloaded when it changes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -127,9 +132,11 @@ class LexicalIndex:
         name = meta.get(db, meta.SEGMENT)
         if name is None:
             return EMPTY
-        if name != self._segment.name:
-            self._segment = load_segment(self._folder, name)
-        return self._segment
+        segment = self._segment
+        if name != segment.name:
+            # Held by the caller, not read back: another thread may load the segment of another snapshot meanwhile.
+            segment = self._segment = load_segment(self._folder, name)
+        return segment
 
 
 def build_segment(folder: Path, documents: Iterable[tuple[int, Sequence[str]]]) -> str:
@@ -152,18 +159,19 @@ def build_segment(folder: Path, documents: Iterable[tuple[int, Sequence[str]]]) 
 
 
 def load_segment(folder: Path, name: str) -> Segment:
-    """Memory-map a segment; raise IndexUnavailable when a file is missing or was cut."""
+    """Load a segment; raise IndexUnavailable when a file is missing or was cut."""
     import bm25s
 
     target = folder / name
     try:
         manifest = json.loads((target / MANIFEST).read_text(encoding="ascii"))
         _check_sizes(target, manifest["sizes"])
-        seqs = np.load(target / SEQS, mmap_mode="r")
+        # Read, not memory-mapped: a mapped file that someone cuts short ends the process with SIGBUS.
+        seqs = np.load(target / SEQS)
         if not manifest["tokens"]:
             return Segment(name, seqs, 0, {}, EMPTY.data, EMPTY.indices, EMPTY.indptr)
-        engine: Any = bm25s.BM25.load(target, mmap=True)
-    except (OSError, ValueError, KeyError) as error:
+        engine: Any = bm25s.BM25.load(target, mmap=False)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise IndexUnavailable(f"lexical segment {name}: {error}") from error
     arrays = engine.scores
     return Segment(
@@ -172,7 +180,7 @@ def load_segment(folder: Path, name: str) -> Segment:
 
 
 def remove_segments(folder: Path, keep: str) -> None:
-    """Delete every other segment; a process that still maps a deleted one keeps its pages until it reloads."""
+    """Delete every other segment; a process that has loaded a deleted one keeps it until it reloads."""
     for entry in folder.iterdir():
         if entry.is_dir() and entry.name != keep:
             shutil.rmtree(entry)

@@ -5,7 +5,7 @@ of one key.
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,6 +26,11 @@ MANY_FRAGMENTS = 64
 ANN_ROWS = 20_000
 
 
+def preload_vectors() -> None:
+    """Import LanceDB, which takes longer than loading an encoder, before the first search needs it."""
+    import lancedb  # noqa: F401
+
+
 @dataclass(frozen=True, slots=True)
 class VectorRows:
     """Passage vectors: row numbers of their memories, and one unit-length vector a row."""
@@ -43,6 +48,11 @@ class VectorTable:
         self._dimension = dimension
         self._lock = FileLock(folder.with_suffix(".lock"), thread_local=False)
         self._table: Any = None
+        self._identity: tuple[int, int] | None = None
+
+    @property
+    def _place(self) -> Path:
+        return self._folder / f"{self._name}.lance"
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -55,33 +65,34 @@ class VectorTable:
         """Store the passages (n × dimension) of memories in place of what was there; the caller holds the lock."""
         import pyarrow as pa
 
-        table = self._open(create=True)
-        self.remove(list(vectors))
         seqs = np.repeat(list(vectors), [len(passages) for passages in vectors.values()])
         flat = np.concatenate(list(vectors.values())).astype(np.float32, copy=False).reshape(-1)
-        table.add(
-            pa.table(
-                {
-                    "seq": pa.array(seqs, pa.int64()),
-                    "stamp": pa.array([stamp] * len(seqs), pa.int64()),
-                    "vector": pa.FixedSizeListArray.from_arrays(pa.array(flat), self._dimension),
-                },
-                schema=self._schema(),
-            )
+        rows = pa.table(
+            {
+                "seq": pa.array(seqs, pa.int64()),
+                "stamp": pa.array([stamp] * len(seqs), pa.int64()),
+                "vector": pa.FixedSizeListArray.from_arrays(pa.array(flat), self._dimension),
+            },
+            schema=self._schema(),
         )
+        with _typed_errors():
+            table = self._open(create=True)
+            self.remove(list(vectors))
+            table.add(rows)
 
     def remove(self, seqs: Sequence[int]) -> None:
         """Delete the passages of memories; the caller holds the lock."""
         if seqs and self.exists():
-            self._open().delete(f"seq IN ({','.join(str(int(seq)) for seq in seqs)})")
+            with _typed_errors():
+                self._open().delete(f"seq IN ({','.join(str(int(seq)) for seq in seqs)})")
 
     def exists(self) -> bool:
         """Tell whether the table is there."""
-        return (self._folder / f"{self._name}.lance").is_dir()
+        return self._place.is_dir()
 
     def count(self) -> int:
         """Count the passages."""
-        return int(self._open().count_rows()) if self.exists() else 0
+        return int(self._reading(lambda table: table.count_rows())) if self.exists() else 0
 
     def seqs(self) -> set[int]:
         """List the memories that have passages."""
@@ -112,35 +123,39 @@ class VectorTable:
 
     def fragments(self) -> int:
         """Count the fragments that appends have left."""
-        return int(self._open().stats()["fragment_stats"]["num_fragments"]) if self.exists() else 0
+        if not self.exists():
+            return 0
+        return int(self._reading(lambda table: table.stats())["fragment_stats"]["num_fragments"])
 
     def compact(self) -> None:
         """Merge fragments, drop old versions, and keep an ANN index once it pays; the caller holds the lock."""
         if not self.exists():
             return
-        table = self._open()
-        if table.count_rows() >= ANN_ROWS and not table.list_indices():
-            from lancedb.index import IvfFlat
+        with _typed_errors():
+            table = self._open()
+            if table.count_rows() >= ANN_ROWS and not table.list_indices():
+                from lancedb.index import IvfFlat
 
-            table.create_index("vector", config=IvfFlat(distance_type="dot"))
-        table.optimize(cleanup_older_than=KEPT_VERSIONS)
+                table.create_index("vector", config=IvfFlat(distance_type="dot"))
+            table.optimize(cleanup_older_than=KEPT_VERSIONS)
 
     def scrub(self) -> None:
         """Rewrite the table so that no file keeps a deleted vector; the caller holds the lock."""
         if self.exists():
-            table = self._open()
-            table.optimize()
             # Readers of older versions get an error and open the newest: that is what a purge asks for.
             import warnings
 
-            with warnings.catch_warnings():
+            with _typed_errors(), warnings.catch_warnings():
+                table = self._open()
+                table.optimize()
                 warnings.filterwarnings("ignore", message="optimize\\(cleanup_older_than=0\\)", category=UserWarning)
                 table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
 
     def drop(self) -> None:
         """Delete the table; the caller holds the lock."""
         if self.exists():
-            self._connect().drop_table(self._name)
+            with _typed_errors():
+                self._connect().drop_table(self._name)
         self._table = None
 
     def _rows(self, columns: list[str], condition: str | None) -> Any:
@@ -150,16 +165,14 @@ class VectorTable:
 
         return self._reading(read)
 
-    def _reading(self, read: Any) -> Any:
+    def _reading(self, read: Callable[[Any], Any]) -> Any:
         try:
             return read(self._open())
         except (RuntimeError, OSError, ValueError):
             # The files of the version that we had open are gone: compacted, purged or deleted. Open what is there now.
             self._table = None
-        try:
+        with _typed_errors():
             return read(self._open())
-        except (RuntimeError, OSError, ValueError) as error:
-            raise IndexUnavailable(f"vectors: {error}") from error
 
     def _open(self, *, create: bool = False) -> Any:
         if not self.exists():
@@ -167,13 +180,18 @@ class VectorTable:
             if not create:
                 raise IndexUnavailable("vectors: the table is not there")
             return self._create()
-        if self._table is None:
+        # A table that was deleted and made anew by the same name is another one: an open handle would answer with the
+        # old one's numbers. Inode numbers are given out again, so the time of change belongs to the identity.
+        status = self._place.stat()
+        identity = status.st_ino, status.st_ctime_ns
+        if self._table is None or identity != self._identity:
             self._table = self._connect().open_table(self._name)
+            self._identity = identity
         self._table.checkout_latest()
         return self._table
 
     def _create(self) -> Any:
-        self._table = self._connect().create_table(self._name, schema=self._schema())
+        self._table, self._identity = self._connect().create_table(self._name, schema=self._schema()), None
         return self._table
 
     def _connect(self) -> Any:
@@ -187,6 +205,15 @@ class VectorTable:
         return pa.schema(
             [("seq", pa.int64()), ("stamp", pa.int64()), ("vector", pa.list_(pa.float32(), self._dimension))]
         )
+
+
+@contextmanager
+def _typed_errors() -> Iterator[None]:
+    # LanceDB names every trouble with its files, a missing one too, by one of these.
+    try:
+        yield
+    except (RuntimeError, OSError, ValueError) as error:
+        raise IndexUnavailable(f"vectors: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreUnavailable
+from pipeline.errors import EncoderUnavailable
 from pipeline.recall.query import Channel, ChannelReport, ChannelState
 
 THREADS_PER_CHANNEL = 4
@@ -54,7 +54,7 @@ def _await(channel: Channel, future: "Future[tuple[float, Any]]", deadline: floa
         return Found(ChannelReport(ChannelState.LATE, _ms(began)))
     except EncoderUnavailable:
         return Found(ChannelReport(ChannelState.COLD, _ms(began)))
-    except (IndexUnavailable, StoreUnavailable) as error:
+    except Exception as error:  # noqa: BLE001 - whatever an index raises costs its channel, never the answer
         on_error(channel, error)
         return Found(ChannelReport(ChannelState.COLD, _ms(began)))
     return Found(ChannelReport(ChannelState.OK, took), scores)

@@ -29,23 +29,27 @@ def heal_vectors(database: Database, table: VectorTable, folder: Path, model: st
     A table that cannot be read is deleted: everything in it can be computed again.
     """
     with table.exclusive():
-        try:
-            count = table.count()
-            with database.read() as db:
-                whole = count == embeddings.expected_total(db, model)
-            present = None if whole else table.seqs()
-        except IndexUnavailable as error:
-            log(f"the vector index was broken and is built anew: {error}")
-            shutil.rmtree(folder, ignore_errors=False)
-            present = set()
+        present = _present(table, folder, log)
         with database.read() as db:
-            lost = [] if present is None else [s for s in embeddings.expected(db, model) if s not in present]
+            lost = [seq for seq in embeddings.expected(db, model) if seq not in present]
             missing = embeddings.missing(db, model)
         if not lost and not missing:
             return 0
+        if lost:
+            log(f"the vectors of {len(lost)} memories were lost and are computed anew")
         with database.write() as db:
             for seq in lost:
                 embeddings.forget(db, seq)
             meta.increment(db, meta.VECTORS_EPOCH)
             work.add(db, {*lost, *missing}, [Stage.EMBED], time.time())
     return len({*lost, *missing})
+
+
+def _present(table: VectorTable, folder: Path, log: Callable[[str], None]) -> set[int]:
+    # Counting would only read the manifest; reading a column opens every file, so that a cut one shows.
+    try:
+        return table.seqs()
+    except IndexUnavailable as error:
+        log(f"the vector index was broken and is built anew: {error}")
+    shutil.rmtree(folder)
+    return set()

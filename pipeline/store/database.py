@@ -112,9 +112,11 @@ class Database:
         return connection
 
     def checkpoint(self) -> None:
-        """Move the whole write-ahead log into the file and empty it, if no reader is in the way."""
+        """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
         with self._lock, _typed_errors():
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise StoreBusy("a reader keeps the write-ahead log from being emptied")
 
     def close(self) -> None:
         """Close every connection; no thread may use the database afterwards."""

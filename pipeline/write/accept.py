@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from ulid import ULID
 
 from pipeline.analysis import memory_tokens
-from pipeline.records import Draft, Memory, Outcome, Receipt, Source, Stage, Tier, Trust
+from pipeline.records import Draft, Outcome, Receipt, Source, Stage, Tier, Trust
 from pipeline.redaction import redact, redact_json
 from pipeline.store import changes, history, memories, tail, work
 from pipeline.store.database import Database
@@ -23,8 +23,8 @@ from pipeline.write.normalize import (
     check_metadata,
     content_hash,
     normalize_content,
+    normalize_id,
     normalize_json,
-    normalize_text,
 )
 from pipeline.write.scope import resolve_scope
 
@@ -44,12 +44,17 @@ class Prepared:
 
 def accept(database: Database, draft: Draft) -> Receipt:
     """Store one memory durably; raise InvalidField for a draft that cannot be taken."""
-    return _write(database, [prepare(draft)])[0]
+    return commit(database, [prepare(draft)])[0]
 
 
 def accept_batch(database: Database, drafts: Sequence[Draft]) -> list[Receipt]:
     """Store memories in one transaction, all or none; an invalid draft is named by its index."""
-    return _write(database, [prepare(draft, f"items.{index}.") for index, draft in enumerate(drafts)])
+    return commit(database, prepare_batch(drafts))
+
+
+def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
+    """Prepare memories for one transaction; an invalid draft is named by its index."""
+    return [prepare(draft, f"items.{index}.") for index, draft in enumerate(drafts)]
 
 
 def prepare(draft: Draft, loc: str = "") -> Prepared:
@@ -60,7 +65,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     content = normalize_content(content, f"{loc}content")
     metadata, _ = redact_json(normalize_json(draft.metadata))
     check_metadata(metadata, f"{loc}metadata")
-    session_id = None if draft.session_id is None else redact(normalize_text(draft.session_id)).text or None
+    session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
     memory = NewMemory(
         id=str(ULID()),
         content=content,
@@ -80,24 +85,31 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     return Prepared(memory, memory_tokens(content, memory.occurred_at))
 
 
-def _write(database: Database, prepared: Sequence[Prepared]) -> list[Receipt]:
+def commit(database: Database, prepared: Sequence[Prepared]) -> list[Receipt]:
+    """Store prepared memories in one transaction: merge each into its exact twin or insert it."""
     with database.write() as db:
         receipts: list[Receipt] = []
         created: list[tuple[int, Prepared]] = []
+        merged: list[tuple[str, NewMemory]] = []
         for item in prepared:
             twin = memories.find_active_text(db, item.memory.scope, item.memory.content_hash)
             if twin is None:
                 created.append((memories.insert(db, item.memory), item))
                 receipts.append(Receipt(item.memory.id, Outcome.CREATED))
             else:
-                _merge(db, twin, item.memory)
+                merged.append((twin.id, item.memory))
                 receipts.append(Receipt(twin.id, Outcome.MERGED, duplicate_of=twin.id))
         if created:
             _announce(db, created)
+        # After the announcement: the change log names a memory's creation before anything else that befell it.
+        for twin_id, memory in merged:
+            _merge(db, twin_id, memory)
     return receipts
 
 
-def _merge(db: Connection, twin: Memory, memory: NewMemory) -> None:
+def _merge(db: Connection, twin_id: str, memory: NewMemory) -> None:
+    twin = memories.get(db, twin_id)
+    assert twin is not None
     tags = tuple(dict.fromkeys((*twin.tags, *memory.tags)))
     memories.reinforce(db, twin.seq, importance=memory.importance, tags=tags, at=memory.created_at)
     detail = {

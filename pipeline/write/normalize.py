@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES
+from pipeline.redaction import redact
 
 # Control characters but tab and line feed, and the invisible ones that reorder or hide text.
 _CONTROL = re.compile(
@@ -20,6 +21,11 @@ def normalize_text(text: str) -> str:
     """Return the text in NFC, with line feeds only, without control characters and outer space."""
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL.sub("", unicodedata.normalize("NFC", unified)).strip()
+
+
+def normalize_id(text: str) -> str:
+    """Return a session's or an owner's name as it is stored: normalized, without secrets."""
+    return redact(normalize_text(text)).text
 
 
 def normalize_content(text: str, loc: str) -> str:

@@ -35,7 +35,8 @@ def edit(database: Database, memory_id: str, revision: Revision) -> Memory:
     now = utc_now()
     with database.write() as db:
         memory = _existing(db, memory_id)
-        changed = {name: value for name, value in values.items() if name != "content" or value != memory.content}
+        same = memory.content == values.get("content")
+        changed = {name: value for name, value in values.items() if not (same and name in ("content", "content_hash"))}
         if changed:
             _apply(db, memory, changed, now)
         return _existing(db, memory_id)

@@ -2,6 +2,7 @@
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import Scope, ScopeKind
+from pipeline.write.normalize import normalize_id
 
 _OWNED = frozenset({ScopeKind.AGENT, ScopeKind.SESSION, ScopeKind.TASK})
 
@@ -12,8 +13,9 @@ def resolve_scope(scope: Scope | None, session_id: str | None, loc: str) -> Scop
         return Scope()
     if scope.kind is ScopeKind.WORKSPACE:
         return Scope(ScopeKind.WORKSPACE)
-    if scope.kind is ScopeKind.SESSION and scope.id is None and session_id is not None:
-        return Scope(ScopeKind.SESSION, session_id)
-    if scope.kind in _OWNED and scope.id is None:
+    owner = None if scope.id is None else normalize_id(scope.id) or None
+    if scope.kind is ScopeKind.SESSION and owner is None:
+        owner = session_id
+    if scope.kind in _OWNED and owner is None:
         raise InvalidField(FieldError(loc, f"a scope of kind {scope.kind} needs an id"))
-    return scope
+    return Scope(scope.kind, owner)

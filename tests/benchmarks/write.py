@@ -68,9 +68,7 @@ def report(name: str, milliseconds: Sequence[float]) -> None:
     """Print one row of latencies."""
     ordered = sorted(milliseconds)
     p50, p95, p99 = statistics.median(ordered), ordered[int(len(ordered) * 0.95)], ordered[int(len(ordered) * 0.99)]
-    print(
-        f"{name:44} n={len(ordered):5}  p50 {p50:6.2f} ms  p95 {p95:6.2f} ms  p99 {p99:6.2f} ms  max {ordered[-1]:7.2f} ms"
-    )
+    print(f"{name:44} n={len(ordered):5}  p50 {p50:5.2f}  p95 {p95:5.2f}  p99 {p99:5.2f}  max {ordered[-1]:6.2f} ms")
 
 
 def measure(port: int, token: str, count: int) -> None:

@@ -109,8 +109,13 @@ def test_the_compiled_default_agrees_with_the_original(compiled_model, original)
     ]
     ours = OnnxEncoder.load(compiled_model, threads=1).encode_documents(texts)
     theirs = original.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-    assert (ours * theirs).sum(axis=1).min() >= 0.999
-    assert read_manifest(compiled_model).precision == "fp32"
+    assert read_manifest(compiled_model).precision == "uint8"
+    assert (ours * theirs).sum(axis=1).min() >= 0.95
+
+
+def test_a_model_that_eight_bits_would_bend_is_served_as_exported(monkeypatch, small_model, tmp_path):
+    monkeypatch.setattr(compilation, "LOWEST_QUANTIZED_COSINE", 1.1)
+    assert read_manifest(compile_encoder(small_model, tmp_path)).precision == "fp32"
 
 
 @pytest.fixture(scope="session")

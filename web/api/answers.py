@@ -207,6 +207,12 @@ class RetriedAnswer(Answer):
     retried: int
 
 
+class RebuildAnswer(Answer):
+    """How many memories were queued to be indexed again."""
+
+    queued: int
+
+
 class HealthAnswer(Answer):
     """That the server answers, and whether it can encode queries yet."""
 

@@ -21,6 +21,7 @@ from pipeline.records import (
 )
 from pipeline.store.memories import Filter
 from pipeline.times import utc_text
+from pipeline.write.normalize import normalize_id
 from pipeline.write.revise import Revision
 from pipeline.write.scope import resolve_scope
 
@@ -50,13 +51,21 @@ def _finite(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def _as_stored(name: str) -> str:
+    # Questions and writes say the same name in the same way, or one would not find the other.
+    stored = normalize_id(name)
+    if not stored:
+        raise PydanticCustomError("blank", "must hold more than white space")
+    return stored
+
+
 Moment = Annotated[AwareDatetime, AfterValidator(_to_utc_text)]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)]
 Content = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS), AfterValidator(_not_blank)]
 Importance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
-SessionId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS)]
+SessionId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS), AfterValidator(_as_stored)]
 
 
 class Body(BaseModel):
@@ -186,7 +195,7 @@ class ListQuery(PageQuery):
         scope = None
         if self.scope is not None:
             kind, _, owner = self.scope.partition(":")
-            scope = Scope(ScopeKind(kind), owner or None)
+            scope = resolve_scope(Scope(ScopeKind(kind), owner or None), self.session_id, "scope")
         kinds = () if self.kind is None else (self.kind,)
         return Filter(kinds=kinds, scope=scope, session_id=self.session_id, archived=self.archived)
 

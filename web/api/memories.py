@@ -7,7 +7,7 @@ from pipeline.records import Receipt, Stage
 from pipeline.store import entities, history
 from pipeline.store import memories as table
 from pipeline.write import revise
-from pipeline.write.accept import DIGESTION, accept, accept_batch
+from pipeline.write.accept import DIGESTION, commit, prepare, prepare_batch
 from web.api import answers, bodies
 from web.api.render import memory_json, receipt_json, record_json
 from web.endpoint import Api, Call, Endpoint
@@ -28,9 +28,11 @@ api = Api("memories")
 )
 def remember(call: Call) -> dict[str, Any]:
     """Store one memory."""
-    receipt = accept(call.front.databases.get(call.workspace, create=True), call.body.record())
-    _ring(call, [receipt])
-    return receipt_json(receipt)
+    # Prepared first: a draft that cannot be taken must not make a workspace.
+    prepared = prepare(call.body.record())
+    receipts = commit(call.front.databases.get(call.workspace, create=True), [prepared])
+    _ring(call, receipts)
+    return receipt_json(receipts[0])
 
 
 @api.route(
@@ -45,8 +47,8 @@ def remember(call: Call) -> dict[str, Any]:
 )
 def remember_batch(call: Call) -> dict[str, Any]:
     """Store many memories."""
-    drafts = [item.record() for item in call.body.items]
-    receipts = accept_batch(call.front.databases.get(call.workspace, create=True), drafts)
+    prepared = prepare_batch([item.record() for item in call.body.items])
+    receipts = commit(call.front.databases.get(call.workspace, create=True), prepared)
     _ring(call, receipts)
     return {"results": [receipt_json(receipt) for receipt in receipts]}
 

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from config.owner import is_alive
+from pipeline.sleep.rebuild import request_rebuild
 from pipeline.store import work
 from web.api import answers, bodies
 from web.api.render import seconds_text
@@ -55,3 +56,19 @@ def retry(call: Call) -> dict[str, Any]:
     if retried:
         call.front.ring(call.workspace, None)
     return {"retried": retried}
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/rebuild",
+        "Compute every derived index of a workspace again from its memories; the queue tells how far it is",
+        answer=answers.RebuildAnswer,
+        problems=(404, 503),
+    )
+)
+def rebuild(call: Call) -> dict[str, Any]:
+    """Queue every memory of a workspace for its indexes."""
+    queued = request_rebuild(call.front.databases.get(call.workspace))
+    call.front.ring(call.workspace, None)
+    return {"queued": queued}

@@ -1,0 +1,88 @@
+import os
+import socket
+from pathlib import Path
+
+import hypothesis
+import pytest
+import tomli_w
+
+from config.settings import load_settings
+from tests.fakes.client import CheckedClient
+from tests.fakes.house import digest_all, open_back, open_front
+from web.app import create_app
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+# Machines differ in speed and properties share two cores: no example is failed for taking long.
+hypothesis.settings.register_profile("reverie", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("reverie")
+
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch):
+    """Refuse every connection that leaves this machine."""
+    connect = socket.socket.connect
+
+    def guarded(self, address):
+        if isinstance(address, tuple) and address[0] not in _LOOPBACK:
+            raise PermissionError(f"tests stay on this machine: {address[0]}")
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("REVERIE_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch):
+    """Settings of a fresh home with short waits, in force for this process."""
+    folder = tmp_path / "home"
+    folder.mkdir(mode=0o700)
+    values = {"embedding_model": "hash", "backoff_s": 0.01, "recall_budget_ms": 5000, "hook_budget_ms": 2000}
+    (folder / "config.toml").write_text(tomli_w.dumps(values))
+    monkeypatch.setenv("REVERIE_HOME", str(folder))
+    return load_settings()
+
+
+@pytest.fixture
+def front(home):
+    """The services behind a front door: real stores and indexes, hashed words for vectors, a ring that takes notes."""
+    front = open_front(home)
+    yield front
+    front.close()
+
+
+@pytest.fixture
+def app(front):
+    return create_app(front)
+
+
+@pytest.fixture
+def client(app, front):
+    """A client with the token that checks every answer's shape."""
+    return CheckedClient(app, front.token)
+
+
+@pytest.fixture
+def back(home):
+    """The services of a worker, with fake models."""
+    back = open_back(home)
+    yield back
+    back.close()
+
+
+@pytest.fixture
+def digested(back):
+    """Digest everything that a workspace has waiting."""
+
+    def run(workspace_id: str = "default") -> None:
+        digest_all(back, workspace_id)
+
+    return run

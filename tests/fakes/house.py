@@ -1,0 +1,124 @@
+"""A whole Reverie in one process: real stores, indexes and routes; only the models are fakes."""
+
+import contextlib
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from config.settings import Settings
+from pipeline.bootstrap import Back, Front
+from pipeline.enrich.digest import ErrorLog, digest
+from pipeline.enrich.stages import StageRunner
+from pipeline.errors import EncoderUnavailable
+from pipeline.records import Stage
+from pipeline.store import work
+from pipeline.store.database import Database, WriterProfile
+from tests.fakes.encoder import HashEncoder
+from tests.fakes.tagger import FakeTagger
+
+PROFILE = WriterProfile("NORMAL", 1000, 5000)
+
+
+class RecordingRing:
+    """A doorbell that only notes who rang."""
+
+    def __init__(self) -> None:
+        self.rung: list[tuple[str, Stage | None]] = []
+
+    def __call__(self, workspace_id: str, stage: Stage | None) -> None:
+        self.rung.append((workspace_id, stage))
+
+
+class HeldEncoder:
+    """What a front holds its encoder in: there from the start, or never."""
+
+    def __init__(self, encoder: HashEncoder | None) -> None:
+        self._encoder = encoder
+
+    @property
+    def state(self) -> str:
+        return "loading" if self._encoder is None else "ready"
+
+    def get(self) -> HashEncoder:
+        if self._encoder is None:
+            raise EncoderUnavailable("no encoder in this test")
+        return self._encoder
+
+    def load_in_background(self) -> None:
+        """There is nothing to load."""
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
+
+
+def fast_settings(home: Path, **changes: object) -> Settings:
+    return Settings(home=home, embedding_model="hash", backoff_s=0.01, recall_budget_ms=5000, **changes)
+
+
+def open_front(settings: Settings, encoder: HashEncoder | None = None) -> Front:
+    front = Front(settings, RecordingRing())
+    front.encoder = HeldEncoder(encoder or HashEncoder())
+    return front
+
+
+def open_back(settings: Settings) -> Back:
+    back = Back(settings)
+    back.encoder = HashEncoder()
+    back.tagger = FakeTagger()
+    return back
+
+
+def digest_all(back: Back, workspace_id: str = "default") -> None:
+    """Run every stage until nothing is due."""
+    errors: list[str] = []
+    for stage in Stage:
+        digest_stage(back, stage, back.stages(workspace_id)[stage], errors.append, workspace_id)
+    assert errors == []
+
+
+def digest_stage(back: Back, stage: Stage, runner: StageRunner, log: ErrorLog, workspace_id: str = "default") -> None:
+    """Run one stage until each of its items is done or dead."""
+    database = back.databases.get(workspace_id)
+    while True:
+        with database.read() as db:
+            due = work.next_due(db, stage)
+        if due is None:
+            return
+        threading.Event().wait(max(0.0, due - time.time()))
+        digest(database, stage, runner, back.owner, back.policy, log, time.monotonic() + 60)
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder for one example of a property, gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="reverie-test-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def scratch_database() -> Iterator[Database]:
+    """A migrated database for one example of a property; copied, as migrating takes longer than most examples."""
+    with scratch_folder() as folder:
+        file = folder / "events.sqlite"
+        file.write_bytes(_migrated())
+        database = Database(file, PROFILE, create=False)
+        try:
+            yield database
+        finally:
+            database.close()
+
+
+@cache
+def _migrated() -> bytes:
+    with scratch_folder() as folder:
+        database = Database(folder / "events.sqlite", PROFILE, create=True)
+        database.checkpoint()
+        database.close()
+        return (folder / "events.sqlite").read_bytes()

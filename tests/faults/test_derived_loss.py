@@ -1,0 +1,194 @@
+"""Indexes are derived: lose or break one while everything runs, and it comes back by itself; recall never fails."""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+
+import pytest
+
+from tests.support.stack import Prober, Stack, wait_until
+
+ASKED = "how did we speed up the login page"
+MEANT = "Caching the session lookup made signing in three times faster."
+FILLER = [f"Note {n}: the nightly export of region {n} took {n + 3} minutes." for n in range(60)]
+
+
+@pytest.fixture(scope="module")
+def module_stack(tmp_path_factory, models):
+    # No clock rebuilds a segment here: only who finds it broken.
+    with Stack(tmp_path_factory.mktemp("derived") / "home", models, SEGMENT_TAIL_ROWS="20") as stack:
+        stack.start("web", "worker", "scheduler")
+        yield stack
+
+
+@pytest.fixture
+def stack(module_stack):
+    """A running home whose indexes are whole, and its client."""
+    client = module_stack.client()
+    wanted = client.remember(MEANT)
+    client.call("POST", "/v1/memories/batch", {"items": [{"content": content} for content in FILLER]})
+    module_stack.wait_until_digested(client)
+    module_stack.wait_for_encoder()
+    wait_until("dense search finds", lambda: found_by_meaning(client, wanted))
+    wait_until("the memory is in a segment", lambda: not in_tail(module_stack, wanted))
+    module_stack.wanted = wanted
+    module_stack.main = client
+    yield module_stack
+    client.close()
+
+
+def found_by_meaning(client, wanted):
+    results = client.recall(ASKED, k=1, explain=True)["results"]
+    return results and results[0]["id"] == wanted and "dense" in results[0]["signals"]["channels"]
+
+
+def found_by_word(client, wanted):
+    answer = client.recall("caching session lookup", k=1, explain=True)
+    results = answer["results"]
+    return (
+        answer["channels"]["lexical"]["state"] == "ok"
+        and results[0]["id"] == wanted
+        and results[0]["signals"]["channels"]["lexical"]["score"] > 0
+    )
+
+
+def ask(file, query, *values):
+    with contextlib.closing(sqlite3.connect(file, timeout=10, isolation_level=None)) as db:
+        return db.execute(query, values).fetchone()
+
+
+def in_tail(stack, memory_id):
+    query = "SELECT 1 FROM tail_row JOIN memory USING (seq) WHERE id = ?"
+    return ask(stack.workspace / "events.sqlite", query, memory_id)
+
+
+def segment(stack):
+    query = "SELECT value FROM meta WHERE key = 'segment'"
+    return stack.workspace / "lexical" / ask(stack.workspace / "events.sqlite", query)[0]
+
+
+def whole_again(stack):
+    """Wait until the front, and a front that is started afresh, find by meaning with nothing degraded."""
+
+    def sound():
+        return found_by_meaning(stack.main, stack.wanted) and not stack.main.recall(ASKED)["degraded"]
+
+    stack.wait_until_digested(stack.main)
+    wait_until("dense search finds again", sound)
+    restart_front(stack)
+    wait_until("a new front finds too", sound)
+
+
+def restart_front(stack):
+    stack.kill("web")
+    stack.main.close()
+    stack.start("web")
+    stack.wait_for_encoder()
+
+
+def told(stack, text):
+    return any(text in line for line in stack.main.errors())
+
+
+def data_files(stack):
+    return [f for f in (stack.workspace / "vectors.lance").rglob("*") if f.suffix == ".lance" and f.is_file()]
+
+
+def clear_errors(stack):
+    ask(stack.home / "operations.sqlite", "DELETE FROM error")
+
+
+def test_a_deleted_vector_folder_is_filled_again(stack):
+    clear_errors(stack)
+    with Prober.probing(stack.client(), ASKED):
+        shutil.rmtree(stack.workspace / "vectors.lance")
+        wait_until("the loss is told", lambda: told(stack, "vectors: the vectors of"))
+        whole_again_without_restart(stack)
+    whole_again(stack)
+
+
+def whole_again_without_restart(stack):
+    stack.wait_until_digested(stack.main)
+    wait_until("dense search finds again", lambda: found_by_meaning(stack.main, stack.wanted))
+
+
+@pytest.mark.parametrize("damage", ["cut", "emptied", "overwritten", "deleted"])
+def test_broken_vector_files_are_built_anew(stack, damage):
+    clear_errors(stack)
+    with Prober.probing(stack.client(), ASKED):
+        for file in data_files(stack):
+            spoil(file, damage)
+        # What is written meanwhile is not blamed for it.
+        late = stack.main.remember(f"The canary deployment of {damage} files went well.")
+        wait_until("the damage is told", lambda: told(stack, "the vector index was broken"))
+        stack.wait_until_digested(stack.main)
+        wait_until("new memories are found", lambda: found_by_word_of(stack.main, f"canary deployment {damage}", late))
+        whole_again_without_restart(stack)
+
+
+def found_by_word_of(client, query, wanted):
+    results = client.recall(query, k=1)["results"]
+    return results and results[0]["id"] == wanted
+
+
+def spoil(file, damage):
+    size = file.stat().st_size
+    if damage == "cut":
+        os.truncate(file, size // 2)
+    elif damage == "emptied":
+        os.truncate(file, 0)
+    elif damage == "overwritten":
+        file.write_bytes(os.urandom(size))
+    else:
+        file.unlink()
+
+
+def test_broken_vector_manifests_are_built_anew(stack):
+    clear_errors(stack)
+    with Prober.probing(stack.client(), ASKED):
+        for file in (stack.workspace / "vectors.lance").rglob("*.manifest"):
+            os.truncate(file, file.stat().st_size // 2)
+        wait_until("the damage is told", lambda: told(stack, "the vector index was broken"))
+        whole_again_without_restart(stack)
+    whole_again(stack)
+
+
+@pytest.mark.parametrize("damage", ["cut", "emptied"])
+def test_a_cut_segment_is_built_anew(stack, damage):
+    clear_errors(stack)
+    broken = segment(stack)
+    with Prober.probing(stack.client(), ASKED):
+        for file in broken.iterdir():
+            spoil(file, damage)
+        # The running front has it in memory; it must survive the cut.
+        assert found_by_word(stack.main, stack.wanted)
+    restart_front(stack)
+    with Prober.probing(stack.client(), ASKED):
+        wait_until("lexical search finds again", lambda: found_by_word(stack.main, stack.wanted))
+    assert segment(stack) != broken
+    assert told(stack, "recall.lexical")
+
+
+@pytest.mark.parametrize("lost", ["the segment", "the folder"])
+def test_a_deleted_segment_is_built_anew(stack, lost):
+    clear_errors(stack)
+    broken = segment(stack)
+    with Prober.probing(stack.client(), ASKED):
+        shutil.rmtree(broken if lost == "the segment" else broken.parent)
+        assert found_by_word(stack.main, stack.wanted)
+    restart_front(stack)
+    with Prober.probing(stack.client(), ASKED):
+        wait_until("lexical search finds again", lambda: found_by_word(stack.main, stack.wanted))
+    assert segment(stack) != broken
+    assert told(stack, "recall.lexical")
+
+
+def test_everything_derived_is_deleted_at_once(stack):
+    with Prober.probing(stack.client(), ASKED):
+        shutil.rmtree(stack.workspace / "vectors.lance")
+        shutil.rmtree(stack.workspace / "lexical")
+    restart_front(stack)
+    with Prober.probing(stack.client(), ASKED):
+        wait_until("lexical search finds again", lambda: found_by_word(stack.main, stack.wanted))
+        whole_again_without_restart(stack)

@@ -1,0 +1,175 @@
+"""The front door as a whole: who may enter, how errors look, what the server says of itself."""
+
+import sqlite3
+
+import pytest
+from openapi_spec_validator import validate
+
+from config.settings import Settings
+from tests.fakes.client import CheckedClient
+from tests.fakes.house import open_front
+from web.api.later import PLANNED
+from web.app import MAX_BODY_BYTES, create_app
+
+ULID_OF_NOTHING = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+EXAMPLE_VALUES = {"memory_id": ULID_OF_NOTHING}
+
+
+def documented_operations(client):
+    return [(m.upper(), path) for path, methods in client.document["paths"].items() for m in methods]
+
+
+def filled(path):
+    return path.replace("{memory_id}", ULID_OF_NOTHING).replace("{", "").replace("}", "")
+
+
+def test_healthz_is_open_to_everyone(client):
+    answer = client.get("/healthz", auth=False)
+    assert answer.status_code == 200
+    assert answer.get_json()["encoder"] == "ready"
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", "Basic dXNlcjpwYXNz", "Bearer \udcff\udcfe"])
+def test_every_other_route_refuses_a_missing_or_wrong_token(shared, header):
+    headers = {"Authorization": header.encode("utf-8", "surrogateescape").decode("latin-1")} if header else {}
+    for method, path in documented_operations(shared):
+        if path == "/healthz":
+            continue
+        answer = shared.call(method, filled(path), auth=False, headers=headers)
+        assert answer.status_code == 401, path
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:7077", "127.0.0.1@evil.example", "[::1", ""])
+def test_a_foreign_host_is_refused_before_the_token_is_looked_at(shared, host):
+    assert shared.get("/healthz", headers={"Host": host}).status_code == 403
+    assert shared.get("/v1/memories", auth=False, headers={"Host": host}).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:7077", "localhost:9999", "LOCALHOST", "[::1]:7077"])
+def test_loopback_names_are_ours_at_any_port(shared, host):
+    assert shared.get("/healthz", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["null", "https://evil.example", "http://127.0.0.1:8080", "file://", "http://[", ""])
+def test_a_foreign_origin_is_refused(shared, origin):
+    assert shared.get("/healthz", headers={"Origin": origin}).status_code == 403
+
+
+def test_our_own_pages_are_welcome(shared):
+    assert shared.get("/healthz", headers={"Origin": "http://127.0.0.1:7077"}).status_code == 200
+
+
+@pytest.mark.parametrize("workspace", ["", "Upper", "-dash", "a/b", "../up", "a" * 65, "späße", "a b", "."])
+def test_a_workspace_header_that_cannot_be_an_id_is_malformed(shared, workspace):
+    name = workspace.encode().decode("latin-1")
+    assert shared.get("/v1/memories", workspace=name).status_code == 400
+    assert shared.post("/v1/memories", {"content": "text"}, workspace=name).status_code == 400
+
+
+@pytest.mark.parametrize("workspace", ["a", "0", "a" * 64, "my.project_1-x"])
+def test_a_workspace_is_made_by_its_first_write(client, front, workspace):
+    assert client.get("/v1/memories", workspace=workspace).status_code == 404
+    client.write("The first memory", workspace=workspace)
+    assert len(client.get("/v1/memories", workspace=workspace).get_json()["items"]) == 1
+    assert front.settings.paths.workspace_ids() == [workspace]
+
+
+@pytest.mark.parametrize("content", ["\u200b\u2060", "\x00\x07"])
+def test_a_refused_write_makes_no_workspace(client, front, content):
+    assert client.post("/v1/memories", {"content": content}).status_code == 422
+    assert client.post("/v1/memories/batch", {"items": [{"content": content}]}).status_code == 422
+    assert front.settings.paths.workspace_ids() == []
+
+
+def test_a_workspace_that_does_not_exist_is_not_found_anywhere(client):
+    for method, path in documented_operations(client):
+        answers = client.document["paths"][path][method.lower()]["responses"]
+        if "404" not in answers:
+            continue
+        body = {"json": {"query": "anything"} if path == "/v1/recall" else {}} if method in ("POST", "PATCH") else {}
+        assert client.call(method, filled(path), workspace="nowhere", **body).status_code == 404, path
+
+
+def test_workspaces_do_not_see_each_other(client):
+    client.write("Port 8123 belongs to billing", workspace="one")
+    client.write("Nothing of interest", workspace="two")
+    assert client.found("billing port", workspace="two") == []
+
+
+def test_an_unknown_path_and_a_wrong_method_are_problems(shared):
+    assert shared.get("/v1/nothing").status_code == 404
+    answer = shared.delete("/v1/recall")
+    assert answer.status_code == 405
+    assert "POST" in answer.headers["Allow"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b'{"content": "x"', b"\x00", b'{"content": "\\ud800"}'])
+def test_a_body_that_is_not_json_is_malformed(shared, body):
+    for path in ("/v1/memories", "/v1/memories/batch", "/v1/recall"):
+        assert shared.post(path, data=body).status_code == 400
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"text"', b"null", b"7"])
+def test_json_that_is_no_object_is_an_invalid_body(shared, body):
+    for path in ("/v1/memories", "/v1/memories/batch", "/v1/recall"):
+        answer = shared.post(path, data=body)
+        assert answer.status_code == 422
+        assert answer.get_json()["errors"][0]["loc"] == "body"
+
+
+def test_a_body_over_the_limit_is_too_large(shared):
+    answer = shared.post("/v1/memories", data=b'{"content": "' + b"x" * MAX_BODY_BYTES + b'"}')
+    assert answer.status_code == 413
+
+
+def test_a_store_that_another_process_holds_is_busy(home):
+    settings = Settings(**{**home.model_dump(), "busy_timeout_ms": 10})
+    front = open_front(settings)
+    client = CheckedClient(create_app(front), front.token)
+    written = client.write("A memory from before")
+    other = sqlite3.connect(settings.paths.workspace("default").events, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        for method, path, body in (
+            ("POST", "/v1/memories", {"content": "Another one"}),
+            ("POST", "/v1/memories/batch", {"items": [{"content": "Another one"}]}),
+            ("PATCH", f"/v1/memories/{written}", {"pinned": True}),
+            ("POST", "/v1/queue/retry", {}),
+        ):
+            answer = client.call(method, path, json=body)
+            assert answer.status_code == 503, path
+            assert answer.headers["Retry-After"] == "1"
+        assert client.delete(f"/v1/memories/{written}").status_code == 503
+        # Who only reads waits for nobody.
+        assert client.found("memory before") == [written]
+    finally:
+        other.close()
+        front.close()
+
+
+@pytest.mark.parametrize(("method", "path"), PLANNED)
+def test_what_this_version_does_not_do_is_told_plainly(shared, method, path):
+    answer = shared.call(method, filled(path))
+    assert answer.status_code == 501
+    assert "status table" in answer.get_json()["detail"]
+
+
+def test_the_server_describes_itself_in_valid_openapi(shared):
+    validate(shared.document)
+    assert shared.document["openapi"].startswith("3.1")
+
+
+def test_the_document_names_every_route_and_no_other(app, client):
+    served = {
+        (method, str(rule.rule).replace("<", "{").replace(">", "}"))
+        for rule in app.url_map.iter_rules()
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+    }
+    assert served - set(documented_operations(client)) == {("GET", "/openapi.json")}
+    assert set(documented_operations(client)) <= served
+
+
+def test_no_operation_id_is_used_twice(shared):
+    ids = [o["operationId"] for methods in shared.document["paths"].values() for o in methods.values()]
+    assert len(ids) == len(set(ids))

@@ -1,0 +1,128 @@
+"""Whatever is sent, the answer is one that the contract knows; never a 500."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipeline.records import Kind, ScopeKind, Source, Stage
+from tests.fakes.client import CheckedClient
+from tests.fakes.house import fast_settings, open_front
+from web.app import APIS, create_app
+
+WITH_BODY = [
+    (e.method, e.path)
+    for api in APIS
+    for e in api.endpoints
+    if e.method in ("POST", "PATCH", "PUT") and e.status != 501
+]
+EXPECTED = {200, 201, 202, 400, 404, 409, 413, 422, 501, 503}
+
+texts = st.text(max_size=40) | st.sampled_from(
+    ["\x00", "\u200b", "../..", "' OR 1=1 --", '"', "NEAR(", "𝔘𝔫𝔦", "a\u0301"]
+)
+numbers = st.integers() | st.floats() | st.sampled_from([2**63, -(2**64), 10**400, 1e308])
+anything = st.recursive(
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)
+moments = st.datetimes(timezones=st.timezones()).map(lambda m: m.isoformat()) | texts
+scopes = st.fixed_dictionaries({"kind": st.sampled_from(list(ScopeKind)) | texts}, optional={"id": texts | anything})
+fields = {
+    "content": texts | anything,
+    "kind": st.sampled_from(list(Kind)) | anything,
+    "importance": st.floats(0, 1) | anything,
+    "scope": scopes | anything,
+    "tags": st.lists(st.from_regex(r"[a-z0-9-]{1,5}", fullmatch=True), max_size=3) | anything,
+    "metadata": st.dictionaries(texts, anything, max_size=3) | anything,
+    "session_id": texts | anything,
+    "source": st.sampled_from(list(Source)) | anything,
+    "occurred_at": moments | anything,
+    "pinned": st.booleans() | anything,
+    "query": texts | anything,
+    "k": st.integers(1, 100) | anything,
+    "kinds": st.lists(st.sampled_from(list(Kind)), max_size=3) | anything,
+    "since": moments | anything,
+    "until": moments | anything,
+    "group": st.sampled_from(["memory", "session"]) | anything,
+    "budget_ms": st.just(2000) | st.integers(-1, 0) | texts,
+    "explain": st.booleans() | anything,
+    "stage": st.sampled_from(list(Stage)) | anything,
+    "hook_event_name": st.just("UserPromptSubmit") | anything,
+    "prompt": texts | anything,
+    "cwd": texts | anything,
+}
+# Most random objects fail on their first unknown field; these know their route's fields.
+KNOWN = {
+    "/v1/memories": "content kind importance scope tags metadata session_id source occurred_at",
+    "/v1/memories/{memory_id}": "pinned importance tags metadata content",
+    "/v1/recall": "query k kinds scope session_id since until group budget_ms explain",
+    "/v1/queue/retry": "stage",
+    "/hooks/claude-code": "hook_event_name session_id prompt cwd",
+}
+NEEDED = {"/v1/memories": "content", "/v1/recall": "query", "/hooks/claude-code": "hook_event_name"}
+
+
+def bodies(path):
+    names = KNOWN.get(path, "").split()
+    needed = {name: fields[name] for name in names if name == NEEDED.get(path)}
+    optional = {name: fields[name] for name in names if name not in needed}
+    objects = st.fixed_dictionaries(needed, optional=optional)
+    if path == "/v1/memories/batch":
+        objects = st.fixed_dictionaries({"items": st.lists(bodies("/v1/memories") | anything, max_size=3)})
+    return objects | anything
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    front = open_front(fast_settings(tmp_path_factory.mktemp("fuzz") / "home"))
+    client = CheckedClient(create_app(front), front.token)
+    yield client, client.write("A memory to change")
+    front.close()
+
+
+@pytest.mark.parametrize(("method", "path"), WITH_BODY)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_no_json_body_breaks_a_route(house, method, path, data):
+    client, memory_id = house
+    body = json.dumps(data.draw(bodies(path))).encode("utf-8", "surrogatepass")
+    response = client.call(method, path.replace("{memory_id}", memory_id), data=body)
+    assert response.status_code in EXPECTED
+
+
+@settings(max_examples=60)
+@given(body=st.binary(max_size=60))
+def test_no_bytes_break_a_route(house, body):
+    client, memory_id = house
+    for method, path in WITH_BODY:
+        assert client.call(method, path.replace("{memory_id}", memory_id), data=body).status_code in EXPECTED
+
+
+@settings(max_examples=80)
+@given(name=st.sampled_from(["limit", "cursor", "kind", "scope", "session_id", "archived", "hard"]), value=texts)
+def test_no_query_string_breaks_a_route(house, name, value):
+    client, _ = house
+    for method, path in (("GET", "/v1/memories"), ("GET", "/v1/errors"), ("DELETE", "/v1/memories/nothing")):
+        assert client.call(method, path, query_string={name: value}).status_code in EXPECTED
+
+
+@settings(max_examples=60)
+@given(text=st.text(min_size=1, max_size=60))
+def test_whatever_text_is_accepted_comes_back_and_is_found_by_itself(house, text):
+    client, _ = house
+    response = client.post("/v1/memories", {"content": text, "session_id": "fuzz"})
+    assert response.status_code in (201, 422)
+    if response.status_code == 201:
+        memory = client.get(f"/v1/memories/{response.get_json()['id']}").get_json()
+        assert memory["content"]
+        client.recall(memory["content"], k=100)
+
+
+def test_a_nested_body_of_any_depth_is_answered(house):
+    client, _ = house
+    for depth in (50, 150, 5_000, 100_000):
+        body = b'{"content": "x", "metadata": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
+        assert client.post("/v1/memories", data=body).status_code in (201, 400, 422)

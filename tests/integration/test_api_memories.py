@@ -1,0 +1,286 @@
+"""Writing, reading, changing and forgetting over HTTP."""
+
+import pytest
+
+from pipeline.records import MAX_CONTENT_CHARS, Kind, Outcome, Source
+from tests.fakes.client import CheckedClient
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def read(client: CheckedClient, memory_id: str) -> dict:
+    return client.get(f"/v1/memories/{memory_id}").get_json()
+
+
+def test_a_written_memory_reads_back_whole(client):
+    fields = {
+        "kind": "decision",
+        "importance": 0.75,
+        "tags": ["db", "ops", "db"],
+        "metadata": {"pr": 12, "deep": {"list": [1, None, "ü"]}},
+        "session_id": "session-1",
+        "source": "agent",
+        "occurred_at": "2026-01-02T03:04:05+02:00",
+    }
+    memory = read(client, client.write("  PostgreSQL\r\nruns on port 5433  ", **fields))
+    assert memory["content"] == "PostgreSQL\nruns on port 5433"
+    assert memory["tags"] == ["db", "ops"]
+    assert memory["occurred_at"] == "2026-01-02T01:04:05.000Z"
+    assert memory["scope"] == {"kind": "workspace", "id": None}
+    same = ("kind", "importance", "metadata", "session_id", "source")
+    assert {name: memory[name] for name in same} == {name: fields[name] for name in same}
+    assert memory["provenance"]["written_at"] == memory["created_at"] == memory["updated_at"]
+    assert memory["history"] == []
+
+
+def test_the_least_that_can_be_said_gets_defaults(client):
+    memory = read(client, client.write("Just a text"))
+    assert (memory["kind"], memory["source"], memory["trust"], memory["pinned"]) == ("fact", "user", "trusted", False)
+    assert memory["occurred_at"] == memory["created_at"]
+    assert memory["archived_at"] is None
+
+
+@pytest.mark.parametrize(
+    ("source", "trust"), [(s, "trusted" if s in ("user", "agent") else "evidence") for s in Source]
+)
+def test_what_nobody_said_themselves_is_evidence(shared, source, trust):
+    assert read(shared, shared.write(f"Noted by {source}", source=source))["trust"] == trust
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_kind_can_be_written(shared, kind):
+    assert read(shared, shared.write(f"A text of kind {kind}", kind=kind))["kind"] == kind
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("content", ""),
+        ("content", " \n\t"),
+        ("content", "\u200b"),
+        ("content", "x" * (MAX_CONTENT_CHARS + 1)),
+        ("content", 7),
+        ("kind", "rumour"),
+        ("importance", 1.01),
+        ("importance", -0.01),
+        ("importance", "0.5"),
+        ("importance", True),
+        ("tags", ["Upper"]),
+        ("tags", ["trailing\n"]),
+        ("tags", ["t" * 51]),
+        ("tags", [f"tag-{n}" for n in range(21)]),
+        ("tags", "db"),
+        ("metadata", []),
+        ("metadata", {"big": "x" * 17_000}),
+        ("session_id", ""),
+        ("session_id", "s" * 257),
+        ("source", "gossip"),
+        ("occurred_at", "2026-01-02T03:04:05"),
+        ("occurred_at", "yesterday"),
+        ("occurred_at", "0001-01-01T00:00:00+14:00"),
+        ("scope", {"kind": "planet"}),
+        ("scope", {"kind": "agent"}),
+        ("scope", {"kind": "task"}),
+        ("scope", {"kind": "session"}),
+        ("surprise", 1),
+    ],
+)
+def test_an_invalid_field_is_named_and_its_value_is_not_repeated(shared, field, value):
+    answer = shared.post("/v1/memories", {"content": "A text", field: value})
+    assert answer.status_code == 422
+    assert answer.get_json()["errors"][0]["loc"].split(".")[0] == field
+    assert isinstance(value, int) or str(value).strip() == "" or str(value) not in answer.get_data(as_text=True)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_json_cannot_carry_are_refused(shared, number):
+    for body in (f'{{"content": "x", "importance": {number}}}', f'{{"content": "x", "metadata": {{"a": [{number}]}}}}'):
+        assert shared.post("/v1/memories", data=body.encode()).status_code in (400, 422)
+
+
+def test_an_exact_repeat_merges_into_the_first(client):
+    first = client.write("Deploys run on   Fridays", tags=["ops"], importance=0.2)
+    answer = client.post("/v1/memories", {"content": "Deploys run on Fridays", "tags": ["ci"], "importance": 0.9})
+    assert answer.status_code == 201
+    assert answer.get_json() == {"id": first, "outcome": Outcome.MERGED, "duplicate_of": first}
+    memory = read(client, first)
+    assert (memory["merge_count"], memory["tags"], memory["importance"]) == (1, ["ops", "ci"], 0.9)
+    assert [entry["event"] for entry in memory["history"]] == ["merged"]
+
+
+def test_the_same_text_in_another_scope_is_another_memory(client):
+    ids = {
+        client.write("Deploys run on Fridays"),
+        client.write("Deploys run on Fridays", scope={"kind": "user"}),
+        client.write("Deploys run on Fridays", scope={"kind": "agent", "id": "a1"}),
+        client.write("Deploys run on Fridays", scope={"kind": "agent", "id": "a2"}),
+        client.write("Deploys run on Fridays", scope={"kind": "session"}, session_id="s1"),
+    }
+    assert len(ids) == 5
+
+
+def test_a_batch_answers_in_its_order(client):
+    contents = ["One", "Two", "One", "Three"]
+    answer = client.post("/v1/memories/batch", {"items": [{"content": c} for c in contents]})
+    results = answer.get_json()["results"]
+    assert [r["outcome"] for r in results] == ["created", "created", "merged", "created"]
+    assert results[2]["duplicate_of"] == results[0]["id"]
+    assert [read(client, r["id"])["content"] for r in results] == contents
+
+
+def test_one_invalid_item_stops_the_whole_batch(client, front):
+    items = [{"content": "Good"}, {"content": "Fine"}, {"content": "\u200b"}]
+    answer = client.post("/v1/memories/batch", {"items": items})
+    assert answer.status_code == 422
+    assert answer.get_json()["errors"][0]["loc"] == "items.2.content"
+    assert front.settings.paths.workspace_ids() == []
+
+
+def test_a_batch_has_at_most_a_thousand_items(client):
+    items = [{"content": f"Memory {n}"} for n in range(1001)]
+    assert client.post("/v1/memories/batch", {"items": items}).status_code == 422
+    assert client.post("/v1/memories/batch", {"items": items[:1000]}).status_code == 200
+
+
+def test_listing_pages_through_everything_once_newest_first(client):
+    written = [client.write(f"Memory number {n}") for n in range(7)]
+    seen, cursor = [], ""
+    while cursor is not None:
+        page = client.get(f"/v1/memories?limit=3{cursor and f'&cursor={cursor}'}").get_json()
+        seen += [memory["id"] for memory in page["items"]]
+        cursor = page["next_cursor"]
+    assert seen == written[::-1]
+
+
+def test_listing_narrows_by_kind_session_scope_and_archive(client):
+    plain = client.write("A plain fact")
+    lesson = client.write("A lesson", kind="lesson", session_id="s1")
+    agent = client.write("An agent's own", scope={"kind": "agent", "id": "bot:1"})
+    own = client.write("For this session only", scope={"kind": "session"}, session_id="s1")
+    gone = client.write("An old fact")
+    client.delete(f"/v1/memories/{gone}")
+
+    def listed(query: str) -> list[str]:
+        return [memory["id"] for memory in client.get(f"/v1/memories?{query}").get_json()["items"]]
+
+    assert listed("") == [lesson, plain]
+    assert listed("kind=lesson") == [lesson]
+    assert listed("session_id=s1") == [own, lesson]
+    assert listed("scope=workspace") == [lesson, plain]
+    assert listed("scope=agent:bot:1") == [agent]
+    assert listed("scope=session:s1") == [own]
+    assert listed("scope=session&session_id=s1") == [own]
+    assert listed("archived=true") == [gone]
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=201", "limit=x", "cursor=x", "kind=rumour", "scope=planet", "scope=agent", "colour=red"]
+)
+def test_a_listing_refuses_what_it_does_not_know(shared, query):
+    assert shared.get(f"/v1/memories?{query}").status_code == 422
+
+
+def test_an_edit_keeps_the_old_text_in_the_history(client, front):
+    written = client.write("The port is 8123")
+    front.ring.rung.clear()
+    answer = client.patch(f"/v1/memories/{written}", {"content": "The port is 9000", "pinned": True, "tags": ["net"]})
+    assert answer.status_code == 200
+    memory = read(client, written)
+    assert (memory["content"], memory["pinned"], memory["tags"]) == ("The port is 9000", True, ["net"])
+    assert [(entry["event"], entry["content"]) for entry in memory["history"]] == [("edited", "The port is 8123")]
+    assert {stage for _, stage in front.ring.rung} == {"embed", "entities"}
+
+
+def test_an_edit_that_changes_nothing_leaves_no_trace(client):
+    written = client.write("The port is 8123", metadata={"a": 1})
+    before = client.get("/v1/stats").get_json()["generation"]
+    for body in ({}, {"content": "The port is 8123"}, {"content": None}):
+        assert client.patch(f"/v1/memories/{written}", body).status_code == 200
+    assert client.get("/v1/stats").get_json()["generation"] == before
+    assert read(client, written)["history"] == []
+
+
+def test_an_edit_into_the_words_of_another_memory_is_a_conflict(client):
+    client.write("The port is 8123")
+    written = client.write("The port is 9000")
+    assert client.patch(f"/v1/memories/{written}", {"content": "The port  is 8123"}).status_code == 409
+    assert read(client, written)["content"] == "The port is 9000"
+
+
+@pytest.mark.parametrize(
+    "body", [{"content": " "}, {"importance": 2}, {"tags": ["UP"]}, {"metadata": {"a": "x" * 17_000}}, {"kind": "qa"}]
+)
+def test_an_invalid_edit_is_refused(client, body):
+    written = client.write("The port is 8123")
+    assert client.patch(f"/v1/memories/{written}", body).status_code == 422
+
+
+def test_archive_and_restore_undo_each_other(client):
+    written = client.write("The port is 8123")
+    archived = client.delete(f"/v1/memories/{written}").get_json()
+    assert archived["archived_at"] is not None
+    assert client.delete(f"/v1/memories/{written}").get_json() == archived
+    assert client.found("port 8123") == []
+    assert read(client, written)["archived_at"] == archived["archived_at"]
+    assert client.post(f"/v1/memories/{written}/restore").get_json()["archived_at"] is None
+    assert client.found("port 8123") == [written]
+
+
+def test_restoring_what_was_written_anew_is_a_conflict(client):
+    written = client.write("The port is 8123")
+    client.delete(f"/v1/memories/{written}")
+    client.write("The port is 8123")
+    assert client.post(f"/v1/memories/{written}/restore").status_code == 409
+
+
+def test_a_purge_leaves_no_trace_in_any_file(client, front, digested, back):
+    kept = client.write("The gateway runs near Zurich")
+    written = client.write("The codeword is xylophonic with Ada Byron")
+    client.patch(f"/v1/memories/{written}", {"content": "The codeword is quixotically with Ada Byron"})
+    digested()
+    back.rebuild_segment("default")
+    assert client.delete(f"/v1/memories/{written}?hard=true").get_json()["purged"] is True
+    assert client.get(f"/v1/memories/{written}").status_code == 404
+    assert client.found("codeword") == [kept]
+    digested()
+    folder = front.settings.paths.workspace("default").root
+    stored = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file()).lower()
+    for trace in (b"xylophon", b"quixotic", b"ada byron"):
+        assert trace not in stored
+    assert client.found("gateway") == [kept]
+    assert client.get("/v1/stats").get_json()["index"]["passages"] == 1
+
+
+def test_what_is_not_there_is_not_found(client):
+    client.write("Something")
+    for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("DELETE", "?hard=true"), ("POST", "/restore")):
+        body = {"json": {}} if method == "PATCH" else {}
+        assert client.call(method, f"/v1/memories/01ARZ3NDEKTSV4RRFFQ69G5FAV{path}", **body).status_code == 404
+    assert client.delete("/v1/memories/01ARZ3NDEKTSV4RRFFQ69G5FAV?hard=perhaps").status_code == 422
+
+
+def test_secrets_never_come_back(client, front):
+    written = client.write(
+        f"The token is {SECRET}, keep it",
+        metadata={"env": {"key": SECRET}, SECRET: 1},
+        session_id=f"session {SECRET}",
+        scope={"kind": "agent", "id": f"agent {SECRET}"},
+    )
+    other = client.write("Nothing to see")
+    client.patch(f"/v1/memories/{other}", {"content": f"Now {SECRET} is here", "metadata": {"k": [SECRET]}})
+    shown = [
+        client.get(path).get_data(as_text=True)
+        for path in (f"/v1/memories/{written}", f"/v1/memories/{other}", "/v1/memories", "/v1/errors")
+    ]
+    shown.append(client.post("/v1/recall", {"query": "token keep"}).get_data(as_text=True))
+    assert not any(SECRET in text for text in shown)
+    folder = front.settings.paths.root
+    assert not any(SECRET.encode() in file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+def test_a_write_rings_for_its_stages_and_a_merge_for_none(client, front):
+    client.write("The port is 8123")
+    assert set(front.ring.rung) == {("default", "embed"), ("default", "entities")}
+    front.ring.rung.clear()
+    client.write("The port is 8123")
+    assert front.ring.rung == []

@@ -1,0 +1,117 @@
+"""Queue, statistics, errors, workspaces and metrics over HTTP."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from config.owner import process_owner
+from pipeline.records import Stage
+from tests.fakes.house import digest_stage
+
+
+class FailingStage:
+    def load(self):
+        pass
+
+    def run(self, *_claimed):
+        raise ValueError("this memory cannot be digested")
+
+
+def test_the_queue_counts_down_to_nothing(client, digested):
+    client.write("The port is 8123")
+    queue = client.get("/v1/queue").get_json()
+    assert queue["pending"] == {"embed": 1, "entities": 1, "purge": 0}
+    assert queue["oldest_pending_s"] >= 0
+    digested()
+    queue = client.get("/v1/queue").get_json()
+    assert set(queue["pending"].values()) == {0}
+    assert queue["oldest_pending_s"] is None
+
+
+def test_only_living_workers_are_named(client, front):
+    client.write("The port is 8123")
+    front.operations.report_worker(process_owner())
+    front.operations.report_worker(process_owner().rsplit(":", 1)[0] + ":1.00")
+    assert [w["owner"] for w in client.get("/v1/queue").get_json()["workers"]] == [process_owner()]
+
+
+def test_dead_letters_are_counted_and_get_a_fresh_start(client, front, back, digested):
+    client.write("The port is 8123")
+    client.write("The port is 9000")
+    errors = []
+    digest_stage(back, Stage.EMBED, FailingStage(), errors.append)
+    assert sum("given up" in message for message in errors) == 2
+    assert client.get("/v1/queue").get_json()["dead"]["embed"] == 2
+    assert client.post("/v1/queue/retry", {"stage": "entities"}).get_json() == {"retried": 0}
+    front.ring.rung.clear()
+    assert client.post("/v1/queue/retry").get_json() == {"retried": 2}
+    assert front.ring.rung == [("default", None)]
+    digested()
+    queue = client.get("/v1/queue").get_json()
+    assert set(queue["pending"].values()) == set(queue["dead"].values()) == {0}
+
+
+@pytest.mark.parametrize("body", [{"stage": "sleepwalk"}, {"stage": 1}, {"all": True}])
+def test_a_retry_refuses_what_it_does_not_know(shared, body):
+    assert shared.post("/v1/queue/retry", body).status_code == 422
+
+
+def test_statistics_count_what_there_is(client, digested, back):
+    for number in range(3):
+        client.write(f"Memory {number} is near Zurich with Ada Byron", kind="lesson", session_id=f"s{number % 2}")
+    client.write("From elsewhere", source="import")
+    gone = client.write("Soon gone")
+    client.delete(f"/v1/memories/{gone}")
+    digested()
+    stats = client.get("/v1/stats").get_json()
+    assert stats["memories"] == {
+        "active": 4,
+        "archived": 1,
+        "sessions": 2,
+        "by_kind": {"fact": 1, "lesson": 3},
+        "by_source": {"import": 1, "user": 3},
+    }
+    assert stats["graph"] == {"entities": 2, "mentions": 6, "co_mentions": 1}
+    assert (stats["index"]["segment"], stats["index"]["tail_rows"], stats["index"]["passages"]) == (None, 4, 5)
+    assert stats["bytes"]["events"] > 0
+    assert stats["bytes"]["vectors"] > 0
+    back.rebuild_segment("default")
+    index = client.get("/v1/stats").get_json()["index"]
+    assert (index["segment"] is not None, index["tail_rows"]) == (True, 0)
+
+
+def test_errors_page_newest_first_and_stay_in_their_workspace(client, front):
+    for number in range(5):
+        front.operations.record_error("digest.embed", f"failure {number}", workspace="default")
+    front.operations.record_error("digest.embed", "elsewhere", workspace="other")
+    front.operations.record_error("doorbell", "everywhere")
+    page = client.get("/v1/errors?limit=4").get_json()
+    assert [e["message"] for e in page["items"]] == ["everywhere", "failure 4", "failure 3", "failure 2"]
+    rest = client.get(f"/v1/errors?limit=4&cursor={page['next_cursor']}").get_json()
+    assert [e["message"] for e in rest["items"]] == ["failure 1", "failure 0"]
+    assert rest["next_cursor"] is None
+
+
+def test_workspaces_are_listed_with_their_size(client):
+    client.write("One", workspace="beta")
+    client.write("One", workspace="alpha")
+    client.write("Two", workspace="alpha")
+    assert client.get("/v1/workspaces").get_json() == {
+        "items": [{"id": "alpha", "memories": 2}, {"id": "beta", "memories": 1}],
+        "next_cursor": None,
+    }
+
+
+def test_metrics_are_prometheus_text(client):
+    client.write("The port is 8123", workspace="alpha")
+    client.get("/v1/unknown-path")
+    response = client.get("/metrics")
+    assert response.content_type.startswith("text/plain")
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(response.get_data(as_text=True))
+        for sample in family.samples
+    }
+    assert samples["reverie_work_pending", ("stage", "embed"), ("workspace", "alpha")] == 1
+    assert samples["reverie_requests_total", ("endpoint", "/v1/memories"), ("status", "201")] == 1
+    assert samples["reverie_requests_total", ("endpoint", "unknown"), ("status", "404")] == 1
+    assert not any("unknown-path" in str(key) for key in samples)

@@ -1,0 +1,244 @@
+"""Recall over HTTP: what is found, what is kept back, and in what time."""
+
+import threading
+
+import pytest
+
+from pipeline.errors import IndexUnavailable
+from tests.fakes.client import CheckedClient
+from tests.fakes.house import open_front
+from web.app import create_app
+
+
+def test_a_write_is_found_by_the_very_next_recall(client):
+    for number in range(20):
+        written = client.write(f"Service unit{number} listens on port {8000 + number}")
+        assert client.found(f"unit{number} port")[0] == written
+
+
+def test_an_identifier_is_found_whole_and_by_its_parts(client):
+    written = client.write("LoadGuard reads src/config/verdict-policy.ts (see ABC-123)")
+    client.write("The lunch menu changes on Mondays")
+    for query in (
+        "verdict-policy.ts",
+        "verdict policy",
+        "LoadGuard",
+        "load guard",
+        "ABC-123",
+        "src/config/verdict-policy.ts",
+    ):
+        assert client.found(query)[0] == written
+
+
+def test_the_dense_channel_finds_what_was_digested(client, digested):
+    written = client.write("The billing service listens on port 8123")
+    digested()
+    answer = client.recall("billing service", explain=True)
+    assert answer["channels"]["dense"]["state"] == "ok"
+    assert answer["degraded"] is False
+    assert answer["results"][0]["id"] == written
+    assert answer["results"][0]["signals"]["channels"]["dense"]["score"] > 0.5
+
+
+def test_without_an_encoder_recall_is_lexical_and_says_so(home):
+    front = open_front(home)
+    front.encoder._encoder = None
+    client = CheckedClient(create_app(front), front.token)
+    written = client.write("The billing service listens on port 8123")
+    answer = client.recall("billing port")
+    front.close()
+    assert [hit["id"] for hit in answer["results"]] == [written]
+    assert answer["channels"]["dense"]["state"] == "cold"
+    assert answer["degraded"] is True
+
+
+@pytest.mark.parametrize("fold", [False, True])
+def test_an_edit_is_found_by_the_new_text_and_not_by_the_old(client, back, fold):
+    written = client.write("The billing service listens on zebra")
+    if fold:
+        back.rebuild_segment("default")
+    client.patch(f"/v1/memories/{written}", {"content": "The billing service listens on giraffe"})
+    results = client.recall("zebra", explain=True)["results"]
+    assert not any(hit["signals"]["channels"]["lexical"]["score"] > 0 for hit in results)
+    assert client.found("giraffe") == [written]
+
+
+def test_an_answer_of_nothing_does_not_hide_a_later_write(client):
+    client.write("Something else entirely")
+    assert client.found("aardvark") == []
+    written = client.write("The aardvark eats ants")
+    assert client.found("aardvark") == [written]
+
+
+def test_filters_choose_before_the_ranking_does(client):
+    early = client.write("The port is one", kind="decision", session_id="a", occurred_at="2026-01-01T00:00:00Z")
+    late = client.write("The port is two", kind="lesson", session_id="b", occurred_at="2026-02-01T00:00:00Z")
+    for number in range(150):
+        client.write(f"The port port port is also {number}")
+    assert client.found("port", kinds=["decision"]) == [early]
+    assert client.found("port", kinds=["decision", "lesson"], until="2026-01-15T00:00:00Z") == [early]
+    assert client.found("port", session_id="b") == [late]
+    assert client.found("port", since="2026-01-01T00:00:00Z", until="2026-02-01T00:00:00Z") == [early]
+    assert client.found("port", since="2026-02-01T01:00:00+01:00", until="2026-03-01T00:00:00Z") == [late]
+    assert client.found("port", kinds=["goal"]) == []
+
+
+def test_a_scope_is_seen_by_whom_it_belongs_to(client):
+    workspace = client.write("The port is open to all")
+    agent = client.write("The port is an agent's", scope={"kind": "agent", "id": "a1"})
+    own = client.write("The port is a session's", scope={"kind": "session"}, session_id="s1")
+    assert client.found("port") == [workspace]
+    assert client.found("port", session_id="s1") == [own]
+    assert client.found("port", scope={"kind": "agent", "id": "a1"}) == [agent]
+    assert client.found("port", scope={"kind": "agent", "id": "a2"}) == []
+    assert client.found("port", scope={"kind": "session"}, session_id="s1") == [own]
+
+
+@pytest.mark.parametrize(
+    "session", ["s1", " s1 ", "s\u200b1", "cafe\u0301", "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"]
+)
+def test_a_session_is_found_by_the_name_it_was_written_under(client, session):
+    written = client.write("The port is 8123", session_id=session, scope={"kind": "session", "id": session})
+    assert client.found("port", session_id=session) == [written]
+    assert client.found("port", scope={"kind": "session", "id": session}) == [written]
+    listed = client.get("/v1/memories", query_string={"session_id": session}).get_json()["items"]
+    assert [memory["id"] for memory in listed] == [written]
+
+
+def test_sessions_are_answered_as_groups(client):
+    for session in ("a", "b", "c"):
+        for number in range(5):
+            client.write(f"Session {session} talked of port {number}", session_id=session)
+    client.write("A port without a session")
+    results = client.recall("session a port", group="session", k=2, explain=True)["results"]
+    assert len(results) == 2
+    assert results[0]["session_id"] == "a"
+    assert all(1 <= len(group["best"]) <= 3 for group in results)
+    assert all(hit["session_id"] == group["session_id"] for group in results for hit in group["best"])
+    assert results[0]["score"] >= results[1]["score"]
+
+
+def test_an_empty_query_lists_by_pin_importance_and_recency(client):
+    low = client.write("Low", importance=0.1)
+    old = client.write("Old", importance=0.9, occurred_at="2025-01-01T00:00:00Z")
+    new = client.write("New", importance=0.9, occurred_at="2026-01-01T00:00:00Z")
+    pinned = client.write("Pinned", importance=0.0)
+    client.patch(f"/v1/memories/{pinned}", {"pinned": True})
+    answer = client.recall("", k=3)
+    assert [hit["id"] for hit in answer["results"]] == [pinned, new, old]
+    assert {report["state"] for report in answer["channels"].values()} == {"off"}
+    assert client.found("", kinds=["fact"])[-1] == low
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"query": " \n"},
+        {"query": "x" * 4001},
+        {"query": "x", "k": 0},
+        {"query": "x", "k": 101},
+        {"query": "x", "k": "3"},
+        {"query": "x", "kinds": ["rumour"]},
+        {"query": "x", "scope": {"kind": "agent"}},
+        {"query": "x", "group": "topic"},
+        {"query": "x", "budget_ms": 0},
+        {"query": "x", "since": "yesterday"},
+        {"query": "x", "surprise": True},
+    ],
+)
+def test_an_invalid_recall_names_its_field(shared, body):
+    answer = shared.post("/v1/recall", body)
+    assert answer.status_code == 422
+    assert answer.get_json()["errors"]
+
+
+@pytest.mark.parametrize(
+    "query", ["'", '"', "*", "NEAR(a b)", "a OR", "col:x", "-x", "^x", "\x00", "%_", "(((", "日本", "ß"]
+)
+def test_no_query_breaks_the_search(shared, query):
+    shared.recall(query)
+
+
+def test_a_channel_past_its_budget_is_late_and_left_out(client, front, monkeypatch):
+    written = client.write("The port is 8123")
+    release = threading.Event()
+    encoder = front.encoder.get()
+    monkeypatch.setattr(encoder, "encode_query", lambda _text: release.wait(60))
+    answer = client.recall("port", budget_ms=50)
+    release.set()
+    assert answer["channels"]["dense"]["state"] == "late"
+    assert answer["degraded"] is True
+    assert [hit["id"] for hit in answer["results"]] in ([written], [])
+
+
+def test_a_millisecond_is_enough_for_an_answer(client, front, monkeypatch):
+    client.write("The port is 8123")
+    release = threading.Event()
+    monkeypatch.setattr("pipeline.recall.search.search_tokens", lambda _text: release.wait(60) and [])
+    monkeypatch.setattr(front.encoder.get(), "encode_query", lambda _text: release.wait(60))
+    answer = client.recall("port", budget_ms=1)
+    release.set()
+    assert answer["results"] == []
+    assert {answer["channels"][name]["state"] for name in ("lexical", "dense")} == {"late"}
+
+
+def test_a_broken_segment_is_cold_reported_and_asked_for_again(client, front, back):
+    client.write("The port is 8123")
+    back.rebuild_segment("default")
+    for file in front.settings.paths.workspace("default").lexical.rglob("*.npy"):
+        file.write_bytes(b"")
+    answer = client.recall("port")
+    assert answer["channels"]["lexical"]["state"] == "cold"
+    front._feedback.submit(lambda: None).result(timeout=10)
+    assert "segment" in back.due_jobs("default")
+    assert any(e["component"] == "recall.lexical" for e in client.get("/v1/errors").get_json()["items"])
+    back.rebuild_segment("default")
+    assert len(client.found("port")) == 1
+
+
+def test_a_broken_vector_index_does_not_silence_the_words(client, front, monkeypatch):
+    written = client.write("The port is 8123")
+
+    def broken(*_args):
+        raise IndexUnavailable("vectors: cut")
+
+    monkeypatch.setattr("pipeline.index.vectors.DenseIndex.search", broken)
+    answer = client.recall("port")
+    assert [hit["id"] for hit in answer["results"]] == [written]
+    assert answer["channels"]["dense"]["state"] == "cold"
+    front._feedback.submit(lambda: None).result(timeout=10)
+    assert "vectors: cut" in client.get("/v1/errors").get_data(as_text=True)
+
+
+def test_the_same_question_gets_the_same_answer(client, digested):
+    for number in range(30):
+        client.write(f"Note {number % 7} on port {number}", session_id=f"s{number % 4}")
+    digested()
+    answers = [client.recall("note on port 3", k=30)["results"] for _ in range(3)]
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_the_explained_parts_add_up_to_the_score(client, digested):
+    for number in range(12):
+        client.write(f"Note {number} on port {number}", session_id="s", importance=number / 12)
+    digested()
+    for hit in client.recall("note on port 3", explain=True)["results"]:
+        signals = hit["signals"]
+        parts = [signals[name] for name in ("neighbours", "session", "importance", "recency")]
+        parts += [channel["contribution"] for channel in signals["channels"].values()]
+        assert sum(parts) == pytest.approx(hit["score"], abs=1e-5)
+
+
+def test_signals_are_shown_on_demand_only(client):
+    client.write("The port is 8123")
+    assert "signals" not in client.recall("port")["results"][0]
+
+
+def test_a_workspace_may_set_its_own_budget(client, front):
+    written = client.write("The port is 8123")
+    front.settings.paths.workspace("default").config.write_text("recall_budget_ms = 4000\n")
+    assert front.workspace_settings("default").recall_budget_ms == 4000
+    front.settings.paths.workspace("default").config.write_text("port = 1\n")
+    assert client.found("port") == [written]
+    assert "port cannot differ between workspaces" in client.get("/v1/errors").get_data(as_text=True)

@@ -1,0 +1,255 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from config.settings import load_settings
+from pipeline.errors import ReverieError
+from web.client import Client
+
+pytestmark = pytest.mark.timeout(120)
+
+REVERIE = str(Path(sys.executable).parent / "reverie")
+DEADLINE_S = 40
+
+
+def eventually(condition, what):
+    """Wait until a condition holds and return its value."""
+    end = time.monotonic() + DEADLINE_S
+    pause = threading.Event()
+    while not (value := condition()):
+        assert time.monotonic() < end, f"not within {DEADLINE_S} s: {what}"
+        pause.wait(0.05)
+    return value
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class House:
+    """A home of its own, and what runs on it."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = root / "home"
+        self.folder = root / "somewhere"
+        # Folders by the names of our packages, where the command is called, must not be mistaken for them.
+        for name in ("web", "workers", "config"):
+            (self.folder / name).mkdir(parents=True)
+            (self.folder / name / "__init__.py").write_text("raise SystemExit('taken for ours')")
+        self.port = free_port()
+        self.environment = os.environ | {
+            "REVERIE_HOME": str(self.home),
+            "REVERIE_PORT": str(self.port),
+            "REVERIE_WORKER_PROCESSES": "1",
+            # One that cannot be compiled: nothing here waits for a model.
+            "REVERIE_EMBEDDING_MODEL": "no-such-model",
+            "HF_HUB_OFFLINE": "1",
+        }
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *command):
+        process = subprocess.Popen(
+            command,
+            env=self.environment,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self.started.append(process)
+        return process
+
+    def up(self):
+        process = self.start(REVERIE, "up")
+        eventually(self.answers, "the server answers")
+        return process
+
+    def run(self, *arguments):
+        return subprocess.run(
+            [REVERIE, *arguments],
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+
+    def status(self):
+        return json.loads(self.run("status", "--json").stdout)
+
+    def client(self):
+        settings = {k: v for k, v in self.environment.items() if k.startswith("REVERIE_")}
+        return Client.from_settings(load_settings(settings), timeout_s=10)
+
+    def answers(self):
+        with self.client() as client:
+            try:
+                return client.health()["status"] == "ok"
+            except ReverieError:
+                return False
+
+    def processes(self, module=None):
+        """Everything alive that was started for this home, or of it the processes of one module."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                ours = process.environ().get("REVERIE_HOME") == str(self.home)
+                if not ours or process.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                if module is None or module in process.cmdline():
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def family(self, module):
+        """The process of a module and its forks, the parent first."""
+        found = self.processes(module)
+        pids = {process.pid for process in found}
+        return sorted(found, key=lambda process: process.ppid() in pids)
+
+    def is_empty(self):
+        return not self.processes()
+
+    def clear(self):
+        for process in self.processes():
+            process.kill()
+        for process in self.started:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def house(tmp_path):
+    house = House(tmp_path)
+    yield house
+    house.clear()
+
+
+def ended(process):
+    output, _ = process.communicate(timeout=DEADLINE_S)
+    return process.returncode, output.decode()
+
+
+def test_it_answers_and_recalls_before_there_is_an_encoder(house):
+    house.up()
+    with house.client() as client:
+        assert client.health()["encoder"] == "loading"
+        receipt = client.remember({"content": "The cache is written behind the queue."})
+        answer = client.recall({"query": "cache queue"})
+    assert [hit["id"] for hit in answer["results"]] == [receipt["id"]]
+    assert answer["channels"]["lexical"]["state"] == "ok"
+    assert answer["channels"]["dense"]["state"] != "ok"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_everything(house, number):
+    supervisor = house.up()
+    # It may be asked before all of its processes have come so far as to handle a signal.
+    supervisor.send_signal(number)
+    code, output = ended(supervisor)
+    assert code == 0, output
+    assert f"{number.name}: stopping" in output
+    eventually(house.is_empty, "no process is left")
+
+
+def test_killing_the_supervisor_leaves_no_orphan(house):
+    supervisor = house.up()
+    eventually(lambda: len(house.family("workers")) == 3, "the worker has its processes")
+    supervisor.kill()
+    eventually(house.is_empty, "every process notices")
+
+
+def test_killing_the_supervisor_at_once_leaves_no_orphan(house):
+    # Before its processes could look who their parent is.
+    supervisor = house.start(REVERIE, "up")
+    eventually(lambda: house.processes("workers.schedule"), "the last process is started")
+    supervisor.kill()
+    eventually(house.is_empty, "every process notices")
+
+
+def test_what_is_killed_comes_back_and_leaves_no_orphan(house):
+    supervisor = house.up()
+    eventually(lambda: len(house.family("workers")) == 3, "the worker has its processes")
+    before = {name: house.family(name) for name in ("web", "workers", "workers.schedule")}
+    for family in before.values():
+        family[0].kill()
+    old = [process for family in before.values() for process in family]
+    for name in before:
+        eventually(lambda name=name: set(house.processes(name)) - set(old), f"{name} comes back")
+    eventually(lambda: not any(process.is_running() for process in old), "the old ones are gone")
+    eventually(house.answers, "the server answers again")
+    consumer, fork, *_ = eventually(lambda: len(f := house.family("workers")) == 3 and f, "the new worker's processes")
+    fork.kill()
+    eventually(lambda: len(house.family("workers")) == 3 and fork not in house.processes(), "a new one")
+    assert house.family("workers")[0] == consumer
+    assert supervisor.poll() is None
+    supervisor.terminate()
+    code, output = ended(supervisor)
+    assert code == 0
+    assert "web ended (SIGKILL); starting it again" in output
+
+
+def test_a_second_up_refuses_and_down_stops_the_first(house):
+    supervisor = house.up()
+    for arguments in (["up"], ["up", "--daemon"]):
+        answer = house.run(*arguments)
+        assert answer.returncode == 1
+        assert f"already running on {house.home} (pid {supervisor.pid})" in answer.stderr
+    assert house.answers()
+    answer = house.run("down")
+    assert answer.returncode == 0
+    assert f"supervisor (pid {supervisor.pid})" in answer.stdout
+    assert ended(supervisor)[0] == 0
+    assert house.is_empty()
+    answer = house.run("down")
+    assert (answer.returncode, answer.stdout.startswith("nothing runs")) == (0, True)
+
+
+def test_up_refuses_beside_a_server_started_otherwise_and_down_stops_that(house):
+    web = house.start(sys.executable, "-P", "-m", "web")
+    eventually(house.answers, "the server answers")
+    answer = house.run("up")
+    assert answer.returncode == 1
+    assert f"web is already running (pid {web.pid})" in answer.stderr
+    assert [process["pid"] for process in house.status()["processes"]] == [web.pid]
+    assert house.run("down").returncode == 0
+    assert ended(web)[0] == 0
+    assert house.is_empty()
+
+
+def test_up_refuses_a_port_that_another_program_holds(house):
+    with socket.create_server(("127.0.0.1", house.port)):
+        answer = house.run("up")
+        assert answer.returncode == 1
+        assert f"cannot listen on 127.0.0.1:{house.port}" in answer.stderr
+        web = house.start(sys.executable, "-P", "-m", "web")
+        code, output = ended(web)
+    assert code == 69
+    assert output.strip().splitlines()[-1].startswith(f"cannot listen on 127.0.0.1:{house.port}")
+
+
+def test_the_daemon_comes_up_and_goes_down(house):
+    answer = house.run("up", "--daemon", "--json")
+    assert answer.returncode == 0, answer.stderr
+    started = json.loads(answer.stdout)
+    assert house.answers()
+    status = house.status()
+    assert status["answers"]
+    assert [process["name"] for process in status["processes"]] == ["supervisor", "web", "worker", "scheduler"]
+    assert status["processes"][0]["pid"] == started["pid"]
+    assert house.run("down").returncode == 0
+    assert house.is_empty()
+    assert "SIGTERM: stopping" in (house.home / "logs" / "reverie.log").read_text()

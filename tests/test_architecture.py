@@ -1,0 +1,274 @@
+"""The import table of the design, and its guides on size and silence, read from the tree itself."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("config", "pipeline", "workers", "web")
+
+LEAVES = frozenset({"config", "pipeline.records", "pipeline.errors", "pipeline.times"})
+# What turns text into text; neither reads a file nor knows a store.
+TEXT = frozenset({"pipeline.analysis", "pipeline.redaction"})
+STORE = LEAVES | {"pipeline.store"}
+INDEX = STORE | TEXT | {"pipeline.index"}
+VERBS = INDEX | {"pipeline.write", "pipeline.enrich", "pipeline.recall"}
+USES = VERBS | {"pipeline.context", "pipeline.sleep", "pipeline.ingest", "pipeline.sync"}
+WHOLE = USES | {"pipeline.identity", "pipeline.bootstrap"}
+
+# What each part may import besides itself, the library and installed packages.
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "config": frozenset(),
+    "pipeline.records": LEAVES,
+    "pipeline.errors": LEAVES,
+    "pipeline.times": LEAVES,
+    "pipeline.identity": LEAVES,
+    "pipeline.analysis": LEAVES,
+    "pipeline.redaction": LEAVES,
+    "pipeline.store": LEAVES,
+    "pipeline.index": STORE | TEXT,
+    "pipeline.write": STORE | TEXT,
+    "pipeline.enrich": INDEX,
+    "pipeline.recall": INDEX,
+    "pipeline.context": VERBS | {"pipeline.identity"},
+    "pipeline.sleep": VERBS,
+    "pipeline.ingest": VERBS | {"pipeline.identity"},
+    "pipeline.sync": VERBS,
+    "pipeline.bootstrap": WHOLE,
+    "workers": WHOLE,
+    "web": WHOLE | {"workers.queue"},
+}
+
+# Where a library may be imported; every other place goes through what stands there.
+HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
+    "bm25s": ("pipeline.index",),
+    "lancedb": ("pipeline.index",),
+    "pyarrow": ("pipeline.index",),
+    "onnxruntime": ("pipeline.index",),
+    "tokenizers": ("pipeline.index",),
+    "torch": ("pipeline.index",),
+    "sentence_transformers": ("pipeline.index",),
+    "spacy": ("pipeline.enrich.entities",),
+    "flask": ("web",),
+    "waitress": ("web",),
+    "huey": ("workers",),
+    "apscheduler": ("workers",),
+    "sqlite_utils": ("pipeline.store",),
+}
+# Types of the standard library's sqlite3 that may be named anywhere; connecting and SQL belong to the store.
+SQLITE_TYPES = frozenset({"Connection", "IntegrityError", "OperationalError"})
+SQL_HOMES = ("pipeline.store",)
+SQLITE_HOMES = (*SQL_HOMES, "workers.queue")
+SQL = re.compile(
+    r"^\s*(SELECT\s.*\bFROM\b|INSERT\s+(OR\s+\w+\s+)?INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b|CREATE\s|PRAGMA\s)",
+    re.DOTALL,
+)
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 40
+# Each with its reason.
+LONG_FILES: dict[str, str] = {}
+LONG_FUNCTIONS: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str
+    path: Path
+    tree: ast.Module
+    lines: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    found = []
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            text = path.read_text(encoding="utf-8")
+            found.append(Module(name, path, ast.parse(text), len(text.splitlines())))
+    return tuple(found)
+
+
+def imported(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted name) of everything that a module imports, wherever in it."""
+    known = {other.name for other in modules()}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno} imports relatively"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield node.lineno, whole if whole in known or node.module == "sqlite3" else str(node.module)
+
+
+def within(name: str, part: str) -> bool:
+    return name == part or name.startswith(f"{part}.")
+
+
+def part_of(name: str) -> str:
+    """Return the row of the table that a module falls under."""
+    return max((part for part in MAY_IMPORT if within(name, part)), key=len, default="")
+
+
+def test_every_module_stands_in_the_table():
+    assert [m.name for m in modules() if not part_of(m.name) and m.name != "pipeline"] == []
+
+
+def test_imports_follow_the_table():
+    wrong = [
+        f"{module}:{line} imports {name}"
+        for module in modules()
+        for line, name in imported(module)
+        if name.split(".")[0] in (*PACKAGES, "tests", "demo")
+        and not any(within(name, part) for part in (part_of(module.name), *MAY_IMPORT[part_of(module.name)]))
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("library", HOME_OF_LIBRARY)
+def test_a_library_is_imported_only_in_its_home(library):
+    homes = HOME_OF_LIBRARY[library]
+    wrong = [
+        f"{module}:{line}"
+        for module in modules()
+        for line, name in imported(module)
+        # entities.py and its siblings share a beginning, not a package.
+        if within(name, library) and not any(module.name.startswith(home) for home in homes)
+    ]
+    assert wrong == []
+
+
+def test_only_the_settings_read_the_environment():
+    wrong = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        if module.name != "config.settings"
+        for node in ast.walk(module.tree)
+        if (isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.environb", "os.getenv"))
+        or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in a.name for a in node.names))
+    ]
+    assert wrong == []
+
+
+def test_no_handler_is_silent():
+    wrong = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ExceptHandler) and all(_says_nothing(statement) for statement in node.body)
+    ]
+    assert wrong == []
+
+
+def _says_nothing(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Pass) or (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    )
+
+
+def test_nothing_suppresses_every_exception():
+    wrong = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("suppress")
+        and any(ast.unparse(argument) in ("Exception", "BaseException") for argument in node.args)
+    ]
+    assert wrong == []
+
+
+def test_sqlite_is_opened_only_in_the_store_and_the_queue():
+    wrong = [
+        f"{module}:{line} imports {name}"
+        for module in modules()
+        if not any(within(module.name, home) for home in SQLITE_HOMES)
+        for line, name in imported(module)
+        if within(name, "sqlite3") and name.removeprefix("sqlite3.") not in SQLITE_TYPES
+    ]
+    assert wrong == []
+
+
+def test_sql_stands_only_in_the_store():
+    wrong = [
+        f"{module}:{node.lineno} {str(node.value)[:40]!r}"
+        for module in modules()
+        if not any(within(module.name, home) for home in SQL_HOMES)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.match(node.value)
+    ]
+    assert wrong == []
+
+
+def test_files_stay_readable():
+    long = {str(m.path.relative_to(ROOT)): m.lines for m in modules() if m.lines > MAX_FILE_LINES}
+    assert {file: lines for file, lines in long.items() if file not in LONG_FILES} == {}
+    assert set(LONG_FILES) <= set(long), "an exception that is no longer needed"
+
+
+def test_functions_stay_readable():
+    long = {
+        f"{module}.{node.name}": node.end_lineno - node.lineno + 1
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
+    }
+    assert {name: lines for name, lines in long.items() if name not in LONG_FUNCTIONS} == {}
+    assert set(LONG_FUNCTIONS) <= set(long), "an exception that is no longer needed"
+
+
+def test_there_is_no_drawer_for_everything():
+    drawers = {"util", "utils", "helpers", "common", "misc", "base", "mixins"}
+    assert [m.name for m in modules() if drawers & set(m.name.split("."))] == []
+
+
+LOADED = """
+import json, sys
+from config.settings import load_settings
+from pipeline.bootstrap import Front
+from web.app import create_app
+import web.__main__
+front = Front(load_settings(), lambda workspace, stage: None)
+create_app(front)
+front.close()
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded_by(program: str, home: Path) -> set[str]:
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={**os.environ, "REVERIE_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name.split(".")[0] for name in json.loads(answer.stdout)}
+
+
+def test_the_web_front_loads_no_model_library(tmp_path):
+    heavy = {"torch", "spacy", "sentence_transformers", "transformers", "onnx", "bm25s", "lancedb", "apscheduler"}
+    assert loaded_by(LOADED, tmp_path / "home") & heavy == set()
+
+
+def test_settings_are_read_without_side_effects(tmp_path):
+    home = tmp_path / "home"
+    loaded_by("import json, sys, config.settings as s; s.load_settings(); print(json.dumps(sorted(sys.modules)))", home)
+    assert not home.exists()

@@ -1,0 +1,151 @@
+"""What the documents say stands in the code, and nothing in the code is left unsaid."""
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import click
+import pytest
+from werkzeug.serving import make_server
+
+from config.settings import ENVIRONMENT_PREFIX, WORKSPACE_SETTINGS, Settings, load_settings
+from tests.fakes.house import open_front
+from web.api.later import PLANNED
+from web.app import create_app
+from web.cli import cli
+from web.openapi import COMMON_PROBLEMS
+
+ROOT = Path(__file__).parents[1]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows(text):
+    """Return the cells of every table row whose first cell is code."""
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def table(name, section):
+    """Return {first cell: other cells} of the rows below a heading."""
+    part = re.split(r"^## ", read(name), flags=re.MULTILINE)
+    [body] = [text for text in part if text.startswith(f"{section}\n")]
+    return {row[0].strip("`| "): [cell.strip("| ") for cell in row[1:]] for row in rows(body)}
+
+
+def test_every_setting_is_documented_with_its_default_and_nothing_else_is():
+    documented = table("docs/configuration.md", "Settings")
+    defaults = {name: field.default for name, field in Settings.model_fields.items()}
+    assert {name: cells[0] for name, cells in documented.items()} == {
+        name: f"`{value}`" if str(value) else "empty" for name, value in defaults.items()
+    }
+    assert {name for name, cells in documented.items() if "*workspace.*" in cells[2]} == WORKSPACE_SETTINGS
+
+
+def test_the_documented_limits_are_the_settings_own():
+    for name, (_, takes, _) in table("docs/configuration.md", "Settings").items():
+        limits = re.fullmatch(r"([\d.]+) to ([\d.]+)", takes)
+        if limits is not None:
+            for value in limits.groups():
+                load_settings({"REVERIE_HOME": "/nowhere", f"{ENVIRONMENT_PREFIX}{name.upper()}": value})
+
+
+def test_there_are_at_most_thirty_settings():
+    assert len(Settings.model_fields) <= 30
+
+
+@pytest.fixture
+def document(app, front):
+    headers = {"Authorization": f"Bearer {front.token}"}
+    return app.test_client().get("/openapi.json", headers=headers).get_json()
+
+
+def test_every_route_is_documented_with_its_problems_and_nothing_else_is(document):
+    served = {"GET /openapi.json": ""}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            codes = {int(code) for code in operation["responses"]} - set(COMMON_PROBLEMS)
+            problems = " ".join(str(code) for code in sorted(codes) if code >= 400)
+            served[f"{method.upper()} {path}"] = problems
+    documented = {}
+    for row in rows(read("docs/api.md")):
+        name = row[0].strip("`| ")
+        planned = len(row) == 1
+        documented[name] = "501" if planned else row[-1].strip("| ")
+    assert documented == served
+
+
+def commands(command, name):
+    if not isinstance(command, click.Group):
+        return [name]
+    context = click.Context(command)
+    below = {sub: command.get_command(context, sub) for sub in command.list_commands(context)}
+    return [found for sub, inner in below.items() for found in commands(inner, f"{name} {sub}")]
+
+
+def test_every_command_is_documented():
+    text = read("docs/cli.md")
+    assert [name for name in commands(cli, "reverie") if f"`{name}" not in text] == []
+
+
+def test_no_command_is_documented_that_is_not_there():
+    headings = re.findall(r"^### `(reverie(?: [a-z]+)+)", read("docs/cli.md"), flags=re.MULTILINE)
+    known = commands(cli, "reverie")
+    assert [
+        h for h in headings if not any(h == name or h.startswith(f"{name} ") or name.startswith(h) for name in known)
+    ] == []
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
+def test_every_make_target_is_in_the_help():
+    targets = {
+        name for line in re.findall(r"^\.PHONY:(.*)$", read("Makefile"), flags=re.MULTILINE) for name in line.split()
+    }
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert targets
+    assert set(re.findall(r"^ +make ([a-z-]+)", shown, flags=re.MULTILINE)) == targets
+
+
+def test_every_planned_route_is_in_the_readmes_status_table():
+    readme = read("README.md")
+    if not re.search(r"^#+ Status", readme, flags=re.MULTILINE):
+        pytest.skip("README.md has no section Status yet")
+    told = [re.sub(r"\{[^}]*\}", "{}", line) for line in readme.splitlines() if line.startswith("|") and "501" in line]
+    # One row may name several methods of a path.
+    missing = [
+        f"{method} {path}"
+        for method, path in PLANNED
+        if not any(method in line and f"{re.sub(r'{[^}]*}', '{}', path)}`" in line for line in told)
+    ]
+    assert missing == []
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
+def test_the_curl_examples_work(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    front = open_front(load_settings({}))
+    server = make_server("127.0.0.1", 0, create_app(front), threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    script = "\n".join(re.findall(r"^```sh\n(.*?)^```", read("docs/api.md"), flags=re.MULTILINE | re.DOTALL))
+    script = script.replace("http://127.0.0.1:7077", f"http://127.0.0.1:{server.server_port}")
+    try:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+        front.close()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("Staging runs PostgreSQL 15 on port 5433") >= 2

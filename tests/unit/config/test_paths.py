@@ -1,0 +1,98 @@
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.files import file_identity
+from config.owner import is_alive, process_owner
+from config.paths import HomePaths, is_workspace_id
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return HomePaths(tmp_path / "home")
+
+
+def test_the_token_is_made_once_and_is_its_owners_alone(paths):
+    token = paths.token()
+    assert paths.token() == token
+    assert len(token) >= 40
+    assert mode(paths.token_file) == 0o600
+    assert mode(paths.root) == 0o700
+
+
+def test_racing_first_starts_agree_on_one_token(tmp_path):
+    for attempt in range(10):
+        start, tokens = threading.Barrier(8), []
+        root = tmp_path / str(attempt)
+
+        def ask(start=start, tokens=tokens, root=root):
+            start.wait()
+            tokens.append(HomePaths(root).token())
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(tokens) == 8
+        assert len(set(tokens)) == 1
+        assert [entry.name for entry in root.iterdir()] == ["token"]
+
+
+def test_the_homes_folders_are_their_owners_alone(paths):
+    paths.ensure()
+    paths.ensure()
+    assert {mode(folder) for folder in (paths.root, paths.models, paths.logs, paths.workspaces)} == {0o700}
+
+
+def test_only_workspaces_that_hold_memories_are_listed(paths):
+    assert paths.workspace_ids() == []
+    paths.ensure()
+    for name in ("beta", "alpha", "Not-An-Id", "empty"):
+        paths.workspaces.joinpath(name).mkdir()
+        if name != "empty":
+            paths.workspaces.joinpath(name, "events.sqlite").touch()
+    paths.workspaces.joinpath("file").touch()
+    assert paths.workspace_ids() == ["alpha", "beta"]
+
+
+@given(st.text(max_size=70))
+def test_a_workspace_id_is_one_safe_folder_name(text):
+    if is_workspace_id(text):
+        folder = HomePaths(Path("/home")).workspace(text).root
+        assert folder.parent == Path("/home/workspaces")
+        assert folder.name == text
+        assert text.isascii()
+    else:
+        with pytest.raises(ValueError, match="not a workspace id"):
+            HomePaths(Path("/home")).workspace(text)
+
+
+def test_a_replaced_file_is_another_file(tmp_path):
+    file = tmp_path / "file"
+    assert file_identity(file) is None
+    file.write_text("one")
+    first = file_identity(file)
+    file.write_text("two")
+    assert file_identity(file) == first
+    other = tmp_path / "other"
+    other.write_text("three")
+    other.replace(file)
+    assert file_identity(file) != first
+
+
+def test_this_process_lives_and_one_of_its_number_but_another_start_does_not():
+    owner = process_owner()
+    assert is_alive(owner)
+    host, pid, _ = owner.rsplit(":", 2)
+    assert not is_alive(f"{host}:{pid}:1.00")
+    assert not is_alive(f"{host}:4194304:1.00")
+    assert is_alive("another-host:1:1.00")

@@ -1,0 +1,161 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.paths import HomePaths
+from config.settings import (
+    WORKSPACE_SETTINGS,
+    Settings,
+    SettingsError,
+    explain_settings,
+    load_settings,
+    save_setting,
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "workspaces" / "mine").mkdir(parents=True)
+    return tmp_path
+
+
+def load(folder, *, home=None, own=None, workspace_id="mine", **environment):
+    for file, text in ((folder / "config.toml", home), (folder / "workspaces" / "mine" / "config.toml", own)):
+        if text is not None:
+            file.write_text(text)
+    return load_settings({"REVERIE_HOME": str(folder), **environment}, workspace_id)
+
+
+def test_each_place_is_stronger_than_the_one_before(folder):
+    layers = [
+        ({}, Settings().hook_max_chars),
+        ({"home": "hook_max_chars = 1000"}, 1000),
+        ({"own": "hook_max_chars = 2000"}, 2000),
+        ({"REVERIE_HOOK_MAX_CHARS": "3000"}, 3000),
+    ]
+    given_so_far = {}
+    for layer, expected in layers:
+        given_so_far |= layer
+        assert load(folder, **given_so_far).hook_max_chars == expected
+
+
+def test_every_value_tells_where_it_comes_from(folder):
+    load(folder, home="port = 1234", own="hook_max_chars = 2000")
+    origins = {o.name: o for o in explain_settings({"REVERIE_HOME": str(folder), "REVERIE_LOG_LEVEL": "DEBUG"}, "mine")}
+    assert (origins["port"].value, origins["port"].origin) == (1234, str(folder / "config.toml"))
+    assert origins["hook_max_chars"].origin.endswith("workspaces/mine/config.toml")
+    assert origins["log_level"].origin == "environment"
+    assert origins["host"].origin == "default"
+    assert set(origins) == set(Settings.model_fields)
+    assert all(o.help for o in origins.values())
+
+
+def test_there_are_few_settings():
+    assert len(Settings.model_fields) <= 30
+    assert set(Settings.model_fields) >= WORKSPACE_SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("prot", "port"), ("embeding_model", "embedding_model"), ("queueurl", "queue_url")]
+)
+def test_an_unknown_name_suggests_the_nearest(folder, written, meant):
+    with pytest.raises(SettingsError, match=f"unknown setting {written}; did you mean {meant}"):
+        load(folder, home=f'{written} = "x"')
+    (folder / "config.toml").unlink()
+    message = f"environment: unknown setting REVERIE_{written.upper()}; did you mean {meant}"
+    with pytest.raises(SettingsError, match=message):
+        load(folder, **{f"REVERIE_{written.upper()}": "x"})
+
+
+def test_a_name_like_nothing_suggests_nothing(folder):
+    with pytest.raises(SettingsError) as refusal:
+        load(folder, home="zzzzzz = 1")
+    assert "did you mean" not in str(refusal.value)
+
+
+def test_a_workspace_may_set_its_own_few_settings_only(folder):
+    for name in set(Settings.model_fields) - WORKSPACE_SETTINGS:
+        with pytest.raises(SettingsError, match=f"{name} cannot differ between workspaces"):
+            load(folder, own=f'{name} = "x"')
+
+
+@pytest.mark.parametrize("workspace_id", [None, "other", "../mine", "", "mine/../mine"])
+def test_another_workspaces_file_is_not_read(folder, workspace_id):
+    assert load(folder, own="hook_max_chars = 2000", workspace_id=workspace_id).hook_max_chars != 2000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "0"),
+        ("PORT", "70000"),
+        ("PORT", "http"),
+        ("LOG_LEVEL", "loud"),
+        ("WORKSPACE", "Not An Id"),
+        ("WORKSPACE", "trailing\n"),
+        ("EMBEDDING_MODEL", ""),
+        ("QUEUE_URL", "amqp://localhost"),
+        ("LLM_URL", "ftp://localhost"),
+        ("BACKOFF_S", "nan"),
+        ("BACKOFF_S", "-1"),
+        ("WEB_THREADS", "2.5"),
+    ],
+)
+def test_a_value_that_cannot_be_taken_is_named_with_its_place(folder, name, value):
+    if value == "":
+        with pytest.raises(SettingsError, match=r"config\.toml: embedding_model"):
+            load(folder, home='embedding_model = ""')
+        return
+    with pytest.raises(SettingsError, match=f"environment: {name.lower()}: "):
+        load(folder, **{f"REVERIE_{name}": value})
+
+
+def test_the_home_is_the_environments_alone(folder):
+    with pytest.raises(SettingsError, match="home can only be set by REVERIE_HOME"):
+        load(folder, home='home = "/elsewhere"')
+
+
+def test_an_empty_variable_is_none(folder):
+    assert load(folder, REVERIE_PORT="") == load(folder)
+
+
+@pytest.mark.parametrize("content", [b"port = ", b"\xff\xfe", b"[port]\nx = 1", b"port = 1\nport = 2"])
+def test_a_file_that_cannot_be_read_is_named(folder, content):
+    (folder / "config.toml").write_bytes(content)
+    with pytest.raises(SettingsError, match=r"config\.toml"):
+        load(folder)
+
+
+def test_other_programs_variables_are_none_of_ours(folder):
+    assert load(folder, REVERIEPORT="1", PORT="1", XREVERIE_PORT="1").port == 7077
+
+
+def test_the_home_may_start_at_the_users(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_settings({}).paths.root == tmp_path / ".reverie"
+
+
+def test_settings_cannot_be_changed(folder):
+    with pytest.raises(ValueError, match="frozen"):
+        load(folder).port = 1
+
+
+def test_saving_keeps_what_else_was_set_and_refuses_what_cannot_be(folder):
+    paths = HomePaths(folder)
+    load(folder, home='log_level = "DEBUG"')
+    save_setting(paths, "port", 9000)
+    assert tomllib.loads(paths.config.read_text()) == {"log_level": "DEBUG", "port": 9000}
+    for name, value in (("port", "http"), ("prot", 1)):
+        with pytest.raises(SettingsError):
+            save_setting(paths, name, value)
+    assert tomllib.loads(paths.config.read_text()) == {"log_level": "DEBUG", "port": 9000}
+    assert sorted(Path(folder).glob("config*")) == [paths.config]
+
+
+@given(st.integers(1, 65535), st.sampled_from(["DEBUG", "ERROR"]))
+def test_file_and_environment_say_the_same_in_the_same_words(port, level):
+    by_environment = load_settings({"REVERIE_HOME": "/nowhere", "REVERIE_PORT": str(port), "REVERIE_LOG_LEVEL": level})
+    assert (by_environment.port, by_environment.log_level) == (port, level)

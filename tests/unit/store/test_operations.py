@@ -1,0 +1,48 @@
+import pytest
+
+from pipeline.store import operations
+from pipeline.store.operations import Operations
+
+
+@pytest.fixture
+def journal(tmp_path):
+    journal = Operations(tmp_path / "operations.sqlite", lambda text: text.replace("secret", "[masked]"))
+    yield journal
+    journal.close()
+
+
+def test_an_error_is_masked_and_cut_before_it_is_kept(journal):
+    journal.record_error("web", "the secret " + "x" * 10_000)
+    [error] = journal.errors(workspace=None, limit=10)
+    assert error.message.startswith("the [masked]")
+    assert len(error.message) == operations.KEPT_CHARS
+
+
+def test_only_the_newest_errors_are_kept(journal, monkeypatch):
+    monkeypatch.setattr(operations, "KEPT_ERRORS", 3)
+    for number in range(6):
+        journal.record_error("web", str(number))
+    assert [error.message for error in journal.errors(workspace=None, limit=10)] == ["5", "4", "3"]
+
+
+def test_a_journal_that_is_deleted_comes_back(journal, tmp_path):
+    journal.record_error("web", "before")
+    for file in tmp_path.iterdir():
+        file.unlink()
+    journal.record_error("web", "after")
+    assert [error.message for error in journal.errors(workspace=None, limit=10)] == ["after"]
+
+
+def test_an_error_that_cannot_be_kept_is_printed(journal, tmp_path, capsys):
+    (tmp_path / "operations.sqlite").write_bytes(b"no database" * 200)
+    journal.record_error("web", "a secret failed")
+    assert "web: a [masked] failed (not logged" in capsys.readouterr().err
+
+
+def test_workers_report_and_are_forgotten(journal):
+    journal.report_worker("one")
+    journal.report_worker("two")
+    journal.report_worker("one")
+    assert [worker.owner for worker in journal.workers()] == ["one", "two"]
+    journal.forget_worker("one")
+    assert [worker.owner for worker in journal.workers()] == ["two"]

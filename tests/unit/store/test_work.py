@@ -1,0 +1,261 @@
+"""The work table against a model: nothing is lost, held twice, or tried without end."""
+
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+
+from pipeline.records import Stage, WorkItem
+from pipeline.store import work
+from tests.fakes.house import scratch_database
+
+LEASE_S = 100.0
+BACKOFF_S = 8.0
+OWNERS = ("anna", "bert", "cleo")
+SEQS = range(1, 7)
+
+stages = st.sampled_from([Stage.EMBED, Stage.ENTITIES])
+owners = st.sampled_from(OWNERS)
+
+
+class Row:
+    """What the model knows of an item."""
+
+    def __init__(self):
+        self.attempts = 0
+        self.not_before = 0.0
+        self.owner = None
+        self.lease_until = 0.0
+        self.dead = False
+
+    def is_ready(self, now):
+        return not self.dead and self.not_before <= now and (self.owner is None or self.lease_until <= now)
+
+    def release(self):
+        self.owner, self.lease_until = None, 0.0
+
+
+class WorkTable(RuleBasedStateMachine):
+    claims = Bundle("claims")
+
+    def __init__(self):
+        super().__init__()
+        self._open = ExitStack()
+        self.database = self._open.enter_context(scratch_database())
+        self.rows = {}
+        self.now = 1_000_000.0
+
+    def teardown(self):
+        self._open.close()
+
+    @rule(seqs=st.lists(st.sampled_from(SEQS), max_size=4), stage=stages)
+    def add(self, seqs, stage):
+        with self.database.write() as db:
+            work.add(db, seqs, [stage], self.now)
+        for seq in seqs:
+            self.rows[stage, seq] = Row()
+
+    @rule(seconds=st.sampled_from([0.5, BACKOFF_S, 5 * BACKOFF_S, LEASE_S]))
+    def time_passes(self, seconds):
+        self.now += seconds
+
+    @rule(target=claims, stage=stages, owner=owners, limit=st.integers(1, 4))
+    def claim(self, stage, owner, limit):
+        with self.database.write() as db:
+            items = work.claim(db, stage, owner, limit=limit, lease_s=LEASE_S, now=self.now)
+        self.bury()
+        ready = {seq for (s, seq), row in self.rows.items() if s is stage and row.is_ready(self.now)}
+        fresh = {seq for seq in ready if self.rows[stage, seq].attempts == 0}
+        assert {item.seq for item in items} <= ready
+        assert len(items) == (min(limit, len(fresh)) if fresh else min(1, len(ready)))
+        for item in items:
+            row = self.rows[stage, item.seq]
+            row.attempts += 1
+            row.owner, row.lease_until = owner, self.now + LEASE_S
+            assert item.attempts == row.attempts <= work.MAX_ATTEMPTS
+        return multiple(*((owner, item) for item in items))
+
+    @rule(claim=consumes(claims))
+    def complete(self, claim):
+        owner, item = claim
+        with self.database.write() as db:
+            done = work.complete(db, [item], owner)
+        held = self.holds(owner, item)
+        assert done == ([item] if held else [])
+        if held:
+            del self.rows[item.stage, item.seq]
+
+    @rule(claim=consumes(claims))
+    def fail(self, claim):
+        owner, item = claim
+        with self.database.write() as db:
+            dead = work.fail(db, item, owner, "broken", backoff_s=BACKOFF_S, now=self.now)
+        if self.holds(owner, item):
+            row = self.rows[item.stage, item.seq]
+            row.release()
+            row.not_before = self.now + BACKOFF_S * 2 ** (item.attempts - 1)
+            row.dead = item.attempts >= work.MAX_ATTEMPTS
+            assert dead == row.dead
+
+    @rule(claim=consumes(claims))
+    def give_back(self, claim):
+        owner, item = claim
+        with self.database.write() as db:
+            work.give_back(db, [item], owner)
+        if self.holds(owner, item):
+            row = self.rows[item.stage, item.seq]
+            row.release()
+            row.attempts -= 1
+
+    @rule(owner=owners)
+    def expire(self, owner):
+        with self.database.write() as db:
+            count = work.expire(db, owner)
+        held = [row for row in self.rows.values() if row.owner == owner]
+        assert count == len(held)
+        for row in held:
+            row.lease_until = 0.0
+
+    @rule()
+    def bury_vanished(self):
+        with self.database.write() as db:
+            work.bury(db, self.now)
+        self.bury()
+
+    @rule(stage=st.none() | stages)
+    def retry(self, stage):
+        with self.database.write() as db:
+            count = work.retry(db, stage)
+        dead = [row for (s, _), row in self.rows.items() if row.dead and stage in (None, s)]
+        assert count == len(dead)
+        for row in dead:
+            row.__init__()
+
+    @rule(seq=st.sampled_from(SEQS))
+    def drop(self, seq):
+        with self.database.write() as db:
+            work.drop(db, seq)
+        self.rows = {key: row for key, row in self.rows.items() if key[1] != seq}
+
+    def bury(self):
+        for row in self.rows.values():
+            if row.owner and row.lease_until <= self.now and row.attempts >= work.MAX_ATTEMPTS:
+                row.release()
+                row.dead = True
+
+    def holds(self, owner, item):
+        row = self.rows.get((item.stage, item.seq))
+        return row is not None and row.owner == owner
+
+    @invariant()
+    def table_is_the_model(self):
+        with self.database.read() as db:
+            stored = {
+                (Stage(stage), seq): (attempts, not_before, owner, dead)
+                for stage, seq, attempts, not_before, owner, dead in db.execute(
+                    "SELECT stage, memory_seq, attempts, not_before, lease_owner, dead FROM work"
+                )
+            }
+            pending, dead = work.pending(db), work.dead(db)
+            due = set(work.due(db, self.now))
+            holders = set(work.owners(db))
+        assert stored == {key: (r.attempts, r.not_before, r.owner, r.dead) for key, r in self.rows.items()}
+        for stage in Stage:
+            mine = [row for (s, _), row in self.rows.items() if s is stage]
+            assert dead[stage] == sum(row.dead for row in mine)
+            assert pending[stage] == sum(not row.dead for row in mine)
+            assert (stage in due) == any(row.is_ready(self.now) for row in mine)
+        assert holders == {row.owner for row in self.rows.values() if row.owner}
+
+    @invariant()
+    def nobody_is_tried_more_often_than_allowed(self):
+        assert all(row.attempts <= work.MAX_ATTEMPTS for row in self.rows.values())
+
+
+TestWorkTable = WorkTable.TestCase
+TestWorkTable.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+@pytest.fixture
+def database():
+    with scratch_database() as database:
+        yield database
+
+
+def claim(database, owner, now, limit=10):
+    with database.write() as db:
+        return work.claim(db, Stage.EMBED, owner, limit=limit, lease_s=LEASE_S, now=now)
+
+
+def test_an_item_that_fails_five_times_is_a_dead_letter_with_its_last_error(database):
+    with database.write() as db:
+        work.add(db, [7], [Stage.EMBED], 0.0)
+    now, waits = 0.0, []
+    for attempt in range(1, work.MAX_ATTEMPTS + 1):
+        [item] = claim(database, "anna", now)
+        with database.write() as db:
+            dead = work.fail(db, item, "anna", f"failure {attempt}", backoff_s=2.0, now=now)
+            due = work.next_due(db, Stage.EMBED)
+        assert dead == (attempt == work.MAX_ATTEMPTS)
+        if due is not None:
+            waits.append(due - now)
+            assert claim(database, "anna", due - 0.01) == []
+            now = due
+    assert waits == [2.0, 4.0, 8.0, 16.0]
+    assert claim(database, "anna", now + 1e9) == []
+    with database.read() as db:
+        assert work.dead_letters(db, 10) == [work.DeadLetter(7, Stage.EMBED, "failure 5")]
+
+
+def test_an_item_that_kills_its_worker_each_time_is_a_dead_letter_too(database):
+    with database.write() as db:
+        work.add(db, [7], [Stage.EMBED], 0.0)
+    now = 0.0
+    for _ in range(work.MAX_ATTEMPTS):
+        assert [item.seq for item in claim(database, "anna", now)] == [7]
+        now += LEASE_S
+    assert claim(database, "bert", now) == []
+    with database.read() as db:
+        [letter] = work.dead_letters(db, 10)
+    assert "ended without an answer" in letter.error
+
+
+def test_one_that_was_tried_before_is_claimed_alone(database):
+    with database.write() as db:
+        work.add(db, range(1, 6), [Stage.EMBED], 0.0)
+    assert len(claim(database, "anna", 0.0)) == 5
+    assert [len(claim(database, "bert", LEASE_S + n)) for n in range(5)] == [1] * 5
+
+
+def test_who_comes_back_too_late_changes_nothing(database):
+    with database.write() as db:
+        work.add(db, [7], [Stage.EMBED], 0.0)
+    [late] = claim(database, "anna", 0.0)
+    [taken] = claim(database, "bert", LEASE_S)
+    with database.write() as db:
+        assert work.complete(db, [late], "anna") == []
+        work.fail(db, late, "anna", "too late", backoff_s=1.0, now=LEASE_S)
+        work.give_back(db, [late], "anna")
+        assert work.holds(db, taken, "bert")
+        assert not work.holds(db, late, "anna")
+        assert work.complete(db, [taken], "bert") == [WorkItem(7, Stage.EMBED, 2)]
+
+
+def test_what_is_queued_afresh_is_not_finished_by_who_held_the_old_text(database):
+    with database.write() as db:
+        work.add(db, [7], [Stage.EMBED], 0.0)
+    [old] = claim(database, "anna", 0.0)
+    with database.write() as db:
+        work.add(db, [7], [Stage.EMBED], 1.0)
+        assert work.complete(db, [old], "anna") == []
+        assert work.pending(db)[Stage.EMBED] == 1
+
+
+def test_the_oldest_pending_item_is_told(database):
+    with database.write() as db:
+        assert work.oldest_pending(db) is None
+        work.add(db, [1], [Stage.EMBED], 50.0)
+        work.add(db, [2], [Stage.ENTITIES], 40.0)
+        assert work.oldest_pending(db) == 40.0

@@ -1,0 +1,412 @@
+import http.server
+import json
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import ClassVar
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from web.cli import cli
+
+ULID = "01M7YZWD2TYS3P4A1GQPPBMFZK"
+HIT = {
+    "id": ULID,
+    "content": "The queue is SQLite.\nSince spring.",
+    "kind": "decision",
+    "score": 0.75,
+    "created_at": "2026-01-02T03:04:05Z",
+    "occurred_at": "2026-01-02T03:04:05Z",
+    "session_id": "s1",
+    "source": "user",
+}
+SIGNALS = {
+    "channels": {
+        "lexical": {"rank": 1, "score": 4.5, "contribution": 0.5},
+        "dense": {"rank": None, "score": 0.25, "contribution": 0.125},
+    },
+    "neighbours": 0.0625,
+    "session": 0.03,
+    "importance": 0.02,
+    "recency": 0.01,
+}
+CHANNELS = {"lexical": {"state": "ok", "took_ms": 1}, "dense": {"state": "cold", "took_ms": 0}}
+QUEUE = {
+    "pending": {"embed": 2, "entities": 0, "purge": 0},
+    "dead": {"embed": 1, "entities": 0, "purge": 0},
+    "oldest_pending_s": 75.0,
+    "workers": [{"owner": "h:1:2", "started_at": "2026-01-02T03:04:05Z", "seen_at": "2026-01-02T03:04:05Z"}],
+}
+IDLE = QUEUE | {"pending": {"embed": 0, "entities": 0, "purge": 0}, "oldest_pending_s": None}
+STATS = {
+    "workspace": "default",
+    "generation": 3,
+    "memories": {"active": 2, "archived": 1, "sessions": 1, "by_kind": {"fact": 2}, "by_source": {"user": 2}},
+    "graph": {"entities": 4, "mentions": 5, "co_mentions": 6},
+    "index": {"segment": None, "tail_rows": 2, "passages": 2, "model": "all-MiniLM-L6-v2", "encoder": "ready"},
+    "bytes": {"events": 2048, "vectors": 0, "lexical": 3 * 1024 * 1024},
+}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    canned: ClassVar[dict] = {
+        "GET /healthz": {"status": "ok", "version": "0.1.0", "encoder": "ready", "uptime_s": 5.0},
+        "POST /v1/memories": {"id": ULID, "outcome": "created"},
+        "POST /v1/recall": {"results": [HIT], "took_ms": 1.5, "channels": CHANNELS, "degraded": True},
+        "GET /v1/stats": STATS,
+        "GET /v1/queue": QUEUE,
+        "POST /v1/queue/retry": {"retried": 3},
+        "POST /v1/rebuild": {"queued": 2},
+        "GET /v1/workspaces": {"items": [{"id": "default", "memories": 2}], "next_cursor": None},
+        "GET /v1/errors": {
+            "items": [
+                {
+                    "id": 1,
+                    "at": "2026-01-02T03:04:05Z",
+                    "workspace": None,
+                    "component": "digest.embed",
+                    "message": "broken \x1b[2J",
+                }
+            ],
+            "next_cursor": None,
+        },
+    }
+
+    def answer(self):
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        route = f"{self.command} {self.path.partition('?')[0]}"
+        self.server.seen.append((route, self.headers["X-Reverie-Workspace"], json.loads(body) if body else None))
+        found = (self.server.answers | {}).get(route)
+        answer = found.pop(0) if isinstance(found, list) else found
+        status = answer.get("status", 200) if "title" in answer else 200
+        kind = "application/problem+json" if "title" in answer else "application/json"
+        data = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = answer  # noqa: N815 - the names that http.server looks for
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        server.seen = []
+        server.answers = dict(Handler.canned)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
+        monkeypatch.setenv("REVERIE_PORT", str(server.server_port))
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def empty_home(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    monkeypatch.setenv("REVERIE_HOME", str(home))
+    # The discard port: nothing listens there.
+    monkeypatch.setenv("REVERIE_PORT", "9")
+    return home
+
+
+def run(*arguments, code=0, stdin=None):
+    result = CliRunner().invoke(cli, arguments, input=stdin)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def run_json(*arguments, code=0, stdin=None):
+    return json.loads(run("--json", *arguments, code=code, stdin=stdin).stdout)
+
+
+def test_json_and_workspace_are_taken_before_and_after_the_command(server):
+    for arguments in (
+        ["--json", "-w", "mine", "stats"],
+        ["stats", "--json", "--workspace", "mine"],
+        ["-w", "mine", "stats", "--json"],
+    ):
+        assert json.loads(run(*arguments).stdout) == STATS
+    assert [workspace for _, workspace, _ in server.seen] == ["mine"] * 3
+
+
+def test_options_reach_the_commands_of_a_group(server):
+    assert json.loads(run("queue", "retry", "--json", "-w", "mine").stdout) == {"retried": 3}
+    assert json.loads(run("queue", "--json", "retry").stdout) == {"retried": 3}
+    assert server.seen[0][1] == "mine"
+
+
+def test_the_workspace_is_the_setting_unless_named(server, monkeypatch):
+    monkeypatch.setenv("REVERIE_WORKSPACE", "from-env")
+    run("stats")
+    run("stats", "-w", "named")
+    assert [workspace for _, workspace, _ in server.seen] == ["from-env", "named"]
+
+
+def test_remember_sends_what_was_given_and_nothing_else(server):
+    options = ["--kind", "decision", "--tag", "a", "--tag", "b", "--importance", "0", "--session", "s1"]
+    options += ["--source", "agent", "--scope", "agent:x", "--occurred-at", "2026-01-02T03:04:05Z"]
+    assert run("remember", "text", *options, "--metadata", '{"n": 1}').stdout == f"created {ULID}\n"
+    assert server.seen[0] == (
+        "POST /v1/memories",
+        "default",
+        {
+            "content": "text",
+            "kind": "decision",
+            "tags": ["a", "b"],
+            "importance": 0.0,
+            "session_id": "s1",
+            "source": "agent",
+            "scope": {"kind": "agent", "id": "x"},
+            "occurred_at": "2026-01-02T03:04:05Z",
+            "metadata": {"n": 1},
+        },
+    )
+
+
+def test_remember_reads_standard_input(server):
+    assert run_json("remember", "-", stdin="two\nlines\n") == {"id": ULID, "outcome": "created"}
+    assert server.seen[0][2] == {"content": "two\nlines"}
+
+
+def test_remember_tells_what_became_of_the_text(server):
+    server.answers["POST /v1/memories"] = {"id": ULID, "outcome": "rejected", "reason": "too vague"}
+    assert run("remember", "x").stdout == f"rejected {ULID}: too vague\n"
+    server.answers["POST /v1/memories"] = {"id": ULID, "outcome": "merged", "duplicate_of": "other"}
+    assert "known as other" in run("remember", "x").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--metadata", "no json"],
+        ["--metadata", "[1]"],
+        ["--scope", "galaxy"],
+        ["--kind", "opinion"],
+        ["--importance", "2"],
+        ["-w", "No!"],
+    ],
+)
+def test_wrong_usage_ends_with_2_and_asks_nobody(server, arguments):
+    result = run("remember", "x", *arguments, code=2)
+    assert result.stdout == ""
+    assert result.stderr
+    assert "message" in run_json("remember", "x", *arguments, code=2)["error"]
+    assert server.seen == []
+
+
+def test_recall_prints_results(server):
+    result = run("recall", "queue", "-k", "3", "--kind", "fact", "--kind", "decision", "--session", "s1")
+    assert server.seen[0][2] == {"query": "queue", "k": 3, "kinds": ["fact", "decision"], "session_id": "s1"}
+    assert result.stdout.splitlines() == [
+        f"  1  0.750  decision  2026-01-02T03:04  session s1  {ULID}",
+        "     The queue is SQLite.",
+        "     Since spring.",
+    ]
+    assert result.stderr == "1 result in 1.5 ms (lexical ok, dense cold)\n"
+
+
+def test_recall_by_session_and_in_json(server):
+    answer = {"results": [{"session_id": "s1", "score": 0.75, "best": [HIT]}], "took_ms": 1, "channels": CHANNELS}
+    server.answers["POST /v1/recall"] = answer
+    options = ["--group", "session", "--since", "2026-01-01T00:00:00Z", "--until", "2027-01-01T00:00:00Z"]
+    assert run("recall", "q", *options, "--budget-ms", "50").stdout.startswith("session s1  0.750\n  1  0.750")
+    assert server.seen[0][2] == {
+        "query": "q",
+        "since": "2026-01-01T00:00:00Z",
+        "until": "2027-01-01T00:00:00Z",
+        "group": "session",
+        "budget_ms": 50,
+    }
+    assert run_json("recall", "q") == answer
+
+
+def test_recall_explains(server):
+    server.answers["POST /v1/recall"] = {
+        "results": [HIT | {"signals": SIGNALS}],
+        "took_ms": 1.5,
+        "channels": CHANNELS,
+        "degraded": False,
+    }
+    lines = run("recall", "queue", "--explain").stdout.splitlines()
+    assert server.seen[0][2] == {"query": "queue", "explain": True}
+    header = next(i for i, line in enumerate(lines) if line.startswith("#"))
+    assert re.split(r"\s{2,}", lines[header + 1].strip()) == [
+        "1",
+        "1 / 4.500 / +0.500",
+        "- / 0.250 / +0.125",
+        "-",
+        "+0.062",
+        "+0.030",
+        "+0.020",
+        "+0.010",
+        "0.750",
+    ]
+
+
+def test_stats_for_a_reader(server):
+    output = run("stats").stdout
+    assert "2 active, 1 archived" in output
+    assert "none yet, 2 writes since" in output
+    assert "events 2.0 KiB, vectors 0 B, lexical 3.0 MiB" in output
+
+
+def test_queue_for_a_reader(server):
+    lines = run("queue").stdout.splitlines()
+    assert [line.split() for line in lines[:2]] == [["stage", "pending", "dead"], ["embed", "2", "1"]]
+    assert "the oldest waits for 1 min 15 s" in lines
+    assert run_json("queue") == QUEUE
+
+
+def test_retry_names_the_stage(server):
+    assert run("queue", "retry", "--stage", "embed").stdout == "3 queued again\n"
+    assert server.seen[0][2] == {"stage": "embed"}
+
+
+def test_rebuild_waits_until_the_queue_is_empty(server):
+    server.answers["GET /v1/queue"] = [QUEUE, IDLE]
+    result = run("rebuild")
+    assert result.stdout.startswith("2 memories of default indexed again in")
+    assert "failed for good: embed 1" in result.stderr
+    assert [route for route, *_ in server.seen] == ["POST /v1/rebuild", "GET /v1/queue", "GET /v1/queue"]
+    server.answers["GET /v1/queue"] = [IDLE]
+    assert run_json("rebuild") | {"took_s": 0} == {"queued": 2, "dead": IDLE["dead"], "took_s": 0}
+
+
+def test_status_with_a_server(server):
+    found = run_json("status")
+    assert found["answers"]
+    assert found["encoder"] == "ready"
+    assert found["workspaces"] == [{"id": "default", "memories": 2, "pending": QUEUE["pending"], "dead": QUEUE["dead"]}]
+    output = run("status").stdout
+    assert "answers (version 0.1.0)" in output
+    assert "digest.embed: broken [2J" in output
+
+
+def test_status_and_down_without_anything(empty_home):
+    assert run("status").stdout.startswith("nothing runs on")
+    assert not run_json("status")["answers"]
+    assert run("down").stdout.startswith("nothing runs on")
+    assert run_json("down") == {"stopped": []}
+    assert not empty_home.exists()
+
+
+def test_workspaces_are_listed_with_and_without_a_server(server, tmp_path, monkeypatch):
+    assert run("workspace", "list").stdout.splitlines()[1].split() == ["*", "default", "2"]
+    folder = tmp_path / "home" / "workspaces" / "alone"
+    folder.mkdir(parents=True)
+    (folder / "events.sqlite").touch()
+    monkeypatch.setenv("REVERIE_PORT", "9")
+    assert run_json("workspace", "list")["items"] == [{"id": "alone", "memories": None}]
+
+
+def test_a_workspace_is_used_from_then_on(empty_home, monkeypatch):
+    assert run("workspace", "current").stdout == "default\n"
+    run("workspace", "use", "project-a")
+    assert run_json("workspace", "current") == {"workspace": "project-a"}
+    assert run("-w", "other", "workspace", "current").stdout == "other\n"
+    run("workspace", "use", "../outside", code=2)
+    monkeypatch.setenv("REVERIE_WORKSPACE", "loud")
+    assert "REVERIE_WORKSPACE=loud" in run("workspace", "use", "project-b").stderr
+
+
+def test_config_tells_value_origin_and_help(empty_home, monkeypatch):
+    monkeypatch.setenv("REVERIE_LOG_LEVEL", "ERROR")
+    settings = {setting["name"]: setting for setting in run_json("config")["settings"]}
+    assert settings["log_level"]["value"] == "ERROR"
+    assert settings["log_level"]["origin"] == "environment"
+    assert settings["web_threads"]["origin"] == "default"
+    assert all(setting["help"] for setting in settings.values())
+    output = run("config").stdout
+    assert all(name in output for name in settings)
+
+
+def test_the_token_is_shown_only_when_asked_for(empty_home):
+    assert "first `reverie up` makes" in run("token", code=1).stderr
+    empty_home.mkdir()
+    (empty_home / "token").write_text("secret\n")
+    assert run("token").stdout == f"{empty_home}/token\n"
+    assert run_json("token") == {"path": f"{empty_home}/token"}
+    assert run("token", "--show").stdout == "secret\n"
+    assert run_json("token", "--show")["token"] == "secret"
+
+
+def test_version(empty_home):
+    assert run("version").stdout == f"reverie {run_json('version')['version']}\n"
+
+
+def test_an_error_is_one_line_and_json_where_asked(empty_home):
+    result = run("stats", code=1)
+    assert result.stdout == ""
+    assert re.fullmatch(r"error: no Reverie server answers at http://127.0.0.1:9; start it with .*\n", result.stderr)
+    error = run_json("stats", code=1)["error"]
+    assert (error["type"], "reverie up" in error["message"]) == ("ServerUnreachable", True)
+
+
+def test_rejected_fields_are_named(server):
+    problem = {"title": "T", "status": 422, "detail": "d", "errors": [{"loc": "tags.0", "msg": "no"}]}
+    server.answers["POST /v1/memories"] = problem
+    assert run("remember", "x", code=1).stderr == "error: tags.0: no\n"
+    assert run_json("remember", "x", code=1)["error"]["errors"] == [{"loc": "tags.0", "msg": "no"}]
+
+
+def test_a_setting_that_cannot_be_taken_is_named(empty_home, monkeypatch):
+    monkeypatch.setenv("REVERIE_PROT", "1")
+    assert "did you mean port?" in run("stats", code=1).stderr
+    assert run_json("stats", code=1)["error"]["type"] == "SettingsError"
+
+
+def commands(group, prefix=()):
+    for name, command in group.commands.items():
+        yield (*prefix, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*prefix, name))
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands(cli)], ids=" ".join)
+def test_every_command_explains_itself(path):
+    output = run(*path, "--help").stdout
+    assert "--json" in output
+    assert "--workspace" in output
+
+
+def test_every_command_and_option_is_documented():
+    text = (Path(__file__).parents[3] / "docs" / "cli.md").read_text(encoding="utf-8")
+    missing = [" ".join(path) for path, _ in commands(cli) if f"reverie {' '.join(path)}" not in text]
+    for path, command in commands(cli):
+        options = [p for p in command.params if isinstance(p, click.Option)]
+        missing += [f"{' '.join(path)} {o.opts[-1]}" for o in options if o.opts[-1] not in text]
+    assert missing == []
+
+
+@pytest.mark.parametrize("arguments", ["version", "--help", "stats"])
+def test_a_command_loads_no_heavy_library(arguments, tmp_path, monkeypatch):
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path))
+    monkeypatch.setenv("REVERIE_PORT", "9")
+    program = (
+        "import json, sys\n"
+        "from web.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    print(json.dumps(sorted(sys.modules)))\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program, arguments], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(json.loads(answer.stdout.splitlines()[-1]))
+    heavy = {"torch", "spacy", "lancedb", "flask", "numpy", "huey", "waitress", "onnxruntime", "sqlite_utils"}
+    assert loaded & heavy == set()
+    if arguments != "stats":
+        assert loaded & {"pydantic", "urllib3", "rich", "psutil"} == set()

@@ -1,0 +1,48 @@
+import shutil
+
+from pipeline.records import Stage
+from pipeline.store import embeddings, meta
+
+
+def test_a_rebuild_computes_every_index_again(client, front, back, digested, home):
+    ids = {client.write(f"The module-{n}.py of ABC-{n} writes to Redis", session_id="s") for n in range(5)}
+    gone = client.write("Forgotten for good: module-9.py")
+    digested()
+    assert client.delete(f"/v1/memories/{gone}?hard=true").status_code == 200
+    digested()
+    back.rebuild_segment("default")
+    before = client.get("/v1/stats").get_json()
+    shutil.rmtree(home.paths.workspace("default").vectors)
+    shutil.rmtree(home.paths.workspace("default").lexical)
+
+    answer = client.post("/v1/rebuild")
+    assert (answer.status_code, answer.get_json()) == (200, {"queued": 5})
+    assert client.get("/v1/queue").get_json()["pending"] == {Stage.EMBED: 5, Stage.ENTITIES: 5, Stage.PURGE: 0}
+    assert "segment" in back.due_jobs("default")
+    digested()
+    back.rebuild_segment("default")
+
+    after = client.get("/v1/stats").get_json()
+    for counted in ("memories", "graph"):
+        assert after[counted] == before[counted]
+    assert after["index"]["passages"] == before["index"]["passages"]
+    assert after["index"]["segment"] != before["index"]["segment"]
+    assert back.vectors("default").count() == after["index"]["passages"]
+    assert set(client.found("Redis module")) == ids
+
+
+def test_a_rebuild_rings_and_forgets_what_was_embedded(client, front, back, digested, home):
+    client.write("One memory")
+    digested()
+    database = front.databases.get("default")
+    with database.read() as db:
+        epoch = meta.get_int(db, meta.VECTORS_EPOCH)
+    assert client.post("/v1/rebuild").get_json() == {"queued": 1}
+    with database.read() as db:
+        assert embeddings.expected_total(db, home.embedding_model) == 0
+        assert meta.get(db, meta.SEGMENT_WANTED) == "0"
+        assert meta.get_int(db, meta.VECTORS_EPOCH) > epoch
+
+
+def test_a_workspace_that_does_not_exist_cannot_be_rebuilt(client):
+    assert client.post("/v1/rebuild", workspace="nowhere").status_code == 404

@@ -1,0 +1,196 @@
+import os
+import shlex
+import signal
+import sys
+import threading
+import time
+from io import StringIO
+from pathlib import Path
+
+import psutil
+import pytest
+
+from config.process import EXIT_TAKEN, Role, RoleTaken
+from web.cli.lifecycle import speaker
+from web.supervisor import STACK, Backoff, Command, Supervisor
+
+ROOT = Path(__file__).parents[3]
+QUICK = Backoff(first_s=0.01, longest_s=0.02)
+
+
+class Said:
+    """Notes what is said, and acts on a line that contains a text."""
+
+    def __init__(self):
+        self.lines = []
+        self.reactions = {}
+
+    def __call__(self, name, line):
+        self.lines.append((name, line))
+        for text, react in list(self.reactions.items()):
+            if text in line:
+                react()
+
+    def of(self, name):
+        return [line for who, line in self.lines if who == name]
+
+
+def is_running(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def python(name, program):
+    return Command(name, ("-c", program))
+
+
+@pytest.fixture
+def said():
+    return Said()
+
+
+def test_the_stack_is_that_of_the_procfile():
+    lines = (ROOT / "Procfile").read_text().splitlines()
+    procfile = {name: shlex.split(command) for name, _, command in (line.partition(":") for line in lines if line)}
+    assert procfile == {command.name: ["exec", "python", *command.arguments] for command in STACK}
+
+
+def test_the_delay_doubles_to_its_limit_and_starts_again_after_a_steady_life():
+    backoff = Backoff(first_s=0.5, longest_s=30, steady_s=30)
+    assert [backoff.delay_s(n) for n in range(1, 9)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert backoff.failures(7, lived_s=29) == 8
+    assert backoff.failures(7, lived_s=30) == 1
+    assert backoff.delay_s(10_000) == 30
+
+
+def test_what_dies_is_started_again_while_the_others_go_on(said):
+    commands = [
+        python("steady", "import signal; print('here', flush=True); signal.pause()"),
+        python("weak", "import sys; print('born'); sys.exit(3)"),
+    ]
+    supervisor = Supervisor(commands, said, backoff=QUICK)
+    third = threading.Event()
+
+    def count():
+        if len(said.of("weak")) >= 3 and said.of("steady"):
+            third.set()
+            supervisor.stop()
+
+    said.reactions = {"born": count, "here": count}
+    assert supervisor.run() == 0
+    assert third.is_set()
+    assert said.of("steady") == ["here"]
+    assert any("weak ended (exit code 3); starting it again" in line for line in said.of("reverie"))
+
+
+def test_a_taken_place_ends_everything(said):
+    commands = [
+        python("steady", "import signal; signal.pause()"),
+        python("web", f"import sys; print('port is taken'); sys.exit({EXIT_TAKEN})"),
+    ]
+    assert Supervisor(commands, said, backoff=QUICK).run() == 1
+    assert "web cannot run here; stopping" in said.of("reverie")
+
+
+def test_what_ignores_sigterm_is_killed_with_its_children_after_the_grace(said):
+    program = (
+        "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); child = os.fork()\n"
+        "if child: print('child', child, flush=True)\n"
+        "signal.pause()"
+    )
+    supervisor = Supervisor([python("deaf", program)], said, grace_s=0.05)
+    said.reactions = {"child": supervisor.stop}
+    assert supervisor.run() == 0
+    assert "deaf does not stop; killing it" in said.of("reverie")
+    child = int(said.of("deaf")[0].split()[1])
+    end = time.monotonic() + 10
+    while is_running(child):
+        assert time.monotonic() < end, "the child lives on"
+        threading.Event().wait(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_stop_it_and_are_given_back(said, number):
+    before = signal.getsignal(number)
+    said.reactions = {"here": lambda: os.kill(os.getpid(), number)}
+    command = python("steady", "import signal; print('here', flush=True); signal.pause()")
+    assert Supervisor([command], said).run() == 0
+    assert f"{number.name}: stopping" in said.of("reverie")
+    assert signal.getsignal(number) is before
+
+
+def test_a_hangup_that_nohup_ignores_stays_ignored(said):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        supervisor = Supervisor([python("steady", "import signal; print('here', flush=True); signal.pause()")], said)
+
+        def hang_up_then_stop():
+            os.kill(os.getpid(), signal.SIGHUP)
+            supervisor.stop()
+
+        said.reactions = {"here": hang_up_then_stop}
+        assert supervisor.run() == 0
+        assert said.of("reverie") == ["SIGTERM: stopping"]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_lines_carry_their_names_and_a_reader_that_left_is_no_error():
+    class Gone(StringIO):
+        def flush(self):
+            raise BrokenPipeError
+
+    stream = StringIO()
+    speaker(stream, ["web", "scheduler"])("web", "ready")
+    assert stream.getvalue() == "web       | ready\n"
+    gone = Gone()
+    say = speaker(gone, ["web"])
+    say("web", "one")
+    say("web", "two")
+    assert gone.getvalue() == "web     | one\n"
+
+
+def test_a_role_has_one_holder_and_survives_looks_at_it(tmp_path):
+    role, other = Role(tmp_path, "up"), Role(tmp_path, "up")
+    assert other.holder() is None
+    role.take()
+    with pytest.raises(RoleTaken) as caught:
+        other.take()
+    assert caught.value.pid == other.holder() == os.getpid()
+    role.release()
+    # Somebody else's look at the lock must not make taking it fail.
+    looking, stop = threading.Event(), threading.Event()
+
+    def look():
+        watcher = Role(tmp_path, "up")
+        while not stop.is_set():
+            watcher.is_held()
+            looking.set()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    looking.wait()
+    try:
+        for _ in range(50):
+            role.take()
+            role.release()
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_the_note_of_a_killed_holder_names_nobody(tmp_path):
+    (tmp_path / "up.pid").write_text('{"pid": 1, "owner": "somewhere-else:1:0.00"}')
+    role = Role(tmp_path, "up")
+    assert role.holder() is None
+    program = (
+        "import os, signal, sys; from pathlib import Path; from config.process import Role\n"
+        f"Role(Path({str(tmp_path)!r}), 'up').take(); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-P", "-c", program]) == -signal.SIGKILL
+    assert Role(tmp_path, "up").holder() is None
+    # The next holder has the lock and has not yet written its own note.
+    role._lock.acquire()
+    assert Role(tmp_path, "up").holder() is None

@@ -1,0 +1,69 @@
+from openapi_spec_validator import validate
+from pydantic import BaseModel
+
+from web.endpoint import Endpoint
+from web.openapi import document
+
+
+class Body(BaseModel):
+    name: str
+
+
+class Answer(BaseModel):
+    id: str
+
+
+class Asked(BaseModel):
+    limit: int = 5
+
+
+ENDPOINTS = [
+    Endpoint("POST", "/v1/things", "Make", body=Body, answer=Answer, status=201, problems=(503,)),
+    Endpoint("GET", "/v1/things/{thing_id}/parts/{part}", "Read", query=Asked, answer=Answer, problems=(404,)),
+    Endpoint("DELETE", "/v1/things/{thing_id}/parts/{part}", "Drop", status=501, problems=(501,)),
+    Endpoint("POST", "/v1/optional", "Perhaps", body=Body, body_required=False),
+]
+
+
+def test_endpoints_become_a_valid_document():
+    described = document(ENDPOINTS)
+    validate(described)
+    made = described["paths"]["/v1/things"]["post"]
+    assert set(made["responses"]) == {"201", "400", "401", "403", "413", "422", "503"}
+    assert made["requestBody"]["required"] is True
+    both = described["paths"]["/v1/things/{thing_id}/parts/{part}"]
+    assert set(both) == {"get", "delete"}
+    assert set(both["get"]["responses"]) == {"200", "400", "401", "403", "404", "422"}
+    assert [p["name"] for p in both["get"]["parameters"][1:]] == ["thing_id", "part", "limit"]
+    assert not any(code.startswith("2") for code in both["delete"]["responses"])
+    assert described["paths"]["/v1/optional"]["post"]["requestBody"]["required"] is False
+
+
+def test_every_problem_is_the_same_document():
+    for methods in document(ENDPOINTS)["paths"].values():
+        for operation in methods.values():
+            for code, response in operation["responses"].items():
+                if code >= "400":
+                    assert response["content"] == {
+                        "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+                    }
+
+
+def test_every_reference_leads_somewhere():
+    described = document(ENDPOINTS)
+    found = []
+
+    def walk(value):
+        if isinstance(value, dict):
+            found.extend(v for k, v in value.items() if k == "$ref")
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(described)
+    for reference in found:
+        place = described
+        for step in reference.removeprefix("#/").split("/"):
+            place = place[step]

@@ -1,0 +1,82 @@
+import pytest
+from flask import Flask
+from hypothesis import given
+from hypothesis import strategies as st
+
+from web.security import register_security
+
+TOKEN = "t0ken-t0ken-t0ken"
+NAMES = {"127.0.0.1", "localhost", "::1", "reverie.lan"}
+
+
+@pytest.fixture(scope="module")
+def client():
+    app = Flask("test")
+    register_security(app, TOKEN, "reverie.lan")
+    for path in ("/healthz", "/v1/thing"):
+        app.add_url_rule(path, path, lambda: "fine", methods=["GET", "POST"])
+    return app.test_client()
+
+
+def get(client, path="/v1/thing", method="GET", **headers):
+    return client.open(path, method=method, headers={"Authorization": f"Bearer {TOKEN}", **headers}).status_code
+
+
+def test_the_token_opens_and_nothing_near_it_does(client):
+    assert get(client) == 200
+    for near in (TOKEN[:-1], TOKEN + "x", TOKEN.upper(), f" {TOKEN}", f"{TOKEN} ", ""):
+        assert get(client, Authorization=f"Bearer {near}") == 401, near
+    for scheme in ("bearer", "Basic", "Token"):
+        assert get(client, Authorization=f"{scheme} {TOKEN}") == 401
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=60))
+def test_no_other_header_opens(client, header):
+    assert get(client, Authorization=header.strip()) == 401
+
+
+def test_only_reading_the_health_is_open(client):
+    assert client.get("/healthz").status_code == 200
+    for method, path in (("POST", "/healthz"), ("GET", "/healthz/"), ("GET", "/v1/../healthz")):
+        assert client.open(path, method=method).status_code == 401
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_our_names_are_ours_at_any_port(client, name):
+    shown = f"[{name}]" if ":" in name else name
+    assert get(client, Host=shown) == 200
+    assert get(client, Host=f"{shown}:7077") == 200
+    assert get(client, Host=f"{shown.upper()}:1") == 200
+
+
+@given(st.from_regex(r"[a-z0-9.@:\[\]/-]{1,30}", fullmatch=True))
+def test_no_other_name_is_ours(client, host):
+    if get(client, Host=host) == 200:
+        assert host.startswith((*(n for n in NAMES if ":" not in n), "[::1]"))
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost.evil.example", "evil.example", "127.0.0.1@evil.example", "127.0.0.2", "0.0.0.0", "2130706433", "[::1"],
+)
+def test_names_that_only_look_like_ours_are_refused(client, host):
+    assert get(client, Host=host) == 403
+    assert get(client, "/healthz", Host=host) == 403
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("localhost:7077", "http://localhost:7077", 200),
+        ("localhost:7077", "HTTP://LOCALHOST:7077", 200),
+        ("localhost:7077", "http://localhost:7078", 403),
+        ("localhost:7077", "http://127.0.0.1:7077", 403),
+        ("localhost:7077", "http://localhost:7077.evil.example", 403),
+        ("localhost:7077", "http://evil.example/localhost:7077", 403),
+        ("localhost:7077", "null", 403),
+        ("localhost:7077", "chrome-extension://localhost:7077", 403),
+        ("localhost:7077", "", 403),
+    ],
+)
+def test_only_our_own_pages_may_call(client, host, origin, status):
+    assert get(client, Host=host, Origin=origin) == status

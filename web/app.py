@@ -1,0 +1,35 @@
+"""The app factory."""
+
+from flask import Flask, Response
+
+from pipeline.bootstrap import Front
+from web.api import later, memories, observe, queue, recall
+from web.endpoint import json_response
+from web.hooks import claude_code
+from web.metrics import register_metrics
+from web.openapi import document
+from web.problems import register_problems
+from web.security import register_security
+
+MAX_BODY_BYTES = 8 * 1024 * 1024
+
+APIS = (memories.api, recall.api, queue.api, observe.api, claude_code.api, later.api)
+
+
+def create_app(front: Front) -> Flask:
+    """Build the WSGI app over a front's services."""
+    app = Flask("reverie", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    app.extensions["front"] = front
+    register_metrics(app, front)
+    register_security(app, front.token, front.settings.host)
+    register_problems(app)
+    for api in APIS:
+        app.register_blueprint(api.blueprint)
+    description = document(endpoint for api in APIS for endpoint in api.endpoints)
+
+    @app.get("/openapi.json")
+    def openapi() -> Response:
+        return json_response(description)
+
+    return app

@@ -1,0 +1,163 @@
+"""What every command shares: --json and --workspace anywhere, one clear line for an error."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+    from web.client import Client
+
+INTERRUPTED = 130
+
+
+@dataclass
+class State:
+    """What the global options say, and what follows from them."""
+
+    json: bool = False
+    named_workspace: str | None = None
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """Return the effective settings."""
+        from config.settings import load_settings
+
+        return load_settings()
+
+    @property
+    def workspace(self) -> str:
+        """Return the workspace to work on."""
+        return self.named_workspace or self.settings.workspace
+
+    def client(self, timeout_s: float = 60.0) -> "Client":
+        """Return a client of the configured server."""
+        from web.client import Client
+
+        return Client.from_settings(self.settings, self.workspace, timeout_s=timeout_s)
+
+    def print_json(self, value: Any) -> None:
+        """Print an answer as JSON."""
+        click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+pass_state = click.make_pass_decorator(State, ensure=True)
+
+
+def _state(context: click.Context) -> State:
+    return context.find_root().ensure_object(State)
+
+
+def _note_json(context: click.Context, _parameter: click.Parameter, given: bool) -> None:
+    if given:
+        _state(context).json = True
+    else:
+        _state(context)
+
+
+def _note_workspace(context: click.Context, _parameter: click.Parameter, given: str | None) -> None:
+    from config.paths import WORKSPACE_ID, is_workspace_id
+
+    if given is None:
+        return
+    if not is_workspace_id(given):
+        raise click.BadParameter(f"a workspace is named by {WORKSPACE_ID.pattern}")
+    _state(context).named_workspace = given
+
+
+def _global_options() -> list[click.Option]:
+    return [
+        click.Option(
+            ["--json"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_note_json,
+            help="Answer in JSON.",
+        ),
+        click.Option(
+            ["-w", "--workspace"],
+            metavar="ID",
+            expose_value=False,
+            callback=_note_workspace,
+            help="The workspace to use; otherwise the setting `workspace`.",
+        ),
+    ]
+
+
+class Command(click.Command):
+    """A command that takes the global options too."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.extend(_global_options())
+
+
+class Group(click.Group):
+    """A group whose commands take the global options too."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.extend(_global_options())
+
+
+Group.group_class = Group
+
+
+class Root(Group):
+    """The whole command line: lists commands in the order given, and answers for every error."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the commands in the order in which they are of use."""
+        return list(self.commands)
+
+    def main(  # type: ignore[override]  # always ends the process, as click's standalone mode does
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        """Run a command and exit: 0 for success, 1 for an error, 2 for wrong usage."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        as_json = "--json" in arguments
+        try:
+            code = super().main(arguments, prog_name or "reverie", **(extra | {"standalone_mode": False}))
+        except click.ClickException as error:
+            _report(error, error.format_message(), as_json=as_json, show=error.show)
+            sys.exit(error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("interrupted", err=True)
+            sys.exit(INTERRUPTED)
+        except Exception as error:
+            if not _is_told(error):
+                raise
+            _report(error, str(error), as_json=as_json)
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_told(error: Exception) -> bool:
+    """Tell whether an error was raised to be read by the user."""
+    # Imported once there is an error: most commands need neither the settings nor pydantic under them.
+    from config.process import RoleTaken
+    from config.settings import SettingsError
+    from pipeline.errors import ReverieError
+
+    return isinstance(error, (ReverieError, SettingsError, RoleTaken))
+
+
+def _report(error: Exception, message: str, *, as_json: bool, show: Callable[[], None] | None = None) -> None:
+    if as_json:
+        told: dict[str, Any] = {"type": type(error).__name__, "message": message}
+        fields = getattr(error, "errors", ())
+        if fields:
+            told["errors"] = [{"loc": field.loc, "msg": field.msg} for field in fields]
+        click.echo(json.dumps({"error": told}, ensure_ascii=False, indent=2))
+    if show is not None:
+        show()
+    else:
+        click.echo(f"error: {' '.join(message.split())}", err=True)

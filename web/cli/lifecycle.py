@@ -1,0 +1,175 @@
+"""Start and stop the stack."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from pipeline.errors import ReverieError
+from web.cli.command import Command, State, pass_state
+from web.cli.render import plain, waiting
+
+if TYPE_CHECKING:
+    from config.process import Role
+    from config.settings import Settings
+
+HEALTH_DEADLINE_S = 60.0
+POLL_S = 0.1
+LOG_TAIL_LINES = 25
+# A log of this size makes room for a new one when the stack starts.
+LARGEST_LOG = 10 * 1024 * 1024
+_COLOURS = {"web": "cyan", "worker": "green", "scheduler": "magenta"}
+
+
+class DaemonFailed(ReverieError):
+    """Say that the stack did not come up in the background."""
+
+
+@click.command(cls=Command)
+@click.option("--daemon", is_flag=True, help="Start in the background and return once the server answers.")
+@pass_state
+def up(state: State, *, daemon: bool) -> None:
+    """Start everything in the foreground; SIGTERM or Ctrl-C stops it all."""
+    from web.cli.processes import supervisor_role
+    from web.supervisor import check_place
+
+    settings = state.settings
+    settings.paths.ensure()
+    role = supervisor_role(settings)
+    _take(role, settings)
+    try:
+        check_place(settings)
+        if not daemon:
+            code = _supervise(settings)
+    finally:
+        role.release()
+    if daemon:
+        _start_daemon(state)
+    else:
+        click.get_current_context().exit(code)
+
+
+def _take(role: "Role", settings: "Settings") -> None:
+    from config.process import RoleTaken
+    from web.supervisor import PlaceTaken
+
+    try:
+        role.take()
+    except RoleTaken as error:
+        pid = f" (pid {error.pid})" if error.pid else ""
+        raise PlaceTaken(f"`reverie up` is already running on {settings.paths.root}{pid}") from error
+
+
+def _supervise(settings: "Settings") -> int:
+    from web.client import server_url
+    from web.supervisor import STACK, Supervisor
+
+    say = speaker(sys.stdout, [command.name for command in STACK])
+    say("reverie", f"{server_url(settings)}, home {settings.paths.root}")
+    return Supervisor(STACK, say).run()
+
+
+def speaker(stream: TextIO, names: Sequence[str]) -> Callable[[str, str], None]:
+    """Return what prints a line under a name; when nobody reads any more, it goes on in silence."""
+    lock = threading.Lock()
+    width = max(len(name) for name in (*names, "reverie"))
+    colours = _COLOURS if stream.isatty() else {}
+    silent = False
+
+    def say(name: str, line: str) -> None:
+        nonlocal silent
+        label = click.style(f"{name:<{width}} |", fg=colours.get(name)) if colours else f"{name:<{width}} |"
+        with lock:
+            if silent:
+                return
+            try:
+                stream.write(f"{label} {line}\n")
+                stream.flush()
+            except OSError:
+                # The terminal or the pipe is gone; the processes' own output must still be taken from them.
+                silent = True
+
+    return say
+
+
+def _start_daemon(state: State) -> None:
+    from web.client import server_url
+
+    log = state.settings.paths.logs / "reverie.log"
+    if log.exists() and log.stat().st_size > LARGEST_LOG:
+        log.replace(log.with_suffix(".log.1"))
+    with log.open("ab") as output:
+        start = output.tell()
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-P", "-m", "web.cli", "up"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    with waiting("starting", quiet=state.json):
+        failure = _failure_to_start(state, process)
+    if failure is not None:
+        click.echo(_tail(log, start), err=True)
+        raise DaemonFailed(f"{failure}; {log} says more")
+    url = server_url(state.settings)
+    if state.json:
+        state.print_json({"url": url, "pid": process.pid, "log": str(log)})
+    else:
+        click.echo(f"{url} (pid {process.pid}, log {log})")
+
+
+def _failure_to_start(state: State, process: "subprocess.Popen[bytes]") -> str | None:
+    """Wait until the started stack answers; return what went wrong, None when it answers."""
+    from pipeline.errors import ServerUnreachable
+
+    pause = threading.Event()
+    end = time.monotonic() + HEALTH_DEADLINE_S
+    with state.client(timeout_s=5) as client:
+        while process.poll() is None:
+            try:
+                client.health()
+            except ServerUnreachable:
+                if time.monotonic() >= end:
+                    process.terminate()
+                    process.wait()
+                    return f"no answer within {HEALTH_DEADLINE_S:.0f} s"
+            else:
+                return None
+            pause.wait(POLL_S)
+    return f"it ended with exit code {process.returncode}"
+
+
+def _tail(log: Path, start: int) -> str:
+    with log.open("rb") as file:
+        file.seek(start)
+        lines = file.read().decode(errors="replace").splitlines()
+    return "\n".join(plain(line) for line in lines[-LOG_TAIL_LINES:])
+
+
+@click.command(cls=Command)
+@pass_state
+def down(state: State) -> None:
+    """Stop everything that runs on this home, whoever started it."""
+    from web.cli.processes import running, stop_all
+
+    if not running(state.settings):
+        if state.json:
+            state.print_json({"stopped": []})
+        else:
+            click.echo(f"nothing runs on {state.settings.paths.root}")
+        return
+    with waiting("stopping", quiet=state.json):
+        stopped = stop_all(state.settings)
+    left = running(state.settings)
+    if left:
+        raise ReverieError("still running: " + ", ".join(f"{p.name} (pid {p.pid})" for p in left))
+    if state.json:
+        state.print_json({"stopped": [{"name": p.name, "pid": p.pid} for p in stopped]})
+    else:
+        click.echo("stopped " + ", ".join(f"{p.name} (pid {p.pid})" for p in stopped))

@@ -1,0 +1,138 @@
+"""Memories on the command line: write one, ask for some."""
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from pipeline.records import Kind, ScopeKind, Source
+from web.cli.command import Command, State, pass_state
+from web.cli.render import plain, table
+
+CHANNELS = ("lexical", "dense", "graph")
+
+
+def _metadata(_context: click.Context, _parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    try:
+        value = json.loads(given)
+    except ValueError as error:
+        raise click.BadParameter(f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise click.BadParameter("must be a JSON object")
+    return value
+
+
+def _scope(_context: click.Context, _parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    kind, _, owner = given.partition(":")
+    if kind not in list(ScopeKind):
+        raise click.BadParameter(f"must be one of {', '.join(ScopeKind)}, with `:ID` where it needs one")
+    return {"kind": kind, "id": owner} if owner else {"kind": kind}
+
+
+@click.command(cls=Command)
+@click.argument("text")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="What the memory is.  [default: fact]")
+@click.option("--tag", "tags", multiple=True, help="A tag of a-z, 0-9 and -; may be given several times.")
+@click.option("--importance", type=click.FloatRange(0, 1), help="How much it matters, 0 to 1.")
+@click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
+@click.option(
+    "--source", type=click.Choice([source.value for source in Source]), help="Where it comes from.  [default: user]"
+)
+@click.option("--scope", callback=_scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]")
+@click.option("--occurred-at", metavar="TIME", help="When it happened, RFC 3339, as 2026-01-31T12:00:00Z.")
+@click.option("--metadata", callback=_metadata, metavar="JSON", help="A JSON object to keep with it.")
+@pass_state
+def remember(state: State, /, text: str, **given: Any) -> None:
+    """Store TEXT as a memory; `-` reads it from standard input."""
+    content = sys.stdin.read().rstrip("\n") if text == "-" else text
+    body = {"content": content} | {name: value for name, value in given.items() if value not in (None, ())}
+    with state.client() as client:
+        receipt = client.remember(body)
+    if state.json:
+        state.print_json(receipt)
+        return
+    known = f" (known as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
+    reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""
+    click.echo(f"{receipt['outcome']} {receipt['id']}{known}{reason}")
+
+
+@click.command(cls=Command)
+@click.argument("query")
+@click.option("-k", "k", type=click.IntRange(1, 100), help="How many results.  [default: 10]")
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice([kind.value for kind in Kind]),
+    multiple=True,
+    help="Only memories of this kind.",
+)
+@click.option("--session", "session_id", metavar="ID", help="Only memories of this session.")
+@click.option("--since", metavar="TIME", help="Only what happened at or after this time, RFC 3339.")
+@click.option("--until", metavar="TIME", help="Only what happened before this time, RFC 3339.")
+@click.option("--group", type=click.Choice(["memory", "session"]), help="What a result is.  [default: memory]")
+@click.option("--budget-ms", type=click.IntRange(1, 10_000), help="The deadline in milliseconds.")
+@click.option("--explain", is_flag=True, help="Show why each result stands where it stands.")
+@pass_state
+def recall(state: State, /, query: str, *, explain: bool, **given: Any) -> None:
+    """Find memories for QUERY, best first; an empty QUERY lists by importance and recency."""
+    question = {"query": query} | {name: value for name, value in given.items() if value not in (None, ())}
+    if explain:
+        question["explain"] = True
+    with state.client() as client:
+        answer = client.recall(question)
+    if state.json:
+        state.print_json(answer)
+        return
+    hits = _print_results(answer["results"])
+    if explain and hits:
+        click.echo()
+        _print_signals(hits)
+    states = ", ".join(f"{name} {channel['state']}" for name, channel in answer["channels"].items())
+    count = len(answer["results"])
+    click.echo(f"{count} result{'' if count == 1 else 's'} in {answer['took_ms']:.1f} ms ({states})", err=True)
+
+
+def _print_results(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Print results and return the memories among them in the order shown."""
+    hits: list[dict[str, Any]] = []
+    for result in results:
+        if "best" in result:
+            click.echo(f"session {plain(result['session_id'])}  {result['score']:.3f}")
+        for hit in result.get("best", [result]):
+            hits.append(hit)
+            session = f"  session {plain(hit['session_id'])}" if hit["session_id"] and "best" not in result else ""
+            click.echo(
+                f"{len(hits):>3}  {hit['score']:.3f}  {hit['kind']}  {hit['occurred_at'][:16]}{session}  {hit['id']}"
+            )
+            for line in plain(hit["content"]).splitlines():
+                click.echo(f"     {line}")
+    return hits
+
+
+def _print_signals(hits: list[dict[str, Any]]) -> None:
+    columns = ["#", *CHANNELS, "neighbours", "session", "importance", "recency", "score"]
+    rows = []
+    for number, hit in enumerate(hits, 1):
+        signals = hit["signals"]
+        rows.append(
+            [
+                number,
+                *(_signal(signals["channels"].get(channel)) for channel in CHANNELS),
+                *(f"{signals[part]:+.3f}" for part in ("neighbours", "session", "importance", "recency")),
+                f"{hit['score']:.3f}",
+            ]
+        )
+    table(columns, rows, right=[column for column in columns if column not in CHANNELS])
+    click.echo("A channel shows rank / score / contribution; a row's contributions add up to its score.")
+
+
+def _signal(signal: dict[str, Any] | None) -> str | None:
+    if signal is None:
+        return None
+    rank = "-" if signal["rank"] is None else signal["rank"]
+    return f"{rank} / {signal['score']:.3f} / {signal['contribution']:+.3f}"

@@ -1,0 +1,106 @@
+"""The encoder on the command line: what is configured, compile it, choose another."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.errors import EncoderUnavailable, ReverieError, ServerUnreachable
+from web.cli.command import Group, State, pass_state
+from web.cli.render import facts, waiting
+
+NO_SERVER = "no server runs"
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def model(context: click.Context) -> None:
+    """Show the encoder, compile it, or choose another one."""
+    if context.invoked_subcommand is None:
+        _show(context.ensure_object(State))
+
+
+def _show(state: State) -> None:
+    found = _described(state) | {"loaded": _loaded(state)}
+    if state.json:
+        state.print_json(found)
+        return
+    facts([(name, "no" if value is False else "yes" if value is True else value) for name, value in found.items()])
+    if not found["compiled"]:
+        click.echo("a worker compiles it when it is needed; `reverie model compile` does it now")
+
+
+def _described(state: State) -> dict[str, Any]:
+    from pipeline.index.encoder import encoder_directory, read_manifest
+
+    name, models = state.settings.embedding_model, state.settings.paths.models
+    directory = encoder_directory(name, models)
+    found = {"model": name, "compiled": False, "directory": str(directory)}
+    try:
+        manifest = read_manifest(directory)
+    except EncoderUnavailable:
+        return found
+    if manifest.model != name:
+        return found
+    return found | {
+        "compiled": True,
+        "dimension": manifest.dimension,
+        "precision": manifest.precision,
+        "window": manifest.max_tokens,
+    }
+
+
+def _loaded(state: State) -> str:
+    """Tell which model the web front encodes with, if any."""
+    try:
+        with state.client() as client:
+            if client.health()["encoder"] != "ready":
+                return "not yet"
+            served = client.stats()["index"]["model"]
+    except ReverieError as error:
+        return NO_SERVER if isinstance(error, ServerUnreachable) else "yes"
+    configured = state.settings.embedding_model
+    return "yes" if served == configured else f"{served}, until a restart"
+
+
+@model.command("compile")
+@pass_state
+def compile_now(state: State) -> None:
+    """Compile the configured model now; nothing is done when it is compiled already."""
+    _compile(state, state.settings.embedding_model)
+    found = _described(state)
+    if state.json:
+        state.print_json(found)
+    else:
+        click.echo(f"compiled in {found['directory']}")
+
+
+@model.command("use")
+@click.argument("name", metavar="NAME")
+@pass_state
+def use(state: State, name: str) -> None:
+    """Compile the model NAME (a name or a folder) and use it from the next start on."""
+    from config.settings import load_settings, save_setting
+
+    # The processes that will load it have other working folders.
+    chosen = str(Path(name).absolute()) if Path(name).is_dir() else name
+    directory = _compile(state, chosen)
+    paths = state.settings.paths
+    save_setting(paths, "embedding_model", chosen)
+    effective = load_settings().embedding_model
+    if state.json:
+        state.print_json({"embedding_model": effective, "saved": chosen, "directory": str(directory)})
+        return
+    click.echo(f"{paths.config}: embedding_model = {chosen}")
+    if effective != chosen:
+        click.echo(f"REVERIE_EMBEDDING_MODEL={effective} in the environment still decides", err=True)
+    elif chosen != state.settings.embedding_model:
+        click.echo("restart Reverie (`reverie down`, `reverie up`); it then embeds every memory again")
+
+
+def _compile(state: State, name: str) -> Path:
+    state.settings.paths.ensure()
+    with waiting(f"compiling {name}", quiet=state.json):
+        from pipeline.index.compile import compile_encoder
+
+        return compile_encoder(name, state.settings.paths.models)

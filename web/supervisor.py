@@ -1,0 +1,255 @@
+"""The supervisor behind `reverie up`: start the stack's processes, start again what dies, stop them all together."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from types import FrameType
+
+from config.process import EXIT_TAKEN, Role, RoleTaken
+from config.settings import Settings
+from pipeline.errors import ReverieError
+
+GRACE_S = 10.0
+# What a stack whose supervisor was killed needs to notice and end.
+ORPHANS_END_S = 3.0
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One process of the stack: its name and the arguments of the Python interpreter."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+
+# The Procfile says the same.
+STACK = (
+    Command("web", ("-m", "web", "--stop-with-parent")),
+    Command("worker", ("-m", "workers", "--stop-with-parent")),
+    Command("scheduler", ("-m", "workers.schedule", "--stop-with-parent")),
+)
+
+Say = Callable[[str, str], None]
+
+
+class PlaceTaken(ReverieError):
+    """Say that another process holds what the stack needs: its roles or its port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long a process that died stays down: doubling seconds, from the first again once it lived `steady_s`."""
+
+    first_s: float = 0.5
+    longest_s: float = 30.0
+    steady_s: float = 30.0
+
+    def failures(self, earlier: int, lived_s: float) -> int:
+        """Count the failures in a row, this one included."""
+        return 1 if lived_s >= self.steady_s else earlier + 1
+
+    def delay_s(self, failures: int) -> float:
+        """Return the seconds to wait after that many failures in a row."""
+        return float(min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, 30)))
+
+
+def check_place(settings: Settings, wait_s: float = ORPHANS_END_S) -> None:
+    """Raise PlaceTaken when another stack runs on this home or another program holds the port."""
+    for name in ("web", "scheduler"):
+        role = Role(settings.paths.root, name)
+        # The processes of a supervisor that was killed are on their way out.
+        if not _comes_true(lambda role=role: not role.is_held(), wait_s):  # type: ignore[misc]
+            raise PlaceTaken(f"{RoleTaken(name, role.holder())}; `reverie down` stops it")
+    try:
+        _bind(settings.host, settings.port)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise PlaceTaken(
+            f"cannot listen on {settings.host}:{settings.port}: {reason}; REVERIE_PORT chooses another port"
+        ) from error
+
+
+def _bind(host: str, port: int) -> None:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(address)
+
+
+def _comes_true(condition: Callable[[], bool], wait_s: float) -> bool:
+    end = time.monotonic() + wait_s
+    pause = threading.Event()
+    while not condition():
+        if time.monotonic() >= end:
+            return False
+        pause.wait(0.1)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    signal: signal.Signals
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    name: str
+    code: int
+
+
+class _Child:
+    """One process of the stack, through all its lives."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started = 0.0
+        self.failures = 0
+        self.due = 0.0
+
+    def start(self, say: Say, ended: Callable[[_Ended], None]) -> None:
+        """Start the process in a group of its own, so that a terminal's Ctrl-C reaches the supervisor alone."""
+        # -P: a folder named `web` or `config` where the command was called must not be taken for ours.
+        self.process = subprocess.Popen(  # noqa: S603 - our own commands
+            [sys.executable, "-u", "-P", *self.command.arguments, str(os.getpid())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        )
+        self.started = time.monotonic()
+        name = self.command.name
+        threading.Thread(target=_pump, args=(self.process, name, say), name=f"{name}-output", daemon=True).start()
+        threading.Thread(target=_wait, args=(self.process, name, ended), name=f"{name}-wait", daemon=True).start()
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM to the process, which ends its own children."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill the process and every child of it."""
+        if self.process is not None:
+            # Not yet waited for, its id names no other group; that it ended meanwhile is fine.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def _pump(process: "subprocess.Popen[bytes]", name: str, say: Say) -> None:
+    assert process.stdout is not None
+    with process.stdout as output:
+        for line in output:
+            say(name, line.decode(errors="replace").rstrip())
+
+
+def _wait(process: "subprocess.Popen[bytes]", name: str, ended: Callable[[_Ended], None]) -> None:
+    ended(_Ended(name, process.wait()))
+
+
+class Supervisor:
+    """Keep a set of commands running until told to stop."""
+
+    def __init__(
+        self, commands: Sequence[Command], say: Say, *, backoff: Backoff | None = None, grace_s: float = GRACE_S
+    ) -> None:
+        self._children = {command.name: _Child(command) for command in commands}
+        self._say = say
+        self._backoff = backoff or Backoff()
+        self._grace_s = grace_s
+        self._events: SimpleQueue[_Stop | _Ended] = SimpleQueue()
+
+    def run(self) -> int:
+        """Run until a signal asks to stop (return 0) or a process finds its place taken (return 1)."""
+        with self._signals():
+            try:
+                return self._keep_running()
+            finally:
+                self._stop_all()
+
+    def stop(self, asked_by: signal.Signals = signal.SIGTERM) -> None:
+        """Ask to stop, as a signal does."""
+        self._events.put(_Stop(asked_by))
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        def note(number: int, _frame: FrameType | None) -> None:
+            self.stop(signal.Signals(number))
+
+        # `nohup` has SIGHUP ignored, and means it.
+        caught = [s for s in STOP_SIGNALS if s is not signal.SIGHUP or signal.getsignal(s) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, note) for number in caught}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _keep_running(self) -> int:
+        while True:
+            for child in self._down():
+                if child.due <= time.monotonic():
+                    child.start(self._say, self._events.put)
+            match self._next(min((child.due for child in self._down()), default=None)):
+                case _Stop(asked_by):
+                    self._say("reverie", f"{asked_by.name}: stopping")
+                    return 0
+                case _Ended(name, code) if code == EXIT_TAKEN:
+                    self._children[name].process = None
+                    self._say("reverie", f"{name} cannot run here; stopping")
+                    return 1
+                case _Ended(name, code):
+                    self._put_off(self._children[name], code)
+
+    def _down(self) -> list[_Child]:
+        return [child for child in self._children.values() if child.process is None]
+
+    def _next(self, until: float | None) -> _Stop | _Ended | None:
+        try:
+            return self._events.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
+        except Empty:
+            return None
+
+    def _put_off(self, child: _Child, code: int) -> None:
+        now = time.monotonic()
+        child.process = None
+        child.failures = self._backoff.failures(child.failures, now - child.started)
+        delay = self._backoff.delay_s(child.failures)
+        child.due = now + delay
+        self._say("reverie", f"{child.command.name} ended ({_fate(code)}); starting it again in {delay:g} s")
+
+    def _stop_all(self) -> None:
+        running = {name: child for name, child in self._children.items() if child.process is not None}
+        for child in running.values():
+            child.ask_to_stop()
+        self._collect(running, time.monotonic() + self._grace_s)
+        for name, child in running.items():
+            self._say("reverie", f"{name} does not stop; killing it")
+            child.kill()
+        self._collect(running, None)
+
+    def _collect(self, running: dict[str, _Child], until: float | None) -> None:
+        while running:
+            event = self._next(until)
+            if event is None:
+                return
+            if isinstance(event, _Ended):
+                self._children[event.name].process = None
+                running.pop(event.name, None)
+
+
+def _fate(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
