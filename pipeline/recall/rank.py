@@ -20,7 +20,7 @@ from pipeline.recall.query import Channel, ChannelSignal, Signals
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-WEIGHTS: Mapping[Channel, float] = {Channel.LEXICAL: 0.5, Channel.DENSE: 0.5}
+WEIGHTS: Mapping[Channel, float] = {Channel.LEXICAL: 0.65, Channel.DENSE: 0.35}
 NEIGHBOUR_WEIGHT = 0.3
 SESSION_WEIGHT = 0.2
 IMPORTANCE_WEIGHT = 0.04
@@ -40,7 +40,7 @@ class ChannelScores:
 
     @property
     def normalized(self) -> Floats:
-        """Return the scores on a scale from 0 (the floor) to 1 (the channel's best)."""
+        """Return the scores on a scale from 0 (the floor) to 1 (the channel's best, where that convinces)."""
         span = self.ceiling - self.floor
         if span <= 0:
             return (self.ranks > 0).astype(np.float64)
@@ -102,10 +102,16 @@ def rank(pool: Pool) -> Ranking:
     return Ranking(pool, order, shares, neighbours, session, importance, recency, score)
 
 
-def channel_scores(top: Sequence[tuple[int, float]], floor: float, seqs: Integers, raw: Floats) -> ChannelScores:
-    """Describe a channel by its best (row number, score) pairs, the score that counts as nothing, and the pool's."""
+def channel_scores(
+    top: Sequence[tuple[int, float]], floor: float, convincing: float, seqs: Integers, raw: Floats
+) -> ChannelScores:
+    """Describe a channel by its best (row number, score) pairs and the pool's scores.
+
+    `floor` counts as nothing. Below `convincing` a channel's best does not count in full: the nearest of memories that
+    are all far away must not outweigh the one that holds the query's very words.
+    """
     ranks = {seq: place for place, (seq, _) in enumerate(top, start=1)}
-    ceiling = top[0][1] if top else floor
+    ceiling = max(convincing, top[0][1]) if top else floor
     return ChannelScores(raw, np.array([ranks.get(int(seq), 0) for seq in seqs], np.int64), floor, ceiling)
 
 

@@ -30,6 +30,9 @@ from pipeline.store.memories import Filter
 
 BEST_OF_CHANNEL = 120
 LIFTING = 40
+# From here on a channel's best counts in full: this share of the question's information, this cosine.
+CONVINCING_COVERAGE = 0.3
+CONVINCING_COSINE = 0.6
 OFF = ChannelReport(ChannelState.OFF, 0.0)
 
 
@@ -120,7 +123,7 @@ def _pool(reader: Reader, db: Connection, found: Mapping[Channel, Found], wanted
         candidates.update(reader.sessions.neighbours([seq for seq, _ in top[:LIFTING]], REACH))
     shown = memories.standing(db, candidates, wanted)
     seqs = [row.seq for row in shown]
-    channels = {channel: _aligned(channel, tops[channel], scores, seqs) for channel, scores in answered.items()}
+    channels = {channel: _aligned(tops[channel], scores, seqs) for channel, scores in answered.items()}
     places = [reader.sessions.place(seq) for seq in seqs]
     return Pool(
         seqs=np.array(seqs, np.int64),
@@ -134,12 +137,15 @@ def _pool(reader: Reader, db: Connection, found: Mapping[Channel, Found], wanted
 
 
 def _aligned(
-    channel: Channel, top: Sequence[tuple[int, float]], scores: LexicalScores | DenseScores, seqs: Sequence[int]
+    top: Sequence[tuple[int, float]], scores: LexicalScores | DenseScores, seqs: Sequence[int]
 ) -> ChannelScores:
-    floor = 0.0 if channel is Channel.LEXICAL or not top else top[-1][1]
+    if isinstance(scores, LexicalScores):
+        floor, convincing = 0.0, CONVINCING_COVERAGE * scores.ceiling
+    else:
+        floor, convincing = top[-1][1] if top else 0.0, CONVINCING_COSINE
     # What another channel or a neighbour brought in gets this channel's true score, where it has one.
     raw = [floor if score is None else score for score in scores.of(seqs)]
-    return channel_scores(top, floor, np.array(seqs, np.int64), np.array(raw, np.float64))
+    return channel_scores(top, floor, convincing, np.array(seqs, np.int64), np.array(raw, np.float64))
 
 
 def _coverage(lexical: LexicalScores | None, channels: Mapping[Channel, ChannelScores], count: int) -> Floats:

@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import MANY_FRAGMENTS, VectorTable
 from pipeline.records import Stage
-from pipeline.store import embeddings, meta, work
+from pipeline.store import embeddings, memories, meta, work
 from pipeline.store.database import Database
 
 
@@ -24,7 +24,7 @@ def needs_compaction(table: VectorTable) -> bool:
 
 
 def heal_vectors(database: Database, table: VectorTable, folder: Path, model: str, log: Callable[[str], None]) -> int:
-    """Queue memories whose vectors are missing, or of another model; return how many.
+    """Queue memories whose vectors are missing, or of another model; return how many. Drop vectors of no memory.
 
     A table that cannot be read is deleted: everything in it can be computed again.
     """
@@ -33,6 +33,13 @@ def heal_vectors(database: Database, table: VectorTable, folder: Path, model: st
         with database.read() as db:
             lost = [seq for seq in embeddings.expected(db, model) if seq not in present]
             missing = embeddings.missing(db, model)
+            gone = present.difference(memories.all_seqs(db))
+        if gone:
+            # A store put back from a copy may know less than the index; a rebuild replaces only what the store knows.
+            table.remove(sorted(gone))
+            table.scrub()
+            with database.write() as db:
+                meta.increment(db, meta.VECTORS_EPOCH)
         if not lost and not missing:
             return 0
         if lost:

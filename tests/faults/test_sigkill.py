@@ -146,9 +146,8 @@ def aftermath(tmp_path_factory, models):
         hurry.set()
         for writer in writers:
             writer.join(30)
-        print(
-            f"spree of {time.monotonic() - began:.0f} s: killed {dict(struck)}, unanswered {sum(w.unanswered for w in writers)}"
-        )
+        unanswered = sum(writer.unanswered for writer in writers)
+        print(f"spree of {time.monotonic() - began:.0f} s: killed {dict(struck)}, unanswered {unanswered}")
         wait_until("the front is back", stack.is_healthy)
         stack.wait_for_encoder()
         with contextlib.closing(stack.client()) as client:
