@@ -43,6 +43,9 @@ ENCODER_CHECK_S = 0.5
 # A front's commits carry no checkpoints until the log is large; the workers' smaller threshold comes first.
 FRONT_CHECKPOINT_PAGES = 16_000
 BACK_CHECKPOINT_PAGES = 1_000
+# LanceDB reads every fragment of a table: at once when appends have left many, on the clock when they left a few.
+MANY_FRAGMENTS = 64
+FEW_FRAGMENTS = 8
 
 
 def mask(text: str) -> str:
@@ -294,12 +297,12 @@ class Back:
         """Free the leases of dead workers; return the stages that have something to claim."""
         return sweep(self.databases.get(workspace_id), is_alive)
 
-    def due_jobs(self, workspace_id: str) -> list[str]:
-        """Return the maintenance jobs that a workspace's state asks for."""
+    def due_jobs(self, workspace_id: str, *, tidy: bool = False) -> list[str]:
+        """Return the maintenance jobs that a workspace's state asks for; to tidy, a single fresh row is enough."""
         due = []
-        if needs_segment(self.databases.get(workspace_id), self.settings.segment_tail_rows):
+        if needs_segment(self.databases.get(workspace_id), 1 if tidy else self.settings.segment_tail_rows):
             due.append("segment")
-        if needs_compaction(self.vectors(workspace_id)):
+        if needs_compaction(self.vectors(workspace_id), FEW_FRAGMENTS if tidy else MANY_FRAGMENTS):
             due.append("vectors")
         return due
 

@@ -172,10 +172,10 @@ def _digest(workspace_id: str, stage: str) -> None:
     tasks.digest(workspace_id, stage)
 
 
-def _run_job(name: str, workspace_id: str, *, only_if_due: bool = False) -> None:
+def _run_job(name: str, workspace_id: str, *, tidy: bool = False) -> None:
     from workers import tasks
 
-    tasks.run_job(name, workspace_id, only_if_due=only_if_due)
+    tasks.run_job(name, workspace_id, tidy=tidy)
 
 
 def _sweep(workspace_id: str) -> None:

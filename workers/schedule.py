@@ -56,7 +56,7 @@ def build_clock(settings: Settings, queue: Queue) -> BlockingScheduler:
 
     clock.add_job(everywhere(queue.sweep), "interval", id="sweep", seconds=settings.sweep_interval_s)
     for name, seconds in (("segment", settings.segment_interval_s), ("vectors", settings.vectors_interval_s)):
-        send = everywhere(lambda workspace_id, name=name: queue.run_job(name, workspace_id))  # type: ignore[misc]
+        send = everywhere(lambda workspace_id, name=name: queue.run_job(name, workspace_id, tidy=True))  # type: ignore[misc]
         clock.add_job(send, "interval", id=name, seconds=seconds)
     return clock
 

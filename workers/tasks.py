@@ -50,15 +50,15 @@ def digest(workspace_id: str, stage: str) -> None:
             queue().digest.schedule((workspace_id, stage), delay=report.retry_in_s)
         if report.claimed and not report.more:
             for job in services.due_jobs(workspace_id):
-                queue().run_job(job, workspace_id, only_if_due=True)
+                queue().run_job(job, workspace_id)
 
 
-def run_job(name: str, workspace_id: str, *, only_if_due: bool = False) -> None:
-    """Run one maintenance job on a workspace; at will only if its state still asks for it."""
+def run_job(name: str, workspace_id: str, *, tidy: bool = False) -> None:
+    """Run one maintenance job on a workspace if its state still asks for it."""
     services = back()
     with _logged(f"job.{name}", workspace_id):
         # Many turns may ask for one job before the first asking is heard: the others find nothing to do.
-        if not only_if_due or name in services.due_jobs(workspace_id):
+        if name in services.due_jobs(workspace_id, tidy=tidy):
             services.jobs(workspace_id)[name]()
 
 
@@ -73,7 +73,7 @@ def sweep(workspace_id: str) -> None:
         for stage in services.due_stages(workspace_id):
             queue().digest(workspace_id, stage)
         for job in services.due_jobs(workspace_id):
-            queue().run_job(job, workspace_id, only_if_due=True)
+            queue().run_job(job, workspace_id)
 
 
 @contextmanager

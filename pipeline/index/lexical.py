@@ -29,6 +29,9 @@ B = 0.4
 TAIL_MATCHES = 2000
 MANIFEST = "manifest.json"
 SEQS = "seqs.npy"
+LENGTHS = "lengths.npy"
+# The two sides add up in different order; beyond this digit equal scores would differ.
+SCORE_DIGITS = 5
 
 
 def preload_lexical() -> None:
@@ -42,16 +45,12 @@ class Segment:
 
     name: str
     seqs: NDArray[np.int64]
+    lengths: NDArray[np.int32]
     tokens: int
     vocabulary: Mapping[str, int]
     data: NDArray[np.float32]
     indices: NDArray[np.int32]
     indptr: NDArray[np.int64]
-
-    @property
-    def average_length(self) -> float:
-        """Return the mean number of tokens of a document."""
-        return self.tokens / len(self.seqs) if len(self.seqs) else 0.0
 
     def document_frequency(self, token: str) -> int:
         """Count the documents that hold a token."""
@@ -62,6 +61,7 @@ class Segment:
 EMPTY = Segment(
     "",
     np.empty(0, np.int64),
+    np.empty(0, np.int32),
     0,
     {},
     np.empty(0, np.float32),
@@ -74,11 +74,11 @@ EMPTY = Segment(
 class LexicalScores:
     """What a query scored: every document of the segment, and the matching rows of the tail, which override it.
 
-    `ceiling` is what no document can exceed: the summed idf of the query's tokens.
+    `ceiling` is what a document of average length scores that holds each of the query's tokens once.
     """
 
     seqs: NDArray[np.int64]
-    scores: NDArray[np.float32]
+    scores: NDArray[np.float64]
     tail: Mapping[int, float]
     ceiling: float
 
@@ -87,11 +87,11 @@ class LexicalScores:
         scores = self.scores
         if allowed is not None:
             scores = np.where(np.isin(self.seqs, allowed, assume_unique=True), scores, 0)
-        best = _largest(scores, limit)
-        pairs = {int(self.seqs[i]): float(scores[i]) for i in best if scores[i] > 0}
-        kept = self.tail if allowed is None else {s: v for s, v in self.tail.items() if s in set(allowed.tolist())}
-        pairs.update(kept)
-        return sorted(((s, v) for s, v in pairs.items() if v > 0), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        pairs = {int(self.seqs[i]): float(scores[i]) for i in largest(scores, limit)}
+        among = None if allowed is None else set(allowed.tolist())
+        pairs.update((seq, score) for seq, score in self.tail.items() if among is None or seq in among)
+        rounded = ((seq, round(score, SCORE_DIGITS)) for seq, score in pairs.items())
+        return sorted((pair for pair in rounded if pair[1] > 0), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
     def of(self, seqs: Sequence[int]) -> list[float]:
         """Return the scores of given memories, 0 for one that does not match."""
@@ -116,16 +116,16 @@ class LexicalIndex:
         fresh = tail.statistics(db, asked)
         total = len(segment.seqs) + fresh.rows
         if not asked or not total:
-            return LexicalScores(segment.seqs, np.zeros(len(segment.seqs), np.float32), {}, 0.0)
+            return LexicalScores(segment.seqs, np.zeros(len(segment.seqs)), {}, 0.0)
         frequency = {t: segment.document_frequency(t) + fresh.document_frequency.get(t, 0) for t in asked}
         idf = {t: math.log1p((total - df + 0.5) / (df + 0.5)) for t, df in frequency.items()}
         average = (segment.tokens + fresh.tokens) / total
-        scores = _segment_scores(segment, idf)
+        scores = _segment_scores(segment, idf, average)
         # A row of the tail that the segment holds too was edited or restored since: the tail knows better.
         overridden = dict.fromkeys(tail.seqs(db), 0.0)
         matched = {seq: _bm25(row, idf, average) for seq, row in tail.matches(db, asked, TAIL_MATCHES)}
         _silence(segment, scores, overridden)
-        return LexicalScores(segment.seqs, scores, overridden | matched, sum(idf.values()))
+        return LexicalScores(segment.seqs, scores, overridden | matched, sum(idf.values()) / (1 + K1))
 
     def segment(self, db: Connection) -> Segment:
         """Return the segment that the store names as current, loading it when it is a new one."""
@@ -153,6 +153,7 @@ def build_segment(folder: Path, documents: Iterable[tuple[int, Sequence[str]]]) 
         engine.index([list(row[1]) for row in rows], create_empty_token=False, show_progress=False)
         engine.save(target)
     np.save(target / SEQS, np.array([row[0] for row in rows], np.int64))
+    np.save(target / LENGTHS, np.array([len(row[1]) for row in rows], np.int32))
     sizes = {file.name: file.stat().st_size for file in target.iterdir()}
     (target / MANIFEST).write_text(json.dumps({"tokens": tokens, "sizes": sizes}), encoding="ascii")
     return name
@@ -168,15 +169,15 @@ def load_segment(folder: Path, name: str) -> Segment:
         _check_sizes(target, manifest["sizes"])
         # Read, not memory-mapped: a mapped file that someone cuts short ends the process with SIGBUS.
         seqs = np.load(target / SEQS)
+        lengths = np.load(target / LENGTHS)
         if not manifest["tokens"]:
-            return Segment(name, seqs, 0, {}, EMPTY.data, EMPTY.indices, EMPTY.indptr)
+            return Segment(name, seqs, lengths, 0, {}, EMPTY.data, EMPTY.indices, EMPTY.indptr)
         engine: Any = bm25s.BM25.load(target, mmap=False)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise IndexUnavailable(f"lexical segment {name}: {error}") from error
-    arrays = engine.scores
-    return Segment(
-        name, seqs, manifest["tokens"], engine.vocab_dict, arrays["data"], arrays["indices"], arrays["indptr"]
-    )
+    found = engine.scores
+    arrays = found["data"], found["indices"], found["indptr"]
+    return Segment(name, seqs, lengths, manifest["tokens"], engine.vocab_dict, *arrays)
 
 
 def remove_segments(folder: Path, keep: str) -> None:
@@ -192,21 +193,29 @@ def _check_sizes(target: Path, sizes: Mapping[str, int]) -> None:
             raise ValueError(f"{name} was cut or overwritten")
 
 
-def _segment_scores(segment: Segment, idf: Mapping[str, float]) -> NDArray[np.float32]:
-    scores = np.zeros(len(segment.seqs), np.float32)
+def _segment_scores(segment: Segment, idf: Mapping[str, float], average: float) -> NDArray[np.float64]:
+    """Add up the stored scores, each brought from the segment's own statistics to the joint ones."""
     count = len(segment.seqs)
+    scores = np.zeros(count)
+    if not segment.tokens:
+        return scores
+    was, now = (_norm(segment.lengths, mean) for mean in (segment.tokens / count, average))
     for token, weight in idf.items():
         number = segment.vocabulary.get(token)
         if number is None:
             continue
         start, end = segment.indptr[number], segment.indptr[number + 1]
+        held = segment.indices[start:end]
         stored = math.log1p((count - (end - start) + 0.5) / ((end - start) + 0.5))
+        # tf / (tf + was), of which tf / (tf + now) follows without knowing tf.
+        share = segment.data[start:end] / stored
+        joint = share * was[held] / (share * was[held] + (1 - share) * now[held])
         # A document stands at most once in a token's column, so plain fancy indexing adds up rightly.
-        scores[segment.indices[start:end]] += segment.data[start:end] * np.float32(weight / stored)
+        scores[held] += weight * joint
     return scores
 
 
-def _silence(segment: Segment, scores: NDArray[np.float32], seqs: Iterable[int]) -> None:
+def _silence(segment: Segment, scores: NDArray[np.float64], seqs: Iterable[int]) -> None:
     if len(segment.seqs):
         wanted = np.fromiter(seqs, np.int64)
         places = np.searchsorted(segment.seqs, wanted).clip(max=len(segment.seqs) - 1)
@@ -215,13 +224,18 @@ def _silence(segment: Segment, scores: NDArray[np.float32], seqs: Iterable[int])
 
 def _bm25(tokens: Sequence[str], idf: Mapping[str, float], average: float) -> float:
     counts = Counter(tokens)
-    norm = K1 * (1 - B + B * len(tokens) / average)
+    norm = float(_norm(len(tokens), average))
     return sum(weight * counts[t] / (counts[t] + norm) for t, weight in idf.items() if t in counts)
 
 
-def _largest(scores: NDArray[np.float32], limit: int) -> list[int]:
+def _norm(length: Any, average: float) -> Any:
+    return K1 * (1 - B + B * length / average)
+
+
+def largest(scores: NDArray[Any], limit: int) -> list[int]:
+    """Return the places of the largest scores, and of all that tie with the last of them."""
     if len(scores) <= limit:
         return list(range(len(scores)))
-    # Everything that ties with the last place comes along: the caller breaks ties by age, not by memory layout.
-    edge = np.partition(scores, -limit)[-limit]
-    return [int(i) for i in np.flatnonzero(scores >= max(edge, np.float32(1e-9)))]
+    # Ties come along because the caller breaks them by age, not by memory layout.
+    edge = float(np.partition(scores, -limit)[-limit])
+    return [int(i) for i in np.flatnonzero(scores >= edge - 10**-SCORE_DIGITS if edge > 0 else scores > 0)]

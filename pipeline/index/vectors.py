@@ -21,7 +21,6 @@ from pipeline.errors import IndexUnavailable
 Vector = NDArray[np.float32]
 
 KEPT_VERSIONS = timedelta(hours=1)
-MANY_FRAGMENTS = 64
 # A sequential scan of fewer rows beats any index, in time and in recall.
 ANN_ROWS = 20_000
 
@@ -109,7 +108,7 @@ class VectorTable:
 
     def nearest(self, query: Vector, limit: int, only: Sequence[int] | None = None) -> list[tuple[int, float]]:
         """Return (row number, cosine) of the passages nearest to a unit vector, by LanceDB's own search."""
-        if not self.exists():
+        if not self.exists() or (only is not None and not only):
             return []
 
         def search(table: Any) -> Any:
@@ -229,9 +228,11 @@ class DenseScores:
         if allowed is not None:
             chosen = np.flatnonzero(np.isin(self.seqs, allowed, assume_unique=True))
         if len(chosen) > limit:
-            chosen = chosen[np.argpartition(-self.cosines[chosen], limit - 1)[:limit]]
+            # Ties come along, so that age and not memory layout decides which of them stay.
+            edge = np.partition(self.cosines[chosen], -limit)[-limit]
+            chosen = chosen[self.cosines[chosen] >= edge]
         pairs = [(int(self.seqs[i]), float(self.cosines[i])) for i in chosen]
-        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
+        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
     def of(self, seqs: Sequence[int]) -> list[float | None]:
         """Return the cosines of given memories, None for one that has no score."""

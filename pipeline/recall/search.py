@@ -31,7 +31,7 @@ from pipeline.store.memories import Filter
 BEST_OF_CHANNEL = 120
 LIFTING = 40
 # From here on a channel's best counts in full: this share of the question's information, this cosine.
-CONVINCING_COVERAGE = 0.3
+CONVINCING_COVERAGE = 0.55
 CONVINCING_COSINE = 0.6
 OFF = ChannelReport(ChannelState.OFF, 0.0)
 
@@ -151,7 +151,7 @@ def _aligned(
 def _coverage(lexical: LexicalScores | None, channels: Mapping[Channel, ChannelScores], count: int) -> Floats:
     if lexical is None or lexical.ceiling <= 0:
         return np.zeros(count)
-    return channels[Channel.LEXICAL].raw / lexical.ceiling
+    return (channels[Channel.LEXICAL].raw / lexical.ceiling).clip(max=1.0)
 
 
 def _ms(began: float) -> float:

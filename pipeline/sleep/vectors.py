@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.errors import IndexUnavailable
-from pipeline.index.vectors import MANY_FRAGMENTS, VectorTable
+from pipeline.index.vectors import VectorTable
 from pipeline.records import Stage
 from pipeline.store import embeddings, memories, meta, work
 from pipeline.store.database import Database
@@ -18,9 +18,9 @@ def compact_vectors(table: VectorTable) -> None:
         table.compact()
 
 
-def needs_compaction(table: VectorTable) -> bool:
-    """Tell whether appends have left many fragments."""
-    return table.fragments() >= MANY_FRAGMENTS
+def needs_compaction(table: VectorTable, fragments: int) -> bool:
+    """Tell whether appends have left at least this many fragments."""
+    return table.fragments() >= fragments
 
 
 def heal_vectors(database: Database, table: VectorTable, folder: Path, model: str, log: Callable[[str], None]) -> int:

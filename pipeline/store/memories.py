@@ -165,12 +165,12 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
     )
 
 
-def reinforce(db: Connection, seq: int, *, importance: float, tags: Sequence[str], at: str) -> None:
-    """Count a repeated write and keep the stronger importance and all tags."""
+def reinforce(db: Connection, seq: int, *, importance: float, trust: Trust, tags: Sequence[str], at: str) -> None:
+    """Count a repeated write; keep the stronger importance and all tags, and let a trusted writer confirm evidence."""
     db.execute(
-        "UPDATE memory SET merge_count = merge_count + 1, importance = max(importance, ?), tags = ?, updated_at = ? "
-        "WHERE seq = ?",
-        (importance, json.dumps(tags), at, seq),
+        "UPDATE memory SET merge_count = merge_count + 1, importance = max(importance, ?), tags = ?, updated_at = ?, "
+        "trust = iif(? = 'trusted', 'trusted', trust) WHERE seq = ?",
+        (importance, json.dumps(tags), at, trust, seq),
     )
 
 

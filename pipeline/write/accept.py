@@ -111,7 +111,7 @@ def _merge(db: Connection, twin_id: str, memory: NewMemory) -> None:
     twin = memories.get(db, twin_id)
     assert twin is not None
     tags = tuple(dict.fromkeys((*twin.tags, *memory.tags)))
-    memories.reinforce(db, twin.seq, importance=memory.importance, tags=tags, at=memory.created_at)
+    memories.reinforce(db, twin.seq, importance=memory.importance, trust=memory.trust, tags=tags, at=memory.created_at)
     detail = {
         "source": memory.source,
         "kind": memory.kind,

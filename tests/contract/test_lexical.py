@@ -82,7 +82,6 @@ def test_any_split_answers_as_the_reference_does(corpus, query, data):
     agree_with_the_reference(corpus, query, [set(), some])
 
 
-@pytest.mark.xfail(strict=True, reason="the segment's scores keep the mean length that it was built with")
 def test_a_split_of_short_and_long_texts_answers_as_the_reference_does():
     corpus = ["zebra", "zebra port", "zebra " + "port billing x " * 20, "zebra " + "port billing y " * 20]
     agree_with_the_reference(corpus, "zebra", [{1, 2}])
@@ -126,7 +125,7 @@ def test_what_the_tail_says_of_a_memory_overrides_the_segment(old, new, query):
     [
         set(),
         {1, 2, 3, 4, 5, 6},
-        pytest.param({2, 5}, marks=pytest.mark.xfail(strict=True, reason="float32 beside float64 breaks ties")),
+        {2, 5},
     ],
 )
 def test_ties_go_to_the_older_memory_and_the_limit_holds(in_segment):

@@ -143,7 +143,7 @@ def test_an_empty_table_answers_nothing(trio):
         [2, 3],
         [3],
         [99],
-        pytest.param([], marks=pytest.mark.xfail(strict=True, reason="LanceDB refuses `seq IN ()`")),
+        [],
     ],
 )
 def test_a_choice_of_memories_is_made_before_the_limit(trio, only):

@@ -23,7 +23,7 @@ def pools(draw):
     for channel in draw(st.sets(st.sampled_from(CHANNELS))):
         raw = floats(0, 1)
         top = sorted(zip(seqs, raw.tolist(), strict=True), key=lambda pair: -pair[1])[: draw(st.integers(0, count))]
-        channels[channel] = channel_scores(top, 0.0, np.array(seqs, np.int64), raw)
+        channels[channel] = channel_scores(top, 0.0, 0.5, np.array(seqs, np.int64), raw)
     return Pool(
         np.array(seqs, np.int64),
         np.array(sessions, np.int64),
@@ -74,7 +74,7 @@ def test_best_first_and_newer_first_among_equals(pool):
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 20_000), st.sets(st.sampled_from(CHANNELS), min_size=1))
 def test_no_importance_and_no_recency_lifts_what_matches_nothing_over_the_best_match(low, high, age, channels):
     seqs = np.array([1, 2], np.int64)
-    scores = {c: channel_scores([(1, 0.9)], 0.0, seqs, np.array([0.9, 0.0])) for c in channels}
+    scores = {c: channel_scores([(1, 0.9)], 0.0, 0.5, seqs, np.array([0.9, 0.0])) for c in channels}
     apart = np.array([-1, -1], np.int64)
     pool = Pool(seqs, apart, np.zeros(2, np.int64), np.array([low, high]), np.array([0.0, age]), scores, np.zeros(2))
     assert rank(pool).order.tolist() == [0, 1]
@@ -84,7 +84,7 @@ def two_matches_and_a_neighbour(distance):
     """Memories 1 (match) and 2 in one session, 3 (no match) alone."""
     seqs = np.array([1, 2, 3], np.int64)
     raw = np.array([1.0, 0.0, 0.0])
-    scores = {Channel.LEXICAL: channel_scores([(1, 1.0)], 0.0, seqs, raw)}
+    scores = {Channel.LEXICAL: channel_scores([(1, 1.0)], 0.0, 0.5, seqs, raw)}
     sessions, positions = np.array([0, 0, -1], np.int64), np.array([5, 5 + distance, 0], np.int64)
     return Pool(seqs, sessions, positions, np.full(3, 0.5), np.zeros(3), scores, np.zeros(3))
 
@@ -105,3 +105,14 @@ def test_an_empty_pool_has_an_empty_ranking():
     empty = np.zeros(0)
     none = np.zeros(0, np.int64)
     assert rank(Pool(none, none, none, empty, empty, {}, empty)).order.tolist() == []
+
+
+def test_the_nearest_of_strangers_does_not_outweigh_the_only_memory_with_the_very_words():
+    seqs = np.array([1, 2], np.int64)
+    scores = {
+        Channel.LEXICAL: channel_scores([(1, 4.0)], 0.0, 2.0, seqs, np.array([4.0, 0.0])),
+        Channel.DENSE: channel_scores([(2, 0.2), (1, 0.1)], 0.1, 0.6, seqs, np.array([0.1, 0.2])),
+    }
+    apart = np.array([-1, -1], np.int64)
+    pool = Pool(seqs, apart, np.zeros(2, np.int64), np.array([0.0, 1.0]), np.zeros(2), scores, np.zeros(2))
+    assert rank(pool).order.tolist() == [0, 1]
