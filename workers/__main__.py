@@ -1,6 +1,7 @@
 """Run the worker: a Huey consumer whose processes digest memories."""
 
 import argparse
+import os
 import signal
 
 from huey.consumer import Consumer
@@ -15,6 +16,8 @@ from workers.queue import Queue
 POLL_S = 0.05
 LONGEST_POLL_S = 0.4
 GRACE_S = 8
+# Digestion takes what the front leaves: a person waits for an answer, nobody for an embedding.
+NICENESS = 10
 # What a worker process gets to give its claims back when its consumer was killed.
 ORPHAN_GRACE_S = 2
 
@@ -28,6 +31,7 @@ def main() -> None:
         stop_with_parent(parent)
     settings = load_settings()
     configure_logging(settings.log_level, mask)
+    os.nice(NICENESS)
     # SIGINT interrupts a task; SIGTERM, which asks the consumer to stop gracefully, is ignored by its processes.
     stop_forks_with_this(signal.SIGINT, ORPHAN_GRACE_S)
     consumer(settings).run()

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 QUEUE_NAME = "reverie"
 # Writes come in bursts; one message serves every write of this stretch.
-COALESCE_S = 0.05
+COALESCE_S = 0.25
 
 
 class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships no types

@@ -79,8 +79,8 @@ def sweep(workspace_id: str) -> None:
 @contextmanager
 def _logged(component: str, workspace_id: str) -> Iterator[None]:
     services = back()
-    services.operations.report_worker(services.owner)
     try:
+        services.operations.report_worker(services.owner)
         yield
     except NotFound:
         # The workspace was deleted after the bell rang: there is nothing left to do.

@@ -8,6 +8,9 @@ from pipeline.records import WorkItem
 from pipeline.store import entities, memories, work
 from pipeline.store.database import Database
 
+# Linking takes many statements: a write of the front waits for a few memories, not for a whole batch.
+PER_TRANSACTION = 4
+
 
 @dataclass(frozen=True, slots=True)
 class EntitiesStage:
@@ -21,7 +24,7 @@ class EntitiesStage:
         self.tagger()
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
-        """Extract entities, then link and complete in one transaction."""
+        """Extract entities, then link and complete, a few memories a transaction."""
         with self.database.read() as db:
             found = memories.by_seqs(db, [item.seq for item in items])
         mentions = dict(
@@ -31,7 +34,8 @@ class EntitiesStage:
                 strict=True,
             )
         )
-        with self.database.write() as db:
-            for item in work.complete(db, items, owner):
-                if item.seq in mentions:
-                    entities.link(db, item.seq, mentions[item.seq])
+        for start in range(0, len(items), PER_TRANSACTION):
+            with self.database.write() as db:
+                for item in work.complete(db, items[start : start + PER_TRANSACTION], owner):
+                    if item.seq in mentions:
+                        entities.link(db, item.seq, mentions[item.seq])

@@ -13,7 +13,7 @@ class StageRunner(Protocol):
         """Load what the stage needs; done before anything is claimed, so that no lease waits for a model."""
 
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
-        """Digest claimed items and complete them, each at most once and all or none."""
+        """Digest claimed items and complete those that the owner still holds, each at most once."""
 
 
 StageRegistry = Mapping[Stage, StageRunner]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sqlite_utils
+from filelock import FileLock
 from sqlite_utils import Migrations
 
 from config.files import file_identity
@@ -119,6 +120,10 @@ class Operations:
             db = sqlite3.connect(self._file, timeout=5, isolation_level=None, check_same_thread=False)
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
-            MIGRATIONS.apply(sqlite_utils.Database(db))
+            schema = sqlite_utils.Database(db)
+            if MIGRATIONS.pending(schema):
+                # Several processes of a home start at once; only one of them may make the tables.
+                with FileLock(self._file.with_suffix(".migrating")):
+                    MIGRATIONS.apply(schema)
             self._db, self._identity = db, file_identity(self._file)
         return self._db

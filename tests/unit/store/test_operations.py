@@ -1,3 +1,6 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from pipeline.store import operations
@@ -46,3 +49,20 @@ def test_workers_report_and_are_forgotten(journal):
     assert [worker.owner for worker in journal.workers()] == ["one", "two"]
     journal.forget_worker("one")
     assert [worker.owner for worker in journal.workers()] == ["two"]
+
+
+def test_processes_that_start_at_once_make_the_tables_once(tmp_path):
+    file = tmp_path / "operations.sqlite"
+    journals = [Operations(file, str) for _ in range(8)]
+    together = threading.Barrier(len(journals))
+
+    def report(journal: Operations, owner: str) -> None:
+        together.wait()
+        journal.report_worker(owner)
+
+    with ThreadPoolExecutor(len(journals)) as pool:
+        for done in [pool.submit(report, journal, f"host:{i}:0") for i, journal in enumerate(journals)]:
+            done.result()
+    assert len(journals[0].workers()) == len(journals)
+    for journal in journals:
+        journal.close()
