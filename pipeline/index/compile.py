@@ -21,10 +21,10 @@ from pipeline.errors import EncoderUnavailable
 from pipeline.index.encoder import (
     FORMAT,
     FP32,
+    INT8,
     MANIFEST_FILE,
     MODEL_FILE,
     TOKENIZER_FILE,
-    UINT8,
     Manifest,
     OnnxEncoder,
     Vectors,
@@ -120,9 +120,9 @@ def _quantize(manifest: Manifest, original: Any, directory: Path) -> None:
         directory / MODEL_FILE,
         op_types_to_quantize=["MatMul"],
         per_channel=True,
-        weight_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
     )
-    lowest = _publish(replace(manifest, precision=UINT8), original, directory)
+    lowest = _publish(replace(manifest, precision=INT8), original, directory)
     if lowest >= LOWEST_QUANTIZED_COSINE:
         exported.unlink()
         return

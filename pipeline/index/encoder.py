@@ -21,7 +21,7 @@ Vectors = npt.NDArray[np.float32]
 
 FORMAT: Final = 2
 FP32: Final = "fp32"
-UINT8: Final = "uint8"
+INT8: Final = "int8"
 MODEL_FILE: Final = "model.onnx"
 TOKENIZER_FILE: Final = "tokenizer.json"
 MANIFEST_FILE: Final = "manifest.json"

@@ -109,7 +109,7 @@ def test_the_compiled_default_agrees_with_the_original(compiled_model, original)
     ]
     ours = OnnxEncoder.load(compiled_model, threads=1).encode_documents(texts)
     theirs = original.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-    assert read_manifest(compiled_model).precision == "uint8"
+    assert read_manifest(compiled_model).precision == "int8"
     assert (ours * theirs).sum(axis=1).min() >= 0.95
 
 
