@@ -295,6 +295,9 @@ class Back:
 
     def due_stages(self, workspace_id: str) -> list[Stage]:
         """Free the leases of dead workers; return the stages that have something to claim."""
+        for worker in self.operations.workers():
+            if not is_alive(worker.owner):
+                self.operations.forget_worker(worker.owner)
         return sweep(self.databases.get(workspace_id), is_alive)
 
     def due_jobs(self, workspace_id: str, *, tidy: bool = False) -> list[str]:

@@ -1,6 +1,5 @@
 """Run the web front under waitress."""
 
-import argparse
 import gc
 import os
 import signal
@@ -10,9 +9,9 @@ from typing import Any
 
 import waitress
 
-from config.logging import configure_logging
-from config.process import EXIT_TAKEN, Role, RoleTaken, add_parent_option, stop_with_parent
-from config.settings import Settings, load_settings
+from config.process import EXIT_TAKEN
+from config.program import run_in_role, start_program
+from config.settings import Settings
 from pipeline.bootstrap import Front, mask
 from pipeline.records import Stage
 from web.app import MAX_BODY_BYTES, create_app
@@ -21,24 +20,7 @@ from workers.queue import Doorbell, Queue, Ring, ring
 
 def main() -> int:
     """Serve until stopped."""
-    parser = argparse.ArgumentParser(prog="python -m web", description=__doc__)
-    add_parent_option(parser)
-    parent = parser.parse_args().stop_with_parent
-    if parent is not None:
-        stop_with_parent(parent)
-    settings = load_settings()
-    configure_logging(settings.log_level, mask)
-    settings.paths.ensure()
-    role = Role(settings.paths.root, "web")
-    try:
-        role.take()
-    except RoleTaken as error:
-        print(error, file=sys.stderr)  # noqa: T201 - this is the command's answer
-        return EXIT_TAKEN
-    try:
-        return serve(settings)
-    finally:
-        role.release()
+    return run_in_role("web", start_program("web", __doc__, mask), serve)
 
 
 def serve(settings: Settings) -> int:

@@ -1,14 +1,13 @@
 """Run the worker: a Huey consumer whose processes digest memories."""
 
-import argparse
 import os
 import signal
 
 from huey.consumer import Consumer
 
-from config.logging import configure_logging
-from config.process import add_parent_option, stop_forks_with_this, stop_with_parent
-from config.settings import Settings, load_settings
+from config.process import stop_forks_with_this
+from config.program import start_program
+from config.settings import Settings
 from pipeline.bootstrap import mask
 from workers.queue import Queue
 
@@ -24,13 +23,7 @@ ORPHAN_GRACE_S = 2
 
 def main() -> None:
     """Consume messages until stopped."""
-    parser = argparse.ArgumentParser(prog="python -m workers", description=__doc__)
-    add_parent_option(parser)
-    parent = parser.parse_args().stop_with_parent
-    if parent is not None:
-        stop_with_parent(parent)
-    settings = load_settings()
-    configure_logging(settings.log_level, mask)
+    settings = start_program("workers", __doc__, mask)
     os.nice(NICENESS)
     # SIGINT interrupts a task; SIGTERM, which asks the consumer to stop gracefully, is ignored by its processes.
     stop_forks_with_this(signal.SIGINT, ORPHAN_GRACE_S)

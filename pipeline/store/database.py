@@ -45,11 +45,10 @@ class Database:
         self._readers_lock = threading.Lock()
         with _typed_errors():
             self._writer = self._connect()
-            self._writer.execute("PRAGMA journal_mode=WAL")
+            self._prepare()
             self._writer.execute(f"PRAGMA synchronous={profile.synchronous}")
             self._writer.execute(f"PRAGMA wal_autocheckpoint={profile.checkpoint_pages}")
             self._writer.execute("PRAGMA secure_delete=ON")
-            self._migrate()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -62,11 +61,14 @@ class Database:
         connection.execute("PRAGMA cache_size=-16000")
         return connection
 
-    def _migrate(self) -> None:
+    def _prepare(self) -> None:
         schema = sqlite_utils.Database(self._writer)
-        if MIGRATIONS.pending(schema):
-            with FileLock(self.file.with_suffix(".migrating")):
-                MIGRATIONS.apply(schema)
+        if schema.journal_mode == "wal" and not MIGRATIONS.pending(schema):
+            return
+        # Several processes may open a new file at once; SQLite does not wait for a lock to change the journal mode.
+        with FileLock(self.file.with_suffix(".opening")):
+            self._writer.execute("PRAGMA journal_mode=WAL")
+            MIGRATIONS.apply(schema)
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:

@@ -118,12 +118,10 @@ class Operations:
                 self._db.close()
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             db = sqlite3.connect(self._file, timeout=5, isolation_level=None, check_same_thread=False)
-            db.execute("PRAGMA journal_mode=WAL")
+            # Several processes of a home start at once; SQLite does not wait for a lock to change the journal mode.
+            with FileLock(self._file.with_suffix(".opening")):
+                db.execute("PRAGMA journal_mode=WAL")
+                MIGRATIONS.apply(sqlite_utils.Database(db))
             db.execute("PRAGMA synchronous=NORMAL")
-            schema = sqlite_utils.Database(db)
-            if MIGRATIONS.pending(schema):
-                # Several processes of a home start at once; only one of them may make the tables.
-                with FileLock(self._file.with_suffix(".migrating")):
-                    MIGRATIONS.apply(schema)
             self._db, self._identity = db, file_identity(self._file)
         return self._db
