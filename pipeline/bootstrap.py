@@ -5,8 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from config.files import file_identity
@@ -118,7 +117,6 @@ class QueryEncoder:
         while self._encoder is None and not self._stop.is_set():
             try:
                 encoder = load_encoder(self._settings)
-                limit_threads(self._settings.encoder_threads)
                 encoder.encode_query("warm up")
                 self._encoder = encoder
             except EncoderUnavailable as error:
@@ -126,12 +124,6 @@ class QueryEncoder:
                     failed = str(error)
                     self._on_error(failed)
                 self._stop.wait(ENCODER_CHECK_S)
-
-
-@dataclass(frozen=True, slots=True)
-class _OpenReader:
-    database: Database
-    reader: Reader
 
 
 class Front:
@@ -149,7 +141,7 @@ class Front:
         self._channels = ChannelPool()
         self._feedback = ThreadPoolExecutor(1, thread_name_prefix="feedback")
         self._lock = threading.Lock()
-        self._readers: dict[str, _OpenReader] = {}
+        self._readers: dict[str, Reader] = {}
         self._overridden: dict[str, tuple[int, Settings]] = {}
 
     def warm_up(self) -> None:
@@ -185,25 +177,15 @@ class Front:
         with self._lock:
             known = self._readers.get(workspace_id)
             if known is None or known.database is not database:
-                known = _OpenReader(database, self._open_reader(workspace_id, database))
-                self._readers[workspace_id] = known
-            return known.reader
-
-    def vectors(self, workspace_id: str) -> VectorTable | None:
-        """Return a workspace's vector table, None while the encoder is not loaded."""
-        if self.encoder.state != "ready":
-            return None
-        return vector_table(self.settings.paths.workspace(workspace_id), self.encoder.get())
+                known = self._readers[workspace_id] = self._open_reader(workspace_id, database)
+            return known
 
     def _open_reader(self, workspace_id: str, database: Database) -> Reader:
         paths = self.settings.paths.workspace(workspace_id)
-        dense: list[DenseIndex] = []
 
+        @cache
         def dense_index() -> DenseIndex:
-            if not dense:
-                table = vector_table(paths, self.encoder.get())
-                dense.append(DenseIndex(table, self.settings.dense_exact_rows))
-            return dense[0]
+            return DenseIndex(vector_table(paths, self.encoder.get()), self.settings.dense_exact_rows)
 
         def on_error(channel: Channel, error: Exception) -> None:
             self._feedback.submit(self._report, workspace_id, database, channel, error)
@@ -253,9 +235,7 @@ class Back:
         if not is_compiled(self.settings.embedding_model, self.settings.paths.models):
             log.info("compiling the encoder %s; this happens once", self.settings.embedding_model)
             compile_encoder(self.settings.embedding_model, self.settings.paths.models)
-        encoder = load_encoder(self.settings)
-        limit_threads(self.settings.encoder_threads)
-        return encoder
+        return load_encoder(self.settings)
 
     @cached_property
     def tagger(self) -> Tagger:
@@ -284,14 +264,17 @@ class Back:
         return {
             "segment": lambda: self.rebuild_segment(workspace_id),
             "vectors": lambda: compact_vectors(self.vectors(workspace_id)),
-            "heal": lambda: heal_vectors(
-                self.databases.get(workspace_id),
-                self.vectors(workspace_id),
-                self.settings.paths.workspace(workspace_id).vectors,
-                self.encoder.name,
-                lambda message: self.operations.record_error("vectors", message, workspace=workspace_id),
-            ),
         }
+
+    def heal(self, workspace_id: str) -> int:
+        """Queue again what the vector index should hold and does not; return how many memories."""
+        return heal_vectors(
+            self.databases.get(workspace_id),
+            self.vectors(workspace_id),
+            self.settings.paths.workspace(workspace_id).vectors,
+            self.encoder.name,
+            lambda message: self.operations.record_error("vectors", message, workspace=workspace_id),
+        )
 
     def due_stages(self, workspace_id: str) -> list[Stage]:
         """Free the leases of dead workers; return the stages that have something to claim."""
@@ -322,7 +305,9 @@ class Back:
 def load_encoder(settings: Settings) -> Encoder:
     """Load the compiled encoder of the settings; raise EncoderUnavailable when there is none."""
     directory = encoder_directory(settings.embedding_model, settings.paths.models)
-    return OnnxEncoder.load(directory, threads=settings.encoder_threads)
+    encoder = OnnxEncoder.load(directory, threads=settings.encoder_threads)
+    limit_threads(settings.encoder_threads)
+    return encoder
 
 
 def vector_table(paths: WorkspacePaths, encoder: Encoder) -> VectorTable:

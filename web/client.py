@@ -9,17 +9,13 @@ import urllib3
 
 from config.settings import Settings
 from pipeline.errors import (
-    Conflict,
     FieldError,
     InvalidField,
-    MalformedRequest,
-    NotFound,
     ReverieError,
     ServerUnreachable,
-    StoreUnavailable,
 )
+from web.contract import STATUS_OF_ERROR, WORKSPACE_HEADER
 
-WORKSPACE_HEADER = "X-Reverie-Workspace"
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 60.0
 HOW_TO_START = "start it with `reverie up` (`reverie up --daemon` for the background)"
@@ -35,11 +31,9 @@ class ServerProblem(ReverieError):
         self.status = status
 
 
+# A rejected field has a type of its own making: it carries the fields.
 _TYPES: Mapping[int, Callable[[str], ReverieError]] = {
-    400: MalformedRequest,
-    404: NotFound,
-    409: Conflict,
-    503: StoreUnavailable,
+    status: kind for kind, status in STATUS_OF_ERROR if kind is not InvalidField
 }
 
 

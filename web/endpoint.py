@@ -11,8 +11,7 @@ from pydantic import BaseModel, ValidationError
 from config.paths import is_workspace_id
 from pipeline.bootstrap import Front
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
-
-WORKSPACE_HEADER = "X-Reverie-Workspace"
+from web.contract import WORKSPACE_HEADER
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from pydantic.json_schema import models_json_schema
 
 from config.version import VERSION
 from web.api.answers import Problem
-from web.endpoint import WORKSPACE_HEADER, Endpoint
+from web.contract import WORKSPACE_HEADER
+from web.endpoint import Endpoint
 
 REF = "#/components/schemas/{model}"
 COMMON_PROBLEMS = (400, 401, 403)

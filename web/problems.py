@@ -10,24 +10,14 @@ from flask import Flask, Response
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from pipeline.errors import (
-    Conflict,
     FieldError,
     InvalidField,
-    MalformedRequest,
-    NotFound,
     ReverieError,
     StoreUnavailable,
 )
+from web.contract import STATUS_OF_ERROR
 
 log = logging.getLogger(__name__)
-
-_STATUS: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
-    (MalformedRequest, HTTPStatus.BAD_REQUEST),
-    (NotFound, HTTPStatus.NOT_FOUND),
-    (Conflict, HTTPStatus.CONFLICT),
-    (InvalidField, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
-)
 
 
 def problem(status: int, detail: str, errors: Iterable[FieldError] = (), retry_after_s: int | None = None) -> Response:
@@ -51,7 +41,7 @@ def register_problems(app: Flask) -> None:
 
     @app.errorhandler(ReverieError)
     def told(error: ReverieError) -> Response:
-        status = next((code for kind, code in _STATUS if isinstance(error, kind)), None)
+        status = next((code for kind, code in STATUS_OF_ERROR if isinstance(error, kind)), None)
         if status is None:
             return unexpected(error)
         errors = error.errors if isinstance(error, InvalidField) else ()

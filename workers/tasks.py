@@ -69,9 +69,8 @@ def sweep(workspace_id: str) -> None:
         # What needs no model goes first: a lost doorbell must not wait for one.
         for stage in services.due_stages(workspace_id):
             queue().digest(workspace_id, stage)
-        services.jobs(workspace_id)["heal"]()
-        for stage in services.due_stages(workspace_id):
-            queue().digest(workspace_id, stage)
+        if services.heal(workspace_id):
+            queue().digest(workspace_id, Stage.EMBED)
         for job in services.due_jobs(workspace_id):
             queue().run_job(job, workspace_id)
 

@@ -51,20 +51,21 @@ def _await(channel: Channel, future: "Future[tuple[float, Any]]", deadline: floa
     except TimeoutError:
         # A search that has not begun need not begin; one that runs ends by itself and warms the next.
         future.cancel()
-        return Found(ChannelReport(ChannelState.LATE, _ms(began)))
+        return Found(ChannelReport(ChannelState.LATE, elapsed_ms(began)))
     except EncoderUnavailable:
-        return Found(ChannelReport(ChannelState.COLD, _ms(began)))
+        return Found(ChannelReport(ChannelState.COLD, elapsed_ms(began)))
     except Exception as error:  # noqa: BLE001 - whatever an index raises costs its channel, never the answer
         on_error(channel, error)
-        return Found(ChannelReport(ChannelState.COLD, _ms(began)))
+        return Found(ChannelReport(ChannelState.COLD, elapsed_ms(began)))
     return Found(ChannelReport(ChannelState.OK, took), scores)
 
 
 def _timed(search: Callable[[], Any]) -> tuple[float, Any]:
     began = time.perf_counter()
     scores = search()
-    return _ms(began), scores
+    return elapsed_ms(began), scores
 
 
-def _ms(began: float) -> float:
+def elapsed_ms(began: float) -> float:
+    """Return the milliseconds since a moment (time.perf_counter seconds)."""
     return round((time.perf_counter() - began) * 1000, 3)

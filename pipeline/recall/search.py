@@ -21,7 +21,7 @@ from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex, LexicalScores
 from pipeline.index.sessions import SessionMap
 from pipeline.index.vectors import DenseIndex, DenseScores
-from pipeline.recall.channels import ChannelPool, ErrorSink, Found
+from pipeline.recall.channels import ChannelPool, ErrorSink, Found, elapsed_ms
 from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, Hit, Query
 from pipeline.recall.rank import REACH, ChannelScores, Floats, Pool, Ranking, channel_scores, rank
 from pipeline.store import memories, meta
@@ -67,7 +67,7 @@ def search(reader: Reader, query: Query) -> Answer:
         ranking = rank(_pool(reader, db, found, query.filter, allowed))
         hits = _hits(db, ranking, query.k)
     reports = {channel: item.report for channel, item in found.items()} | {Channel.GRAPH: OFF}
-    return Answer(tuple(hits), reports, _ms(began))
+    return Answer(tuple(hits), reports, elapsed_ms(began))
 
 
 def _hits(db: Connection, ranking: Ranking, k: int) -> list[Hit]:
@@ -84,7 +84,7 @@ def _listing(reader: Reader, query: Query, began: float) -> Answer:
     with reader.database.read() as db:
         leading = memories.leading(db, query.filter, query.k)
     hits = tuple(Hit(memory, memory.importance, None) for memory in leading)
-    return Answer(hits, dict.fromkeys(Channel, OFF), _ms(began))
+    return Answer(hits, dict.fromkeys(Channel, OFF), elapsed_ms(began))
 
 
 def _allowed(reader: Reader, wanted: Filter) -> "np.ndarray[Any, np.dtype[np.int64]] | None":
@@ -152,7 +152,3 @@ def _coverage(lexical: LexicalScores | None, channels: Mapping[Channel, ChannelS
     if lexical is None or lexical.ceiling <= 0:
         return np.zeros(count)
     return (channels[Channel.LEXICAL].raw / lexical.ceiling).clip(max=1.0)
-
-
-def _ms(began: float) -> float:
-    return round((time.perf_counter() - began) * 1000, 3)

@@ -2,11 +2,9 @@
 
 import time
 
-from pipeline.records import Stage
 from pipeline.store import embeddings, memories, meta, work
 from pipeline.store.database import Database
-
-REBUILT_STAGES = (Stage.EMBED, Stage.ENTITIES)
+from pipeline.write.accept import DIGESTION
 
 
 def request_rebuild(database: Database) -> int:
@@ -20,5 +18,5 @@ def request_rebuild(database: Database) -> int:
             embeddings.forget(db, seq)
         meta.put(db, meta.SEGMENT_WANTED, "0")
         meta.increment(db, meta.VECTORS_EPOCH)
-        work.add(db, seqs, REBUILT_STAGES, time.time())
+        work.add(db, seqs, DIGESTION, time.time())
     return len(seqs)

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import sqlite_utils
-from filelock import FileLock
-
 from pipeline.errors import NotFound, StoreBusy, StoreFull, StoreUnavailable
 from pipeline.store.migrations import MIGRATIONS
+from pipeline.store.opening import make_ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Database:
         self._readers_lock = threading.Lock()
         with _typed_errors():
             self._writer = self._connect()
-            self._prepare()
+            make_ready(self._writer, file, MIGRATIONS)
             self._writer.execute(f"PRAGMA synchronous={profile.synchronous}")
             self._writer.execute(f"PRAGMA wal_autocheckpoint={profile.checkpoint_pages}")
             self._writer.execute("PRAGMA secure_delete=ON")
@@ -60,15 +58,6 @@ class Database:
         )
         connection.execute("PRAGMA cache_size=-16000")
         return connection
-
-    def _prepare(self) -> None:
-        schema = sqlite_utils.Database(self._writer)
-        if schema.journal_mode == "wal" and not MIGRATIONS.pending(schema):
-            return
-        # Several processes may open a new file at once; SQLite does not wait for a lock to change the journal mode.
-        with FileLock(self.file.with_suffix(".opening")):
-            self._writer.execute("PRAGMA journal_mode=WAL")
-            MIGRATIONS.apply(schema)
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:

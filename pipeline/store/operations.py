@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sqlite_utils
-from filelock import FileLock
 from sqlite_utils import Migrations
 
 from config.files import file_identity
+from pipeline.store.opening import make_ready
 
 KEPT_ERRORS = 2000
 KEPT_CHARS = 4000
@@ -118,10 +118,7 @@ class Operations:
                 self._db.close()
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             db = sqlite3.connect(self._file, timeout=5, isolation_level=None, check_same_thread=False)
-            # Several processes of a home start at once; SQLite does not wait for a lock to change the journal mode.
-            with FileLock(self._file.with_suffix(".opening")):
-                db.execute("PRAGMA journal_mode=WAL")
-                MIGRATIONS.apply(sqlite_utils.Database(db))
+            make_ready(db, self._file, MIGRATIONS)
             db.execute("PRAGMA synchronous=NORMAL")
             self._db, self._identity = db, file_identity(self._file)
         return self._db

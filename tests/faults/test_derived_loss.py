@@ -154,6 +154,15 @@ def test_broken_vector_manifests_are_built_anew(stack):
     whole_again(stack)
 
 
+def assert_a_new_front_heals(stack, broken):
+    """A front that has to load the broken segment tells of it, answers meanwhile, and gets another one."""
+    restart_front(stack)
+    with Prober.probing(stack.client(), ASKED):
+        wait_until("lexical search finds again", lambda: found_by_word(stack.main, stack.wanted))
+    assert segment(stack) != broken
+    assert told(stack, "recall.lexical")
+
+
 @pytest.mark.parametrize("damage", ["cut", "emptied"])
 def test_a_cut_segment_is_built_anew(stack, damage):
     clear_errors(stack)
@@ -163,11 +172,7 @@ def test_a_cut_segment_is_built_anew(stack, damage):
             spoil(file, damage)
         # The running front has it in memory; it must survive the cut.
         assert found_by_word(stack.main, stack.wanted)
-    restart_front(stack)
-    with Prober.probing(stack.client(), ASKED):
-        wait_until("lexical search finds again", lambda: found_by_word(stack.main, stack.wanted))
-    assert segment(stack) != broken
-    assert told(stack, "recall.lexical")
+    assert_a_new_front_heals(stack, broken)
 
 
 @pytest.mark.parametrize("lost", ["the segment", "the folder"])
@@ -177,11 +182,7 @@ def test_a_deleted_segment_is_built_anew(stack, lost):
     with Prober.probing(stack.client(), ASKED):
         shutil.rmtree(broken if lost == "the segment" else broken.parent)
         assert found_by_word(stack.main, stack.wanted)
-    restart_front(stack)
-    with Prober.probing(stack.client(), ASKED):
-        wait_until("lexical search finds again", lambda: found_by_word(stack.main, stack.wanted))
-    assert segment(stack) != broken
-    assert told(stack, "recall.lexical")
+    assert_a_new_front_heals(stack, broken)
 
 
 def test_everything_derived_is_deleted_at_once(stack):

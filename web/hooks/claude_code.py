@@ -11,7 +11,8 @@ from config.paths import is_workspace_id
 from pipeline.context.prompt import PromptLimits, prompt_context
 from pipeline.errors import NotFound, ReverieError
 from pipeline.identity import workspace_of_folder
-from web.endpoint import WORKSPACE_HEADER, Api, Call, Endpoint, json_response
+from web.contract import WORKSPACE_HEADER
+from web.endpoint import Api, Call, Endpoint, json_response
 
 api = Api("claude_code")
 

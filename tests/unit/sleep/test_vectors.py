@@ -19,7 +19,7 @@ def embedded(client, digested):
 
 
 def heal(back):
-    count = back.jobs("default")["heal"]()
+    count = back.heal("default")
     with back.databases.get("default").read() as db:
         assert work.pending(db)[EMBED] == count
     return count

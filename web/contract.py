@@ -1,0 +1,15 @@
+"""What both ends of the HTTP contract know: the workspace header, and which error has which status."""
+
+from http import HTTPStatus
+
+from pipeline.errors import Conflict, InvalidField, MalformedRequest, NotFound, ReverieError, StoreUnavailable
+
+WORKSPACE_HEADER = "X-Reverie-Workspace"
+
+STATUS_OF_ERROR: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
+    (MalformedRequest, HTTPStatus.BAD_REQUEST),
+    (NotFound, HTTPStatus.NOT_FOUND),
+    (Conflict, HTTPStatus.CONFLICT),
+    (InvalidField, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+)
