@@ -19,13 +19,16 @@ def needs_segment(database: Database, tail_rows: int) -> bool:
 
 
 def rebuild_segment(database: Database, folder: Path) -> int:
-    """Build a segment of every active memory and make it current; return the number of memories.
+    """Build a segment of every active memory and make it current; return the number of memories, 0 for no need.
 
     The store names the current segment in the same transaction that trims the tail, so that a reader sees the old
     pair or the new one.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(folder / "build.lock"):
+        # Several workers may be sent for one segment: who waited here finds the work done.
+        if not needs_segment(database, 1):
+            return 0
         with database.read() as db:
             covered = changes.generation(db)
             documents: list[tuple[int, list[str]]] = []

@@ -144,3 +144,21 @@ def test_only_the_current_segment_stays_on_disk(database, folder):
         current = meta.get(db, meta.SEGMENT)
         assert tail.size(db) == 0
     assert [entry.name for entry in folder.iterdir() if entry.is_dir()] == [current]
+
+
+def test_who_waited_for_another_build_does_not_build_again(database, folder):
+    accept(database, Draft("zebra"))
+    counts = []
+    together = threading.Barrier(4)
+
+    def build():
+        together.wait()
+        counts.append(rebuild_segment(database, folder))
+
+    threads = [threading.Thread(target=build) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(counts) == [0, 0, 0, 1]
+    assert found(database, folder, "zebra") == {1}
