@@ -203,7 +203,7 @@ class Front:
     def _report(self, workspace_id: str, database: Database, channel: Channel, error: Exception) -> None:
         if channel is not Channel.LEXICAL or not isinstance(error, IndexUnavailable):
             self.operations.record_error(f"recall.{channel}", str(error), workspace=workspace_id)
-        elif ask_for_segment(database):
+        elif ask_for_segment(database, error.part):
             self.operations.record_error(f"recall.{channel}", str(error), workspace=workspace_id)
             self.ring(workspace_id, None)
 

@@ -66,7 +66,11 @@ class StoreFull(StoreUnavailable):
 
 
 class IndexUnavailable(ReverieError):
-    """Say that a derived index is missing or broken and waits to be rebuilt."""
+    """Say that a derived index is missing or broken and waits to be rebuilt; `part` names the piece, if any."""
+
+    def __init__(self, message: str, part: str | None = None) -> None:
+        super().__init__(message)
+        self.part = part
 
 
 class EncoderUnavailable(ReverieError):

@@ -174,7 +174,7 @@ def load_segment(folder: Path, name: str) -> Segment:
             return Segment(name, seqs, lengths, 0, {}, EMPTY.data, EMPTY.indices, EMPTY.indptr)
         engine: Any = bm25s.BM25.load(target, mmap=False)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise IndexUnavailable(f"lexical segment {name}: {error}") from error
+        raise IndexUnavailable(f"lexical segment {name}: {error}", part=name) from error
     found = engine.scores
     arrays = found["data"], found["indices"], found["indptr"]
     return Segment(name, seqs, lengths, manifest["tokens"], engine.vocab_dict, *arrays)

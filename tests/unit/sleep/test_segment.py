@@ -129,10 +129,15 @@ def test_a_segment_is_needed_after_enough_writes(database, folder):
 def test_a_broken_segment_is_asked_for_once(database, folder):
     accept(database, Draft("zebra"))
     rebuild_segment(database, folder)
-    assert ask_for_segment(database)
-    assert not ask_for_segment(database)
+    with database.read() as db:
+        broken = meta.get(db, meta.SEGMENT)
+    assert ask_for_segment(database, broken)
+    assert not ask_for_segment(database, broken)
     assert needs_segment(database, 10_000)
     rebuild_segment(database, folder)
+    assert not needs_segment(database, 10_000)
+    # A report that comes in after the healing asks for nothing.
+    assert not ask_for_segment(database, broken)
     assert not needs_segment(database, 10_000)
 
 
