@@ -32,6 +32,8 @@ def stack(module_stack):
     module_stack.wait_for_encoder()
     wait_until("dense search finds", lambda: found_by_meaning(client, wanted))
     wait_until("the memory is in a segment", lambda: not in_tail(module_stack, wanted))
+    # The front loads a segment when it is asked: what follows damages one that it holds.
+    wait_until("the front has loaded the segment", lambda: found_by_word(client, wanted))
     module_stack.wanted = wanted
     module_stack.main = client
     yield module_stack
