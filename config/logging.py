@@ -24,5 +24,5 @@ def configure_logging(level: str, redact: Callable[[str], str]) -> None:
     handler.setFormatter(RedactingFormatter(redact))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     # These report every request, job tick and task at INFO, which would bury what matters.
-    for noisy in ("apscheduler", "bm25s", "huey", "sentence_transformers", "waitress.queue"):
+    for noisy in ("apscheduler", "huey", "sentence_transformers", "waitress.queue"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level]))

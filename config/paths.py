@@ -32,7 +32,7 @@ class WorkspacePaths:
 
     @property
     def lexical(self) -> Path:
-        """Return the folder of bm25s segments."""
+        """Return the folder of lexical segments."""
         return self.root / "lexical"
 
     @property

@@ -95,7 +95,7 @@ class Settings(BaseModel):
         default=900, ge=1, le=86400, description="Seconds between compactions of the vector index."
     )
     dense_exact_rows: int = Field(
-        default=30000,
+        default=200_000,
         ge=0,
         description="Vectors up to which dense search is exact and in memory; beyond, LanceDB searches.",
     )

@@ -1,4 +1,4 @@
-"""From text to search tokens: one analysis for the FTS5 tail, the bm25s segment and the query.
+"""From text to search tokens: one analysis for what is written and what is asked.
 
 Identifiers are kept whole and split (`verdict-policy.ts` → itself, `verdict`, `polici`, `ts`), words are
 stemmed by script (Snowball English and Russian), scripts without spaces become character bigrams.
@@ -15,6 +15,14 @@ import Stemmer
 from pipeline.times import parse
 
 MAX_TOKEN_CHARS = 128
+SHORTEST_IDENTIFIER = 4
+
+# No token of a text begins with it, so a field's terms are told from words as in any index of term prefixes.
+FIELD_PREFIX = "="
+# The term of memories that end with a question.
+ASKS = f"{FIELD_PREFIX}asks"
+# The term of memories that name a time, as in "since last May": what a question for a time looks for.
+NAMES_TIME = f"{FIELD_PREFIX}time"
 
 # Snowball's English stop words, without the ones that negate: "not" tells two memories apart.
 STOP_WORDS = frozenset(
@@ -38,31 +46,78 @@ MONTHS = (
 _COMPOUND = re.compile(r"\w+(?:[-./:@#+\\]+\w+)*")
 _CONNECTORS = re.compile(r"[-_./:@#+\\]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# What spelling alone tells from a word: a digit beside a letter, a humped name, a connector that prose does not use.
+_IDENTIFIER = re.compile(r"[^\W\d_][-_.:]*\d|\d[-_.:]*[^\W\d_]|[a-z][A-Z]|\w[_./\\@#]+\w|\d{5}")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'"})
 _NEGATION = re.compile(r"n't\b", re.IGNORECASE)
 _CLITIC = re.compile(r"(?<=\w)'(?:s|d|m|re|ve|ll)\b", re.IGNORECASE)
 
+_SPEAKER = re.compile(r"\s*([^\W\d_][\w .'’-]{0,39}):\s")
+_ASKS = re.compile(r"[?？؟]\W*$")
+_TIME = re.compile(
+    rf"\b({'|'.join((*WEEKDAYS, *MONTHS))}|(19|20)\d\d|yesterday|today|tonight|tomorrow|ago|last|next|since|recently|"
+    r"(day|week|weekend|month|year|summer|winter|spring)s?|morning|night)\b",
+    re.IGNORECASE,
+)
+
 _local = threading.local()
 
 
 def search_tokens(text: str) -> list[str]:
     """Return the tokens of a text in order, repeats included."""
-    normal = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
-    if "'" in normal:
-        normal = _CLITIC.sub("", _NEGATION.sub(" not", normal))
     tokens: list[str] = []
-    for compound in _COMPOUND.findall(normal):
+    for compound in _compounds(text):
         tokens.extend(_tokens_of(compound))
     return tokens
 
 
 def memory_tokens(content: str, occurred_at: str) -> list[str]:
-    """Return the tokens under which a memory is found: its text's, and the day's as a person would name it."""
+    """Return the terms under which a memory is found: its text's tokens, the day as a person names it, its fields."""
     moment = parse(occurred_at)
     day = f"{WEEKDAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month - 1]} {moment.year}"
-    return search_tokens(content) + search_tokens(day)
+    return [*search_tokens(content), *search_tokens(day), *_field_terms(content)]
+
+
+def identifiers(text: str) -> list[str]:
+    """Return the tokens of a text that name one thing by its spelling: paths, symbols, versions, tickets, addresses."""
+    found = (
+        token for compound in _compounds(text) if _IDENTIFIER.search(compound) for token in _identifier_tokens(compound)
+    )
+    return [token for token in dict.fromkeys(found) if len(token) >= SHORTEST_IDENTIFIER]
+
+
+def speaker_term(token: str) -> str:
+    """Return the term of memories whose speaker's name holds a token, as in `Ada Lovelace: …`."""
+    return f"{FIELD_PREFIX}by:{token}"
+
+
+def is_field(term: str) -> bool:
+    """Tell whether a term names a field, which counts for no text's length."""
+    return term.startswith(FIELD_PREFIX)
+
+
+def _field_terms(content: str) -> Iterator[str]:
+    if _ASKS.search(content):
+        yield ASKS
+    if _TIME.search(content):
+        yield NAMES_TIME
+    if speaker := _SPEAKER.match(content):
+        yield from map(speaker_term, dict.fromkeys(search_tokens(speaker[1])))
+
+
+def _compounds(text: str) -> list[str]:
+    normal = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+    if "'" in normal:
+        normal = _CLITIC.sub("", _NEGATION.sub(" not", normal))
+    return _COMPOUND.findall(normal)
+
+
+def _identifier_tokens(compound: str) -> Iterator[str]:
+    tokens = _tokens_of(compound)
+    # One that falls into no parts is kept as a word is.
+    yield from tokens if len(tokens) == 1 else (token for token in _whole_tokens(compound) if token in tokens)
 
 
 # Texts repeat their words: remembering them makes the analysis of a typical memory five times faster.

@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # Where a library may be imported; every other place goes through what stands there.
 HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
-    "bm25s": ("pipeline.index",),
+    "numkong": ("pipeline.index",),
     "lancedb": ("pipeline.index",),
     "pyarrow": ("pipeline.index",),
     "onnxruntime": ("pipeline.index",),
@@ -264,7 +264,7 @@ def loaded_by(program: str, home: Path) -> set[str]:
 
 
 def test_the_web_front_loads_no_model_library(tmp_path):
-    heavy = {"torch", "spacy", "sentence_transformers", "transformers", "onnx", "bm25s", "lancedb", "apscheduler"}
+    heavy = {"torch", "spacy", "sentence_transformers", "transformers", "onnx", "lancedb", "apscheduler"}
     assert loaded_by(LOADED, tmp_path / "home") & heavy == set()
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pipeline.index.vectors import VectorTable
 from pipeline.records import WorkItem
-from pipeline.store import meta, tail, work
+from pipeline.store import meta, work
 from pipeline.store.database import Database
 
 
@@ -28,7 +28,6 @@ class PurgeStage:
             table.scrub()
         self.rebuild_segment()
         with self.database.write() as db:
-            tail.scrub(db)
             meta.increment(db, meta.VECTORS_EPOCH)
         # The write-ahead log still holds the text: who sees the work done must find no trace in it either.
         self.database.checkpoint()

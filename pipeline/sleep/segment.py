@@ -5,7 +5,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from pipeline.analysis import memory_tokens
-from pipeline.index.lexical import build_segment, remove_segments
+from pipeline.index.segment import build_segment, remove_segments
 from pipeline.store import changes, memories, meta, tail
 from pipeline.store.database import Database
 
@@ -39,6 +39,7 @@ def rebuild_segment(database: Database, folder: Path) -> int:
         name = build_segment(folder, documents)
         with database.write() as db:
             meta.put(db, meta.SEGMENT, name)
+            meta.put(db, meta.SEGMENT_COVERS, str(covered))
             tail.trim(db, covered)
             # A purge that came while we read is still in what we built: its wish stays.
             wanted = meta.get(db, meta.SEGMENT_WANTED)

@@ -38,6 +38,11 @@ def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
     return first
 
 
+def happened(db: Connection, op: str, after: int) -> bool:
+    """Tell whether an operation was logged after a change number."""
+    return db.execute("SELECT 1 FROM change WHERE seq > ? AND op = ? LIMIT 1", (after, op)).fetchone() is not None
+
+
 def generation(db: Connection) -> int:
     """Return the number of the last change; it grows with every mutation."""
     row = db.execute("SELECT seq FROM change ORDER BY seq DESC LIMIT 1").fetchone()

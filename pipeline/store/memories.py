@@ -37,11 +37,18 @@ class NewMemory:
 
 
 class Standing(NamedTuple):
-    """What ranks a memory beside its relevance; `days` is the Julian day when it happened."""
+    """What ranks a memory beside its relevance.
+
+    `visible` tells whether it reaches the whole workspace and is not archived, `days` is its Julian day, `repeats` how
+    often it was written again.
+    """
 
     seq: int
+    visible: bool
     importance: float
     days: float
+    kind: str
+    repeats: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +123,31 @@ def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
     return {row[0]: _memory(row) for row in rows}
 
 
-def standing(db: Connection, seqs: Iterable[int], wanted: Filter) -> list[Standing]:
-    """Return what ranks those of the given memories that the filter lets through, in row order."""
-    condition, values = _condition(wanted)
+def standings(db: Connection, after_change: int) -> list[Standing]:
+    """Return what ranks the memories that changed after a change number; all of them for one below 0."""
+    changed = (
+        "seq IN (SELECT m.seq FROM change c JOIN memory m ON m.id = c.memory_id WHERE c.seq > ?)"
+        if after_change >= 0
+        else "? < 0"
+    )
+    condition, values = _condition(Filter())
     rows = db.execute(
-        "SELECT seq, importance, julianday(occurred_at) FROM memory "  # noqa: S608 - constant text
-        f"WHERE seq IN (SELECT value FROM json_each(?)) AND {condition} ORDER BY seq",
-        (json.dumps(list(seqs)), *values),
+        f"SELECT seq, {condition}, importance, julianday(occurred_at), kind, merge_count "  # noqa: S608 - constant text
+        f"FROM memory WHERE {changed}",
+        (*values, after_change),
     )
     return [Standing(*row) for row in rows]
+
+
+def showable(db: Connection, seqs: Sequence[int], wanted: Filter) -> dict[int, Memory]:
+    """Return those of the given memories that the filter lets through, in the order given."""
+    condition, values = _condition(wanted)
+    rows = db.execute(
+        f"SELECT {COLUMNS} FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {condition}",  # noqa: S608 - constant text
+        (json.dumps(list(seqs)), *values),
+    )
+    found = {row[0]: _memory(row) for row in rows}
+    return {seq: found[seq] for seq in seqs if seq in found}
 
 
 def visible_seqs(db: Connection, wanted: Filter) -> list[int]:
@@ -202,6 +225,11 @@ def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, 
         "SELECT seq, content, occurred_at FROM memory WHERE archived_at IS NULL AND seq > ? ORDER BY seq LIMIT ?",
         (after_seq, limit),
     ).fetchall()
+
+
+def last_seq(db: Connection) -> int:
+    """Return the highest row number, 0 without any memory."""
+    return int(db.execute("SELECT coalesce(max(seq), 0) FROM memory").fetchone()[0])
 
 
 def all_seqs(db: Connection) -> list[int]:

@@ -3,6 +3,8 @@
 from sqlite3 import Connection
 
 SEGMENT = "segment"
+# The change number up to which the segment holds what the tail held.
+SEGMENT_COVERS = "segment_covers"
 # The change number that the next segment must cover; set by a purge, or 0 when the segment is broken.
 SEGMENT_WANTED = "segment_wanted"
 VECTORS_GENERATION = "vectors_generation"

@@ -128,6 +128,14 @@ CREATE TABLE embedding (
 )
 """
 
+PLAIN_TAIL = """
+CREATE TABLE tail (
+    seq INTEGER PRIMARY KEY,
+    change_seq INTEGER NOT NULL,
+    tokens TEXT NOT NULL
+)
+"""
+
 META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 
 
@@ -156,3 +164,18 @@ def m001_control_plane(db: Database) -> None:
     ):
         db.execute(statement)
     db.execute("INSERT INTO meta VALUES ('node', ?)", [secrets.token_hex(4)])
+
+
+@MIGRATIONS()
+def m002_plain_tail(db: Database) -> None:
+    """Keep the tail's tokens in a plain table, since recall counts them in memory, and ask for a new segment."""
+    for statement in (
+        "DROP TABLE tail_terms",
+        "DROP TABLE tail",
+        "DROP TABLE tail_row",
+        PLAIN_TAIL,
+        "CREATE INDEX tail_change ON tail (change_seq)",
+        "DELETE FROM meta WHERE key = 'segment'",
+        "INSERT OR REPLACE INTO meta SELECT 'segment_wanted', '0' WHERE EXISTS (SELECT 1 FROM memory)",
+    ):
+        db.execute(statement)

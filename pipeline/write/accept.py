@@ -127,5 +127,5 @@ def _merge(db: Connection, twin_id: str, memory: NewMemory) -> None:
 def _announce(db: Connection, created: Sequence[tuple[int, Prepared]]) -> None:
     first = changes.append(db, changes.CREATE, [item.memory.id for _, item in created])
     for number, (seq, item) in enumerate(created, start=first):
-        tail.add(db, seq, item.tokens, number)
+        tail.put(db, seq, item.tokens, number)
     work.add(db, [seq for seq, _ in created], DIGESTION, time.time())

@@ -5,14 +5,16 @@ import shutil
 import pytest
 
 from pipeline.index import compile as compilation
-from pipeline.index import encoder
+from pipeline.index import encoder, quantization
+from pipeline.index.background import background_messages
 from pipeline.index.compile import compile_encoder
 
 
 @pytest.fixture(scope="session")
 def compiled_model(request):
     """Where the default model is compiled, kept between runs until the code that compiles it changes."""
-    source = "".join(inspect.getsource(module) for module in (compilation, encoder))
+    modules = (compilation, encoder, quantization)
+    source = "".join(map(inspect.getsource, modules)) + "".join(background_messages())
     cache = request.config.cache.mkdir("encoders")
     models_dir = cache / hashlib.sha256(source.encode()).hexdigest()[:16]
     for outdated in set(cache.iterdir()) - {models_dir}:

@@ -1,18 +1,24 @@
 """One corpus, wherever it stands (tail, segment, or both), is answered in the same order with the same scores."""
 
-import math
-from collections import Counter
-from itertools import pairwise
+import contextlib
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis import search_tokens
-from pipeline.index.lexical import K1, B, LexicalIndex, build_segment, remove_segments
-from pipeline.store import meta, tail
+from pipeline.analysis import ASKS, NAMES_TIME, search_tokens, speaker_term
+from pipeline.errors import Conflict
+from pipeline.index.lexical import LexicalIndex
+from pipeline.index.sessions import SessionMap
+from pipeline.records import Draft
+from pipeline.sleep.segment import rebuild_segment
+from pipeline.store import tail
+from pipeline.write import revise
+from pipeline.write.accept import accept
+from pipeline.write.revise import Revision
 from tests.fakes.house import scratch_database
+from tests.fakes.turns import bm25, fold, write_turns
 
 WORDS = [
     "port",
@@ -27,145 +33,187 @@ WORDS = [
     "ABC-123",
     "the",
     "x",
+    "Ada: ",
+    "yesterday",
+    "why?",
 ]
-documents = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min_size=1, max_size=12)
-queries = st.lists(st.sampled_from([*WORDS, "unknown"]), min_size=1, max_size=4).map(" ".join)
-# Five tokens a document, so that the mean length is the same on either side of a split.
-EVEN_WORDS = ["port", "billing", "zebra", "giraffe", "порт", "x"]
-even_documents = st.lists(st.lists(st.sampled_from(EVEN_WORDS), min_size=5, max_size=5).map(" ".join), min_size=1)
-even_queries = st.lists(st.sampled_from(EVEN_WORDS), min_size=1, max_size=4).map(" ".join)
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+turns = st.lists(st.tuples(st.sampled_from([None, "s1", "s2"]), texts), min_size=1, max_size=10)
+queries = st.lists(st.sampled_from([*WORDS, "unknown", "asks", "time"]), min_size=1, max_size=4).map(" ".join)
 
 
-def reference(corpus, query):
-    """BM25 as its papers write it, one document at a time."""
-    tokens = [search_tokens(text) for text in corpus]
-    average = sum(map(len, tokens)) / len(tokens)
-    scores = []
-    for document in tokens:
-        counts, score = Counter(document), 0.0
-        for term in dict.fromkeys(search_tokens(query)):
-            df = sum(term in other for other in tokens)
-            idf = math.log(1 + (len(tokens) - df + 0.5) / (df + 0.5))
-            if counts[term]:
-                score += idf * counts[term] / (counts[term] + K1 * (1 - B + B * len(document) / average))
-        scores.append(score)
-    return scores
+def opened(database):
+    return LexicalIndex(database.file.parent / "lexical", SessionMap())
 
 
-def answered(corpus, query, in_segment):
-    """Index the documents, those with their number in `in_segment` in the segment, the others in the tail."""
+def ask(index, database, query):
+    with database.read() as db:
+        return index.search(db, search_tokens(query))
+
+
+def everyone(rows):
+    return np.array([seq for seq, _ in rows], np.int64)
+
+
+@contextlib.contextmanager
+def split(spoken, in_segment):
+    """Write turns, and move those whose place is in `in_segment` into the segment."""
     with scratch_database() as database:
-        folder = database.file.parent / "lexical"
-        folder.mkdir()
-        rows = [(seq, search_tokens(text)) for seq, text in enumerate(corpus, start=1)]
-        with database.write() as db:
-            if in_segment:
-                meta.put(db, meta.SEGMENT, build_segment(folder, [row for row in rows if row[0] in in_segment]))
-            for seq, tokens in rows:
-                if seq not in in_segment:
-                    tail.put(db, seq, tokens, 1)
-        with database.read() as db:
-            scores = LexicalIndex(folder).search(db, search_tokens(query))
-            return scores.of([seq for seq, _ in rows]), scores.top(len(rows))
+        rows = write_turns(database, spoken)
+        chosen = [row for place, row in enumerate(rows) if place in in_segment]
+        if chosen:
+            fold(database, database.file.parent / "lexical", chosen)
+        yield database, rows
 
 
-@settings(max_examples=30)
-@given(documents, queries)
-def test_tail_and_segment_answer_as_the_reference_does(corpus, query):
-    agree_with_the_reference(corpus, query, [set(), set(range(1, len(corpus) + 1))])
+def sessions_of(spoken):
+    """Group the places of turns by session; a turn without one is a session of its own."""
+    groups = {}
+    for place, (session, _) in enumerate(spoken):
+        groups.setdefault(session or place, []).append(place)
+    return list(groups.values())
 
 
-@settings(max_examples=30)
-@given(even_documents, even_queries, st.data())
-def test_any_split_answers_as_the_reference_does(corpus, query, data):
-    some = data.draw(st.sets(st.integers(1, len(corpus))))
-    agree_with_the_reference(corpus, query, [set(), some])
+@settings(max_examples=40)
+@given(turns, queries, st.sets(st.integers(0, 9)))
+def test_memories_and_sessions_score_as_the_reference_does_wherever_they_stand(spoken, query, in_segment):
+    answers = []
+    for some in (set(), in_segment, set(range(10))):
+        with split(spoken, some) as (database, rows):
+            found = ask(opened(database), database, query)
+            answers.append((found.of(everyone(rows)), found.of_sessions(everyone(rows)), found.top(10).tolist()))
+    terms, asked = [row[1] for row in rows], search_tokens(query)
+    groups = sessions_of(spoken)
+    by_session = bm25([[term for place in group for term in terms[place]] for group in groups], asked)
+    expected = {place: score for group, score in zip(groups, by_session, strict=True) for place in group}
+    for scores, sessions, top in answers:
+        assert scores == pytest.approx(bm25(terms, asked), abs=1e-4)
+        assert sessions == pytest.approx([expected[place] for place in range(len(rows))], abs=1e-4)
+        # Not nearly the same: the same bits, or memories would change places when a segment is built.
+        np.testing.assert_array_equal(scores, answers[0][0])
+        np.testing.assert_array_equal(sessions, answers[0][1])
+        assert top == answers[0][2]
+        assert top == [seq for _, seq in sorted((-s, row[0]) for s, row in zip(scores, rows, strict=True) if s > 0)]
 
 
-def test_a_split_of_short_and_long_texts_answers_as_the_reference_does():
-    corpus = ["zebra", "zebra port", "zebra " + "port billing x " * 20, "zebra " + "port billing y " * 20]
-    agree_with_the_reference(corpus, "zebra", [{1, 2}])
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), texts),
+        st.tuples(st.just("edit"), st.integers(0, 9), texts),
+        st.sampled_from([("fold",), ("ask",)]),
+    ),
+    min_size=4,
+    max_size=14,
+)
 
 
-def agree_with_the_reference(corpus, query, splits):
-    expected = reference(corpus, query)
-    for in_segment in splits:
-        scores, top = answered(corpus, query, in_segment)
-        assert scores == pytest.approx(expected, abs=1e-4)
-        assert {seq for seq, _ in top} == {seq for seq, score in enumerate(expected, start=1) if score > 0}
-        assert [score for _, score in top] == pytest.approx(
-            sorted((s for s in expected if s > 0), reverse=True), abs=1e-4
-        )
-        assert all(expected[a - 1] >= expected[b - 1] - 1e-4 for (a, _), (b, _) in pairwise(top))
+@settings(max_examples=40)
+@given(steps, queries)
+def test_an_index_that_stays_open_answers_as_one_that_is_opened_afresh(history, query):
+    with scratch_database() as database:
+        index, ids = opened(database), []
+        for verb, *rest in history:
+            if verb == "write":
+                receipt = accept(database, Draft(rest[0], occurred_at="2026-03-04T12:00:00.000Z"))
+                ids += [receipt.id] if receipt.duplicate_of is None else []
+            elif verb == "edit" and ids:
+                with contextlib.suppress(Conflict):
+                    revise.edit(database, ids[rest[0] % len(ids)], Revision(content=rest[1]))
+            elif verb == "fold":
+                rebuild_segment(database, database.file.parent / "lexical")
+            else:
+                ask(index, database, query)
+        stayed, fresh = ask(index, database, query), ask(opened(database), database, query)
+    seqs = np.arange(1, len(ids) + 1)
+    np.testing.assert_array_equal(stayed.of(seqs), fresh.of(seqs))
+    np.testing.assert_array_equal(stayed.of_sessions(seqs), fresh.of_sessions(seqs))
+    assert stayed.top(20).tolist() == fresh.top(20).tolist()
+    assert (stayed.ceiling, stayed.frequencies) == (fresh.ceiling, fresh.frequencies)
 
 
 @settings(max_examples=25)
-@given(documents, documents, queries)
+@given(turns, turns, queries)
 def test_what_the_tail_says_of_a_memory_overrides_the_segment(old, new, query):
-    # As after an edit of every document that both versions have.
     count = min(len(old), len(new))
-    with scratch_database() as database:
-        folder = database.file.parent / "lexical"
-        folder.mkdir()
+    with split(old, set(range(10))) as (database, rows):
         with database.write() as db:
-            rows = [(seq, search_tokens(text)) for seq, text in enumerate(old, start=1)]
-            meta.put(db, meta.SEGMENT, build_segment(folder, rows))
-            for seq in range(1, count + 1):
-                tail.put(db, seq, search_tokens(new[seq - 1]), 2)
-        tokens = set(search_tokens(query))
-        with database.read() as db:
-            found = dict(LexicalIndex(folder).search(db, sorted(tokens)).top(100))
-    for seq in range(1, len(old) + 1):
-        current = new[seq - 1] if seq <= count else old[seq - 1]
-        assert (seq in found) == bool(tokens & set(search_tokens(current)))
+            for change, ((seq, _), (_, text)) in enumerate(zip(rows, new, strict=False), start=100):
+                tail.put(db, seq, search_tokens(text), change)
+        found = ask(opened(database), database, query)
+    current = [search_tokens(text) for _, text in new[:count]] + [terms for _, terms in rows[count:]]
+    asked = set(search_tokens(query))
+    assert set(found.top(100).tolist()) == {
+        seq for (seq, _), terms in zip(rows, current, strict=True) if asked & set(terms)
+    }
 
 
-@pytest.mark.parametrize(
-    "in_segment",
-    [
-        set(),
-        {1, 2, 3, 4, 5, 6},
-        {2, 5},
-    ],
-)
+SPLITS = [set(), {0, 1, 2, 3, 4, 5}, {1, 4}]
+
+
+@pytest.mark.parametrize("in_segment", SPLITS)
 def test_ties_go_to_the_older_memory_and_the_limit_holds(in_segment):
-    corpus = ["port zebra"] * 6
+    with split([(None, "port zebra")] * 6, in_segment) as (database, _):
+        found = ask(opened(database), database, "zebra")
+    assert found.top(3).tolist() == [1, 2, 3]
+    assert found.top(100).tolist() == [1, 2, 3, 4, 5, 6]
+    assert found.top(0).tolist() == []
+
+
+@pytest.mark.parametrize("in_segment", SPLITS)
+def test_only_what_is_allowed_is_found(in_segment):
+    with split([(None, "port zebra")] * 6, in_segment) as (database, _):
+        found = ask(opened(database), database, "zebra")
+    allowed = np.zeros(7, np.bool_)
+    allowed[[2, 4, 6]] = True
+    assert found.top(2, allowed).tolist() == [2, 4]
+    # What a mask is too short to know of, it does not allow.
+    assert found.top(9, allowed[:5]).tolist() == [2, 4]
+    assert found.top(9, allowed[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("in_segment", SPLITS)
+def test_fields_count_for_no_length_and_match_no_words(in_segment):
+    plain, full = "the zebra left", "Zed: the zebra left yesterday?"
+    with split([(None, plain), (None, full), (None, "zebra")], in_segment) as (database, rows):
+        index = opened(database)
+        assert {ASKS, NAMES_TIME, speaker_term("zed")} <= set(rows[1][1])
+        found = ask(index, database, "asks by time zed:")
+        assert found.top(9).tolist() == [2], "the name alone is a word of the text"
+        lengths = found.corpus.lengths[everyone(rows)].tolist()
+        holding = found.corpus.holding([ASKS, speaker_term("zed")], everyone(rows)).tolist()
+    day = 4
+    assert lengths == [2 + day, 4 + day, 1 + day]
+    assert holding == [False, True, False]
+
+
+@pytest.mark.parametrize("in_segment", SPLITS)
+def test_a_text_of_average_length_that_holds_every_token_once_reaches_the_ceiling(in_segment):
+    spoken = [("s", "zebra port queue"), ("t", "port billing queue"), ("u", "gateway billing mail")] * 2
+    with split(spoken, in_segment) as (database, rows):
+        found = ask(opened(database), database, "zebra port")
+    assert found.of(everyone(rows))[0] == pytest.approx(found.ceiling, rel=1e-5)
+    assert found.of(everyone(rows))[1] < found.ceiling
+    assert found.frequencies == {"zebra": 2, "port": 4}
+
+
+@pytest.mark.parametrize("in_segment", [set(), {0, 1, 2}])
+def test_a_word_repeated_past_counting_scores_like_one_repeated_often(in_segment):
+    with split([(None, "zebra " * n) for n in (254, 255, 1000)], in_segment) as (database, rows):
+        found = ask(opened(database), database, "zebra").of(everyone(rows))
+    assert np.all(found > 0)
+    assert found[2] < found[0]
+
+
+@pytest.mark.parametrize("query", ["zebra", "", "the of", "?!"])
+def test_nothing_matches_nothing(query):
     with scratch_database() as database:
-        folder = database.file.parent / "lexical"
-        folder.mkdir()
-        rows = [(seq, search_tokens(text)) for seq, text in enumerate(corpus, start=1)]
-        with database.write() as db:
-            if in_segment:
-                meta.put(db, meta.SEGMENT, build_segment(folder, [row for row in rows if row[0] in in_segment]))
-            for seq, tokens in rows:
-                if seq not in in_segment:
-                    tail.put(db, seq, tokens, 1)
-        with database.read() as db:
-            scores = LexicalIndex(folder).search(db, ["zebra"])
-    assert [seq for seq, _ in scores.top(3)] == [1, 2, 3]
-    assert [seq for seq, _ in scores.top(3, np.array([2, 4, 6]))] == [2, 4, 6]
-    assert scores.top(3, np.array([], np.int64)) == []
+        found = ask(opened(database), database, query)
+    assert found.top(5).tolist() == []
+    assert found.of(np.array([1, 2])).tolist() == found.of_sessions(np.array([1, 2])).tolist() == [0, 0]
 
 
-def test_nothing_matches_nothing(tmp_path):
-    with scratch_database() as database, database.read() as db:
-        scores = LexicalIndex(tmp_path).search(db, ["zebra"])
-        assert (scores.top(5), scores.of([1, 2]), scores.ceiling) == ([], [0.0, 0.0], 0.0)
-
-
-def test_no_score_exceeds_the_ceiling():
-    corpus = ["zebra " * n for n in (1, 10, 100)] + ["port"]
-    with scratch_database() as database:
-        with database.write() as db:
-            for seq, text in enumerate(corpus, start=1):
-                tail.put(db, seq, search_tokens(text), 1)
-        with database.read() as db:
-            scores = LexicalIndex(database.file.parent).search(db, search_tokens("zebra port"))
-    assert max(scores.of([1, 2, 3, 4])) < scores.ceiling
-
-
-def test_only_the_kept_segment_stays(tmp_path):
-    names = [build_segment(tmp_path, [(1, ["zebra"])]) for _ in range(3)]
-    (tmp_path / "build.lock").touch()
-    remove_segments(tmp_path, keep=names[1])
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(["build.lock", names[1]])
+def test_what_nobody_wrote_scores_nothing():
+    with split([(None, "zebra")], {0}) as (database, _):
+        found = ask(opened(database), database, "zebra")
+    assert found.of(np.array([0, 99, 10**6])).tolist() == [0, 0, 0]
+    assert found.of_sessions(np.array([0, 99, 10**6])).tolist() == [0, 0, 0]

@@ -1,60 +1,79 @@
 """One table of passages, three ways to search it: in memory, by LanceDB, and one dot product at a time."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.index.vectors import DenseIndex, VectorTable
+from pipeline.index.dense import NEIGHBOUR_SHARE, DenseIndex
+from pipeline.index.vectors import VectorTable
 from tests.fakes.house import scratch_folder
 
 DIMENSION = 8
-
-
-@dataclass
-class PlainVectors:
-    """What the table must hold, as a dictionary."""
-
-    passages: dict
-
-    def search(self, query):
-        return {seq: float((rows @ query).max()) for seq, rows in self.passages.items()}
+NO_BACKGROUND = np.empty((0, DIMENSION), np.float32)
+# What eight bits a dimension may bend a cosine by.
+CLOSE = 0.01
 
 
 class Trio:
-    """A LanceDB table, both ways of searching it, and the plain model."""
+    """A LanceDB table, both ways of searching it, and what it must hold as a dictionary."""
 
     def __init__(self, folder):
         self.table = VectorTable(folder / "vectors.lance", "model", DIMENSION)
-        self.in_memory = DenseIndex(self.table, exact_rows=10_000)
-        self.by_lance = DenseIndex(self.table, exact_rows=0)
-        self.plain = PlainVectors({})
+        self.in_memory = DenseIndex(self.table, 10_000, NO_BACKGROUND)
+        self.by_lance = DenseIndex(self.table, 0, NO_BACKGROUND)
+        self.indexes = (self.in_memory, self.by_lance)
+        self.passages = {}
         self.generation = (0, 0)
 
     def replace(self, vectors):
         epoch, stamp = self.generation
         with self.table.exclusive():
             self.table.replace(vectors, stamp + 1)
-        self.generation = (epoch, stamp + 1)
-        self.plain.passages |= vectors
+        self.advance(epoch, stamp + 1)
+        self.passages |= vectors
 
     def remove(self, seqs):
         with self.table.exclusive():
             self.table.remove(seqs)
-        self.generation = (self.generation[0] + 1, self.generation[1])
+        self.advance(self.generation[0] + 1, self.generation[1])
         for seq in seqs:
-            self.plain.passages.pop(seq, None)
+            self.passages.pop(seq, None)
 
-    def agree(self, query, limit=50):
-        expected = self.plain.search(query)
-        best = sorted(expected.items(), key=lambda pair: -pair[1])[:limit]
-        for index in (self.in_memory, self.by_lance):
-            found = index.search(query, self.generation, limit=200).top(limit)
-            assert [cosine for _, cosine in found] == pytest.approx([cosine for _, cosine in best], abs=1e-5)
-            for seq, cosine in found:
-                assert cosine == pytest.approx(expected[seq], abs=1e-5)
+    def advance(self, epoch, stamp):
+        """Move on, and wait for the index in memory as long as that takes."""
+        self.generation = (epoch, stamp)
+        self.in_memory.refresh(self.generation)
+
+    def search(self, index, query, limit=200, only=None):
+        return index.search(query, self.generation, limit, only)
+
+    def agree(self, query):
+        expected = {seq: float((rows @ query).max()) for seq, rows in self.passages.items()}
+        positive = sorted((cosine for cosine in expected.values() if cosine > CLOSE), reverse=True)
+        for index in self.indexes:
+            found = self.search(index, query)
+            top = found.top(50)
+            assert set(top.tolist()) <= set(expected)
+            cosines = found.of(top)
+            assert (np.diff(cosines) <= 0).all()
+            assert cosines == pytest.approx([expected[seq] for seq in top.tolist()], abs=CLOSE)
+            assert cosines[: len(positive)] == pytest.approx(positive, abs=CLOSE)
+
+    def agree_in_context(self, query, seqs, before, after):
+        def first(seq):
+            return self.passages[seq][0] if seq in self.passages else np.zeros(DIMENSION)
+
+        for index in self.indexes:
+            found = self.search(index, query).in_context(*(np.array(s, np.int64) for s in (seqs, before, after)))
+            for cosine, triple in zip(found, zip(seqs, before, after, strict=True), strict=True):
+                own, previous, following = map(first, triple)
+                context = own + NEIGHBOUR_SHARE * (previous + following)
+                # Vectors that nearly cancel each other out point anywhere.
+                if (length := np.linalg.norm(context)) > 0.2:
+                    assert cosine == pytest.approx(context @ query / length, abs=5 * CLOSE)
+                elif length == 0:
+                    assert cosine == 0
 
 
 def unit(*values):
@@ -73,25 +92,28 @@ def trio(tmp_path):
     return Trio(tmp_path)
 
 
+numbers = st.integers(1, 12)
 batches = st.dictionaries(
-    st.integers(1, 12),
+    numbers,
     st.tuples(st.integers(0, 99), st.integers(1, 3)).map(lambda p: passages(*p)),
     min_size=1,
     max_size=5,
 )
-steps = st.lists(st.one_of(batches, st.lists(st.integers(1, 12), max_size=4)), min_size=1, max_size=5)
+steps = st.lists(st.one_of(batches, st.lists(numbers, max_size=4)), min_size=1, max_size=5)
+triples = st.lists(st.tuples(*[st.integers(0, 14)] * 3), min_size=1, max_size=6)
 
 
 @settings(max_examples=12)
-@given(steps, st.integers(100, 199))
-def test_all_three_agree_after_any_history(history, seed):
+@given(steps, st.integers(100, 199), triples)
+def test_all_three_agree_after_any_history(history, seed, neighbours):
     with scratch_folder() as folder:
-        trio = Trio(folder)
+        trio, query = Trio(folder), passages(seed, 1)[0]
         for step in history:
             trio.replace(step) if isinstance(step, dict) else trio.remove(step)
-            trio.agree(passages(seed, 1)[0])
-        assert trio.table.seqs() == set(trio.plain.passages)
-        assert trio.table.count() == sum(len(rows) for rows in trio.plain.passages.values())
+            trio.agree(query)
+        trio.agree_in_context(query, *zip(*neighbours, strict=True))
+        assert trio.table.seqs() == set(trio.passages)
+        assert trio.table.count() == sum(len(rows) for rows in trio.passages.values())
 
 
 def test_replacing_twice_is_replacing_once(trio):
@@ -103,21 +125,23 @@ def test_replacing_twice_is_replacing_once(trio):
     trio.agree(unit(1, 2, 3))
 
 
-def test_a_memory_scores_by_its_best_passage(trio):
+def test_a_memory_scores_by_its_best_passage_and_stands_beside_others_by_its_first(trio):
     trio.replace({1: np.array([unit(1), unit(0, 1)]), 2: np.array([unit(1, 1)])})
-    for index in (trio.in_memory, trio.by_lance):
-        scores = index.search(unit(0, 1), trio.generation, limit=10)
-        assert [seq for seq, _ in scores.top(5)] == [1, 2]
-        assert scores.of([1, 2, 3]) == [pytest.approx(1.0), pytest.approx(0.5**0.5), None]
+    for index in trio.indexes:
+        found = trio.search(index, unit(0, 1))
+        assert found.top(5).tolist() == [1, 2]
+        assert found.of(np.array([1, 2, 3])) == pytest.approx([1.0, 0.5**0.5, 0.0], abs=CLOSE)
+        first = found.vectors.first_passages(np.array([3, 1, 1, 0]))
+        assert first == pytest.approx(np.array([0 * unit(1), unit(1), unit(1), 0 * unit(1)]), abs=CLOSE)
 
 
 def test_what_was_removed_is_not_found(trio):
     trio.replace({1: passages(1, 1), 2: passages(2, 1)})
     trio.agree(unit(1))
-    trio.remove([1])
-    trio.agree(unit(1))
-    trio.remove([2])
-    trio.agree(unit(1))
+    for seq in (1, 2):
+        trio.remove([seq])
+        trio.agree(unit(1))
+        trio.agree_in_context(unit(1), [1, 2], [2, 1], [0, 0])
 
 
 def test_an_index_follows_the_writes_of_others(trio):
@@ -126,31 +150,29 @@ def test_an_index_follows_the_writes_of_others(trio):
     other = VectorTable(trio.table._folder, "model", DIMENSION)
     with other.exclusive():
         other.replace({5: passages(5, 2)}, stamp=2)
-    trio.plain.passages[5] = passages(5, 2)
-    trio.generation = (0, 2)
+    trio.passages[5] = passages(5, 2)
+    trio.advance(0, 2)
     trio.agree(unit(1))
 
 
 def test_an_empty_table_answers_nothing(trio):
-    for index in (trio.in_memory, trio.by_lance):
-        assert index.search(unit(1), (0, 0), limit=5).top(5) == []
+    for index in trio.indexes:
+        found = index.search(unit(1), (0, 0), limit=5)
+        assert found.top(5).tolist() == []
+        assert found.of(np.array([1])).tolist() == [0]
+        assert found.in_context(*[np.array([1, 2])] * 3).tolist() == [0, 0]
+        assert found.in_context(*[np.empty(0, np.int64)] * 3).tolist() == []
     assert (trio.table.exists(), trio.table.count(), trio.table.seqs(), trio.table.fragments()) == (False, 0, set(), 0)
 
 
-@pytest.mark.parametrize(
-    "only",
-    [
-        [2, 3],
-        [3],
-        [99],
-        [],
-    ],
-)
+@pytest.mark.parametrize("only", [[2, 3], [3], [99], []])
 def test_a_choice_of_memories_is_made_before_the_limit(trio, only):
-    trio.replace({1: np.array([unit(1)]), 2: np.array([unit(1, 1)]), 3: np.array([unit(0, 1)])})
-    for index in (trio.in_memory, trio.by_lance):
-        found = index.search(unit(1), trio.generation, limit=2, only=only).top(2, np.array(only, np.int64))
-        assert [seq for seq, _ in found] == [seq for seq in only if seq in (2, 3)]
+    trio.replace({1: np.array([unit(1)]), 2: np.array([unit(1, 1)]), 3: np.array([unit(1, 2)])})
+    allowed = np.zeros(4, np.bool_)
+    allowed[[seq for seq in only if seq < 4]] = True
+    for index in trio.indexes:
+        found = trio.search(index, unit(1), limit=2, only=only).top(2, allowed)
+        assert found.tolist() == [seq for seq in only if seq in (2, 3)]
 
 
 @pytest.mark.parametrize("tidy", ["compact", "scrub"])
@@ -172,8 +194,8 @@ def test_a_table_that_was_dropped_is_empty_and_can_be_filled_again(trio):
     trio.replace({1: passages(1, 1)})
     with trio.table.exclusive():
         trio.table.drop()
-    trio.plain.passages.clear()
-    trio.generation = (1, 1)
+    trio.passages.clear()
+    trio.advance(1, 1)
     trio.agree(unit(1))
     trio.replace({2: passages(2, 1)})
     trio.agree(unit(1))
@@ -181,5 +203,5 @@ def test_a_table_that_was_dropped_is_empty_and_can_be_filled_again(trio):
 
 def test_ties_go_to_the_older_memory_also_at_the_limit(trio):
     trio.replace({seq: np.array([unit(1)]) for seq in range(1, 30)})
-    scores = trio.in_memory.search(unit(1), trio.generation, limit=100)
-    assert [seq for seq, _ in scores.top(5)] == [1, 2, 3, 4, 5]
+    for index in trio.indexes:
+        assert trio.search(index, unit(1)).top(5).tolist() == [1, 2, 3, 4, 5]

@@ -18,6 +18,7 @@ class HashEncoder:
         self.name = name
         self.dimension = dimension
         self._window = window
+        self.background = np.empty((0, dimension), np.float32)
 
     def encode_query(self, text: str) -> Vectors:
         return self._vector(text)

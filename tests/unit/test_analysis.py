@@ -6,9 +6,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis import MAX_TOKEN_CHARS, search_tokens
-from pipeline.store import tail
-from tests.fakes.house import scratch_database
+from pipeline.analysis import (
+    ASKS,
+    MAX_TOKEN_CHARS,
+    NAMES_TIME,
+    identifiers,
+    is_field,
+    memory_tokens,
+    search_tokens,
+    speaker_term,
+)
 
 HOSTILE = [
     "",
@@ -30,6 +37,7 @@ HOSTILE = [
     "ᏣᎳᎩ ꮳꮃꭹ",
     "Ⅷ ½ ①②③ ㎏",
 ]
+DAY = "2026-03-04T12:00:00.000Z"
 texts = st.text(max_size=80) | st.sampled_from(HOSTILE)
 
 
@@ -37,20 +45,6 @@ def with_examples(test):
     for text in HOSTILE:
         test = example(text)(test)
     return test
-
-
-@settings(max_examples=120)
-@with_examples
-@given(texts)
-def test_every_token_is_found_by_itself_in_the_tail(text):
-    tokens = search_tokens(text)
-    with scratch_database() as database, database.write() as db:
-        tail.put(db, 7, tokens, 1)
-        for token in set(tokens):
-            assert tail.matches(db, [token], 10) == [(7, tokens)], token
-        counted = tail.statistics(db, tokens)
-    assert (counted.rows, counted.tokens) == (1, len(tokens))
-    assert counted.document_frequency == dict.fromkeys(tokens, 1)
 
 
 @settings(max_examples=200)
@@ -67,11 +61,30 @@ def test_tokens_are_short_whole_words(text):
     for token in search_tokens(text):
         assert 0 < len(token) <= MAX_TOKEN_CHARS
         assert not any(character.isspace() for character in token)
+        assert not is_field(token), "no word of a text or a question is taken for a field"
 
 
 @given(texts)
 def test_analysis_depends_on_the_text_alone(text):
     assert search_tokens(text) == search_tokens(text)
+
+
+@settings(max_examples=200)
+@with_examples
+@given(texts)
+def test_an_identifier_is_one_of_the_tokens_of_its_text(text):
+    assert set(identifiers(text)) <= set(search_tokens(text))
+
+
+@settings(max_examples=100)
+@with_examples
+@given(texts)
+def test_a_memory_is_found_by_every_word_of_its_text_and_by_its_day(text):
+    terms = memory_tokens(text, DAY)
+    words = [term for term in terms if not is_field(term)]
+    assert words == search_tokens(text) + search_tokens("Wednesday 4 March 2026")
+    # The tail keeps terms between spaces, the segment one a line.
+    assert " ".join(terms).split(" ") == "\n".join(terms).split("\n") == terms
 
 
 @pytest.mark.parametrize(
@@ -117,3 +130,46 @@ def test_negation_is_kept_and_small_words_are_not():
 @pytest.mark.parametrize(("query", "text"), [("東京", "東京都に住む"), ("데이터", "데이터베이스"), ("ไทย", "ภาษาไทย")])
 def test_a_stretch_of_an_unspaced_script_is_found_within_a_longer_one(query, text):
     assert set(search_tokens(query)) <= set(search_tokens(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("why does src/db/pool.py fail", ["src/db/pool.py", "pool.py"]),
+        ("ABC-123 and abc-123", ["abc-123"]),
+        ("the LoadGuard and its user_id", ["loadguard", "user_id"]),
+        ("upgrade to v1.2.3 at 10.0.0.17", ["v1.2.3", "10.0.0.17"]),
+        ("the sha256sums of 12345", ["sha256sum", "12345"]),
+        ("mail ada@example.org", ["ada@example.org"]),
+        ("ports of the staging-like database", []),
+        ("in 2026 of 80 users, R2 said", []),
+        ("HTTP", []),
+    ],
+)
+def test_what_spelling_alone_tells_from_words_is_an_identifier(text, found):
+    assert identifiers(text) == found
+
+
+def fields(content):
+    return [term for term in memory_tokens(content, DAY) if is_field(term)]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("Which port is it?", [ASKS]),
+        ("Which port is it?)  ", [ASKS]),
+        ("哪个端口？", [ASKS]),
+        ("Is it? It is.", []),
+        ("We moved last May.", [NAMES_TIME]),
+        ("Nothing of the sort", []),
+        ("Ada Lovelace: the engine", [speaker_term("ada"), speaker_term("lovelac")]),
+        ("Ada: Ada: twice", [speaker_term("ada")]),
+        ("note: 3", [speaker_term("note")]),
+        ("10:30 was late", []),
+        ("http://x.y: z", []),
+        ("Ada: when did you leave, yesterday?", [ASKS, NAMES_TIME, speaker_term("ada")]),
+    ],
+)
+def test_a_text_has_the_fields_that_it_shows(content, found):
+    assert fields(content) == found

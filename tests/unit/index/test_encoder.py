@@ -67,7 +67,8 @@ class CountingSession:
 
 
 def encoder(**changes) -> OnnxEncoder:
-    return OnnxEncoder(replace(MANIFEST, **changes), CountingSession(), character_tokenizer())
+    background = np.empty((0, MANIFEST.dimension), np.float32)
+    return OnnxEncoder(replace(MANIFEST, **changes), CountingSession(), character_tokenizer(), background)
 
 
 texts = st.text(alphabet=st.sampled_from("aaabbbcccdefgz  \n.,é🙂"), max_size=300)
@@ -121,7 +122,8 @@ def test_text_past_the_window_is_not_read():
 @given(st.lists(st.integers(0, 300), max_size=60))
 def test_batches_keep_the_order_and_their_bound(lengths):
     session = CountingSession()
-    encoder = OnnxEncoder(replace(MANIFEST, max_tokens=200), session, character_tokenizer())
+    background = np.empty((0, MANIFEST.dimension), np.float32)
+    encoder = OnnxEncoder(replace(MANIFEST, max_tokens=200), session, character_tokenizer(), background)
     vectors = encoder.encode_documents(["a " * n for n in lengths])
     assert vectors[:, 0].tolist() == [min(n + 2, 200) for n in lengths]
     assert all(rows * width <= TOKENS_PER_BATCH for rows, width in session.shapes)

@@ -1,9 +1,13 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.index.sessions import SessionMap
+from pipeline.index.sessions import FIRST_CAPACITY, NOBODY, SessionMap
 from pipeline.records import Draft
-from pipeline.write.accept import accept, accept_batch
+from pipeline.write.accept import accept_batch
 from tests.fakes.house import scratch_database
 
 turns = st.tuples(st.sampled_from([None, "a", "b"]), st.integers(1, 28))
@@ -16,37 +20,66 @@ def drafts(numbered):
     ]
 
 
-@settings(max_examples=40)
-@given(st.lists(turns, max_size=15), st.integers(0, 15), st.integers(1, 3))
-def test_neighbours_stand_within_reach_in_the_order_of_time(history, refreshed_after, reach):
-    numbered = list(enumerate(history, start=1))
-    sessions = SessionMap()
+def told(sessions, *parts):
+    """Write each part and refresh after it, as a front that reads while others write."""
     with scratch_database() as database:
-        # Refreshed at some point in between, as a front that reads while others write.
-        for part in (numbered[:refreshed_after], numbered[refreshed_after:]):
+        for part in parts:
             accept_batch(database, drafts(part))
             with database.read() as db:
                 sessions.refresh(db)
+
+
+def at(order, place):
+    return order[place] if 0 <= place < len(order) else 0
+
+
+@settings(max_examples=50)
+@given(st.lists(turns, max_size=15), st.lists(st.integers(0, 15), max_size=3))
+def test_whatever_order_turns_are_written_in_they_stand_in_the_order_of_time(history, refreshed_after):
+    numbered = list(enumerate(history, start=1))
+    cuts = [0, *sorted(refreshed_after), len(numbered)]
+    sessions = SessionMap()
+    told(sessions, *(numbered[start:end] for start, end in pairwise(cuts)))
     for session in ("a", "b"):
         order = [seq for _, seq in sorted((day, seq) for seq, (name, day) in numbered if name == session)]
+        seqs, places = np.array(order, np.int64), range(len(order))
+        assert sessions.before(seqs).tolist() == [at(order, place - 1) for place in places]
+        assert sessions.after(seqs).tolist() == [at(order, place + 1) for place in places]
         for place, seq in enumerate(order):
-            near = set(order[max(0, place - reach) : place + reach + 1])
-            assert set(sessions.neighbours([seq], reach)) | {seq} == near
-            assert sessions.place(seq)[1] == place
-    assert all(sessions.place(seq)[0] == -1 for seq, (name, _) in numbered if name is None)
-    assert sessions.neighbours([seq for seq, (name, _) in numbered if name is None], reach) == []
+            near = {at(order, place + step) for step in (-2, -1, 1, 2)}
+            assert set(sessions.around(np.array([seq])).tolist()) | {0} == near | {0}
+    alone = np.array([seq for seq, (name, _) in numbered if name is None], np.int64)
+    assert set(sessions.around(alone).tolist()) <= {0}
 
 
-def test_sessions_have_numbers_of_their_own():
+@settings(max_examples=30)
+@given(st.lists(turns, max_size=15))
+def test_memories_share_a_number_exactly_when_they_share_a_session(history):
+    numbered = list(enumerate(history, start=1))
     sessions = SessionMap()
-    with scratch_database() as database:
-        for name in ("a", "b", "a"):
-            accept(database, Draft(f"{name} {len(name)} {sessions.place(1)}", session_id=name))
-            with database.read() as db:
-                sessions.refresh(db)
-    assert sessions.place(1)[0] == sessions.place(3)[0] != sessions.place(2)[0]
+    told(sessions, numbered)
+    session_of, count = sessions.numbers()
+    names = [name or seq for seq, (name, _) in numbered]
+    pairs = set(zip(names, session_of[1:].tolist(), strict=True))
+    assert len(pairs) == len(set(names)) == len(set(session_of[1:].tolist()))
+    assert count == len(pairs) + 1
+    assert NOBODY not in session_of[1:]
+    assert session_of[0] == NOBODY
 
 
-def test_an_unknown_memory_stands_nowhere():
-    assert SessionMap().place(99) == (-1, 0)
-    assert SessionMap().neighbours([99], 2) == []
+@pytest.mark.parametrize("seq", [0, 99, FIRST_CAPACITY, 10**9])
+def test_an_unknown_memory_stands_nowhere(seq):
+    """An index may know of memories that the store does not: of a store put back from a copy, say."""
+    sessions, asked = SessionMap(), np.array([seq])
+    assert sessions.sessions(asked).tolist() == [NOBODY]
+    assert sessions.before(asked).tolist() == sessions.after(asked).tolist() == [0]
+    assert set(sessions.around(asked).tolist()) == {0}
+
+
+def test_more_memories_than_there_was_room_for():
+    sessions = SessionMap()
+    many = [(seq, ("a", 1)) for seq in range(1, FIRST_CAPACITY + 500)]
+    told(sessions, many[:10], many[10 : FIRST_CAPACITY - 1], many[FIRST_CAPACITY - 1 :])
+    seqs = np.arange(2, len(many))
+    assert (sessions.before(seqs) == seqs - 1).all()
+    assert (sessions.after(seqs) == seqs + 1).all()

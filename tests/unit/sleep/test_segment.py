@@ -5,12 +5,13 @@ import threading
 import pytest
 
 from pipeline.analysis import search_tokens
-from pipeline.index import lexical
+from pipeline.errors import IndexUnavailable
 from pipeline.index.lexical import LexicalIndex
+from pipeline.index.sessions import SessionMap
 from pipeline.records import Draft
 from pipeline.sleep import segment
 from pipeline.sleep.segment import needs_segment, rebuild_segment
-from pipeline.store import meta, tail
+from pipeline.store import changes, meta, tail
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from pipeline.write.feedback import ask_for_segment
@@ -31,26 +32,26 @@ def folder(tmp_path):
 
 def found(database, folder, text, index=None):
     with database.read() as db:
-        scores = (index or LexicalIndex(folder)).search(db, search_tokens(text))
-        return {seq for seq, _ in scores.top(1000)}
+        scores = (index or LexicalIndex(folder, SessionMap())).search(db, search_tokens(text))
+        return set(scores.top(1000).tolist())
 
 
 def test_a_memory_is_found_in_every_snapshot_while_segments_are_swapped(database, folder):
     for number in range(30):
         accept(database, Draft(f"zebra number {number}"))
-    index, stop, failures, rounds = LexicalIndex(folder), threading.Event(), [], []
+    index, stop, failures, rounds = LexicalIndex(folder, SessionMap()), threading.Event(), [], []
 
     def read():
-        own = LexicalIndex(folder)
+        own = LexicalIndex(folder, SessionMap())
         while not stop.is_set():
             with database.read() as db:
                 written = db.execute("SELECT count(*) FROM memory").fetchone()[0]
                 try:
                     scores = own.search(db, ["zebra"])
-                except lexical.IndexUnavailable:
+                except IndexUnavailable:
                     # Removed between our snapshot and its opening; recall asks again with a new snapshot.
                     continue
-                seen = [seq for seq, _ in scores.top(10_000)]
+                seen = scores.top(10_000).tolist()
             rounds.append(1)
             if len(seen) != len(set(seen)) or len(seen) != written:
                 failures.append((written, len(seen)))
@@ -115,6 +116,14 @@ def test_a_memory_archived_and_restored_around_a_build_is_found(database, folder
     assert found(database, folder, "zebra") == {1}
     rebuild_segment(database, folder)
     assert found(database, folder, "zebra") == {1}
+
+
+def test_a_segment_tells_what_it_covers(database, folder):
+    accept(database, Draft("zebra one"))
+    accept(database, Draft("zebra two"))
+    rebuild_segment(database, folder)
+    with database.read() as db:
+        assert meta.get_int(db, meta.SEGMENT_COVERS) == changes.generation(db) == 2
 
 
 def test_a_segment_is_needed_after_enough_writes(database, folder):

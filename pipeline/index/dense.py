@@ -1,0 +1,230 @@
+"""Dense search: cosines of a query vector to every memory, and to a memory amid its neighbours.
+
+Up to a number of passages the vectors are held in memory, eight bits a dimension, and all of them are scored: at
+100,000 passages that takes less time than LanceDB's index, and finds all. Beyond it LanceDB's ANN index answers.
+Arrays are indexed by row number.
+"""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.index.background import baseline, nearest
+from pipeline.index.lexical import best_places, masked
+from pipeline.index.postings import Seqs, taken
+from pipeline.index.vectors import Vector, VectorRows, VectorTable
+
+Floats = NDArray[np.float32]
+
+NEIGHBOUR_SHARE = 0.5
+STEPS = 127
+PATIENCE_S = 0.02
+
+
+class PassageVectors(Protocol):
+    """What can give the vector that stands for a memory."""
+
+    def first_passages(self, seqs: Seqs) -> Vector:
+        """Return the vectors of memories' first passages, zeros where there is none; shape (len(seqs), dimension)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DenseScores:
+    """What a query vector scored: the best cosine of each memory's passages, 0 for one without any.
+
+    `baseline` is the cosine of unrelated texts, `strangers` the closeness of the nearest background message. `settled`
+    tells whether everything that was embedded by then had been taken in.
+    """
+
+    query: Vector
+    cosines: Floats
+    vectors: PassageVectors
+    baseline: float
+    strangers: float
+    settled: bool = True
+
+    @property
+    def by_row(self) -> Floats:
+        """Return the score of every row number."""
+        return self.cosines
+
+    def top(self, limit: int, allowed: NDArray[np.bool_] | None = None) -> Seqs:
+        """Return the row numbers of the best cosines above zero, best first; ties go to the older memory."""
+        return best_places(masked(self.cosines, allowed), limit)
+
+    def of(self, seqs: Seqs) -> Floats:
+        """Return the cosines of given memories, 0 where there is none."""
+        return taken(self.cosines, seqs)
+
+    def closeness(self, cosines: Floats) -> Floats:
+        """Return cosines on a scale where unrelated texts are at 0 and equal ones at 1, whatever the encoder."""
+        scaled: Floats = ((cosines - self.baseline) / (1 - self.baseline)).astype(np.float32)
+        return scaled
+
+    def in_context(self, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
+        """Return the cosines to each memory's vector plus half of its neighbours' (row number 0 for no neighbour)."""
+        everyone, places = np.unique(np.concatenate((seqs, before, after)), return_inverse=True)
+        own, previous, following = np.split(self.vectors.first_passages(everyone)[places], 3)
+        context = own + NEIGHBOUR_SHARE * (previous + following)
+        lengths = np.sqrt(np.einsum("ij,ij->i", context, context))
+        cosines: Floats = (context @ self.query / np.maximum(lengths, 1e-9)).astype(np.float32)
+        return cosines
+
+
+@dataclass(frozen=True, slots=True)
+class HeldVectors:
+    """Passage vectors in memory, ordered by memory: eight-bit codes, of which `scales` give the numbers back."""
+
+    seqs: Seqs
+    codes: NDArray[np.int8]
+    scales: Floats
+    starts: Seqs
+    memories: Seqs
+
+    def cosines(self, query: Vector) -> Floats:
+        """Return the best cosine of each memory's passages by row number."""
+        import numkong
+
+        by_row = np.zeros(int(self.memories[-1]) + 1 if len(self.memories) else 0, np.float32)
+        if len(self.memories):
+            code, scale = _coded(query[None])
+            products = np.asarray(numkong.cdist(code, self.codes, metric="dot"))[0]
+            found = (products * self.scales).astype(np.float32) * scale[0]
+            by_row[self.memories] = (
+                np.maximum.reduceat(found, self.starts) if len(self.memories) < len(found) else found
+            )
+        return by_row
+
+    def first_passages(self, seqs: Seqs) -> Vector:
+        """Return the vectors of memories' first passages, zeros where there is none."""
+        if not len(self.memories):
+            return np.zeros((len(seqs), self.codes.shape[1]), np.float32)
+        at = np.searchsorted(self.memories, seqs).clip(max=len(self.memories) - 1)
+        rows = self.starts[at]
+        scales = np.where(self.memories[at] == seqs, self.scales[rows], 0).astype(np.float32)
+        vectors: Vector = self.codes[rows] * scales[:, None]
+        return vectors
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVectors:
+    """Passage vectors that stay in their table."""
+
+    table: VectorTable
+
+    def cosines(self, query: Vector, limit: int, only: Sequence[int] | None) -> Floats:
+        """Return the cosines of the nearest memories by row number; the others have none."""
+        found = self.table.nearest(query, limit, only)
+        by_row = np.zeros(max((seq for seq, _ in found), default=-1) + 1, np.float32)
+        for seq, cosine in found:
+            by_row[seq] = max(by_row[seq], cosine)
+        return by_row
+
+    def first_passages(self, seqs: Seqs) -> Vector:
+        """Return the vectors of memories' first passages, zeros where there is none."""
+        rows = self.table.vectors(seqs.tolist())
+        found = {int(seq): number for number, seq in reversed(list(enumerate(rows.seqs)))}
+        vectors = np.zeros((len(seqs), self.table.dimension), np.float32)
+        for number, seq in enumerate(seqs.tolist()):
+            if seq in found:
+                vectors[number] = rows.matrix[found[seq]]
+        return vectors
+
+
+class DenseIndex:
+    """Score memories by cosine: exactly in memory up to a number of passages, beyond it by LanceDB's index."""
+
+    def __init__(self, table: VectorTable, exact_rows: int, background: Vector) -> None:
+        self._table = table
+        self._background = background
+        self._baseline = baseline(background)
+        self._exact_rows = exact_rows
+        self._lock = threading.Lock()
+        self._generation = (-1, -1)
+        self._held: HeldVectors | None = None
+        self._refresher = ThreadPoolExecutor(1, thread_name_prefix="refresh-vectors")
+        self._refreshing: Future[None] | None = None
+
+    def search(
+        self, query: Vector, generation: tuple[int, int], limit: int, only: Sequence[int] | None = None
+    ) -> DenseScores:
+        """Score against the table as of a generation: (epoch, stamp); a new epoch means that rows were removed."""
+        held = self._current(generation)
+        strangers = (nearest(self._background, query) - self._baseline) / (1 - self._baseline)
+        if held is not None:
+            settled = generation <= self._generation
+            return DenseScores(query, held.cosines(query), held, self._baseline, strangers, settled)
+        stored = StoredVectors(self._table)
+        return DenseScores(query, stored.cosines(query, limit, only), stored, self._baseline, strangers)
+
+    def refresh(self, generation: tuple[int, int]) -> None:
+        """Take in what was embedded since, as of a generation."""
+        with self._lock:
+            if generation <= self._generation:
+                return
+            same_epoch = generation[0] == self._generation[0]
+            if self._table.count() > self._exact_rows:
+                self._held = None
+            elif same_epoch and self._held is not None:
+                self._held = _merged(self._held, self._table.read(self._generation[1]))
+            else:
+                rows = self._table.read(0)
+                self._held = _ordered(rows.seqs, *_coded(rows.matrix))
+            self._generation = generation
+
+    def close(self) -> None:
+        """End the thread that refreshes."""
+        self._refresher.shutdown(wait=False, cancel_futures=True)
+
+    def _current(self, generation: tuple[int, int]) -> HeldVectors | None:
+        if generation[0] > self._generation[0] or self._held is None:
+            self.refresh(generation)
+        elif generation > self._generation:
+            # Workers embed all the time: a search waits a moment for their newest vectors, and does without past it.
+            self._await_refresh(generation)
+        return self._held
+
+    def _await_refresh(self, generation: tuple[int, int]) -> None:
+        refreshing = self._refreshing
+        # One that failed after its search had gone is told by the next search.
+        if refreshing is None or (refreshing.done() and refreshing.exception() is None):
+            refreshing = self._refreshing = self._refresher.submit(self.refresh, generation)
+        try:
+            with suppress(TimeoutError):
+                refreshing.result(timeout=PATIENCE_S)
+        except Exception:
+            self._refreshing = None
+            raise
+
+
+def _coded(matrix: Vector) -> tuple[NDArray[np.int8], Floats]:
+    """Return eight-bit codes of vectors and the numbers that scale them back."""
+    largest = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-9)
+    codes = np.rint(matrix * (STEPS / largest)[:, None]).astype(np.int8)
+    return codes, (largest / STEPS).astype(np.float32)
+
+
+def _ordered(seqs: Seqs, codes: NDArray[np.int8], scales: Floats) -> HeldVectors:
+    order = np.argsort(seqs, kind="stable")
+    memories, starts = np.unique(seqs[order], return_index=True)
+    return HeldVectors(
+        seqs[order], np.ascontiguousarray(codes[order]), scales[order], starts.astype(np.int64), memories
+    )
+
+
+def _merged(old: HeldVectors, new: VectorRows) -> HeldVectors:
+    if not len(new.seqs):
+        return old
+    kept = ~np.isin(old.seqs, new.seqs)
+    codes, scales = _coded(new.matrix)
+    return _ordered(
+        np.concatenate([old.seqs[kept], new.seqs]),
+        np.concatenate([old.codes[kept], codes]),
+        np.concatenate([old.scales[kept], scales]),
+    )

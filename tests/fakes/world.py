@@ -1,0 +1,103 @@
+"""One workspace as recall reads it, whose segment and vectors are refreshed only when told."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline.index.dense import DenseIndex
+from pipeline.index.lexical import LexicalIndex
+from pipeline.index.sessions import SessionMap
+from pipeline.index.standings import Standings
+from pipeline.index.vectors import VectorTable
+from pipeline.recall.cache import AnswerCache
+from pipeline.recall.channels import ChannelPool
+from pipeline.recall.explain import Verdict
+from pipeline.recall.query import Answer, Channel, Query
+from pipeline.recall.search import Reader, search, why
+from pipeline.records import Draft
+from pipeline.sleep.segment import rebuild_segment
+from pipeline.store import memories, meta
+from pipeline.store.database import Database
+from pipeline.store.memories import Filter
+from pipeline.write.accept import accept
+from tests.fakes.encoder import HashEncoder
+from tests.fakes.house import scratch_database
+
+LONG_MS = 10_000
+
+
+class World:
+    """A database, its indexes, and a reader over them."""
+
+    def __init__(self, database: Database, exact_rows: int = 10_000) -> None:
+        self.database = database
+        self.lexical = database.file.parent / "lexical"
+        self.encoder = HashEncoder()
+        self.table = VectorTable(database.file.parent / "vectors.lance", "hash", self.encoder.dimension)
+        self.dense = DenseIndex(self.table, exact_rows, self.encoder.background)
+        self.errors: list[tuple[Channel, Exception]] = []
+        self.channels = ChannelPool()
+        sessions = SessionMap()
+        self.reader = Reader(
+            database,
+            LexicalIndex(self.lexical, sessions),
+            lambda: self.dense,
+            sessions,
+            Standings(),
+            lambda: self.encoder,
+            self.channels,
+            AnswerCache(),
+            lambda channel, error: self.errors.append((channel, error)),
+        )
+
+    def write(self, content: str, **fields: Any) -> str:
+        return accept(self.database, Draft(content, **fields)).id
+
+    def fold(self) -> None:
+        rebuild_segment(self.database, self.lexical)
+
+    def embed(self) -> None:
+        """Embed everything, archived or not, and never remove anything: the stalest index there can be."""
+        with self.database.read() as db:
+            rows = db.execute("SELECT seq, content FROM memory").fetchall()
+            generation = meta.get_int(db, meta.VECTORS_GENERATION) + 1
+        if not rows:
+            return
+        vectors = {
+            seq: self.encoder.encode_documents([passage.text for passage in self.encoder.passages(content)])
+            for seq, content in rows
+        }
+        with self.table.exclusive():
+            self.table.replace(vectors, generation)
+        with self.database.write() as db:
+            meta.put(db, meta.VECTORS_GENERATION, str(generation))
+
+    def ask(self, text: str, *, wanted: Filter | None = None, **fields: Any) -> Answer:
+        return search(self.reader, Query(text, filter=wanted or Filter(), budget_ms=LONG_MS, **fields))
+
+    def found(self, text: str, **fields: Any) -> list[str]:
+        return [hit.memory.id for hit in self.ask(text, **fields).hits]
+
+    def why(self, text: str, memory_id: str, *, wanted: Filter | None = None, k: int = 10) -> Verdict:
+        return why(self.reader, Query(text, k, wanted or Filter(), LONG_MS), memory_id)
+
+    def seq(self, memory_id: str) -> int:
+        with self.database.read() as db:
+            memory = memories.get(db, memory_id)
+        assert memory is not None
+        return memory.seq
+
+    def close(self) -> None:
+        self.channels.close()
+        self.dense.close()
+
+
+@contextlib.contextmanager
+def opened_world(exact_rows: int = 10_000) -> Iterator[World]:
+    """Open a world that is gone afterwards."""
+    with scratch_database() as database:
+        world = World(database, exact_rows)
+        try:
+            yield world
+        finally:
+            world.close()

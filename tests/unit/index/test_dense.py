@@ -1,0 +1,184 @@
+"""Vectors in memory: eight bits a dimension, taken in while searches go on."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import IndexUnavailable
+from pipeline.index.dense import DenseIndex
+from pipeline.index.vectors import VectorRows
+
+LONG = 60.0
+DIMENSION = 16
+NO_BACKGROUND = np.empty((0, DIMENSION), np.float32)
+
+
+def units(seed, count, dimension=DIMENSION):
+    rows = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+class FakeTable:
+    """A table in a list, whose reading can be held up or made to fail."""
+
+    dimension = DIMENSION
+
+    def __init__(self):
+        self.rows = []
+        self.reads = []
+        self.failure = None
+        self.reading = threading.Event()
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def add(self, stamp, seq, vector):
+        self.rows = [row for row in self.rows if row[1] != seq] + [(stamp, seq, vector)]
+
+    def count(self):
+        return len(self.rows)
+
+    def read(self, after_stamp):
+        self.reads.append(after_stamp)
+        self.reading.set()
+        assert self.go_on.wait(LONG)
+        if self.failure is not None:
+            raise self.failure
+        newer = [row for row in self.rows if row[0] > after_stamp]
+        return VectorRows(
+            np.array([seq for _, seq, _ in newer], np.int64),
+            np.array([vector for *_, vector in newer], np.float32).reshape(-1, DIMENSION),
+        )
+
+
+QUERY = units(0, 1)[0]
+
+
+@pytest.fixture
+def table():
+    table = FakeTable()
+    table.add(1, 1, QUERY)
+    yield table
+    table.go_on.set()
+
+
+@pytest.fixture
+def index(table):
+    index = DenseIndex(table, 1000, NO_BACKGROUND)
+    yield index
+    table.go_on.set()
+    index.close()
+
+
+def found(index, generation):
+    return index.search(QUERY, generation, 10).top(10).tolist()
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 8, 64, 384]), st.integers(1, 40))
+def test_eight_bits_bend_no_cosine_by_a_hundredth(seed, dimension, count):
+    rows, query = units(seed, count, dimension), units(seed + 1, 1, dimension)[0]
+    table = FakeTable()
+    table.read = lambda _stamp: VectorRows(np.arange(1, count + 1), rows)
+    table.count = lambda: count
+    index = DenseIndex(table, 1000, np.empty((0, dimension), np.float32))
+    cosines = index.search(query, (0, 1), count).of(np.arange(1, count + 1))
+    index.close()
+    assert cosines == pytest.approx(rows @ query, abs=0.01)
+
+
+def test_a_vector_of_one_dimension_alone_is_kept(index, table):
+    table.add(1, 2, np.eye(DIMENSION, dtype=np.float32)[3])
+    scores = index.search(np.eye(DIMENSION, dtype=np.float32)[3], (0, 1), 10)
+    assert scores.of(np.array([2]))[0] == pytest.approx(1, abs=1e-3)
+
+
+def test_a_generation_is_read_once(index, table):
+    for generation in ((0, 1), (0, 1), (0, 2), (1, 2), (1, 2)):
+        index.refresh(generation)
+        found(index, generation)
+    assert table.reads == [0, 1, 0]
+
+
+def test_an_older_generation_takes_nothing_back(index, table):
+    index.refresh((1, 2))
+    for older in ((0, 9), (1, 1)):
+        scores = index.search(QUERY, older, 10)
+        assert (scores.top(9).tolist(), scores.settled) == ([1], True)
+    assert table.reads == [0]
+
+
+def test_a_search_does_not_wait_for_vectors_that_are_slow_to_come(index, table):
+    assert found(index, (0, 1)) == [1]
+    table.add(2, 2, QUERY)
+    table.go_on.clear()
+    for _ in range(2):
+        scores = index.search(QUERY, (0, 2), 10)
+        assert scores.top(10).tolist() == [1]
+        assert not scores.settled
+    table.go_on.set()
+    index.refresh((0, 2))
+    scores = index.search(QUERY, (0, 2), 10)
+    assert (scores.top(10).tolist(), scores.settled) == ([1, 2], True)
+
+
+def test_vectors_that_come_quickly_are_in_the_same_answer(index, table, monkeypatch):
+    monkeypatch.setattr("pipeline.index.dense.PATIENCE_S", LONG)
+    assert found(index, (0, 1)) == [1]
+    for stamp in range(2, 6):
+        table.add(stamp, stamp, QUERY)
+        scores = index.search(QUERY, (0, stamp), 10)
+        assert (scores.top(10).tolist(), scores.settled) == (list(range(1, stamp + 1)), True)
+
+
+def test_removed_vectors_are_gone_before_a_search_answers(index, table):
+    """A purge is not a matter of patience."""
+    table.add(1, 2, QUERY)
+    assert found(index, (0, 1)) == [1, 2]
+    table.rows = table.rows[:1]
+    assert found(index, (1, 1)) == [1]
+
+
+def test_a_table_that_fails_quickly_is_told_and_asked_again(index, table, monkeypatch):
+    monkeypatch.setattr("pipeline.index.dense.PATIENCE_S", LONG)
+    assert found(index, (0, 1)) == [1]
+    table.failure = IndexUnavailable("cut")
+    for _ in range(2):
+        with pytest.raises(IndexUnavailable):
+            found(index, (0, 2))
+    table.failure = None
+    assert found(index, (0, 2)) == [1]
+
+
+def test_a_table_that_fails_when_the_search_has_gone_is_told_by_the_next(index, table):
+    assert found(index, (0, 1)) == [1]
+    table.failure = IndexUnavailable("cut")
+    table.go_on.clear()
+    assert found(index, (0, 2)) == [1]
+    table.go_on.set()
+    with pytest.raises(IndexUnavailable):
+        index._refreshing.result(LONG)
+    with pytest.raises(IndexUnavailable):
+        found(index, (0, 2))
+
+
+def test_a_first_read_that_fails_is_told(index, table):
+    table.failure = IndexUnavailable("gone")
+    with pytest.raises(IndexUnavailable):
+        found(index, (0, 1))
+
+
+def test_unrelated_texts_are_at_nought_and_equal_ones_at_one_whatever_the_encoder(table):
+    # An encoder that gives any two texts a cosine near 0.8.
+    crowd = units(3, 400) * 0.5 + np.eye(DIMENSION, dtype=np.float32)[0]
+    crowd /= np.linalg.norm(crowd, axis=1, keepdims=True)
+    index = DenseIndex(table, 1000, crowd[:200])
+    scores = index.search(crowd[300], (0, 1), 10)
+    index.close()
+    cosines = crowd[201:300] @ crowd[300]
+    assert cosines.min() > 0.5
+    assert scores.closeness(cosines).mean() == pytest.approx(0, abs=0.15)
+    assert scores.closeness(np.ones(1, np.float32)) == pytest.approx([1])
+    assert scores.strangers == pytest.approx(scores.closeness((crowd[:200] @ crowd[300]).max()), abs=1e-5)

@@ -1,0 +1,89 @@
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from pipeline.index import quantization
+from pipeline.index.quantization import quantize
+
+ROWS, WIDTH = 50, 64
+
+
+def exported(path, *, also_multiplied=False):
+    """A table, a matrix, and a layer after the pooling, as an encoder has them."""
+    numbers = np.random.default_rng(1)
+    table = numbers.standard_normal((ROWS, WIDTH)).astype(np.float32) * numbers.random((ROWS, 1), np.float32)
+    table[7] = 0
+    held = {
+        "table": table,
+        "matrix": numbers.standard_normal((WIDTH, WIDTH)).astype(np.float32),
+        "last": numbers.standard_normal((WIDTH, WIDTH)).astype(np.float32),
+        "axes": np.array([1], np.int64),
+    }
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["rows"]),
+        helper.make_node("MatMul", ["rows", "matrix"], ["wide"]),
+        helper.make_node("ReduceMean", ["wide", "axes"], ["pooled"], keepdims=0),
+        helper.make_node("Gemm", ["pooled", "last"], ["vector"], name="dense"),
+        helper.make_node("Identity", ["rows"], ["looked_up"]),
+    ]
+    outputs = ["vector", "looked_up"]
+    if also_multiplied:
+        nodes.append(helper.make_node("MatMul", ["table", "matrix"], ["product"]))
+        outputs.append("product")
+    graph = helper.make_graph(
+        nodes,
+        "encoder",
+        [helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "sequence"])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(value, name) for name, value in held.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), path)
+    return path
+
+
+def run(path, ids):
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(["vector", "looked_up"], {"ids": ids})
+
+
+def weights(path):
+    return {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(path).graph.initializer}
+
+
+@pytest.fixture
+def original(tmp_path):
+    return exported(tmp_path / "exported.onnx")
+
+
+def test_a_large_table_is_kept_in_eight_bits_and_a_row_looked_up_is_nearly_itself(monkeypatch, original, tmp_path):
+    monkeypatch.setattr(quantization, "LARGE_TABLE", ROWS * WIDTH - 1)
+    quantize(original, tmp_path / "model.onnx")
+    kept = weights(tmp_path / "model.onnx")
+    assert "table" not in kept
+    assert kept["table.codes"].dtype == np.int8
+    ids = np.arange(ROWS)[None]
+    whole, ours = run(original, ids)[1][0], run(tmp_path / "model.onnx", ids)[1][0]
+    # Half a step of 1/127 of the largest weight of the row.
+    assert (np.abs(ours - whole) <= np.abs(whole).max(axis=1, keepdims=True) / 254 + 1e-7).all()
+    assert (ours[7] == 0).all()
+
+
+def test_a_table_of_one_language_stays_as_it_is(original, tmp_path):
+    quantize(original, tmp_path / "model.onnx")
+    np.testing.assert_array_equal(weights(tmp_path / "model.onnx")["table"], weights(original)["table"])
+
+
+def test_a_table_that_is_also_multiplied_stays_as_it_is(monkeypatch, tmp_path):
+    monkeypatch.setattr(quantization, "LARGE_TABLE", 1)
+    quantize(exported(tmp_path / "exported.onnx", also_multiplied=True), tmp_path / "model.onnx")
+    assert weights(tmp_path / "model.onnx")["table"].dtype == np.float32
+
+
+def test_matrices_are_quantized_and_layers_after_the_pooling_are_not(original, tmp_path):
+    quantize(original, tmp_path / "model.onnx")
+    kept = weights(tmp_path / "model.onnx")
+    assert "matrix" not in kept
+    assert kept["matrix_quantized"].dtype == np.int8
+    np.testing.assert_array_equal(kept["last"], weights(original)["last"])

@@ -1,0 +1,86 @@
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import Conflict
+from pipeline.index.standings import FIRST_CAPACITY, Standings
+from pipeline.records import Draft, Kind, Scope, ScopeKind
+from pipeline.store import memories
+from pipeline.store.memories import Filter
+from pipeline.write import revise
+from pipeline.write.accept import accept, accept_batch
+from pipeline.write.revise import Revision
+from tests.fakes.house import scratch_database
+
+SCOPES = [Scope(), Scope(ScopeKind.USER), Scope(ScopeKind.AGENT, "a"), Scope(ScopeKind.SESSION, "s")]
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(0, 6), st.sampled_from(SCOPES)),
+        st.tuples(st.sampled_from(["archive", "restore", "purge", "weigh"]), st.integers(0, 9)),
+        st.just(("refresh",)),
+    ),
+    min_size=2,
+    max_size=16,
+)
+
+
+def refreshed(standings, database):
+    with database.read() as db:
+        standings.refresh(db)
+    return standings
+
+
+def change(database, verb, memory_id):
+    with contextlib.suppress(Conflict):
+        if verb == "weigh":
+            revise.edit(database, memory_id, Revision(importance=0.9))
+        else:
+            getattr(revise, verb)(database, memory_id)
+
+
+@settings(max_examples=60)
+@given(steps)
+def test_standings_that_stay_open_say_what_the_store_says(history):
+    standings, ids = Standings(), []
+    with scratch_database() as database:
+        for verb, *rest in history:
+            if verb == "write":
+                receipt = accept(database, Draft(f"memory {rest[0]}", scope=rest[1], session_id="s", importance=0.25))
+                ids += [receipt.id] if receipt.duplicate_of is None else []
+            elif verb == "refresh":
+                refreshed(standings, database)
+            elif ids:
+                memory_id = ids[rest[0] % len(ids)]
+                change(database, verb, memory_id)
+                if verb == "purge":
+                    ids.remove(memory_id)
+        refreshed(standings, database)
+        with database.read() as db:
+            visible = memories.visible_seqs(db, Filter())
+            alive = memories.by_seqs(db, memories.all_seqs(db))
+    assert np.flatnonzero(standings.visible).tolist() == sorted(visible)
+    for seq, memory in alive.items():
+        assert standings.importance[seq] == pytest.approx(memory.importance)
+        assert standings.repeats[seq] == memory.merge_count
+        assert standings.keyed[seq] == (memory.kind is Kind.KEYED_FACT)
+
+
+def test_days_are_julian():
+    with scratch_database() as database:
+        accept(database, Draft("memory", occurred_at="2000-01-01T12:00:00.000Z", kind=Kind.KEYED_FACT))
+        standings = refreshed(Standings(), database)
+    assert standings.days[1] == 2451545.0
+    assert standings.keyed[1]
+
+
+def test_more_memories_than_there_was_room_for():
+    with scratch_database() as database:
+        standings = refreshed(Standings(), database)
+        accept_batch(database, [Draft(f"memory {n}") for n in range(FIRST_CAPACITY + 10)])
+        refreshed(standings, database)
+    assert int(standings.visible.sum()) == FIRST_CAPACITY + 10
+    lengths = {len(getattr(standings, name)) for name in ("visible", "importance", "days", "keyed", "repeats")}
+    assert len(lengths) == 1
