@@ -20,10 +20,13 @@ from pipeline.enrich.link import EntitiesStage
 from pipeline.enrich.purge import PurgeStage
 from pipeline.enrich.stages import StageRegistry
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound
+from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder, OnnxEncoder, encoder_directory, is_compiled
-from pipeline.index.lexical import LexicalIndex, preload_lexical
+from pipeline.index.lexical import LexicalIndex
 from pipeline.index.sessions import SessionMap
-from pipeline.index.vectors import DenseIndex, VectorTable, preload_vectors
+from pipeline.index.standings import Standings
+from pipeline.index.vectors import VectorTable, preload_vectors
+from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.query import Channel
 from pipeline.recall.search import Reader
@@ -149,7 +152,6 @@ class Front:
 
         def load() -> None:
             preload()
-            preload_lexical()
             self.encoder.load()
 
         threading.Thread(target=load, name="warm-up", daemon=True).start()
@@ -185,18 +187,22 @@ class Front:
 
         @cache
         def dense_index() -> DenseIndex:
-            return DenseIndex(vector_table(paths, self.encoder.get()), self.settings.dense_exact_rows)
+            encoder = self.encoder.get()
+            return DenseIndex(vector_table(paths, encoder), self.settings.dense_exact_rows, encoder.background)
 
         def on_error(channel: Channel, error: Exception) -> None:
             self._feedback.submit(self._report, workspace_id, database, channel, error)
 
+        sessions = SessionMap()
         return Reader(
             database,
-            LexicalIndex(paths.lexical),
+            LexicalIndex(paths.lexical, sessions),
             dense_index,
-            SessionMap(),
+            sessions,
+            Standings(),
             self.encoder.get,
             self._channels,
+            AnswerCache(),
             on_error,
         )
 

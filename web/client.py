@@ -115,6 +115,10 @@ class Client:
         """Return the answer to a recall."""
         return self._object("POST", "/v1/recall", question)
 
+    def why(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Return why a memory is or is not among the results of a recall."""
+        return self._object("POST", "/v1/recall/why", question)
+
     def stats(self) -> dict[str, Any]:
         """Return what the workspace holds."""
         return self._object("GET", "/v1/stats")

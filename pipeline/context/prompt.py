@@ -21,5 +21,5 @@ class PromptLimits:
 def prompt_context(reader: Reader, prompt: str, limits: PromptLimits) -> str | None:
     """Return a context block for a prompt, None when nothing in memory is about it."""
     answer = search(reader, Query(prompt, k=CONSIDERED, budget_ms=limits.budget_ms))
-    hits = relevant(prompt, answer.hits)
+    hits = relevant(answer.hits)
     return render_block([hit.memory for hit in hits], limits.max_chars) if hits else None

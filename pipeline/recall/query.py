@@ -27,12 +27,13 @@ class Channel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question: text, number of results, filter, deadline in milliseconds."""
+    """One question: text, number of results, filter, deadline in milliseconds, and whether each hit is explained."""
 
     text: str
     k: int = 10
     filter: Filter = field(default_factory=Filter)
     budget_ms: int = 250
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +54,47 @@ class ChannelSignal:
 
 
 @dataclass(frozen=True, slots=True)
+class Lift:
+    """A neighbour that lifted a hit, and by how much of its score."""
+
+    part: str
+    memory_id: str
+    contribution: float
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
-    """Why a hit stands where it stands: every part adds up to its score."""
+    """Why a hit stands where it stands.
+
+    `parts` add up to its score; `channels` group some of them. `coverage` is the share of the question's information
+    (summed idf) that the memory's words hold, `closeness` its cosine where unrelated texts are at 0.
+    """
 
     channels: Mapping[Channel, ChannelSignal]
-    neighbours: float
-    session: float
-    importance: float
-    recency: float
+    parts: Mapping[str, float]
+    lifted_by: tuple[Lift, ...]
     coverage: float
+    closeness: float
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that was found, with its score and the reasons."""
+    """A memory that was found: its score, how probably it is about the question (0 to 1), and the reasons if asked."""
 
     memory: Memory
     score: float
-    signals: Signals | None
+    relevance: float
+    signals: Signals | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What recall answers: hits best first, and how each channel fared."""
+    """What recall answers: hits best first, how each channel fared, and whether each knew all that was indexed."""
 
     hits: tuple[Hit, ...]
     channels: Mapping[Channel, ChannelReport]
     took_ms: float
+    settled: bool = True
 
     @property
     def degraded(self) -> bool:

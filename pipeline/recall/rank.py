@@ -1,140 +1,152 @@
-"""From raw channel scores to one order.
+"""From evidence to one order.
 
-    fused   = Σ weight(channel) · normalized(channel)
-    score   = fused + 0.3 · best fused score beside it in its session, halved at distance two
-                    + 0.2 · best fused score of its session
-                    + small nudges for importance and recency
-
-A memory is judged by itself, by what stands beside it, and by its session: an answer often shares no word with the
-question, but the turn before it does.
+A memory is judged by itself, by its neighbours in its session, and by its session: an answer often shares no word
+with the question, but the turn before it does. docs/recall.md gives the formulas, their sources, and what each
+part is worth.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.recall.query import Channel, ChannelSignal, Signals
-
-Floats = NDArray[np.float64]
+Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
-WEIGHTS: Mapping[Channel, float] = {Channel.LEXICAL: 0.65, Channel.DENSE: 0.35}
-NEIGHBOUR_WEIGHT = 0.3
-SESSION_WEIGHT = 0.2
-IMPORTANCE_WEIGHT = 0.04
-RECENCY_WEIGHT = 0.02
+# From here on a channel's best counts in full: this share of the question's information, this much of a cosine.
+# Below it, the nearest of memories that are all far away must not outweigh one that holds the question's words.
+CONVINCING_COVERAGE = 0.3
+CONVINCING_COSINE = 0.6
+
+WEIGHTS: Mapping[str, float] = {
+    "lexical": 0.275,
+    "dense": 0.15,
+    "context": 0.35,
+    "beside": 0.2,
+    "near": 0.1,
+    "answer": 0.225,
+    "session": 0.125,
+    "session_words": 0.2,
+    "speaker": 0.1,
+    "names_time": 0.1,
+    "asks": -0.06,
+    "length": 0.025,
+    "importance": 0.04,
+    "recency": 0.02,
+    "reinforcement": 0.01,
+    "moment": 0.15,
+    "personal_fact": 0.15,
+    "literal": 2.0,
+}
 RECENCY_HALF_LIFE_DAYS = 30.0
-REACH = 2
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelScores:
-    """One channel's view of the pool: raw scores, rank among its best (0 for none), and the span that normalizes."""
+class Evidence:
+    """What speaks for each memory of the pool; arrays are aligned with `seqs`, which ascend.
 
-    raw: Floats
-    ranks: Integers
-    floor: float
-    ceiling: float
-
-    @property
-    def normalized(self) -> Floats:
-        """Return the scores on a scale from 0 (the floor) to 1 (the channel's best, where that convinces)."""
-        span = self.ceiling - self.floor
-        if span <= 0:
-            return (self.ranks > 0).astype(np.float64)
-        return ((self.raw - self.floor) / span).clip(0.0, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """The memories that may be shown, aligned: what ranks each of them. A session of -1 is none."""
+    Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0, `strangers` the nearest background
+    message's among them. `information` and `familiarity` are what the lexical index says of words that the world
+    seldom uses. `before` and `after` are the row numbers of the neighbours, 0 for none.
+    """
 
     seqs: Integers
     sessions: Integers
-    positions: Integers
+    before: Integers
+    after: Integers
+    lexical: Floats
+    session_lexical: Floats
+    ceiling: float
+    session_ceiling: float
+    information: Floats
+    dense: Floats
+    context: Floats
+    strangers: float
+    familiarity: float
+    lengths: Floats
+    asks: Flags
+    speaks: Flags
+    names_time: Flags
+    literal: Flags
+    moment: Flags
+    personal_fact: Flags
     importance: Floats
     days: Floats
-    channels: Mapping[Channel, ChannelScores]
-    coverage: Floats
+    repeats: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The pool's order and every part of its scores."""
+    """The pool's order, best first, and every part of its scores; the parts add up."""
 
-    pool: Pool
+    evidence: Evidence
     order: Integers
-    shares: Mapping[Channel, Floats]
-    neighbours: Floats
-    session: Floats
-    importance: Floats
-    recency: Floats
+    own: Floats
+    parts: Mapping[str, Floats]
     score: Floats
 
-    def signals(self, place: int) -> Signals:
-        """Explain the memory at a place of the pool."""
-        channels = {
-            channel: ChannelSignal(
-                int(scores.ranks[place]) or None, float(scores.raw[place]), float(self.shares[channel][place])
-            )
-            for channel, scores in self.pool.channels.items()
-        }
-        parts = (self.neighbours, self.session, self.importance, self.recency, self.pool.coverage)
-        return Signals(channels, *(float(part[place]) for part in parts))
 
-
-def rank(pool: Pool) -> Ranking:
+def rank(evidence: Evidence) -> Ranking:
     """Order the pool, best first; equal scores go to the newer memory."""
-    # When only one channel answered, its weight is the whole.
-    total = sum(WEIGHTS[channel] for channel in pool.channels)
-    shares = {c: WEIGHTS[c] / total * scores.normalized for c, scores in pool.channels.items()}
-    fused = sum(shares.values(), np.zeros(len(pool.seqs)))
-    neighbours = NEIGHBOUR_WEIGHT * _beside(pool, fused)
-    session = SESSION_WEIGHT * _best_of_session(pool, fused)
-    importance = IMPORTANCE_WEIGHT * (pool.importance - 0.5)
+    lexical = _of_best(evidence.lexical, CONVINCING_COVERAGE * evidence.ceiling)
+    dense = _of_best(evidence.dense, CONVINCING_COSINE)
+    own = ((lexical + dense) / 2).astype(np.float32)
+    before = neighbour_places(evidence.seqs, evidence.before)
+    after = neighbour_places(evidence.seqs, evidence.after)
+    asked = _at(evidence.asks, before) * _at(own, before)
     # Measured from the newest candidate, not from the clock: the same data gives the same answer tomorrow.
-    age = pool.days.max(initial=0.0) - pool.days
-    recency = RECENCY_WEIGHT * np.exp2(-age / RECENCY_HALF_LIFE_DAYS)
-    score = fused + neighbours + session + importance + recency
-    order = np.lexsort((-pool.seqs, -score))
-    return Ranking(pool, order, shares, neighbours, session, importance, recency, score)
+    age = evidence.days.max(initial=0.0) - evidence.days
+    values: dict[str, Floats | Flags] = {
+        "lexical": lexical,
+        "dense": dense,
+        "context": _of_best(evidence.context, CONVINCING_COSINE),
+        "beside": np.maximum(_at(own, before), _at(own, after)),
+        "near": np.maximum(_at(_at(own, before), before), _at(_at(own, after), after)),
+        "answer": asked,
+        "session": _best_of_session(evidence.sessions, own),
+        "session_words": _of_best(evidence.session_lexical, CONVINCING_COVERAGE * evidence.session_ceiling),
+        "speaker": evidence.speaks,
+        "names_time": evidence.names_time,
+        "asks": evidence.asks,
+        "length": np.log(np.maximum(evidence.lengths, 1)),
+        "importance": evidence.importance - 0.5,
+        "recency": np.exp2(-age / RECENCY_HALF_LIFE_DAYS),
+        "reinforcement": np.log1p(evidence.repeats),
+        "moment": evidence.moment,
+        "personal_fact": evidence.personal_fact,
+        "literal": evidence.literal,
+    }
+    parts = {name: (WEIGHTS[name] * value).astype(np.float32) for name, value in values.items()}
+    score: Floats = np.sum(list(parts.values()), axis=0, dtype=np.float32)
+    order = np.lexsort((-evidence.seqs, -score))
+    return Ranking(evidence, order, own, parts, score)
 
 
-def channel_scores(
-    top: Sequence[tuple[int, float]], floor: float, convincing: float, seqs: Integers, raw: Floats
-) -> ChannelScores:
-    """Describe a channel by its best (row number, score) pairs and the pool's scores.
-
-    `floor` counts as nothing. Below `convincing` a channel's best does not count in full: the nearest of memories that
-    are all far away must not outweigh the one that holds the query's very words.
-    """
-    ranks = {seq: place for place, (seq, _) in enumerate(top, start=1)}
-    ceiling = max(convincing, top[0][1]) if top else floor
-    return ChannelScores(raw, np.array([ranks.get(int(seq), 0) for seq in seqs], np.int64), floor, ceiling)
+def neighbour_places(seqs: Integers, neighbours: Integers) -> Integers:
+    """Return where in the pool each neighbour stands, -1 for one that is not in it."""
+    if not len(seqs):
+        return np.empty(0, np.int64)
+    places = np.searchsorted(seqs, neighbours).clip(max=len(seqs) - 1)
+    return np.where(seqs[places] == neighbours, places, -1)
 
 
-def _beside(pool: Pool, fused: Floats) -> Floats:
-    # Sorted by session and position, what stands within reach of a memory follows it within as many rows.
-    order = np.lexsort((pool.positions, pool.sessions))
-    sessions, positions, scores = pool.sessions[order], pool.positions[order], fused[order]
-    best = np.zeros(len(order))
-    for step in range(1, REACH + 1):
-        distance = positions[step:] - positions[:-step]
-        near = (sessions[step:] == sessions[:-step]) & (sessions[step:] >= 0) & (distance <= REACH)
-        weight = np.where(near, 1.0 / np.maximum(distance, 1), 0.0)
-        best[:-step] = np.maximum(best[:-step], weight * scores[step:])
-        best[step:] = np.maximum(best[step:], weight * scores[:-step])
-    beside = np.empty(len(order))
-    beside[order] = best
-    return beside
+def _at(values: Floats | Flags, places: Integers) -> Floats:
+    if not len(values):
+        return np.empty(0, np.float32)
+    return np.where(places >= 0, values[places], 0).astype(np.float32)
 
 
-def _best_of_session(pool: Pool, fused: Floats) -> Floats:
-    if not len(pool.seqs):
-        return fused
-    _, places = np.unique(pool.sessions, return_inverse=True)
-    best = np.zeros(int(places.max()) + 1)
-    np.maximum.at(best, places, fused)
-    return np.where(pool.sessions >= 0, best[places], 0.0)
+def _of_best(scores: Floats, convincing: float) -> Floats:
+    best = max(float(scores.max(initial=0.0)), convincing)
+    return (np.maximum(scores, 0) / max(best, 1e-9)).astype(np.float32)
+
+
+def _best_of_session(sessions: Integers, own: Floats) -> Floats:
+    if not len(sessions):
+        return own
+    _, places = np.unique(sessions, return_inverse=True)
+    best = np.zeros(int(places.max()) + 1, np.float32)
+    np.maximum.at(best, places, own)
+    return best[places]

@@ -1,39 +1,49 @@
 """Recall, from a query to ranked hits.
 
     listing, when nothing is asked
+    an answer that is still true, when there is one
     lexical and dense side by side → a pool of their best and what stands beside those
-        → checked against the store → ranked
+        → checked against the store → evidence → ranked
 
 Recall never writes, never calls a language model, and never outlives its deadline by more than the final check.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from sqlite3 import Connection
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipeline.analysis import search_tokens
-from pipeline.errors import IndexUnavailable
+from pipeline.errors import IndexUnavailable, NotFound
+from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex, LexicalScores
+from pipeline.index.postings import taken
 from pipeline.index.sessions import SessionMap
-from pipeline.index.vectors import DenseIndex, DenseScores
+from pipeline.index.standings import Standings
+from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool, ErrorSink, Found, elapsed_ms
+from pipeline.recall.evidence import Candidates, gather
+from pipeline.recall.explain import Verdict, signals_of, verdict
+from pipeline.recall.gates import relevance
+from pipeline.recall.literals import identifier_holders
 from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, Hit, Query
-from pipeline.recall.rank import REACH, ChannelScores, Floats, Pool, Ranking, channel_scores, rank
-from pipeline.store import memories, meta
+from pipeline.recall.question import Question, read_question
+from pipeline.recall.rank import Integers, Ranking, rank
+from pipeline.records import Memory
+from pipeline.store import changes, memories, meta
 from pipeline.store.database import Database
 from pipeline.store.memories import Filter
 
-BEST_OF_CHANNEL = 120
-LIFTING = 40
-# From here on a channel's best counts in full: this share of the question's information, this cosine.
-CONVINCING_COVERAGE = 0.55
-CONVINCING_COSINE = 0.6
+BEST_OF_CHANNEL = 80
+LIFTING = 20
+NOBODY = np.empty(0, np.int64)
 OFF = ChannelReport(ChannelState.OFF, 0.0)
+
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +54,20 @@ class Reader:
     lexical: LexicalIndex
     dense: Callable[[], DenseIndex]
     sessions: SessionMap
+    standings: Standings
     encoder: Callable[[], Encoder]
     channels: ChannelPool
+    answers: AnswerCache
     on_error: ErrorSink
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a query asks, which memories may answer it (None for all), and what the channels found."""
+
+    question: Question
+    allowed: Mask | None
+    found: Mapping[Channel, Found]
 
 
 def search(reader: Reader, query: Query) -> Answer:
@@ -54,101 +75,129 @@ def search(reader: Reader, query: Query) -> Answer:
     began = time.perf_counter()
     if not query.text:
         return _listing(reader, query, began)
-    allowed = _allowed(reader, query.filter)
-    found = reader.channels.run(
-        {
-            Channel.LEXICAL: lambda: _lexical(reader, query.text),
-            Channel.DENSE: lambda: _dense(reader, query.text, allowed),
-        },
-        began + query.budget_ms / 1000,
-        reader.on_error,
-    )
+    now = datetime.now(UTC)
     with reader.database.read() as db:
-        ranking = rank(_pool(reader, db, found, query.filter, allowed))
-        hits = _hits(db, ranking, query.k)
-    reports = {channel: item.report for channel, item in found.items()} | {Channel.GRAPH: OFF}
-    return Answer(tuple(hits), reports, elapsed_ms(began))
+        state = changes.generation(db), meta.get(db, meta.SEGMENT), *_vectors_generation(db)
+    # Relative times in a query mean another span tomorrow.
+    key = (state, now.date(), query)
+    answer = reader.answers.get(key, lambda: _answer(reader, query, now), query.budget_ms / 1000)
+    return replace(answer, took_ms=elapsed_ms(began))
 
 
-def _hits(db: Connection, ranking: Ranking, k: int) -> list[Hit]:
-    places = ranking.order[:k].tolist()
-    seqs = ranking.pool.seqs[places].tolist()
-    shown = memories.by_seqs(db, seqs)
-    return [
-        Hit(shown[seq], float(ranking.score[place]), ranking.signals(place))
-        for seq, place in zip(seqs, places, strict=True)
-    ]
+def why(reader: Reader, query: Query, memory_id: str) -> Verdict:
+    """Say why a memory is or is not among a query's hits; raise NotFound for one that does not exist."""
+    heard = _listen(reader, query, datetime.now(UTC))
+    with reader.database.read() as db:
+        memory = memories.get(db, memory_id)
+        if memory is None:
+            raise NotFound("no such memory")
+        _, candidates, ranking = _ranked(reader, db, heard)
+        return verdict(db, ranking, candidates, query, memory)
+
+
+def _answer(reader: Reader, query: Query, now: datetime) -> Answer:
+    began = time.perf_counter()
+    heard = _listen(reader, query, now)
+    with reader.database.read() as db:
+        heard, candidates, ranking = _ranked(reader, db, heard)
+        hits = _hits(db, ranking, candidates, query)
+    reports = {channel: item.report for channel, item in heard.found.items()} | {Channel.GRAPH: OFF}
+    settled = candidates.dense is None or candidates.dense.settled
+    return Answer(hits, reports, elapsed_ms(began), settled)
+
+
+def _listen(reader: Reader, query: Query, now: datetime) -> Heard:
+    """Ask the channels, side by side and within the budget."""
+    deadline = time.perf_counter() + query.budget_ms / 1000
+    question = read_question(query.text, now)
+    allowed = _allowed(reader, query.filter)
+    searches = {
+        Channel.LEXICAL: lambda: _lexical(reader, question),
+        Channel.DENSE: lambda: _dense(reader, query.text, allowed),
+    }
+    return Heard(question, allowed, reader.channels.run(searches, deadline, reader.on_error))
+
+
+def _ranked(reader: Reader, db: Connection, heard: Heard) -> tuple[Heard, Candidates, Ranking]:
+    """Rank what the channels found; one whose index breaks only now is left out as if it had never answered."""
+    candidates = _candidates(reader, db, heard)
+    try:
+        evidence = gather(db, reader.sessions, reader.standings, heard.question, candidates)
+    except IndexUnavailable as error:
+        reader.on_error(Channel.DENSE, error)
+        cold = Found(replace(heard.found[Channel.DENSE].report, state=ChannelState.COLD))
+        return _ranked(reader, db, replace(heard, found={**heard.found, Channel.DENSE: cold}))
+    return heard, candidates, rank(evidence)
+
+
+def _hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query) -> tuple[Hit, ...]:
+    shown: dict[int, Memory] = {}
+    seqs = ranking.evidence.seqs[ranking.order].tolist()
+    # The store has the last word; where it takes hits away, the next ones move up.
+    for start in range(0, len(seqs), query.k):
+        shown |= memories.showable(db, seqs[start : start + query.k], query.filter)
+        if len(shown) >= query.k:
+            break
+    found = list(shown.values())[: query.k]
+    places = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in found])
+    signals = signals_of(db, ranking, candidates, places) if query.explain else [None] * len(found)
+    scores, relevances = ranking.score[places].tolist(), relevance(ranking)[places].tolist()
+    return tuple(Hit(*parts) for parts in zip(found, scores, relevances, signals, strict=True))
 
 
 def _listing(reader: Reader, query: Query, began: float) -> Answer:
     with reader.database.read() as db:
         leading = memories.leading(db, query.filter, query.k)
-    hits = tuple(Hit(memory, memory.importance, None) for memory in leading)
+    hits = tuple(Hit(memory, memory.importance, relevance=1.0) for memory in leading)
     return Answer(hits, dict.fromkeys(Channel, OFF), elapsed_ms(began))
 
 
-def _allowed(reader: Reader, wanted: Filter) -> "np.ndarray[Any, np.dtype[np.int64]] | None":
+def _allowed(reader: Reader, wanted: Filter) -> Mask | None:
     # A narrow filter must choose before the channels rank, or their best may all be filtered away.
     if not wanted.narrows:
         return None
     with reader.database.read() as db:
-        return np.array(sorted(memories.visible_seqs(db, wanted)), np.int64)
+        seqs = memories.visible_seqs(db, wanted)
+        size = memories.last_seq(db) + 1
+    allowed = np.zeros(size, np.bool_)
+    allowed[seqs] = True
+    return allowed
 
 
-def _lexical(reader: Reader, text: str) -> LexicalScores:
-    tokens = search_tokens(text)
+def _lexical(reader: Reader, question: Question) -> LexicalScores:
     try:
         with reader.database.read() as db:
-            return reader.lexical.search(db, tokens)
+            return reader.lexical.search(db, question.tokens)
     except IndexUnavailable:
         # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
         with reader.database.read() as db:
-            return reader.lexical.search(db, tokens)
+            return reader.lexical.search(db, question.tokens)
 
 
-def _dense(reader: Reader, text: str, allowed: Any) -> DenseScores:
+def _dense(reader: Reader, text: str, allowed: Mask | None) -> DenseScores:
     vector = reader.encoder().encode_query(text)
     with reader.database.read() as db:
-        generation = meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
-    only = None if allowed is None else allowed.tolist()
+        generation = _vectors_generation(db)
+    only = None if allowed is None else np.flatnonzero(allowed).tolist()
     return reader.dense().search(vector, generation, 2 * BEST_OF_CHANNEL, only)
 
 
-def _pool(reader: Reader, db: Connection, found: Mapping[Channel, Found], wanted: Filter, allowed: Any) -> Pool:
+def _vectors_generation(db: Connection) -> tuple[int, int]:
+    return meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
+
+
+def _candidates(reader: Reader, db: Connection, heard: Heard) -> Candidates:
+    """Pool each channel's best, what stands beside the very best of them, and who holds an identifier."""
     reader.sessions.refresh(db)
-    answered = {channel: item.scores for channel, item in found.items() if item.scores is not None}
-    tops = {channel: scores.top(BEST_OF_CHANNEL, allowed) for channel, scores in answered.items()}
-    candidates = {seq for top in tops.values() for seq, _ in top}
-    for top in tops.values():
-        candidates.update(reader.sessions.neighbours([seq for seq, _ in top[:LIFTING]], REACH))
-    shown = memories.standing(db, candidates, wanted)
-    seqs = [row.seq for row in shown]
-    channels = {channel: _aligned(tops[channel], scores, seqs) for channel, scores in answered.items()}
-    places = [reader.sessions.place(seq) for seq in seqs]
-    return Pool(
-        seqs=np.array(seqs, np.int64),
-        sessions=np.array([session for session, _ in places], np.int64),
-        positions=np.array([position for _, position in places], np.int64),
-        importance=np.array([row.importance for row in shown], np.float64),
-        days=np.array([row.days for row in shown], np.float64),
-        channels=channels,
-        coverage=_coverage(answered.get(Channel.LEXICAL), channels, len(seqs)),
-    )
-
-
-def _aligned(
-    top: Sequence[tuple[int, float]], scores: LexicalScores | DenseScores, seqs: Sequence[int]
-) -> ChannelScores:
-    if isinstance(scores, LexicalScores):
-        floor, convincing = 0.0, CONVINCING_COVERAGE * scores.ceiling
-    else:
-        floor, convincing = top[-1][1] if top else 0.0, CONVINCING_COSINE
-    # What another channel or a neighbour brought in gets this channel's true score, where it has one.
-    raw = [floor if score is None else score for score in scores.of(seqs)]
-    return channel_scores(top, floor, convincing, np.array(seqs, np.int64), np.array(raw, np.float64))
-
-
-def _coverage(lexical: LexicalScores | None, channels: Mapping[Channel, ChannelScores], count: int) -> Floats:
-    if lexical is None or lexical.ceiling <= 0:
-        return np.zeros(count)
-    return (channels[Channel.LEXICAL].raw / lexical.ceiling).clip(max=1.0)
+    reader.standings.refresh(db)
+    allowed = reader.standings.visible if heard.allowed is None else heard.allowed
+    lexical, dense = heard.found[Channel.LEXICAL].scores, heard.found[Channel.DENSE].scores
+    tops: dict[Channel, Integers] = {}
+    for channel, scores in ((Channel.LEXICAL, lexical), (Channel.DENSE, dense)):
+        if scores is not None:
+            tops[channel] = scores.top(BEST_OF_CHANNEL, allowed)
+    holders = [] if lexical is None else identifier_holders(heard.question, lexical)
+    lifted = [reader.sessions.around(top[:LIFTING]) for top in tops.values()]
+    pooled = np.unique(np.concatenate([*tops.values(), *lifted, *holders, NOBODY]))
+    pooled = pooled[taken(allowed, pooled).astype(np.bool_)]
+    return Candidates(pooled, tops, lexical, dense, holders)

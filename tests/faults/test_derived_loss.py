@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import shutil
 import sqlite3
 
@@ -41,12 +42,13 @@ def stack(module_stack):
 
 
 def found_by_meaning(client, wanted):
-    results = client.recall(ASKED, k=1, explain=True)["results"]
+    results = client.recall(f"{ASKED} {'?' * secrets.randbelow(1000)}", k=1, explain=True)["results"]
     return results and results[0]["id"] == wanted and "dense" in results[0]["signals"]["channels"]
 
 
 def found_by_word(client, wanted):
-    answer = client.recall("caching session lookup", k=1, explain=True)
+    # An answer that is still true is remembered; a word of no memory makes it another question.
+    answer = client.recall(f"caching session lookup {secrets.token_hex(8)}", k=1, explain=True)
     results = answer["results"]
     return (
         answer["channels"]["lexical"]["state"] == "ok"
@@ -61,7 +63,7 @@ def ask(file, query, *values):
 
 
 def in_tail(stack, memory_id):
-    query = "SELECT 1 FROM tail_row JOIN memory USING (seq) WHERE id = ?"
+    query = "SELECT 1 FROM tail JOIN memory USING (seq) WHERE id = ?"
     return ask(stack.workspace / "events.sqlite", query, memory_id)
 
 

@@ -87,7 +87,8 @@ def test_a_workspace_that_does_not_exist_is_not_found_anywhere(client):
         answers = client.document["paths"][path][method.lower()]["responses"]
         if "404" not in answers:
             continue
-        body = {"json": {"query": "anything"} if path == "/v1/recall" else {}} if method in ("POST", "PATCH") else {}
+        question = {"/v1/recall": {"query": "anything"}, "/v1/recall/why": {"query": "anything", "id": "unknown"}}
+        body = {"json": question.get(path, {})} if method in ("POST", "PATCH") else {}
         assert client.call(method, filled(path), workspace="nowhere", **body).status_code == 404, path
 
 

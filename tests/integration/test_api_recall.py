@@ -175,7 +175,7 @@ def test_a_channel_past_its_budget_is_late_and_left_out(client, front, monkeypat
 def test_a_millisecond_is_enough_for_an_answer(client, front, monkeypatch):
     client.write("The port is 8123")
     release = threading.Event()
-    monkeypatch.setattr("pipeline.recall.search.search_tokens", lambda _text: release.wait(60) and [])
+    monkeypatch.setattr("pipeline.index.lexical.LexicalIndex.search", lambda *_: release.wait(60))
     monkeypatch.setattr(front.encoder.get(), "encode_query", lambda _text: release.wait(60))
     answer = client.recall("port", budget_ms=1)
     release.set()
@@ -203,7 +203,7 @@ def test_a_broken_vector_index_does_not_silence_the_words(client, front, monkeyp
     def broken(*_args):
         raise IndexUnavailable("vectors: cut")
 
-    monkeypatch.setattr("pipeline.index.vectors.DenseIndex.search", broken)
+    monkeypatch.setattr("pipeline.index.dense.DenseIndex.search", broken)
     answer = client.recall("port")
     assert [hit["id"] for hit in answer["results"]] == [written]
     assert answer["channels"]["dense"]["state"] == "cold"
@@ -225,8 +225,7 @@ def test_the_explained_parts_add_up_to_the_score(client, digested):
     digested()
     for hit in client.recall("note on port 3", explain=True)["results"]:
         signals = hit["signals"]
-        parts = [signals[name] for name in ("neighbours", "session", "importance", "recency")]
-        parts += [channel["contribution"] for channel in signals["channels"].values()]
+        parts = signals["parts"].values()
         assert sum(parts) == pytest.approx(hit["score"], abs=1e-5)
 
 
@@ -242,3 +241,32 @@ def test_a_workspace_may_set_its_own_budget(client, front):
     front.settings.paths.workspace("default").config.write_text("port = 1\n")
     assert client.found("port") == [written]
     assert "port cannot differ between workspaces" in client.get("/v1/errors").get_data(as_text=True)
+
+
+def test_why_tells_what_kept_a_memory_out(client):
+    wanted = client.write("The billing service listens on port 8123", kind="fact")
+    archived = client.write("The billing service listened on port 8000")
+    client.delete(f"/v1/memories/{archived}")
+
+    def reasons(memory_id: str, **question) -> list[str]:
+        answer = client.post("/v1/recall/why", {"query": "billing port", "id": memory_id, **question})
+        assert answer.status_code == 200
+        return answer.get_json()["reasons"]
+
+    assert reasons(wanted) == ["found: number 1 of the results"]
+    assert reasons(wanted, kinds=["lesson"]) == ["filtered by kinds: it is a fact"]
+    assert reasons(wanted, since="2100-01-01T00:00:00Z")[0].startswith("filtered by since")
+    assert reasons(archived)[0].startswith("filtered: archived at")
+    assert client.post("/v1/recall/why", {"query": "x", "id": "unknown"}).status_code == 404
+    assert client.post("/v1/recall/why", {"query": "", "id": wanted}).get_json()["errors"][0]["loc"] == "query"
+
+
+def test_a_neighbour_that_lifted_a_result_is_named(client, digested):
+    question = client.write("Ada: which port does billing use?", session_id="s")
+    answer = client.write("Bob: 8123, since the move", session_id="s")
+    for number in range(12):
+        client.write(f"Unrelated note {number} about gardening", session_id=f"other-{number}")
+    digested()
+    hits = {hit["id"]: hit for hit in client.recall("billing port", explain=True)["results"]}
+    lifts = hits[answer]["signals"]["lifted_by"]
+    assert {"part": "answer", "id": question} in [{"part": lift["part"], "id": lift["id"]} for lift in lifts]

@@ -279,7 +279,9 @@ class Prober:
     def _run(self) -> None:
         while not self._stop.wait(0.02):
             try:
-                reply = self._client.call("POST", "/v1/recall", {"query": self._query, "budget_ms": 5000})
+                # Answers are remembered; another budget makes it another question.
+                budget = 4000 + self._asked() % 1000
+                reply = self._client.call("POST", "/v1/recall", {"query": self._query, "budget_ms": budget})
             except (OSError, http.client.HTTPException) as error:
                 self.failures.append(repr(error))
                 continue

@@ -136,14 +136,27 @@ class ChannelSignalAnswer(Answer):
     contribution: float
 
 
+class LiftAnswer(Answer):
+    """A memory of the same session that lifted a hit, by which part of the ranking, and by how much."""
+
+    part: str
+    id: str
+    contribution: float
+
+
 class SignalsAnswer(Answer):
-    """Why a hit stands where it stands; the parts add up to its score."""
+    """Why a hit stands where it stands; the parts add up to its score, and each channel's contribution is some of them.
+
+    `coverage` is the share of the question's information that the memory's words hold, `closeness` its cosine on a
+    scale where unrelated texts are at 0, `relevance` how probably it is about the question.
+    """
 
     channels: dict[Channel, ChannelSignalAnswer]
-    neighbours: float
-    session: float
-    importance: float
-    recency: float
+    parts: dict[str, float]
+    lifted_by: list[LiftAnswer]
+    coverage: float
+    closeness: float
+    relevance: float
 
 
 class HitAnswer(Answer):
@@ -182,6 +195,25 @@ class RecallAnswer(Answer):
     took_ms: float
     channels: dict[Channel, ChannelAnswer]
     degraded: bool
+
+
+class ChannelVerdictAnswer(Answer):
+    """How a channel saw a memory: its rank among all that it scored, and whether that was considered."""
+
+    rank: int | None
+    score: float
+    considered: bool
+
+
+class WhyAnswer(Answer):
+    """Why a memory is or is not among the results."""
+
+    id: str
+    rank: int | None
+    score: float | None
+    channels: dict[Channel, ChannelVerdictAnswer]
+    reasons: list[str]
+    signals: SignalsAnswer | None
 
 
 class WorkerAnswer(Answer):

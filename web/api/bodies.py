@@ -158,6 +158,13 @@ class RecallBody(Body):
         )
 
 
+class WhyBody(RecallBody):
+    """A question to the memory, and the memory that should be explained."""
+
+    query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
+    id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+
 class RetryBody(Body):
     """Which dead letters to retry; all without a stage."""
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from pipeline.recall.query import Query
-from pipeline.recall.search import search
+from pipeline.recall.search import search, why
 from web.api import answers, bodies
-from web.api.render import answer_json
+from web.api.render import answer_json, why_json
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("recall")
@@ -27,12 +27,31 @@ MEMORIES_PER_SESSION = 12
 def recall(call: Call) -> dict[str, Any]:
     """Answer a recall."""
     body: bodies.RecallBody = call.body
-    by_session = body.group == "session"
-    query = Query(
+    answer = search(call.front.reader(call.workspace), _query(call, body))
+    return answer_json(answer, k=body.k, by_session=body.group == "session", explain=body.explain)
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/recall/why",
+        "Say why a memory is or is not among the results of a recall",
+        body=bodies.WhyBody,
+        answer=answers.WhyAnswer,
+        problems=(404,),
+    )
+)
+def explain_one(call: Call) -> dict[str, Any]:
+    """Answer why or why not."""
+    body: bodies.WhyBody = call.body
+    return why_json(why(call.front.reader(call.workspace), _query(call, body), body.id))
+
+
+def _query(call: Call, body: bodies.RecallBody) -> Query:
+    return Query(
         text=body.query,
-        k=body.k * MEMORIES_PER_SESSION if by_session else body.k,
+        k=body.k * MEMORIES_PER_SESSION if body.group == "session" else body.k,
         filter=body.filter(),
         budget_ms=body.budget_ms or call.front.workspace_settings(call.workspace).recall_budget_ms,
+        explain=body.explain,
     )
-    answer = search(call.front.reader(call.workspace), query)
-    return answer_json(answer, k=body.k, by_session=by_session, explain=body.explain)

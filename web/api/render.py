@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from pipeline.recall.explain import Verdict
 from pipeline.recall.query import Answer, Hit, Signals
 from pipeline.records import HistoryEntry, Memory, Receipt
 from pipeline.store.entities import LinkedEntity
@@ -86,8 +87,23 @@ def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
         "source": memory.source,
     }
     if explain and hit.signals is not None:
-        result["signals"] = _signals(hit.signals)
+        result["signals"] = _signals(hit.signals, hit.relevance)
     return result
+
+
+def why_json(verdict: Verdict) -> dict[str, Any]:
+    """Render why a memory is or is not among the results."""
+    return {
+        "id": verdict.memory.id,
+        "rank": verdict.rank,
+        "score": None if verdict.score is None else round(verdict.score, 6),
+        "channels": {
+            channel: {"rank": seen.rank, "score": round(seen.score, 6), "considered": seen.considered}
+            for channel, seen in verdict.channels.items()
+        },
+        "reasons": list(verdict.reasons),
+        "signals": None if verdict.signals is None else _signals(verdict.signals, verdict.relevance),
+    }
 
 
 def seconds_text(moment: float) -> str:
@@ -111,7 +127,7 @@ def _sessions(answer: Answer, k: int, *, explain: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _signals(signals: Signals) -> dict[str, Any]:
+def _signals(signals: Signals, relevance: float) -> dict[str, Any]:
     return {
         "channels": {
             channel: {
@@ -121,8 +137,12 @@ def _signals(signals: Signals) -> dict[str, Any]:
             }
             for channel, signal in signals.channels.items()
         },
-        "neighbours": round(signals.neighbours, 6),
-        "session": round(signals.session, 6),
-        "importance": round(signals.importance, 6),
-        "recency": round(signals.recency, 6),
+        "parts": {name: round(value, 6) for name, value in signals.parts.items() if value},
+        "lifted_by": [
+            {"part": lift.part, "id": lift.memory_id, "contribution": round(lift.contribution, 6)}
+            for lift in signals.lifted_by
+        ],
+        "coverage": round(signals.coverage, 6),
+        "closeness": round(signals.closeness, 6),
+        "relevance": round(relevance, 6),
     }

@@ -10,7 +10,7 @@ from pipeline.records import Kind, ScopeKind, Source
 from web.cli.command import Command, State, pass_state
 from web.cli.render import plain, table
 
-CHANNELS = ("lexical", "dense", "graph")
+CHANNELS = ("lexical", "dense")
 
 
 def _metadata(_context: click.Context, _parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
@@ -77,10 +77,14 @@ def remember(state: State, /, text: str, **given: Any) -> None:
 @click.option("--group", type=click.Choice(["memory", "session"]), help="What a result is.  [default: memory]")
 @click.option("--budget-ms", type=click.IntRange(1, 10_000), help="The deadline in milliseconds.")
 @click.option("--explain", is_flag=True, help="Show why each result stands where it stands.")
+@click.option("--why-not", "wanted", metavar="ID", help="Show instead why this memory is or is not among the results.")
 @pass_state
-def recall(state: State, /, query: str, *, explain: bool, **given: Any) -> None:
+def recall(state: State, /, query: str, *, explain: bool, wanted: str | None, **given: Any) -> None:
     """Find memories for QUERY, best first; an empty QUERY lists by importance and recency."""
     question = {"query": query} | {name: value for name, value in given.items() if value not in (None, ())}
+    if wanted is not None:
+        _why_not(state, question | {"id": wanted})
+        return
     if explain:
         question["explain"] = True
     with state.client() as client:
@@ -114,21 +118,32 @@ def _print_results(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return hits
 
 
+def _why_not(state: State, question: dict[str, Any]) -> None:
+    with state.client() as client:
+        answer = client.why(question)
+    if state.json:
+        state.print_json(answer)
+        return
+    for reason in answer["reasons"]:
+        click.echo(plain(reason))
+    if answer["signals"] is not None:
+        _print_signals([answer])
+
+
 def _print_signals(hits: list[dict[str, Any]]) -> None:
-    columns = ["#", *CHANNELS, "neighbours", "session", "importance", "recency", "score"]
+    columns = ["#", *CHANNELS, "relevance", "score"]
     rows = []
     for number, hit in enumerate(hits, 1):
         signals = hit["signals"]
-        rows.append(
-            [
-                number,
-                *(_signal(signals["channels"].get(channel)) for channel in CHANNELS),
-                *(f"{signals[part]:+.3f}" for part in ("neighbours", "session", "importance", "recency")),
-                f"{hit['score']:.3f}",
-            ]
-        )
+        seen = [_signal(signals["channels"].get(channel)) for channel in CHANNELS]
+        rows.append([number, *seen, f"{signals['relevance']:.2f}", f"{hit['score']:.3f}"])
     table(columns, rows, right=[column for column in columns if column not in CHANNELS])
-    click.echo("A channel shows rank / score / contribution; a row's contributions add up to its score.")
+    click.echo("A channel shows rank / raw score / contribution.")
+    for number, hit in enumerate(hits, 1):
+        parts = ", ".join(f"{name} {value:+.3f}" for name, value in hit["signals"]["parts"].items())
+        click.echo(f"{number:>3}  {parts}")
+        for lift in hit["signals"]["lifted_by"]:
+            click.echo(f"     {lift['part']} {lift['contribution']:+.3f} from {lift['id']}")
 
 
 def _signal(signal: dict[str, Any] | None) -> str | None:

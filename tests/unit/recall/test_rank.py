@@ -1,66 +1,52 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.recall.query import Channel
-from pipeline.recall.rank import ChannelScores, Pool, channel_scores, rank
+from pipeline.recall.rank import WEIGHTS, Evidence, neighbour_places, rank
+from tests.fakes.evidence import evidence, in_session
 
-CHANNELS = (Channel.LEXICAL, Channel.DENSE)
+share = st.floats(0, 1, width=32)
 
 
 @st.composite
 def pools(draw):
-    count = draw(st.integers(0, 12))
-    seqs = draw(st.lists(st.integers(1, 99), min_size=count, max_size=count, unique=True))
+    count = draw(st.integers(0, 10))
+    seqs = sorted(draw(st.sets(st.integers(1, 60), min_size=count, max_size=count)))
+    neighbours = st.lists(st.sampled_from([0, *seqs, 61, 99]), min_size=count, max_size=count)
 
-    def floats(low, high):
-        return np.array(draw(st.lists(st.floats(low, high), min_size=count, max_size=count)), np.float64)
+    def column(values):
+        return draw(st.lists(values, min_size=count, max_size=count))
 
-    sessions = draw(st.lists(st.integers(-1, 2), min_size=count, max_size=count))
-    positions = draw(st.permutations(range(count)))
-    channels = {}
-    for channel in draw(st.sets(st.sampled_from(CHANNELS))):
-        raw = floats(0, 1)
-        top = sorted(zip(seqs, raw.tolist(), strict=True), key=lambda pair: -pair[1])[: draw(st.integers(0, count))]
-        channels[channel] = channel_scores(top, 0.0, 0.5, np.array(seqs, np.int64), raw)
-    return Pool(
-        np.array(seqs, np.int64),
-        np.array(sessions, np.int64),
-        np.array(positions, np.int64),
-        floats(0, 1),
-        floats(0, 20_000),
-        channels,
-        floats(0, 1),
+    return evidence(
+        seqs,
+        sessions=column(st.integers(1, 3)),
+        before=draw(neighbours),
+        after=draw(neighbours),
+        lexical=column(st.floats(0, 30, width=32)),
+        session_lexical=column(st.floats(0, 30, width=32)),
+        ceiling=draw(st.floats(0, 30)),
+        session_ceiling=draw(st.floats(0, 30)),
+        dense=column(st.floats(-1, 1, width=32)),
+        context=column(st.floats(-1, 1, width=32)),
+        lengths=column(st.floats(0, 2000, width=32)),
+        importance=column(share),
+        days=column(st.floats(2_400_000, 2_500_000, width=32)),
+        repeats=column(st.integers(0, 1000)),
+        **{name: column(st.booleans()) for name in ("asks", "speaks", "names_time", "literal", "moment")},
+        personal_fact=column(st.booleans()),
     )
 
 
-def shuffled(pool, order):
-    places = np.array(order, np.int64)
-    channels = {c: ChannelScores(s.raw[places], s.ranks[places], s.floor, s.ceiling) for c, s in pool.channels.items()}
-    parts = (pool.seqs, pool.sessions, pool.positions, pool.importance, pool.days)
-    return Pool(*(part[places] for part in parts), channels, pool.coverage[places])
-
-
 @given(pools())
-def test_the_explained_parts_add_up_to_the_score(pool):
+def test_the_parts_add_up_to_the_score(pool):
     ranking = rank(pool)
-    for place in range(len(pool.seqs)):
-        signals = ranking.signals(place)
-        parts = [signals.neighbours, signals.session, signals.importance, signals.recency]
-        parts += [channel.contribution for channel in signals.channels.values()]
-        assert sum(parts) == pytest.approx(float(ranking.score[place]), abs=1e-9)
-        assert all(np.isfinite(parts))
-
-
-@given(pools(), st.randoms())
-def test_the_order_depends_on_the_memories_and_not_on_how_they_came(pool, random):
-    order = list(range(len(pool.seqs)))
-    random.shuffle(order)
-    other = shuffled(pool, order)
-    one, two = rank(pool), rank(other)
-    assert pool.seqs[one.order].tolist() == other.seqs[two.order].tolist()
-    assert one.score[one.order].tolist() == two.score[two.order].tolist()
+    assert set(ranking.parts) == set(WEIGHTS)
+    assert np.isfinite(ranking.score).all()
+    total = sum(values.astype(np.float64) for values in ranking.parts.values())
+    assert ranking.score == pytest.approx(total, abs=1e-5)
 
 
 @given(pools())
@@ -71,48 +57,115 @@ def test_best_first_and_newer_first_among_equals(pool):
     assert sorted(ranking.order.tolist()) == list(range(len(pool.seqs)))
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 20_000), st.sets(st.sampled_from(CHANNELS), min_size=1))
-def test_no_importance_and_no_recency_lifts_what_matches_nothing_over_the_best_match(low, high, age, channels):
-    seqs = np.array([1, 2], np.int64)
-    scores = {c: channel_scores([(1, 0.9)], 0.0, 0.5, seqs, np.array([0.9, 0.0])) for c in channels}
-    apart = np.array([-1, -1], np.int64)
-    pool = Pool(seqs, apart, np.zeros(2, np.int64), np.array([low, high]), np.array([0.0, age]), scores, np.zeros(2))
+@given(pools(), st.floats(0, 10_000))
+def test_time_that_passes_changes_no_order(pool, days):
+    # Quarter days, which float32 holds exactly at this size.
+    later = dataclasses.replace(pool, days=pool.days + np.float32(round(days * 4) / 4))
+    assert rank(later).score == pytest.approx(rank(pool).score, abs=1e-3)
+
+
+def pair(**said):
+    return evidence([1, 2], ceiling=10.0, session_ceiling=10.0, **said)
+
+
+@given(
+    importance=st.tuples(share, share),
+    days=st.tuples(st.floats(0, 20_000, width=32), st.floats(0, 20_000, width=32)),
+    repeats=st.integers(0, 10**6),
+    lengths=st.floats(0, 2000, width=32),
+)
+def test_no_importance_recency_or_repetition_lifts_a_memory_over_one_that_alone_holds_the_words(
+    importance, days, repeats, lengths
+):
+    pool = pair(lexical=[8, 0], importance=importance, days=days, repeats=[0, repeats], lengths=[lengths] * 2)
     assert rank(pool).order.tolist() == [0, 1]
 
 
-def two_matches_and_a_neighbour(distance):
-    """Memories 1 (match) and 2 in one session, 3 (no match) alone."""
-    seqs = np.array([1, 2, 3], np.int64)
-    raw = np.array([1.0, 0.0, 0.0])
-    scores = {Channel.LEXICAL: channel_scores([(1, 1.0)], 0.0, 0.5, seqs, raw)}
-    sessions, positions = np.array([0, 0, -1], np.int64), np.array([5, 5 + distance, 0], np.int64)
-    return Pool(seqs, sessions, positions, np.full(3, 0.5), np.zeros(3), scores, np.zeros(3))
+@pytest.mark.parametrize(("name", "low", "high"), [("importance", 0, 1), ("days", 0, 900), ("repeats", 0, 9)])
+def test_between_equals_the_more_important_newer_and_more_often_said_comes_first(name, low, high):
+    pool = pair(lexical=[8, 8], **{name: [high, low]})
+    assert rank(pool).order.tolist() == [0, 1]
+
+
+@given(share, share)
+def test_the_nearest_of_strangers_does_not_outweigh_the_only_memory_with_the_very_words(low, high):
+    pool = pair(lexical=[4, 0], dense=[0.0, 0.1], context=[0.0, 0.1], importance=[low, high])
+    assert rank(pool).order.tolist() == [0, 1]
+
+
+def turns(count, **said):
+    return evidence(ceiling=10.0, **in_session(range(1, count + 1)), **said)
 
 
 def test_what_stands_beside_a_match_is_lifted_the_more_the_nearer():
-    lifts = [float(rank(two_matches_and_a_neighbour(d)).neighbours[1]) for d in (1, 2, 3, -1)]
-    assert lifts[0] > lifts[1] > lifts[2] == 0
-    assert lifts[3] == lifts[0]
+    ranking = rank(turns(9, lexical=[0, 0, 0, 0, 9, 0, 0, 0, 0]))
+    score = ranking.score.tolist()
+    assert score[4] > score[3] > score[2] > score[1]
+    assert score[4:] == pytest.approx(score[4::-1], abs=1e-6)
+    beside, near = ranking.parts["beside"].tolist(), ranking.parts["near"].tolist()
+    assert [place for place in range(9) if beside[place] > 0] == [3, 5]
+    assert [place for place in range(9) if near[place] > 0] == [2, 6]
 
 
-def test_a_session_is_lifted_by_its_best_and_nothing_else_is():
-    session = rank(two_matches_and_a_neighbour(50)).session.tolist()
+def test_the_turn_after_a_matching_question_is_lifted_above_the_one_before_it():
+    question = {"lexical": [0, 9, 0], "asks": [False, True, False]}
+    ranking = rank(turns(3, **question))
+    assert ranking.parts["answer"].tolist() == pytest.approx([0, 0, WEIGHTS["answer"] * ranking.own[1]])
+    assert ranking.score[2] > ranking.score[0]
+    assert rank(turns(3, lexical=[0, 9, 0])).parts["answer"].tolist() == [0, 0, 0]
+
+
+def test_between_equal_matches_a_statement_comes_before_a_question():
+    assert rank(pair(lexical=[8, 8], asks=[False, True])).order.tolist() == [0, 1]
+
+
+def test_a_neighbour_that_is_not_in_the_pool_lifts_nobody():
+    pool = evidence([5, 9], lexical=[9, 9], ceiling=10.0, before=[4, 7], after=[6, 99])
+    ranking = rank(pool)
+    assert ranking.parts["beside"].tolist() == ranking.parts["near"].tolist() == [0, 0]
+
+
+def test_a_session_is_lifted_by_its_best_and_no_other_is():
+    pool = evidence([1, 2, 3], lexical=[9, 0, 0], ceiling=10.0, sessions=[4, 4, 7])
+    session = rank(pool).parts["session"].tolist()
     assert session[0] == session[1] > 0
     assert session[2] == 0
 
 
+@given(share)
+def test_a_memory_without_a_session_is_not_punished_for_it(words):
+    """Its session is itself, so that only what others in a session say can come on top."""
+    alone = evidence([1, 2], sessions=[1, 2], lexical=[words, words], ceiling=1.0)
+    ranking = rank(alone)
+    assert ranking.score[0] == ranking.score[1]
+    assert ranking.parts["session"][0] == pytest.approx(WEIGHTS["session"] * ranking.own[0], abs=1e-6)
+    together = rank(evidence([1, 2], sessions=[1, 1], lexical=[words, words], ceiling=1.0))
+    assert together.score.tolist() == ranking.score.tolist()
+
+
+FLAGS = ("speaks", "names_time", "moment", "personal_fact", "literal")
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_what_speaks_for_a_memory_puts_it_before_its_equal(flag):
+    assert rank(pair(lexical=[8, 8], **{flag: [True, False]})).order.tolist() == [0, 1]
+
+
+@given(pools().filter(lambda pool: len(pool.seqs) > 0), st.data())
+def test_the_only_holder_of_a_literal_comes_first(pool, data):
+    place = data.draw(st.integers(0, len(pool.seqs) - 1))
+    flags = np.zeros(len(pool.seqs), np.bool_)
+    flags[place] = True
+    assert rank(dataclasses.replace(pool, literal=flags)).order[0] == place
+
+
 def test_an_empty_pool_has_an_empty_ranking():
-    empty = np.zeros(0)
-    none = np.zeros(0, np.int64)
-    assert rank(Pool(none, none, none, empty, empty, {}, empty)).order.tolist() == []
+    ranking = rank(evidence([]))
+    assert ranking.order.tolist() == ranking.score.tolist() == []
+    assert isinstance(ranking.evidence, Evidence)
 
 
-def test_the_nearest_of_strangers_does_not_outweigh_the_only_memory_with_the_very_words():
-    seqs = np.array([1, 2], np.int64)
-    scores = {
-        Channel.LEXICAL: channel_scores([(1, 4.0)], 0.0, 2.0, seqs, np.array([4.0, 0.0])),
-        Channel.DENSE: channel_scores([(2, 0.2), (1, 0.1)], 0.1, 0.6, seqs, np.array([0.1, 0.2])),
-    }
-    apart = np.array([-1, -1], np.int64)
-    pool = Pool(seqs, apart, np.zeros(2, np.int64), np.array([0.0, 1.0]), np.zeros(2), scores, np.zeros(2))
-    assert rank(pool).order.tolist() == [0, 1]
+def test_a_neighbour_is_found_where_it_stands():
+    seqs = np.array([3, 5, 8])
+    assert neighbour_places(seqs, np.array([8, 0, 4, 5, 99])).tolist() == [2, -1, -1, 1, -1]
+    assert neighbour_places(seqs[:0], np.array([8])).tolist() == []

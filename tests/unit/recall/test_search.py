@@ -1,25 +1,26 @@
-"""A stale index may miss, but it never shows what must not be seen."""
+"""A stale index may miss, but it never shows what must not be seen; and no answer outlives the state it was true in."""
 
+import threading
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import Conflict
-from pipeline.index.lexical import LexicalIndex
-from pipeline.index.sessions import SessionMap
-from pipeline.index.vectors import DenseIndex, VectorTable
-from pipeline.recall.channels import ChannelPool
-from pipeline.recall.query import Channel, Query
-from pipeline.recall.search import Reader, search
+from pipeline.errors import Conflict, EncoderUnavailable, IndexUnavailable, NotFound
+from pipeline.index import dense
+from pipeline.index.segment import build_segment
+from pipeline.recall.query import Channel, ChannelState
+from pipeline.recall.search import BEST_OF_CHANNEL
 from pipeline.records import Draft, Kind, Scope, ScopeKind
-from pipeline.sleep.segment import rebuild_segment
 from pipeline.store import meta
 from pipeline.store.memories import Filter
 from pipeline.write import revise
-from pipeline.write.accept import accept
+from pipeline.write.accept import accept, accept_batch
 from pipeline.write.revise import Revision
-from tests.fakes.encoder import HashEncoder
-from tests.fakes.house import scratch_database
+from tests.fakes.world import opened_world
+
+LONG = 60.0
 
 WORDS = ["port", "zebra", "billing", "gateway", "queue"]
 SCOPES = [Scope(), Scope(ScopeKind.USER), Scope(ScopeKind.AGENT, "a"), Scope(ScopeKind.SESSION, "s1")]
@@ -38,6 +39,7 @@ steps = st.one_of(
     st.tuples(st.just("edit"), numbers, texts),
     st.just(("segment",)),
     st.just(("embed",)),
+    st.tuples(st.just("ask"), texts),
 )
 # Something is there before something happens to it, so that few examples are about an empty workspace.
 histories = st.tuples(st.lists(writes, min_size=2, max_size=5), st.lists(steps, min_size=2, max_size=10)).map(
@@ -51,40 +53,25 @@ filters = st.builds(
 )
 
 
-class World:
-    """A workspace whose segment and vectors are refreshed only when told, and a plain list of what is true."""
+class History:
+    """A world, and a plain list of what is true in it."""
 
-    def __init__(self, database):
-        self.database = database
-        folder = database.file.parent
-        self.lexical = folder / "lexical"
-        self.encoder = HashEncoder()
-        self.table = VectorTable(folder / "vectors.lance", "hash", self.encoder.dimension)
-        self.dense = DenseIndex(self.table, 10_000)
-        self.vectors_generation = 0
-        self.channels = ChannelPool()
-        self.errors = []
+    def __init__(self, world):
+        self.world = world
         self.truth = {}
-        self.reader = Reader(
-            database,
-            LexicalIndex(self.lexical),
-            lambda: self.dense,
-            SessionMap(),
-            lambda: self.encoder,
-            self.channels,
-            lambda channel, error: self.errors.append((channel, error)),
-        )
 
     def step(self, verb, *rest):
         if verb == "write":
             content, scope, session, kind = rest
-            receipt = accept(self.database, Draft(content, scope=scope, session_id=session, kind=kind))
+            receipt = accept(self.world.database, Draft(content, scope=scope, session_id=session, kind=kind))
             if receipt.duplicate_of is None:
                 self.truth[receipt.id] = (content, scope, session, kind, True)
         elif verb == "segment":
-            rebuild_segment(self.database, self.lexical)
+            self.world.fold()
         elif verb == "embed":
-            self.embed()
+            self.world.embed()
+        elif verb == "ask":
+            self.world.ask(rest[0])
         elif self.truth:
             self.change(verb, sorted(self.truth)[rest[0] % len(self.truth)], *rest[1:])
 
@@ -92,28 +79,16 @@ class World:
         content, scope, session, kind, active = self.truth[memory_id]
         try:
             if verb == "edit":
-                revise.edit(self.database, memory_id, Revision(content=rest[0]))
+                revise.edit(self.world.database, memory_id, Revision(content=rest[0]))
                 content = rest[0]
             else:
-                getattr(revise, verb)(self.database, memory_id)
+                getattr(revise, verb)(self.world.database, memory_id)
                 active = verb == "restore"
         except Conflict:
             return
         self.truth[memory_id] = (content, scope, session, kind, active)
         if verb == "purge":
             del self.truth[memory_id]
-
-    def embed(self):
-        """Embed everything, archived or not, and never remove anything: the stalest index there can be."""
-        with self.database.read() as db:
-            rows = db.execute("SELECT seq, content FROM memory").fetchall()
-        if rows:
-            self.vectors_generation += 1
-            vectors = {seq: self.encoder.encode_documents([content]) for seq, content in rows}
-            with self.table.exclusive():
-                self.table.replace(vectors, self.vectors_generation)
-            with self.database.write() as db:
-                meta.put(db, meta.VECTORS_GENERATION, str(self.vectors_generation))
 
     def visible(self, wanted):
         return {
@@ -133,58 +108,350 @@ class World:
 
 @settings(max_examples=60)
 @given(histories, st.lists(st.tuples(texts, filters), max_size=2))
-def test_recall_shows_what_is_visible_and_all_that_matches(history, questions):
-    with scratch_database() as database:
-        world = World(database)
-        try:
-            for step in history:
-                world.step(*step)
-            for text, wanted in [*questions, (" ".join(WORDS), Filter())]:
-                visible = world.visible(wanted)
-                answer = search(world.reader, Query(text, k=100, filter=wanted, budget_ms=10_000))
-                shown = {hit.memory.id: hit.memory.content for hit in answer.hits}
-                assert shown.items() <= visible.items()
-                matching = {m for m, content in visible.items() if set(content.split()) & set(text.split())}
-                assert matching <= set(shown)
-                listed = search(world.reader, Query("", k=100, filter=wanted))
-                assert {hit.memory.id for hit in listed.hits} == set(visible)
-            assert world.errors == []
-        finally:
-            world.channels.close()
-
-
-@pytest.fixture
-def world():
-    with scratch_database() as database:
-        world = World(database)
-        yield world
-        world.channels.close()
+def test_recall_shows_what_is_visible_and_all_that_matches(steps_taken, questions):
+    with opened_world() as world:
+        history = History(world)
+        for step in steps_taken:
+            history.step(*step)
+        for text, wanted in [*questions, (" ".join(WORDS), Filter())]:
+            visible = history.visible(wanted)
+            shown = {hit.memory.id: hit.memory.content for hit in world.ask(text, k=100, wanted=wanted).hits}
+            assert shown.items() <= visible.items()
+            matching = {m for m, content in visible.items() if set(content.split()) & set(text.split())}
+            assert matching <= set(shown)
+            listed = world.ask("", k=100, wanted=wanted)
+            assert {hit.memory.id for hit in listed.hits} == set(visible)
+        assert world.errors == []
 
 
 def test_an_exact_match_outranks_what_is_only_important_and_new(world):
-    old = accept(world.database, Draft("The zebra gateway", importance=0.0, occurred_at="2020-01-01T00:00:00.000Z"))
+    old = world.write("The zebra gateway", importance=0.0, occurred_at="2020-01-01T00:00:00.000Z")
     for number in range(20):
-        accept(world.database, Draft(f"Queue number {number}", importance=1.0))
+        world.write(f"Queue number {number}", importance=1.0)
     world.embed()
-    answer = search(world.reader, Query("zebra gateway", budget_ms=10_000))
-    assert answer.hits[0].memory.id == old.id
+    assert world.found("zebra gateway")[0] == old
 
 
 def test_the_segment_changes_no_order(world):
     for number in range(40):
-        accept(
-            world.database, Draft(f"{WORDS[number % 5]} {WORDS[number % 3]} note {number}", session_id=f"s{number % 4}")
+        world.write(f"{WORDS[number % 5]} {WORDS[number % 3]} note {number}", session_id=f"s{number % 4}")
+    world.embed()
+    questions = ("zebra queue", "billing port note 7", "gateway")
+    before = [world.found(text, k=40) for text in questions]
+    world.fold()
+    assert [world.found(text, k=40) for text in questions] == before
+
+
+def test_no_more_than_were_asked_for_and_best_first(world):
+    accept_batch(world.database, [Draft(f"zebra note {number}") for number in range(30)])
+    hits = world.ask("zebra", k=7).hits
+    assert len(hits) == 7
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(0 <= hit.relevance <= 1 for hit in hits)
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"kind": Kind.DECISION}, Filter(kinds=(Kind.DECISION,))),
+        ({"session_id": "s1"}, Filter(session_id="s1")),
+        ({"occurred_at": "2020-02-02T00:00:00.000Z"}, Filter(until="2020-02-03T00:00:00.000Z")),
+        ({"scope": Scope(ScopeKind.AGENT, "a")}, Filter(scope=Scope(ScopeKind.AGENT, "a"))),
+    ],
+)
+@pytest.mark.parametrize("exact_rows", [10_000, 0])
+def test_a_narrow_filter_chooses_before_the_channels_do(fields, wanted, exact_rows):
+    with opened_world(exact_rows) as world:
+        accept_batch(
+            world.database, [Draft(f"zebra gateway port {number}") for number in range(2 * BEST_OF_CHANNEL + 50)]
         )
-    world.embed()
-    queries = [Query(text, k=40, budget_ms=10_000) for text in ("zebra queue", "billing port note 7", "gateway")]
-    before = [[hit.memory.id for hit in search(world.reader, query).hits] for query in queries]
-    rebuild_segment(world.database, world.lexical)
-    assert [[hit.memory.id for hit in search(world.reader, query).hits] for query in queries] == before
+        only = world.write("a zebra was once seen near some other harbour", **fields)
+        world.embed()
+        assert world.found("zebra gateway port", wanted=wanted) == [only]
 
 
-def test_a_channel_that_is_off_or_cold_is_told(world):
-    accept(world.database, Draft("zebra"))
+# --- what is remembered of answers ---
+
+
+def test_what_was_written_after_an_empty_answer_is_found(world):
+    assert world.found("zebra") == []
+    written = world.write("zebra")
+    assert world.found("zebra") == [written]
+
+
+def test_no_change_of_a_memory_leaves_an_older_answer_standing(world):
+    one, two = world.write("zebra one"), world.write("zebra two")
+    assert set(world.found("zebra")) == {one, two}
+    revise.edit(world.database, one, Revision(content="giraffe one"))
+    assert world.found("zebra") == [two]
+    revise.archive(world.database, two)
+    assert world.found("zebra") == []
+    revise.restore(world.database, two)
+    assert world.found("zebra") == [two]
+    revise.purge(world.database, two)
+    assert world.found("zebra") == []
+
+
+def test_a_new_weight_is_felt_at_once(world):
+    one, two = world.write("zebra note"), world.write("note zebra")
+    assert world.found("zebra") == [two, one]
+    revise.edit(world.database, one, Revision(importance=1.0))
+    assert world.found("zebra") == [one, two]
+
+
+def test_new_vectors_are_felt_at_once(world, monkeypatch):
+    monkeypatch.setattr(dense, "PATIENCE_S", LONG)
+    written = world.write("zebra gateway")
+    world.encoder.encode_query = lambda _text: world.encoder.encode_documents(["zebra gateway"])[0]
+    for _ in range(2):
+        assert world.found("something else entirely") == []
     world.embed()
-    answer = search(world.reader, Query("zebra", budget_ms=10_000))
-    assert answer.channels[Channel.GRAPH].state == "off"
+    assert world.found("something else entirely") == [written]
+
+
+def test_a_segment_that_comes_back_is_felt_at_once(world):
+    """As after a migration that dropped the tail: nothing is written when a worker builds the segment."""
+    written = world.write("zebra")
+    with world.database.write() as db:
+        db.execute("DELETE FROM tail")
+        meta.put(db, meta.SEGMENT_WANTED, "0")
+    assert world.found("zebra") == []
+    world.fold()
+    assert world.found("zebra") == [written]
+
+
+def test_nothing_is_missed_and_remembered_while_a_segment_is_swapped(world):
+    world.write("zebra one")
+    world.fold()
+    assert len(world.found("zebra")) == 1
+    for number in range(3):
+        # Written and folded with no search in between.
+        world.write(f"zebra of round {number}")
+        world.fold()
+        assert len(world.found("zebra")) == number + 2
+
+
+def test_an_answer_without_the_newest_vectors_is_not_kept(world):
+    world.write("zebra")
+    world.embed()
+    assert len(world.found("zebra")) == 1
+    go_on, read = threading.Event(), world.table.read
+    try:
+        world.table.read = lambda stamp: go_on.wait(LONG) and read(stamp)
+        world.embed()
+        answer = world.ask("zebra")
+        assert not answer.settled
+        assert not answer.degraded
+    finally:
+        go_on.set()
+    with world.database.read() as db:
+        world.dense.refresh((meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)))
+    assert world.ask("zebra").settled
+
+
+def test_the_same_question_is_answered_from_memory_until_something_changes(world, monkeypatch):
+    world.write("zebra")
+    world.embed()
+    asked, encode = [], world.encoder.encode_query
+    monkeypatch.setattr(world.encoder, "encode_query", lambda text: asked.append(text) or encode(text))
+    answers = [world.ask("zebra") for _ in range(3)]
+    assert [answer.hits for answer in answers] == [answers[0].hits] * 3
+    world.ask("zebra", k=3)
+    world.write("giraffe")
+    world.ask("zebra")
+    assert len(asked) == 3
+
+
+# --- when an index is missing or broken ---
+
+
+def test_a_channel_that_is_off_is_told_and_is_no_loss(world):
+    world.write("zebra")
+    world.embed()
+    answer = world.ask("zebra")
+    assert answer.channels[Channel.GRAPH].state is ChannelState.OFF
     assert not answer.degraded
+
+
+def test_without_an_encoder_words_still_find(world, monkeypatch):
+    written = world.write("zebra")
+    world.embed()
+
+    def unavailable(text):
+        raise EncoderUnavailable("not yet")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.encoder, "encode_query", unavailable)
+        answer = world.ask("zebra")
+        assert [hit.memory.id for hit in answer.hits] == [written]
+        assert answer.channels[Channel.DENSE].state is ChannelState.COLD
+    assert not world.ask("zebra").degraded, "an answer without a channel is not kept"
+    assert world.errors == []
+
+
+def test_a_vector_index_that_breaks_after_it_answered_costs_its_channel_only(monkeypatch):
+    with opened_world(exact_rows=0) as world:
+        written = world.write("zebra")
+        world.embed()
+
+        def broken(seqs):
+            raise IndexUnavailable("vectors: gone")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(world.table, "vectors", broken)
+            answer = world.ask("zebra", explain=True)
+            assert [hit.memory.id for hit in answer.hits] == [written]
+            assert answer.channels[Channel.DENSE].state is ChannelState.COLD
+            assert world.why("zebra", written).rank == 1
+        assert [channel for channel, _ in world.errors] == [Channel.DENSE] * 2
+        assert not world.ask("zebra").degraded
+
+
+def test_indexes_that_know_more_than_the_store_break_nothing(world):
+    """As beside a store that was put back from a copy."""
+    written = world.write("zebra", session_id="s")
+    rows = [(1, ["zebra"]), (50, ["zebra"]), (70_000, ["zebra", "port"])]
+    vector = world.encoder.encode_documents(["zebra"])
+    with world.table.exclusive():
+        world.table.replace(dict.fromkeys((1, 60, 80_000), vector), 1)
+    with world.database.write() as db:
+        meta.put(db, meta.SEGMENT, build_segment(world.lexical, rows))
+        meta.put(db, meta.VECTORS_GENERATION, "1")
+    for wanted in (Filter(), Filter(session_id="s")):
+        answer = world.ask("zebra port", wanted=wanted, explain=True)
+        assert [hit.memory.id for hit in answer.hits] == [written]
+        assert not answer.degraded
+    assert world.errors == []
+
+
+def test_a_segment_that_is_gone_is_reported_and_words_are_missed_not_the_answer(world):
+    written = world.write("zebra")
+    world.embed()
+    world.fold()
+    with world.database.write() as db:
+        meta.put(db, meta.SEGMENT, "segment-of-dreams")
+    answer = world.ask("zebra")
+    assert [hit.memory.id for hit in answer.hits] == [written]
+    assert answer.channels[Channel.LEXICAL].state is ChannelState.COLD
+    assert [(channel, error.part) for channel, error in world.errors] == [(Channel.LEXICAL, "segment-of-dreams")]
+
+
+def test_recall_writes_nothing(world):
+    written = world.write("zebra")
+    world.embed()
+
+    def dump():
+        with world.database.read() as db:
+            return list(db.iterdump())
+
+    before = dump()
+    world.ask("zebra", explain=True)
+    world.ask("")
+    world.why("zebra", written)
+    assert dump() == before
+
+
+def test_a_memory_that_does_not_exist_has_no_reasons(world):
+    with pytest.raises(NotFound):
+        world.why("zebra", "01J00000000000000000000000")
+
+
+# --- context ---
+
+
+def test_an_answer_that_shares_no_word_is_found_beside_its_question(world):
+    for number in range(30):
+        world.write(f"filler talk {number}", session_id=f"other-{number % 3}")
+    world.write("Ada: which harbour did the zebra leave from?", session_id="s")
+    reply = world.write("Brendan: Oostende, of course.", session_id="s")
+    world.embed()
+    assert reply in world.found("which harbour did the zebra leave from", k=2)
+
+
+def test_a_personal_question_prefers_what_is_kept_about_the_asker(world):
+    note = world.write("The editor of choice of my team is vim")
+    fact = world.write("The editor of choice of my team is emacs", kind=Kind.KEYED_FACT)
+    world.write("The editor of choice of my team is nano")
+    world.embed()
+    assert world.found("what is my editor of choice")[0] == fact
+    assert world.found("the editor of choice of the team")[0] != fact
+    assert note in world.found("what is my editor of choice")
+
+
+def test_a_time_in_the_question_prefers_what_happened_then(world):
+    days = {
+        day: world.write(f"standup of team {day}", occurred_at=f"2026-01-{day:02d}T09:00:00.000Z")
+        for day in range(1, 9)
+    }
+    world.embed()
+    assert world.found("standup of team on 2026-01-05")[0] == days[5]
+    assert set(world.found("standup of team since 2026-01-07", k=2)) == {days[7], days[8]}
+    assert set(world.found("standup of team before 2026-01-03", k=2)) == {days[1], days[2]}
+
+
+def test_answers_are_the_same_with_vectors_in_memory_and_in_lance():
+    found = []
+    for exact_rows in (10_000, 0):
+        with opened_world(exact_rows) as world:
+            for number in range(24):
+                world.write(f"{WORDS[number % 5]} {WORDS[(number * 3) % 4]} note {number}", session_id=f"s{number % 4}")
+            world.embed()
+            answers = [world.ask(text, k=5) for text in ("zebra queue note 3", "billing gateway", "port note 11")]
+            found.append([[(hit.memory.content, hit.score) for hit in answer.hits] for answer in answers])
+    for one, other in zip(*found, strict=True):
+        scores = np.array([[score for _, score in one], [score for _, score in other]])
+        assert scores[0] == pytest.approx(scores[1], abs=0.03)
+        assert one[0][0] == other[0][0]
+
+
+def test_what_is_written_while_the_channels_search_disturbs_nothing(world, monkeypatch):
+    """The neighbour of a hit may be newer than the lexical index that found the hit."""
+    first = world.write("zebra", session_id="s")
+    world.embed()
+    world.found("warm up")
+    run = world.channels.run
+
+    def run_then_write(searches, deadline, on_error):
+        found = run(searches, deadline, on_error)
+        # Past the room that any array keeps in reserve.
+        accept_batch(world.database, [Draft(f"note {number}", session_id="s") for number in range(1500)])
+        world.write("src/db/pool.py zebra", session_id="s", occurred_at="2020-01-01T00:00:00.000Z")
+        return found
+
+    monkeypatch.setattr(world.channels, "run", run_then_write)
+    answer = world.ask("zebra in src/db/pool.py, when?", explain=True)
+    assert answer.hits[0].memory.id == first
+    assert world.errors == []
+
+
+def test_who_writes_finds_it_at_once_while_others_read_and_indexes_are_built(world):
+    stop, failures = threading.Event(), []
+
+    def read():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            try:
+                world.ask(f"zebra in src/db/pool.py number {number % 7} yesterday", explain=True, k=100)
+            except Exception as error:  # noqa: BLE001 - shown below
+                failures.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    try:
+        for number in range(20):
+            written = world.write(f"zebra unique{number}x", session_id=f"s{number % 3}")
+            assert world.found(f"unique{number}x")[0] == written
+            if number % 10 == 4:
+                world.embed()
+            if number % 10 == 9:
+                revise.archive(world.database, written)
+                world.fold()
+                assert written not in world.found(f"unique{number}x")
+    finally:
+        stop.set()
+        for reader in readers:
+            reader.join(LONG)
+    assert failures == []
+    assert world.errors == []

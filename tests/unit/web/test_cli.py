@@ -29,10 +29,11 @@ SIGNALS = {
         "lexical": {"rank": 1, "score": 4.5, "contribution": 0.5},
         "dense": {"rank": None, "score": 0.25, "contribution": 0.125},
     },
-    "neighbours": 0.0625,
-    "session": 0.03,
-    "importance": 0.02,
-    "recency": 0.01,
+    "parts": {"lexical": 0.5, "dense": 0.125, "beside": 0.1},
+    "lifted_by": [{"part": "beside", "id": "01NEIGHBOUR", "contribution": 0.1}],
+    "coverage": 0.5,
+    "closeness": 0.25,
+    "relevance": 0.875,
 }
 CHANNELS = {"lexical": {"state": "ok", "took_ms": 1}, "dense": {"state": "cold", "took_ms": 0}}
 QUEUE = {
@@ -249,13 +250,27 @@ def test_recall_explains(server):
         "1",
         "1 / 4.500 / +0.500",
         "- / 0.250 / +0.125",
-        "-",
-        "+0.062",
-        "+0.030",
-        "+0.020",
-        "+0.010",
+        "0.88",
         "0.750",
     ]
+    assert lines[-2:] == [
+        "  1  lexical +0.500, dense +0.125, beside +0.100",
+        "     beside +0.100 from 01NEIGHBOUR",
+    ]
+
+
+def test_recall_says_why_not(server):
+    server.answers["POST /v1/recall/why"] = {
+        "id": ULID,
+        "rank": None,
+        "score": None,
+        "channels": {},
+        "reasons": ["filtered by kinds: it is a fact"],
+        "signals": None,
+    }
+    assert run("recall", "queue", "--kind", "lesson", "--why-not", ULID).stdout == "filtered by kinds: it is a fact\n"
+    assert server.seen[0][2] == {"query": "queue", "kinds": ["lesson"], "id": ULID}
+    assert run_json("recall", "queue", "--why-not", ULID)["rank"] is None
 
 
 def test_stats_for_a_reader(server):

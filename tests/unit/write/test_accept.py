@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.analysis import memory_tokens
 from pipeline.errors import Conflict, InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, Draft, Outcome, Scope, ScopeKind, Stage
 from pipeline.redaction import redact
-from pipeline.store import work
+from pipeline.store import memories, tail, work
 from pipeline.store.database import Database
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
@@ -67,8 +68,10 @@ def holds_together(db):
         assert content_hash(content) == stored
     # No segment exists, so the tail must hold exactly what is active.
     active = {row[0] for row in db.execute("SELECT seq FROM memory WHERE archived_at IS NULL")}
-    assert {row[0] for row in db.execute("SELECT seq FROM tail_row")} == active
-    assert {row[0] for row in db.execute("SELECT rowid FROM tail")} == active
+    held = {seq: tokens for seq, _, tokens in tail.after(db, 0)}
+    assert held.keys() == active
+    for seq, memory in memories.by_seqs(db, active).items():
+        assert held[seq] == memory_tokens(memory.content, memory.occurred_at)
     known = {row[0] for row in db.execute("SELECT seq FROM memory")}
     for seq, stage in db.execute("SELECT memory_seq, stage FROM work"):
         assert (seq in known) == (stage != Stage.PURGE)
@@ -144,7 +147,7 @@ def test_a_failure_inside_the_transaction_leaves_nothing(database, monkeypatch):
     with pytest.raises(RuntimeError):
         accept(database, Draft("text"))
     with database.read() as db:
-        for table in ("memory", "tail_row", "change", "work", "history"):
+        for table in ("memory", "tail", "change", "work", "history"):
             assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 

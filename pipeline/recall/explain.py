@@ -1,0 +1,171 @@
+"""Why a hit stands where it stands, and why a named memory is not among the hits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+import numpy as np
+
+from pipeline.index.postings import taken
+from pipeline.recall.evidence import Candidates
+from pipeline.recall.gates import relevance
+from pipeline.recall.query import Channel, ChannelSignal, Lift, Query, Signals
+from pipeline.recall.rank import Evidence, Floats, Integers, Ranking, neighbour_places
+from pipeline.records import Memory
+from pipeline.store import memories
+
+# Which parts of a score come from which channel; the rest are the neighbours', the session's and small nudges.
+PARTS_OF_CHANNEL: Mapping[Channel, tuple[str, ...]] = {
+    Channel.LEXICAL: ("lexical", "session_words"),
+    Channel.DENSE: ("dense", "context"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelVerdict:
+    """How one channel saw a memory: its rank among all that it scored (None for no score), and its raw score."""
+
+    rank: int | None
+    score: float
+    considered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a memory is or is not among the hits: its rank (None when it was never ranked) and the reasons in words."""
+
+    memory: Memory
+    rank: int | None
+    score: float | None
+    channels: Mapping[Channel, ChannelVerdict]
+    signals: Signals | None
+    relevance: float
+    reasons: tuple[str, ...]
+
+
+def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, places: Integers) -> list[Signals]:
+    """Explain the memories at some places of the pool."""
+    lifts = [_lifts(ranking, int(place)) for place in places]
+    lifting = memories.by_seqs(db, {seq for found in lifts for _, seq, _ in found})
+    return [
+        _signals(
+            ranking,
+            candidates,
+            int(place),
+            tuple(Lift(part, lifting[seq].id, contribution) for part, seq, contribution in found),
+        )
+        for place, found in zip(places, lifts, strict=True)
+    ]
+
+
+def verdict(db: Connection, ranking: Ranking, candidates: Candidates, query: Query, memory: Memory) -> Verdict:
+    """Say why a memory is or is not among a query's hits."""
+    seen = {channel: _seen(scores.by_row, memory.seq, top) for channel, scores, top in candidates.channels()}
+    place = int(neighbour_places(ranking.evidence.seqs, np.array([memory.seq]))[0]) if len(ranking.order) else -1
+    if place < 0:
+        reasons = _filtered(db, query, memory) or _unfound(seen)
+        return Verdict(memory, None, None, seen, None, 0.0, tuple(reasons))
+    rank = int(np.flatnonzero(ranking.order == place)[0]) + 1
+    signals = signals_of(db, ranking, candidates, np.array([place]))[0]
+    score = float(ranking.score[place])
+    if rank <= query.k:
+        reasons = [f"found: number {rank} of the results"]
+    else:
+        last = float(ranking.score[ranking.order[query.k - 1]])
+        reasons = [
+            f"ranked {rank}, and {query.k} were asked for: its score is {score:.3f}, the last result's {last:.3f}"
+        ]
+    return Verdict(memory, rank, score, seen, signals, float(relevance(ranking)[place]), tuple(reasons))
+
+
+def _seen(scores: Floats, seq: int, top: Integers) -> ChannelVerdict:
+    score = float(scores[seq]) if seq < len(scores) else 0.0
+    rank = int(np.count_nonzero(scores > score)) + 1 if score > 0 else None
+    return ChannelVerdict(rank, score, bool(np.isin(seq, top)))
+
+
+def _filtered(db: Connection, query: Query, memory: Memory) -> list[str]:
+    """Name the gates that keep a memory out, whatever it says."""
+    wanted, reasons = query.filter, []
+    if memory.archived_at is not None:
+        reasons.append(f"filtered: archived at {memory.archived_at}")
+    if wanted.kinds and memory.kind not in wanted.kinds:
+        reasons.append(f"filtered by kinds: it is a {memory.kind}")
+    if wanted.session_id is not None and memory.session_id != wanted.session_id:
+        reasons.append("filtered by session_id: it belongs to another session or none")
+    if wanted.since is not None and memory.occurred_at < wanted.since:
+        reasons.append(f"filtered by since: it happened at {memory.occurred_at}")
+    if wanted.until is not None and memory.occurred_at >= wanted.until:
+        reasons.append(f"filtered by until: it happened at {memory.occurred_at}")
+    if not reasons and not memories.showable(db, [memory.seq], wanted):
+        reasons.append(f"filtered by scope: it reaches {memory.scope.kind} {memory.scope.id or ''}".rstrip())
+    return reasons
+
+
+def _unfound(seen: Mapping[Channel, ChannelVerdict]) -> list[str]:
+    reasons = []
+    for channel in (Channel.LEXICAL, Channel.DENSE):
+        found = seen.get(channel)
+        if found is None:
+            reasons.append(f"{channel}: the channel did not answer in time")
+        elif found.rank is None:
+            reasons.append(
+                f"{channel}: " + ("no word in common" if channel is Channel.LEXICAL else "no vector close by")
+            )
+        else:
+            reasons.append(f"{channel}: rank {found.rank}, too far down to be considered")
+    return [*reasons, "nothing beside it in its session was among the best either"]
+
+
+def _signals(ranking: Ranking, candidates: Candidates, place: int, lifts: tuple[Lift, ...]) -> Signals:
+    evidence = ranking.evidence
+    seq = int(evidence.seqs[place])
+    parts = {name: float(values[place]) for name, values in ranking.parts.items()}
+    channels = {
+        channel: ChannelSignal(
+            _rank_in(top, seq),
+            float(taken(scores.by_row, np.array([seq]))[0]),
+            sum(parts[p] for p in PARTS_OF_CHANNEL[channel]),
+        )
+        for channel, scores, top in candidates.channels()
+    }
+    coverage = float(evidence.lexical[place]) / evidence.ceiling if evidence.ceiling > 0 else 0.0
+    return Signals(channels, parts, lifts, min(coverage, 1.0), float(evidence.dense[place]))
+
+
+def _rank_in(top: Integers, seq: int) -> int | None:
+    found = np.flatnonzero(top == seq)
+    return int(found[0]) + 1 if len(found) else None
+
+
+def _lifts(ranking: Ranking, place: int) -> list[tuple[str, int, float]]:
+    """List (part, row number of the memory that lifted, contribution)."""
+    evidence, own = ranking.evidence, ranking.own
+    contribution = {name: float(ranking.parts[name][place]) for name in ("beside", "near", "answer", "session")}
+    before, after = _walk(evidence, evidence.before, place), _walk(evidence, evidence.after, place)
+    sources = {
+        "beside": _strongest(own, before[:1] + after[:1]),
+        "near": _strongest(own, before[1:] + after[1:]),
+        "answer": _strongest(own, before[:1]),
+        "session": _strongest(own, np.flatnonzero(evidence.sessions == evidence.sessions[place]).tolist()),
+    }
+    return [
+        (part, int(evidence.seqs[source]), contribution[part])
+        for part, source in sources.items()
+        if source is not None and source != place and contribution[part] > 0
+    ]
+
+
+def _walk(evidence: Evidence, step: Integers, place: int) -> list[int]:
+    """List the places one and two steps away that are in the pool."""
+    found: list[int] = []
+    for _ in range(2):
+        place = int(neighbour_places(evidence.seqs, step[place : place + 1])[0])
+        if place < 0:
+            break
+        found.append(place)
+    return found
+
+
+def _strongest(own: Floats, places: list[int]) -> int | None:
+    return max(places, key=lambda place: float(own[place]), default=None)

@@ -1,0 +1,120 @@
+"""What speaks for each candidate, read from the indexes and what stands about it."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from pipeline.recall.evidence import Candidates, gather
+from pipeline.recall.query import Channel
+from pipeline.recall.question import read_question
+from pipeline.records import Kind
+from pipeline.write.revise import archive, purge
+
+NOW = datetime(2026, 3, 18, tzinfo=UTC)
+
+
+@pytest.fixture
+def conversation(world):
+    """Six turns: 1 to 4 in one session, written out of order in time; 5 and 6 without one."""
+    turns = [
+        ("Ada: where does the zebra live?", "s", 1),
+        ("Brendan: in Oostende, since last May", "s", 2),
+        ("Ada: zebra and giraffe", "s", 4),
+        ("Brendan: no zebra", "s", 3),
+        ("zebra alone", None, 5),
+        ("My zebra", None, 6),
+    ]
+    for content, session, day in turns:
+        kind = Kind.KEYED_FACT if content.startswith("My") else Kind.FACT
+        world.write(content, session_id=session, occurred_at=f"2026-03-{day:02d}T08:00:00.000Z", kind=kind)
+    world.embed()
+    return world
+
+
+def gathered(world, text, *, without=()):
+    question = read_question(text, NOW)
+    with world.database.read() as db:
+        lexical = None if Channel.LEXICAL in without else world.reader.lexical.search(db, question.tokens)
+        world.reader.sessions.refresh(db)
+        world.reader.standings.refresh(db)
+        dense = None
+        if Channel.DENSE not in without:
+            dense = world.dense.search(world.encoder.encode_query(text), (0, 1), 100)
+        candidates = Candidates(np.arange(1, 7), {}, lexical, dense, [])
+        return gather(db, world.reader.sessions, world.reader.standings, question, candidates)
+
+
+def test_neighbours_are_those_in_time(conversation):
+    evidence = gathered(conversation, "zebra")
+    assert evidence.before.tolist() == [0, 1, 4, 2, 0, 0]
+    assert evidence.after.tolist() == [2, 4, 0, 3, 0, 0]
+    assert len(set(evidence.sessions[:4].tolist())) == 1
+    assert len(set(evidence.sessions.tolist())) == 3
+
+
+def test_fields_speak_for_their_memories(conversation):
+    evidence = gathered(conversation, "When did Ada see my zebra?")
+    assert evidence.asks.tolist() == [True, False, False, False, False, False]
+    assert evidence.speaks.tolist() == [True, False, True, False, False, False]
+    assert evidence.names_time.tolist() == [False, True, False, False, False, False]
+    assert evidence.personal_fact.tolist() == [False] * 5 + [True]
+
+
+def test_what_a_question_does_not_ask_for_speaks_for_nobody(conversation):
+    evidence = gathered(conversation, "Where is the zebra")
+    for name in ("speaks", "names_time", "moment", "personal_fact", "literal"):
+        assert not getattr(evidence, name).any(), name
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("zebra since 2026-03-04", {4, 5, 6}),
+        ("zebra before 2026-03-02", {1}),
+        ("zebra on 2026-03-03", {3}),
+        ("zebra in the last 14 days", {4, 5, 6}),
+        ("zebra last year", set()),
+    ],
+)
+def test_the_time_that_is_asked_for_speaks_for_what_happened_then(conversation, text, days):
+    of_turn = np.array([1, 2, 4, 3, 5, 6])
+    assert set(of_turn[gathered(conversation, text).moment].tolist()) == days
+
+
+def test_sessions_score_by_all_that_was_said_in_them(conversation):
+    evidence = gathered(conversation, "giraffe Oostende")
+    assert (evidence.session_lexical[:4] == evidence.session_lexical[0]).all()
+    assert evidence.session_lexical[0] > 0
+    assert evidence.session_lexical[4:].tolist() == [0, 0]
+    assert (evidence.lexical > 0).tolist() == [False, True, True, False, False, False]
+
+
+def test_a_memory_amid_its_neighbours_is_closer_to_what_they_say(conversation):
+    evidence = gathered(conversation, "where does the zebra live")
+    assert evidence.context[1] > evidence.dense[1]
+    assert evidence.context[4] == pytest.approx(evidence.dense[4], abs=0.01)
+
+
+@pytest.mark.parametrize("channel", [Channel.LEXICAL, Channel.DENSE])
+def test_a_channel_that_did_not_answer_says_nothing(conversation, channel):
+    evidence = gathered(conversation, "zebra", without=[channel])
+    silent = {Channel.LEXICAL: ("lexical", "session_lexical", "lengths"), Channel.DENSE: ("dense", "context")}[channel]
+    for name in silent:
+        assert not getattr(evidence, name).any(), name
+    spoken = {Channel.LEXICAL: "dense", Channel.DENSE: "lexical"}[channel]
+    assert getattr(evidence, spoken).any()
+
+
+def test_a_memory_that_nobody_embedded_yet_is_no_nearer_for_it(conversation):
+    with conversation.table.exclusive():
+        conversation.table.remove([5])
+    assert gathered(conversation, "zebra alone").dense[4] <= 0
+
+
+@pytest.mark.parametrize("act", [archive, purge])
+def test_what_is_gone_leaves_no_gap_that_breaks_the_rest(conversation, act):
+    act(conversation.database, conversation.found("Oostende")[0])
+    evidence = gathered(conversation, "zebra")
+    assert len(evidence.seqs) == 6
+    assert np.isfinite(evidence.days).all()
