@@ -19,7 +19,7 @@ from pipeline.enrich.entities import SpacyTagger, Tagger
 from pipeline.enrich.link import EntitiesStage
 from pipeline.enrich.purge import PurgeStage
 from pipeline.enrich.stages import StageRegistry
-from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound
+from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound, ReverieError
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder, OnnxEncoder, encoder_directory, is_compiled
 from pipeline.index.lexical import LexicalIndex
@@ -29,7 +29,7 @@ from pipeline.index.vectors import VectorTable, preload_vectors
 from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.query import Channel
-from pipeline.recall.search import Reader
+from pipeline.recall.search import Reader, warm
 from pipeline.records import Stage
 from pipeline.redaction import preload, redact
 from pipeline.sleep.segment import needs_segment, rebuild_segment
@@ -152,9 +152,19 @@ class Front:
 
         def load() -> None:
             preload()
+            # Before the encoder: the imports that it needs would hold up the first lexical answer threefold.
+            self._warm_words()
             self.encoder.load()
 
         threading.Thread(target=load, name="warm-up", daemon=True).start()
+
+    def _warm_words(self) -> None:
+        try:
+            warm(self.reader(self.settings.workspace))
+        except NotFound:
+            log.debug("nothing was written to %s yet", self.settings.workspace)
+        except ReverieError as error:
+            self.operations.record_error("warm-up", str(error), workspace=self.settings.workspace)
 
     def workspace_settings(self, workspace_id: str) -> Settings:
         """Return the settings with a workspace's own on top, read again when its file changed."""

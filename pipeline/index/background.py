@@ -41,8 +41,8 @@ def baseline(vectors: Vectors) -> float:
 
 
 def nearest(vectors: Vectors, query: Vectors) -> float:
-    """Return the cosine of the message that is nearest to a query vector."""
-    return float((vectors @ query).max(initial=-1.0)) if len(vectors) else -1.0
+    """Return the cosine of the message that is nearest to a query vector, that of unrelated texts without any."""
+    return float((vectors @ query).max()) if len(vectors) else baseline(vectors)
 
 
 @cache

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pipeline.index.background import baseline, nearest
 from pipeline.index.lexical import best_places, masked
 from pipeline.index.postings import Seqs, taken
-from pipeline.index.vectors import Vector, VectorRows, VectorTable
+from pipeline.index.vectors import Vector, VectorRows, VectorTable, release_memory
 
 Floats = NDArray[np.float32]
 
@@ -28,22 +28,54 @@ PATIENCE_S = 0.02
 
 
 class PassageVectors(Protocol):
-    """What can give the vector that stands for a memory."""
+    """What can give the vectors that stand for memories."""
 
     def first_passages(self, seqs: Seqs) -> Vector:
         """Return the vectors of memories' first passages, zeros where there is none; shape (len(seqs), dimension)."""
+
+    def context_lengths(self, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
+        """Return the length of each memory's vector plus its share of its neighbours'."""
+
+
+class ContextLengths:
+    """The lengths of context vectors, kept as long as a memory's neighbours stay the same."""
+
+    def __init__(self, size: int) -> None:
+        self._lock = threading.Lock()
+        self._lengths = np.zeros(size, np.float32)
+        self._before = np.zeros(size, np.int64)
+        self._after = np.zeros(size, np.int64)
+
+    def of(self, vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
+        """Return the lengths for memories and their neighbours, from the vectors where they are not known."""
+        with self._lock:
+            found: Floats = taken(self._lengths, seqs)
+            known = (taken(self._before, seqs) == before) & (taken(self._after, seqs) == after) & (found > 0)
+        if known.all():
+            return found
+        wanted = np.flatnonzero(~known)
+        fresh = _lengths(_contexts(vectors, seqs[wanted], before[wanted], after[wanted]))
+        found[wanted] = fresh
+        kept = seqs[wanted] < len(self._lengths)
+        places = seqs[wanted][kept]
+        with self._lock:
+            self._lengths[places] = fresh[kept]
+            self._before[places], self._after[places] = before[wanted][kept], after[wanted][kept]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class DenseScores:
     """What a query vector scored: the best cosine of each memory's passages, 0 for one without any.
 
-    `baseline` is the cosine of unrelated texts, `strangers` the closeness of the nearest background message. `settled`
-    tells whether everything that was embedded by then had been taken in.
+    `firsts` are the cosines of first passages, where all are known, `baseline` is the cosine of unrelated texts,
+    `strangers` the closeness of the nearest background message. `settled` tells whether everything that was embedded
+    by then had been taken in.
     """
 
     query: Vector
     cosines: Floats
+    firsts: Floats | None
     vectors: PassageVectors
     baseline: float
     strangers: float
@@ -64,16 +96,20 @@ class DenseScores:
 
     def closeness(self, cosines: Floats) -> Floats:
         """Return cosines on a scale where unrelated texts are at 0 and equal ones at 1, whatever the encoder."""
-        scaled: Floats = ((cosines - self.baseline) / (1 - self.baseline)).astype(np.float32)
-        return scaled
+        scaled = (cosines - self.baseline) / (1 - self.baseline)
+        # A memory that has no vector yet is not known to be unrelated.
+        return np.where(cosines == 0, 0, scaled).astype(np.float32)
 
     def in_context(self, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
         """Return the cosines to each memory's vector plus half of its neighbours' (row number 0 for no neighbour)."""
-        everyone, places = np.unique(np.concatenate((seqs, before, after)), return_inverse=True)
-        own, previous, following = np.split(self.vectors.first_passages(everyone)[places], 3)
-        context = own + NEIGHBOUR_SHARE * (previous + following)
-        lengths = np.sqrt(np.einsum("ij,ij->i", context, context))
-        cosines: Floats = (context @ self.query / np.maximum(lengths, 1e-9)).astype(np.float32)
+        if self.firsts is None:
+            context = _contexts(self.vectors, seqs, before, after)
+            products, lengths = context @ self.query, _lengths(context)
+        else:
+            neighbours = taken(self.firsts, before) + taken(self.firsts, after)
+            products = taken(self.firsts, seqs) + NEIGHBOUR_SHARE * neighbours
+            lengths = self.vectors.context_lengths(seqs, before, after)
+        cosines: Floats = (products / np.maximum(lengths, 1e-9)).astype(np.float32)
         return cosines
 
 
@@ -86,20 +122,28 @@ class HeldVectors:
     scales: Floats
     starts: Seqs
     memories: Seqs
+    contexts: ContextLengths
 
-    def cosines(self, query: Vector) -> Floats:
-        """Return the best cosine of each memory's passages by row number."""
+    def cosines(self, query: Vector) -> tuple[Floats, Floats]:
+        """Return by row number the best cosine of each memory's passages, and the one of its first."""
         import numkong
 
-        by_row = np.zeros(int(self.memories[-1]) + 1 if len(self.memories) else 0, np.float32)
-        if len(self.memories):
-            code, scale = _coded(query[None])
-            products = np.asarray(numkong.cdist(code, self.codes, metric="dot"))[0]
-            found = (products * self.scales).astype(np.float32) * scale[0]
-            by_row[self.memories] = (
-                np.maximum.reduceat(found, self.starts) if len(self.memories) < len(found) else found
-            )
-        return by_row
+        best = np.zeros(int(self.memories[-1]) + 1 if len(self.memories) else 0, np.float32)
+        if not len(self.memories):
+            return best, best
+        code, scale = _coded(query[None])
+        products = np.asarray(numkong.cdist(code, self.codes, metric="dot"))[0]
+        found = (products * self.scales).astype(np.float32) * scale[0]
+        if len(self.memories) == len(found):
+            best[self.memories] = found
+            return best, best
+        firsts = np.zeros_like(best)
+        best[self.memories], firsts[self.memories] = np.maximum.reduceat(found, self.starts), found[self.starts]
+        return best, firsts
+
+    def context_lengths(self, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
+        """Return the length of each memory's vector plus its share of its neighbours'."""
+        return self.contexts.of(self, seqs, before, after)
 
     def first_passages(self, seqs: Seqs) -> Vector:
         """Return the vectors of memories' first passages, zeros where there is none."""
@@ -125,6 +169,10 @@ class StoredVectors:
         for seq, cosine in found:
             by_row[seq] = max(by_row[seq], cosine)
         return by_row
+
+    def context_lengths(self, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
+        """Return the length of each memory's vector plus its share of its neighbours'."""
+        return _lengths(_contexts(self, seqs, before, after))
 
     def first_passages(self, seqs: Seqs) -> Vector:
         """Return the vectors of memories' first passages, zeros where there is none."""
@@ -159,9 +207,9 @@ class DenseIndex:
         strangers = (nearest(self._background, query) - self._baseline) / (1 - self._baseline)
         if held is not None:
             settled = generation <= self._generation
-            return DenseScores(query, held.cosines(query), held, self._baseline, strangers, settled)
+            return DenseScores(query, *held.cosines(query), held, self._baseline, strangers, settled)
         stored = StoredVectors(self._table)
-        return DenseScores(query, stored.cosines(query, limit, only), stored, self._baseline, strangers)
+        return DenseScores(query, stored.cosines(query, limit, only), None, stored, self._baseline, strangers)
 
     def refresh(self, generation: tuple[int, int]) -> None:
         """Take in what was embedded since, as of a generation."""
@@ -174,8 +222,8 @@ class DenseIndex:
             elif same_epoch and self._held is not None:
                 self._held = _merged(self._held, self._table.read(self._generation[1]))
             else:
-                rows = self._table.read(0)
-                self._held = _ordered(rows.seqs, *_coded(rows.matrix))
+                self._held = _whole(self._table)
+                release_memory()
             self._generation = generation
 
     def close(self) -> None:
@@ -203,6 +251,23 @@ class DenseIndex:
             raise
 
 
+def _whole(table: VectorTable) -> HeldVectors:
+    rows = table.read(0)
+    return _ordered(rows.seqs, *_coded(rows.matrix))
+
+
+def _contexts(vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Vector:
+    everyone, places = np.unique(np.concatenate((seqs, before, after)), return_inverse=True)
+    own, previous, following = np.split(vectors.first_passages(everyone)[places], 3)
+    contexts: Vector = own + NEIGHBOUR_SHARE * (previous + following)
+    return contexts
+
+
+def _lengths(matrix: Vector) -> Floats:
+    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)).astype(np.float32)
+    return lengths
+
+
 def _coded(matrix: Vector) -> tuple[NDArray[np.int8], Floats]:
     """Return eight-bit codes of vectors and the numbers that scale them back."""
     largest = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-9)
@@ -213,9 +278,9 @@ def _coded(matrix: Vector) -> tuple[NDArray[np.int8], Floats]:
 def _ordered(seqs: Seqs, codes: NDArray[np.int8], scales: Floats) -> HeldVectors:
     order = np.argsort(seqs, kind="stable")
     memories, starts = np.unique(seqs[order], return_index=True)
-    return HeldVectors(
-        seqs[order], np.ascontiguousarray(codes[order]), scales[order], starts.astype(np.int64), memories
-    )
+    codes = np.ascontiguousarray(codes[order])
+    contexts = ContextLengths(int(memories.max(initial=-1)) + 1)
+    return HeldVectors(seqs[order], codes, scales[order], starts.astype(np.int64), memories, contexts)
 
 
 def _merged(old: HeldVectors, new: VectorRows) -> HeldVectors:

@@ -277,7 +277,10 @@ def masked(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
     """Return the scores with 0 for every row number that is not allowed."""
     if allowed is None:
         return scores
-    return np.where(taken(allowed, np.arange(len(scores))), scores, np.float32(0))
+    known = scores[: len(allowed)]
+    kept = np.zeros_like(scores)
+    np.copyto(kept[: len(known)], known, where=allowed[: len(known)])
+    return kept
 
 
 def _idf(count: int, frequency: int) -> float:

@@ -4,6 +4,7 @@ Writers hold one file lock for each change: LanceDB resolves conflicts between a
 of one key.
 """
 
+import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -217,6 +218,16 @@ class VectorTable:
         return pa.schema(
             [("seq", pa.int64()), ("stamp", pa.int64()), ("vector", pa.list_(pa.float32(), self._dimension))]
         )
+
+
+def release_memory() -> None:
+    """Give back to the system what reading a whole table has left in the allocators."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    # glibc keeps freed pages unless asked; other C libraries have no such call and need none.
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def _unfound(seen: Mapping[Channel, ChannelVerdict]) -> list[str]:
 def _signals(ranking: Ranking, candidates: Candidates, place: int, lifts: tuple[Lift, ...]) -> Signals:
     evidence = ranking.evidence
     seq = int(evidence.seqs[place])
-    parts = {name: float(values[place]) for name, values in ranking.parts.items()}
+    parts = {name: float(part[place]) for name, part in ranking.parts.items()}
     channels = {
         channel: ChannelSignal(
             _rank_in(top, seq),
@@ -141,7 +141,7 @@ def _rank_in(top: Integers, seq: int) -> int | None:
 def _lifts(ranking: Ranking, place: int) -> list[tuple[str, int, float]]:
     """List (part, row number of the memory that lifted, contribution)."""
     evidence, own = ranking.evidence, ranking.own
-    contribution = {name: float(ranking.parts[name][place]) for name in ("beside", "near", "answer", "session")}
+    contribution = {name: float(part[place]) for name, part in ranking.parts.items()}
     before, after = _walk(evidence, evidence.before, place), _walk(evidence, evidence.after, place)
     sources = {
         "beside": _strongest(own, before[:1] + after[:1]),

@@ -79,13 +79,18 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The pool's order, best first, and every part of its scores; the parts add up."""
+    """The pool's order, best first; `values` has a row for each weight."""
 
     evidence: Evidence
     order: Integers
     own: Floats
-    parts: Mapping[str, Floats]
+    values: Floats
     score: Floats
+
+    @property
+    def parts(self) -> Mapping[str, Floats]:
+        """Return every part of the scores; they add up."""
+        return {name: weight * row for (name, weight), row in zip(WEIGHTS.items(), self.values, strict=True)}
 
 
 def rank(evidence: Evidence) -> Ranking:
@@ -98,7 +103,7 @@ def rank(evidence: Evidence) -> Ranking:
     asked = _at(evidence.asks, before) * _at(own, before)
     # Measured from the newest candidate, not from the clock: the same data gives the same answer tomorrow.
     age = evidence.days.max(initial=0.0) - evidence.days
-    values: dict[str, Floats | Flags] = {
+    named: dict[str, Floats | Flags] = {
         "lexical": lexical,
         "dense": dense,
         "context": _of_best(evidence.context, CONVINCING_COSINE),
@@ -118,10 +123,11 @@ def rank(evidence: Evidence) -> Ranking:
         "personal_fact": evidence.personal_fact,
         "literal": evidence.literal,
     }
-    parts = {name: (WEIGHTS[name] * value).astype(np.float32) for name, value in values.items()}
-    score: Floats = np.sum(list(parts.values()), axis=0, dtype=np.float32)
+    values: Floats = np.array([named[name] for name in WEIGHTS], np.float32)
+    # Added up row by row: a matrix product may round equal columns differently, and equal scores go by age.
+    score: Floats = (np.array(list(WEIGHTS.values()), np.float32)[:, None] * values).sum(axis=0)
     order = np.lexsort((-evidence.seqs, -score))
-    return Ranking(evidence, order, own, parts, score)
+    return Ranking(evidence, order, own, values, score)
 
 
 def neighbour_places(seqs: Integers, neighbours: Integers) -> Integers:

@@ -70,6 +70,13 @@ class Heard:
     found: Mapping[Channel, Found]
 
 
+def warm(reader: Reader) -> None:
+    """Load what the first lexical answer would otherwise wait for."""
+    with reader.database.read() as db:
+        reader.lexical.refresh(db)
+        reader.standings.refresh(db)
+
+
 def search(reader: Reader, query: Query) -> Answer:
     """Answer a query within its budget; an empty text lists by importance and recency."""
     began = time.perf_counter()

@@ -12,6 +12,9 @@ from pipeline.errors import NotFound, StoreBusy, StoreFull, StoreUnavailable
 from pipeline.store.migrations import MIGRATIONS
 from pipeline.store.opening import make_ready
 
+# Every thread that reads has a cache of its own; what is in none of them is still in the system's.
+CACHE_KIB = 2000
+
 
 @dataclass(frozen=True, slots=True)
 class WriterProfile:
@@ -56,7 +59,7 @@ class Database:
             check_same_thread=False,
             cached_statements=256,
         )
-        connection.execute("PRAGMA cache_size=-16000")
+        connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         return connection
 
     @contextmanager
