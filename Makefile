@@ -52,6 +52,14 @@ format: $(STAMP) ## Format the code
 bench-write: $(STAMP) ## Measure write latency over HTTP and digest throughput
 	$(BIN)/python -m tests.benchmarks.write
 
+.PHONY: bench-recall
+bench-recall: $(STAMP) ## Measure recall over 10,000 and 100,000 memories (ARGS="--sizes 10000")
+	$(BIN)/python -m tests.benchmarks.recall $(ARGS)
+
+.PHONY: bench-peer
+bench-peer: $(STAMP) ## Compare quality and speed with another memory, PMB (ARGS="--locomo FILE")
+	$(BIN)/python -m tests.benchmarks.peer $(ARGS)
+
 .PHONY: lock
 lock: $(STAMP) ## Resolve the pinned dependencies anew
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements.lock pyproject.toml
