@@ -20,6 +20,11 @@ Flags = NDArray[np.bool_]
 CONVINCING_COVERAGE = 0.3
 CONVINCING_COSINE = 0.6
 
+# Where a workspace knows less of a question's words than this share (another language, most often), meaning decides
+# alone; from the second on words count in full.
+FAMILIAR = (0.4, 0.7)
+UNKNOWN_WORDS_GAIN = 4.0
+
 WEIGHTS: Mapping[str, float] = {
     "lexical": 0.275,
     "dense": 0.15,
@@ -95,7 +100,8 @@ class Ranking:
 
 def rank(evidence: Evidence) -> Ranking:
     """Order the pool, best first; equal scores go to the newer memory."""
-    lexical = _of_best(evidence.lexical, CONVINCING_COVERAGE * evidence.ceiling)
+    trust = _trust_in_words(evidence)
+    lexical = trust * _of_best(evidence.lexical, CONVINCING_COVERAGE * evidence.ceiling)
     dense = _of_best(evidence.dense, CONVINCING_COSINE)
     own = ((lexical + dense) / 2).astype(np.float32)
     before = neighbour_places(evidence.seqs, evidence.before)
@@ -105,13 +111,13 @@ def rank(evidence: Evidence) -> Ranking:
     age = evidence.days.max(initial=0.0) - evidence.days
     named: dict[str, Floats | Flags] = {
         "lexical": lexical,
-        "dense": dense,
-        "context": _of_best(evidence.context, CONVINCING_COSINE),
-        "beside": np.maximum(_at(own, before), _at(own, after)),
-        "near": np.maximum(_at(_at(own, before), before), _at(_at(own, after), after)),
-        "answer": asked,
-        "session": _best_of_session(evidence.sessions, own),
-        "session_words": _of_best(evidence.session_lexical, CONVINCING_COVERAGE * evidence.session_ceiling),
+        "dense": (1 + (1 - trust) * UNKNOWN_WORDS_GAIN) * dense,
+        "context": trust * _of_best(evidence.context, CONVINCING_COSINE),
+        "beside": trust * np.maximum(_at(own, before), _at(own, after)),
+        "near": trust * np.maximum(_at(_at(own, before), before), _at(_at(own, after), after)),
+        "answer": trust * asked,
+        "session": trust * _best_of_session(evidence.sessions, own),
+        "session_words": trust * _of_best(evidence.session_lexical, CONVINCING_COVERAGE * evidence.session_ceiling),
         "speaker": evidence.speaks,
         "names_time": evidence.names_time,
         "asks": evidence.asks,
@@ -128,6 +134,13 @@ def rank(evidence: Evidence) -> Ranking:
     score: Floats = (np.array(list(WEIGHTS.values()), np.float32)[:, None] * values).sum(axis=0)
     order = np.lexsort((-evidence.seqs, -score))
     return Ranking(evidence, order, own, values, score)
+
+
+def _trust_in_words(evidence: Evidence) -> Floats:
+    """Return how far words and what they lift may decide: fully for what has no vector to be judged by."""
+    low, high = FAMILIAR
+    trust = min(max((evidence.familiarity - low) / (high - low), 0.0), 1.0)
+    return np.where(evidence.dense == 0, 1.0, trust).astype(np.float32)
 
 
 def neighbour_places(seqs: Integers, neighbours: Integers) -> Integers:
