@@ -12,10 +12,13 @@ import waitress
 from config.process import EXIT_TAKEN
 from config.program import run_in_role, start_program
 from config.settings import Settings
+from config.threads import limit_heaps
 from pipeline.bootstrap import Front, mask
 from pipeline.records import Stage
 from web.app import MAX_BODY_BYTES, create_app
 from workers.queue import Doorbell, Queue, Ring, ring
+
+HEAPS = 2
 
 
 def main() -> int:
@@ -25,6 +28,7 @@ def main() -> int:
 
 def serve(settings: Settings) -> int:
     """Answer requests until a signal comes; return EXIT_TAKEN at once when the address is another program's."""
+    limit_heaps(HEAPS)
     queue = Queue(settings)
     doorbell: list[Doorbell] = []
 
