@@ -269,10 +269,11 @@ def _lengths(matrix: Vector) -> Floats:
 
 
 def _coded(matrix: Vector) -> tuple[NDArray[np.int8], Floats]:
-    """Return eight-bit codes of vectors and the numbers that scale them back."""
+    """Return eight-bit codes of vectors and the numbers that scale them back to the vectors' lengths."""
     largest = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-9)
     codes = np.rint(matrix * (STEPS / largest)[:, None]).astype(np.int8)
-    return codes, (largest / STEPS).astype(np.float32)
+    # By length, not by step: so a text has cosine 1 to itself whatever the rounding took.
+    return codes, _lengths(matrix) / np.maximum(_lengths(codes.astype(np.float32)), 1)
 
 
 def _ordered(seqs: Seqs, codes: NDArray[np.int8], scales: Floats) -> HeldVectors:
