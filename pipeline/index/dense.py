@@ -273,7 +273,8 @@ def _coded(matrix: Vector) -> tuple[NDArray[np.int8], Floats]:
     largest = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-9)
     codes = np.rint(matrix * (STEPS / largest)[:, None]).astype(np.int8)
     # By length, not by step: so a text has cosine 1 to itself whatever the rounding took.
-    return codes, _lengths(matrix) / np.maximum(_lengths(codes.astype(np.float32)), 1)
+    scales = _lengths(matrix) / np.maximum(_lengths(codes.astype(np.float32)), 1)
+    return codes, scales.astype(np.float32)
 
 
 def _ordered(seqs: Seqs, codes: NDArray[np.int8], scales: Floats) -> HeldVectors:
