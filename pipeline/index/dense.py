@@ -16,11 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.index.background import baseline, nearest
-from pipeline.index.lexical import best_places, masked
-from pipeline.index.postings import Seqs, taken
+from pipeline.index.rows import Floats, Seqs, best_places, masked, taken
 from pipeline.index.vectors import Vector, VectorRows, VectorTable, release_memory
-
-Floats = NDArray[np.float32]
 
 NEIGHBOUR_SHARE = 0.5
 STEPS = 127
@@ -32,9 +29,6 @@ class PassageVectors(Protocol):
 
     def first_passages(self, seqs: Seqs) -> Vector:
         """Return the vectors of memories' first passages, zeros where there is none; shape (len(seqs), dimension)."""
-
-    def context_lengths(self, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
-        """Return the length of each memory's vector plus its share of its neighbours'."""
 
 
 class ContextLengths:
@@ -65,18 +59,26 @@ class ContextLengths:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldScores:
+    """What saves asking for vectors again: the cosines of all first passages, and lengths of context vectors."""
+
+    firsts: Floats
+    contexts: ContextLengths
+
+
+@dataclass(frozen=True, slots=True)
 class DenseScores:
     """What a query vector scored: the best cosine of each memory's passages, 0 for one without any.
 
-    `firsts` are the cosines of first passages, where all are known, `baseline` is the cosine of unrelated texts,
-    `strangers` the closeness of the nearest background message. `settled` tells whether everything that was embedded
-    by then had been taken in.
+    `held` is there when every vector is in memory, `baseline` is the cosine of unrelated texts, `strangers` the
+    closeness of the nearest background message. `settled` tells whether everything that was embedded by then had been
+    taken in.
     """
 
     query: Vector
     cosines: Floats
-    firsts: Floats | None
     vectors: PassageVectors
+    held: HeldScores | None
     baseline: float
     strangers: float
     settled: bool = True
@@ -102,13 +104,13 @@ class DenseScores:
 
     def in_context(self, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
         """Return the cosines to each memory's vector plus half of its neighbours' (row number 0 for no neighbour)."""
-        if self.firsts is None:
+        if self.held is None:
             context = _contexts(self.vectors, seqs, before, after)
             products, lengths = context @ self.query, _lengths(context)
         else:
-            neighbours = taken(self.firsts, before) + taken(self.firsts, after)
-            products = taken(self.firsts, seqs) + NEIGHBOUR_SHARE * neighbours
-            lengths = self.vectors.context_lengths(seqs, before, after)
+            neighbours = taken(self.held.firsts, before) + taken(self.held.firsts, after)
+            products = taken(self.held.firsts, seqs) + NEIGHBOUR_SHARE * neighbours
+            lengths = self.held.contexts.of(self.vectors, seqs, before, after)
         cosines: Floats = (products / np.maximum(lengths, 1e-9)).astype(np.float32)
         return cosines
 
@@ -141,10 +143,6 @@ class HeldVectors:
         best[self.memories], firsts[self.memories] = np.maximum.reduceat(found, self.starts), found[self.starts]
         return best, firsts
 
-    def context_lengths(self, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
-        """Return the length of each memory's vector plus its share of its neighbours'."""
-        return self.contexts.of(self, seqs, before, after)
-
     def first_passages(self, seqs: Seqs) -> Vector:
         """Return the vectors of memories' first passages, zeros where there is none."""
         if not len(self.memories):
@@ -169,10 +167,6 @@ class StoredVectors:
         for seq, cosine in found:
             by_row[seq] = max(by_row[seq], cosine)
         return by_row
-
-    def context_lengths(self, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
-        """Return the length of each memory's vector plus its share of its neighbours'."""
-        return _lengths(_contexts(self, seqs, before, after))
 
     def first_passages(self, seqs: Seqs) -> Vector:
         """Return the vectors of memories' first passages, zeros where there is none."""
@@ -207,9 +201,11 @@ class DenseIndex:
         strangers = (nearest(self._background, query) - self._baseline) / (1 - self._baseline)
         if held is not None:
             settled = generation <= self._generation
-            return DenseScores(query, *held.cosines(query), held, self._baseline, strangers, settled)
+            cosines, firsts = held.cosines(query)
+            scores = HeldScores(firsts, held.contexts)
+            return DenseScores(query, cosines, held, scores, self._baseline, strangers, settled)
         stored = StoredVectors(self._table)
-        return DenseScores(query, stored.cosines(query, limit, only), None, stored, self._baseline, strangers)
+        return DenseScores(query, stored.cosines(query, limit, only), stored, None, self._baseline, strangers)
 
     def refresh(self, generation: tuple[int, int]) -> None:
         """Take in what was embedded since, as of a generation."""

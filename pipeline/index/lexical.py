@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.background import rarity
-from pipeline.index.postings import MOST, Posting, Postings, Seqs, invert, length_of, taken
+from pipeline.index.postings import MOST, Posting, Postings, invert, length_of
+from pipeline.index.rows import Floats, Seqs, best_places, masked, taken
 from pipeline.index.segment import load_segment
 from pipeline.index.sessions import NOBODY, SessionMap
 from pipeline.store import changes, meta, tail
-
-Floats = NDArray[np.float32]
 
 # Short, conversational texts: term frequency saturates early and length says little.
 K1 = 0.9
@@ -261,26 +260,6 @@ class LexicalIndex:
             np.pad(session_of, (0, size - len(session_of))),
             _norms(session_lengths, session_lengths[session_lengths > 0]),
         )
-
-
-def best_places(scores: NDArray[Any], limit: int) -> Seqs:
-    """Return the places of the largest scores above zero, largest first; ties go to the lower place."""
-    places = np.flatnonzero(scores > 0)
-    if len(places) > limit:
-        found = scores[places]
-        # Ties come along, so that age and not memory layout decides which of them stay.
-        places = places[found >= np.partition(found, -limit)[-limit]]
-    return places[np.lexsort((places, -scores[places]))][:limit]
-
-
-def masked(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
-    """Return the scores with 0 for every row number that is not allowed."""
-    if allowed is None:
-        return scores
-    known = scores[: len(allowed)]
-    kept = np.zeros_like(scores)
-    np.copyto(kept[: len(known)], known, where=allowed[: len(known)])
-    return kept
 
 
 def _idf(count: int, frequency: int) -> float:

@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.analysis import is_field
+from pipeline.index.rows import Seqs
 
-Seqs = NDArray[np.int64]
 Counts = NDArray[np.float32]
 Posting = tuple[Seqs, Counts]
 
@@ -73,10 +72,3 @@ def invert(documents: Iterable[tuple[int, Sequence[str]]]) -> Postings:
 def length_of(terms: Sequence[str]) -> int:
     """Count the terms that are words."""
     return sum(not is_field(term) for term in terms)
-
-
-def taken(values: NDArray[Any], seqs: Seqs) -> NDArray[Any]:
-    """Return the values of given row numbers, 0 past the end."""
-    if not len(values):
-        return np.zeros(len(seqs), values.dtype)
-    return np.where(seqs < len(values), values[np.minimum(seqs, len(values) - 1)], 0)

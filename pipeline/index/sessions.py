@@ -7,7 +7,7 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.index.postings import Seqs, taken
+from pipeline.index.rows import Seqs, taken
 from pipeline.store import memories
 
 PAGE = 20_000

@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.analysis import ASKS, NAMES_TIME, speaker_term
 from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
-from pipeline.index.postings import taken
+from pipeline.index.rows import taken
 from pipeline.index.sessions import SessionMap
 from pipeline.index.standings import Standings
 from pipeline.recall.literals import literal_flags

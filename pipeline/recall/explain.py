@@ -6,11 +6,11 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from pipeline.index.postings import taken
+from pipeline.index.rows import Floats, taken
 from pipeline.recall.evidence import Candidates
 from pipeline.recall.gates import relevance
 from pipeline.recall.query import Channel, ChannelSignal, Lift, Query, Signals
-from pipeline.recall.rank import Evidence, Floats, Integers, Ranking, neighbour_places
+from pipeline.recall.rank import Evidence, Integers, Ranking, neighbour_places
 from pipeline.records import Memory
 from pipeline.store import memories
 
@@ -79,9 +79,13 @@ def verdict(db: Connection, ranking: Ranking, candidates: Candidates, query: Que
 
 
 def _seen(scores: Floats, seq: int, top: Integers) -> ChannelVerdict:
-    score = float(scores[seq]) if seq < len(scores) else 0.0
+    score = _score(scores, seq)
     rank = int(np.count_nonzero(scores > score)) + 1 if score > 0 else None
     return ChannelVerdict(rank, score, bool(np.isin(seq, top)))
+
+
+def _score(scores: Floats, seq: int) -> float:
+    return float(taken(scores, np.array([seq]))[0])
 
 
 def _filtered(db: Connection, query: Query, memory: Memory) -> list[str]:
@@ -124,7 +128,7 @@ def _signals(ranking: Ranking, candidates: Candidates, place: int, lifts: tuple[
     channels = {
         channel: ChannelSignal(
             _rank_in(top, seq),
-            float(taken(scores.by_row, np.array([seq]))[0]),
+            _score(scores.by_row, seq),
             sum(parts[p] for p in PARTS_OF_CHANNEL[channel]),
         )
         for channel, scores, top in candidates.channels()

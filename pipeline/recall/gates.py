@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.index.rows import Floats
 from pipeline.recall.query import Hit
-from pipeline.recall.rank import Floats, Ranking
+from pipeline.recall.rank import Ranking
 
 # Fitted to the calibration part of tests/data/messages.json by maximum likelihood, a message by its most probable hit.
 INTERCEPT = -8.76

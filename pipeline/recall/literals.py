@@ -45,8 +45,8 @@ def literal_flags(
 
 def _texts(db: Connection, lexical: LexicalScores, seqs: Integers) -> Mapping[int, list[str]]:
     scores = lexical.of(seqs)
-    near = seqs[scores >= RUN_COVERAGE * lexical.ceiling]
-    best = near[np.argsort(-lexical.of(near), kind="stable")][:RUN_CANDIDATES]
+    near = scores >= RUN_COVERAGE * lexical.ceiling
+    best = seqs[near][np.argsort(-scores[near], kind="stable")][:RUN_CANDIDATES]
     return {seq: search_tokens(memory.content) for seq, memory in memories.by_seqs(db, best.tolist()).items()}
 
 

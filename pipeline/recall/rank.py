@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
+from pipeline.index.rows import Floats, Seqs
+
+Integers = Seqs
 Flags = NDArray[np.bool_]
 
 # From here on a channel's best counts in full: this share of the question's information, this much of a cosine.

@@ -21,7 +21,7 @@ from pipeline.errors import IndexUnavailable, NotFound
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex, LexicalScores
-from pipeline.index.postings import taken
+from pipeline.index.rows import taken
 from pipeline.index.sessions import SessionMap
 from pipeline.index.standings import Standings
 from pipeline.recall.cache import AnswerCache

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis import ASKS, is_field, speaker_term
-from pipeline.index.postings import MOST, invert, length_of, taken
+from pipeline.index.postings import MOST, invert, length_of
+from pipeline.index.rows import taken
 
 TERMS = ["port", "zebra", "порт", "東京", ASKS, speaker_term("ada")]
 corpora = st.lists(st.lists(st.sampled_from(TERMS), max_size=12), max_size=10).map(
