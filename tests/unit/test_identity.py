@@ -1,48 +1,478 @@
 import os
+import shutil
+import subprocess
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from config.paths import is_workspace_id
+from config.settings import Settings
 from pipeline.errors import InvalidField
-from pipeline.identity import workspace_of_folder
+from pipeline.identity import Choice, branch_of_folder, choose_workspace, identify
+from pipeline.identity.place import place_of_remote
+
+
+def repository(folder, config="", head="ref: refs/heads/main\n"):
+    git = folder / ".git"
+    git.mkdir(parents=True)
+    (git / "config").write_text(config)
+    (git / "HEAD").write_text(head)
+    return folder
+
+
+def remote(url, name="origin"):
+    return f'[remote "{name}"]\n\turl = {url}\n\tfetch = +refs/heads/*:refs/remotes/{name}/*\n'
+
+
+def worktree(main, folder, name="w"):
+    private = main / ".git" / "worktrees" / name
+    private.mkdir(parents=True)
+    (private / "commondir").write_text("../..\n")
+    (private / "HEAD").write_text(f"ref: refs/heads/{name}\n")
+    folder.mkdir(parents=True)
+    (folder / ".git").write_text(f"gitdir: {private}\n")
+    return folder
+
+
+def override(folder, text):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".reverie.toml").write_text(text)
+    return folder
+
+
+def id_of(folder, **options):
+    return identify(folder, **options).id
+
+
+# Path
 
 
 def test_every_folder_of_a_repository_is_one_workspace(tmp_path):
     inner = tmp_path / "My Project" / "src" / "deep"
     inner.mkdir(parents=True)
     (tmp_path / "My Project" / ".git").mkdir()
-    name = workspace_of_folder(tmp_path / "My Project")
-    assert name.startswith("my-project-")
-    assert workspace_of_folder(inner) == workspace_of_folder(inner / "not-yet-there") == name
+    found = identify(tmp_path / "My Project")
+    assert found.rule == "git"
+    assert found.id.startswith("my-project-")
+    assert id_of(inner) == id_of(inner / "not-yet-there") == found.id
 
 
-def test_a_worktrees_git_file_counts(tmp_path):
-    (tmp_path / ".git").write_text("gitdir: elsewhere")
-    (tmp_path / "src").mkdir()
-    assert workspace_of_folder(tmp_path / "src") == workspace_of_folder(tmp_path)
+@pytest.mark.parametrize("name", ["x", ".dotfiles"])
+def test_a_folder_keeps_its_id_when_it_becomes_a_repository(tmp_path, name):
+    before = identify(tmp_path / name)
+    after = identify(repository(tmp_path / name))
+    assert (before.rule, after.rule) == ("path", "git")
+    assert before.id == after.id
 
 
 def test_folders_of_one_name_in_two_places_are_two_workspaces(tmp_path):
-    for place in ("a", "b"):
-        (tmp_path / place / "app" / ".git").mkdir(parents=True)
-    assert workspace_of_folder(tmp_path / "a" / "app") != workspace_of_folder(tmp_path / "b" / "app")
+    assert id_of(repository(tmp_path / "a" / "app")) != id_of(repository(tmp_path / "b" / "app"))
 
 
 def test_a_link_leads_to_what_it_names(tmp_path):
-    (tmp_path / "real" / ".git").mkdir(parents=True)
+    repository(tmp_path / "real")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert workspace_of_folder(tmp_path / "link") == workspace_of_folder(tmp_path / "real")
+    assert id_of(tmp_path / "link") == id_of(tmp_path / "real")
 
 
 @pytest.mark.parametrize("name", ["ünïcode", "x" * 200, "...", "--", "UPPER_case 1", "日本", os.fsdecode(b"\xff\xfe")])
-def test_every_folder_has_a_valid_id(tmp_path, name):
+def test_every_folder_has_a_valid_id_and_a_printable_detail(tmp_path, name):
     folder = tmp_path / name
     folder.mkdir()
-    assert is_workspace_id(workspace_of_folder(folder))
+    found = identify(folder)
+    assert is_workspace_id(found.id)
+    assert found.detail.isprintable()
+    assert identify(folder) == found
 
 
 @pytest.mark.parametrize("path", ["\x00", "loop"])
 def test_a_path_that_cannot_be_followed_is_an_invalid_field(tmp_path, path):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(InvalidField):
-        workspace_of_folder(tmp_path / path)
+        identify(tmp_path / path)
+    with pytest.raises(InvalidField):
+        branch_of_folder(tmp_path / path)
+
+
+# Remotes
+
+
+FORMS = [
+    "git@github.com:o/r.git",
+    "github.com:o/r",
+    "ssh://git@github.com:22/o/r",
+    "ssh://github.com/o/r.git/",
+    "git+ssh://git@GITHUB.com./o//r",
+    "https://user:t%40ken@GitHub.com/o/r.git/",
+    "https://ghp_secret@github.com:443/o/r?token=secret#x",
+    "http://github.com:80/o/./r.git",
+    "git://github.com:9418/O/R.git",
+    "hg::https://github.com/o/r",
+]
+
+
+@pytest.mark.parametrize("url", FORMS)
+def test_every_form_of_a_remote_is_one_workspace(tmp_path, url):
+    first = identify(repository(tmp_path / "first", remote(FORMS[0])))
+    other = identify(repository(tmp_path / "other", remote(f'"{url}"')))
+    assert (first.id, first.rule) == (other.id, other.rule) == (first.id, "git-remote")
+    assert first.id.startswith("r-")
+    assert "github.com/o/r" in other.detail
+
+
+@pytest.mark.parametrize(
+    "url", ["git@github.com:o/other", "git@gitlab.com:o/r", "https://github.com:8443/o/r", "https://github.com/x/o/r"]
+)
+def test_other_remotes_are_other_workspaces(tmp_path, url):
+    first = repository(tmp_path / "first", remote(FORMS[0]))
+    assert id_of(first) != id_of(repository(tmp_path / "other", remote(url)))
+
+
+def test_a_host_of_which_nothing_is_known_may_tell_case_apart(tmp_path):
+    assert place_of_remote("git@host:O/R", tmp_path) != place_of_remote("git@host:o/r", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("git@[::1]:o/r", "::1/o/r"),
+        ("[git@host:2222]:o/r", "host:2222/o/r"),
+        ("[me:secret@host:2222]:o/r", "host:2222/o/r"),
+        ("ssh://git@[::1]:2222/o/r", "::1:2222/o/r"),
+        ("git@host:~/a@b/r.git", "host/~/a@b/r"),
+        ("git@host:@scope/r", "host/@scope/r"),
+        ("https://host/@scope/a%20b", "host/@scope/a b"),
+        ("https://host:99999999999999999999/r", "host/r"),
+        ("codecommit::us-east-1://me@r", "r/"),
+        ("https:///o/r", None),
+        ("https://me:sec/ret@host/o/r", None),
+        ("https://me:s@ec/ret@host/o/r", None),
+        ("https://me@corp:secret@host/o/r", "host/o/r"),
+        ("me@corp:secret@host:o/r", None),
+        ("ext::ssh -i me:secret@host", None),
+        ("//me:secret@host/r", None),
+        ("file://%00", None),
+        ("", None),
+    ],
+)
+def test_what_a_remote_names(tmp_path, url, key):
+    place = place_of_remote(url, tmp_path)
+    assert (place and place.key) == key
+
+
+@pytest.mark.parametrize("path", ["../x", "../x.git", "../x/.git", "{}/x", "file://{}/x.git", "file://localhost{}/x"])
+def test_a_clone_of_a_folder_meets_it(tmp_path, path):
+    original = repository(tmp_path / "x")
+    clone = identify(repository(tmp_path / "clone", remote(path.format(tmp_path))))
+    assert clone.rule == "git-remote"
+    assert clone.id == id_of(original)
+
+
+def test_origin_goes_before_the_first_by_name(tmp_path):
+    def found(place, *names):
+        return identify(repository(tmp_path / place, "".join(remote(f"git@h:{name}", name) for name in names)))
+
+    assert "remote origin " in found("a", "alpha", "origin", "zeta").detail
+    assert "remote only " in found("b", "only").detail
+    assert "remote alpha " in found("c", "zeta", "alpha").detail
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        '[core]\n\tbare = false\n[Remote "origin"] URL="git@h:o/r" ; said once\n',
+        '\ufeff[remote "origin"]\r\n  url = git@h:\\\r\no/r # comment \\\r\n',
+        "[remote.Origin]\nurl=git@h:o/r\nurl=git@h:second/one",
+        '[include]\npath = /dev/zero\n[remote "origin"\nurl = git@h:bad/one\n[remote "origin"]\nurl = git@h:o/r',
+        'garbage\n=\n[\n[remote "or\\igin"]\nurl = "git@h:o"/r\n[url "x"]\nurl = y',
+    ],
+)
+def test_a_config_is_read_like_git_does(tmp_path, config):
+    found = identify(repository(tmp_path / "x", config))
+    assert found.rule == "git-remote", found
+    assert found.detail.endswith("is h/o/r")
+
+
+def test_a_subsection_is_unquoted(tmp_path):
+    found = identify(repository(tmp_path / "x", '[remote "a \\"b\\" ]"]\nurl = git@h:o/r\n'))
+    assert 'remote a "b" ] of' in found.detail
+
+
+SECRET = st.text("abcXYZ0189-_.!~*'%:@/?#[]", min_size=8, max_size=24).map(lambda text: f"Sec{text}ret")
+SHORT = st.binary(max_size=60)
+WORD = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_", min_size=1, max_size=12).filter(lambda w: w.strip("-_"))
+
+
+@given(host=WORD, owner=WORD, name=WORD, secret=SECRET, user=WORD)
+def test_credentials_never_show(tmp_path_factory, host, owner, name, secret, user):
+    base = tmp_path_factory.getbasetemp()
+    plain = place_of_remote(f"git@{host}.org:{owner}/{name}.git", base)
+    assert plain is not None
+    for place in (
+        place_of_remote(f"https://{user}:{secret}@{host}.org/{owner}/{name}.git", base),
+        place_of_remote(f"ssh://{user}:{secret}@{host}.org:22/{owner}/{name}", base),
+    ):
+        assert place == plain if not set(secret) & set("/?#") else place in (None, plain)
+    assert place_of_remote(f"https://{host}.org/{owner}/{name}?token={secret}", base) == plain
+    for url in (f"{user}:{secret}@{host}.org:{owner}/{name}", f"//{user}:{secret}@{host}.org/{owner}/{name}"):
+        place = place_of_remote(url, base)
+        assert place is None or place == plain or secret.rpartition("@")[2] not in place.key
+
+
+def test_credentials_are_in_no_answer(tmp_path):
+    found = identify(repository(tmp_path / "x", remote("https://ann:hunter2@h/o/r.git")))
+    assert "hunter2" not in repr(found)
+    assert "ann" not in found.detail.replace(str(tmp_path), "")
+
+
+# Worktrees, submodules, splits
+
+
+def test_worktrees_and_clones_meet_and_can_be_split(tmp_path):
+    main = repository(tmp_path / "main", remote(FORMS[0]))
+    linked = worktree(main, tmp_path / "linked")
+    clone = repository(tmp_path / "clone", remote(FORMS[3]))
+
+    def ids(split):
+        return [id_of(folder, split=split) for folder in (main, linked, clone)]
+
+    assert len(set(ids("none"))) == 1
+    one, same, other = ids("clone")
+    assert one == same != other
+    assert len(set(ids("worktree"))) == 3
+    assert identify(clone, split="clone").rule == "git"
+
+
+def test_worktrees_of_a_bare_repository_meet(tmp_path):
+    bare = tmp_path / "project" / ".bare"
+    for name in ("a", "b"):
+        private = bare / "worktrees" / name
+        private.mkdir(parents=True)
+        (private / "commondir").write_text("../..")
+        (tmp_path / "project" / name).mkdir()
+        (tmp_path / "project" / name / ".git").write_text(f"gitdir: ../.bare/worktrees/{name}")
+    a, b = (identify(tmp_path / "project" / name) for name in ("a", "b"))
+    assert a == b
+    assert a.id.startswith("project-")
+
+
+def test_a_submodule_is_a_workspace_of_its_own(tmp_path):
+    outer = repository(tmp_path / "outer", remote("git@h:o/outer"))
+    inner = outer / ".git" / "modules" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "config").write_text(remote("git@h:o/inner"))
+    (outer / "lib").mkdir()
+    (outer / "lib" / ".git").write_text("gitdir: ../.git/modules/inner\n")
+    assert identify(outer / "lib").detail.endswith("is h/o/inner")
+
+
+@pytest.mark.parametrize("text", ["gitdir: elsewhere", "", "gitdir:", "gitdir: \x00", "no git file", "gitdir: .git"])
+def test_a_git_file_that_leads_nowhere_leaves_the_path(tmp_path, text):
+    before = id_of(tmp_path)
+    (tmp_path / ".git").write_text(text)
+    (tmp_path / "src").mkdir()
+    found = identify(tmp_path / "src")
+    assert (found.id, found.rule) == (before, "path")
+    assert f"{tmp_path}/.git:" in found.detail
+    assert branch_of_folder(tmp_path) is None
+
+
+@pytest.mark.parametrize("bad", ["folder", "long"])
+def test_a_config_that_cannot_be_read_leaves_the_git_directory(tmp_path, bad):
+    config = repository(tmp_path / "x", remote("git@h:o/r")) / ".git" / "config"
+    if bad == "folder":
+        config.unlink()
+        config.mkdir()
+    else:
+        config.write_text(remote("git@h:o/r") + "#" * (1 << 20))
+    found = identify(tmp_path / "x")
+    assert found.rule == "git"
+    assert f"{config}: is " in found.detail
+
+
+def test_a_remote_that_names_no_place_leaves_the_git_directory(tmp_path):
+    found = identify(repository(tmp_path / "x", remote('"ext::run me:secret@host"')))
+    assert found.rule == "git"
+    assert "secret" not in repr(found)
+
+
+@given(
+    config=st.binary(max_size=200), head=st.binary(max_size=60), git=st.binary(max_size=60), own=st.binary(max_size=60)
+)
+@settings(max_examples=60)
+def test_any_bytes_give_a_valid_id_and_the_same_one_again(tmp_path_factory, config, head, git, own):
+    folder = tmp_path_factory.mktemp("any")
+    repository(folder)
+    (folder / ".git" / "config").write_bytes(b'[remote "origin"]\nurl=' + config)
+    (folder / ".git" / "HEAD").write_bytes(head)
+    (folder / "file").mkdir()
+    (folder / "file" / ".git").write_bytes(b"gitdir:" + git)
+    (folder / "file" / ".reverie.toml").write_bytes(own)
+    for place in (folder, folder / "file"):
+        found = identify(place)
+        assert is_workspace_id(found.id)
+        assert found.detail.isprintable()
+        assert identify(place) == found
+        branch_of_folder(place)
+
+
+# Named
+
+
+def test_what_is_named_goes_before_every_file(tmp_path):
+    override(repository(tmp_path / "x", remote("git@h:o/r")), 'workspace = "own"')
+    named = identify(tmp_path / "x", explicit="said", environment="env")
+    assert (named.id, named.rule) == ("said", "explicit")
+    assert identify(tmp_path / "x", environment="env").rule == "environment"
+    assert identify(tmp_path / "x").id == "own"
+    assert identify(tmp_path / "x").rule == "file"
+
+
+@pytest.mark.parametrize("which", ["explicit", "environment"])
+def test_a_name_that_is_no_id_is_refused(tmp_path, which):
+    with pytest.raises(InvalidField):
+        identify(tmp_path, **{which: "../x"})
+
+
+def test_the_nearest_file_wins(tmp_path):
+    override(tmp_path, 'workspace = "whole"')
+    part = override(tmp_path / "packages" / "part", 'workspace = "part"')
+    assert id_of(part / "src") == "part"
+    assert id_of(tmp_path / "packages") == "whole"
+    override(tmp_path / "apart", "")
+    assert identify(tmp_path / "apart").rule == "path"
+
+
+def test_a_file_may_split_and_is_stronger_than_the_setting(tmp_path):
+    main = repository(tmp_path / "main", remote(FORMS[0]))
+    linked = worktree(main, tmp_path / "linked")
+    override(tmp_path, 'split = "clone"')
+    assert id_of(main) == id_of(linked) == id_of(main, split="worktree")
+    assert identify(main).rule == "git"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('workspace = "No!"', "workspace must match"),
+        ("workspace = 3", "workspace must match"),
+        ('split = "none"', "split must be one of clone, worktree"),
+        ("split = []", "split must be one of"),
+        ('colour = "x"', "unknown key colour"),
+        ("workspace", "is not TOML"),
+        ("a = " + "[" * 5000, "is not TOML"),
+        ("\x00", "is not TOML"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_left_out_and_told(tmp_path, text, told):
+    plain = identify(repository(tmp_path / "x", remote("git@h:o/r")))
+    override(tmp_path / "x", text)
+    found = identify(tmp_path / "x")
+    assert (found.id, found.rule) == (plain.id, plain.rule)
+    assert found.problem is not None
+    assert found.problem.loc == str(tmp_path / "x" / ".reverie.toml")
+    assert found.problem.msg.startswith(told)
+    assert found.problem.msg in found.detail
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / ".reverie.toml")
+    problem = identify(tmp_path).problem
+    assert problem is not None
+    assert problem.msg == "is not a file"
+
+
+# Branch
+
+
+@pytest.mark.parametrize(
+    ("head", "branch"),
+    [
+        ("ref: refs/heads/feature/a-b\n", "feature/a-b"),
+        ("ref:refs/heads/x", "x"),
+        ("3f796f1a722f60f36fb48a1435b90b5c8e3e0000\n", None),
+        ("ref: refs/remotes/origin/x\n", None),
+        ("ref: refs/heads/.invalid\n", None),
+        ("ref: refs/heads/\n", None),
+        ("", None),
+    ],
+)
+def test_the_branch_is_read_from_head(tmp_path, head, branch):
+    inner = repository(tmp_path / "x", head=head) / "src"
+    inner.mkdir()
+    assert branch_of_folder(inner) == branch
+
+
+def test_a_worktree_has_its_own_branch_and_no_git_has_none(tmp_path):
+    linked = worktree(repository(tmp_path / "main"), tmp_path / "linked", "topic")
+    assert branch_of_folder(linked) == "topic"
+    assert branch_of_folder(tmp_path) is None
+
+
+# The choice
+
+
+def choose(folder, *existing, explicit=None, environment=None, **configured) -> Choice:
+    return choose_workspace(
+        folder, Settings(**configured), explicit=explicit, environment=environment, exists=existing.__contains__
+    )
+
+
+def test_a_derived_workspace_is_used_once_it_exists(tmp_path):
+    derived = id_of(tmp_path)
+    before, after = choose(tmp_path), choose(tmp_path, derived)
+    assert (before.workspace, after.workspace) == ("default", derived)
+    assert "nothing was written to it yet" in before.reason
+    assert choose(tmp_path, derived, workspace="set").workspace == "set"
+
+
+def test_a_named_workspace_is_used_whether_it_exists_or_not(tmp_path):
+    override(tmp_path, 'workspace = "own"')
+    assert choose(tmp_path, workspace="set").workspace == "own"
+    assert choose(tmp_path, workspace="set", environment="env").workspace == "env"
+    assert choose(tmp_path, environment="env", explicit="said").workspace == "said"
+
+
+def test_without_a_folder_the_file_rules_are_passed_over():
+    assert choose(None).workspace == "default"
+    assert choose(None, workspace="set").workspace == "set"
+    assert choose(None, workspace="set", environment="env").workspace == "env"
+    assert choose(None, environment="env", explicit="said").workspace == "said"
+
+
+def test_the_setting_splits(tmp_path):
+    main = repository(tmp_path / "main", remote(FORMS[0]))
+    assert choose(main, id_of(main, split="clone"), workspace_split="clone").workspace == id_of(main, split="clone")
+
+
+# Against git itself
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
+def test_what_git_makes_is_understood(tmp_path):
+    def git(*arguments, cwd):
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+        whole = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        done = subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    main = tmp_path / "main"
+    main.mkdir()
+    git("init", "-b", "trunk", cwd=main)
+    git("commit", "--allow-empty", "-m", "first", cwd=main)
+    git("worktree", "add", "-b", "topic/one", "../linked", cwd=main)
+    git("clone", "main", "cloned", cwd=tmp_path)
+    git("clone", "--bare", "main", "store.git", cwd=tmp_path)
+    git("worktree", "add", "--detach", "../loose", cwd=tmp_path / "store.git")
+    assert [branch_of_folder(tmp_path / place) for place in ("main", "linked", "cloned", "loose")] == [
+        "trunk",
+        "topic/one",
+        "trunk",
+        None,
+    ]
+    ids = {id_of(tmp_path / place) for place in ("main", "linked", "cloned", "loose")}
+    assert ids == {id_of(main)}
+    git("remote", "add", "origin", 'ssh://git@h/we"ird #;/r.git', cwd=main)
+    assert identify(main).detail.endswith('is h/we"ird #;/r')
+    assert id_of(tmp_path / "linked") == id_of(main) != id_of(tmp_path / "cloned")

@@ -5,12 +5,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
     from config.settings import Settings
+    from pipeline.identity import Choice
     from web.client import Client
 
 INTERRUPTED = 130
@@ -30,10 +32,19 @@ class State:
 
         return load_settings()
 
-    @property
+    @cached_property
     def workspace(self) -> str:
-        """Return the workspace to work on."""
-        return self.named_workspace or self.settings.workspace
+        """Return the workspace to work on here."""
+        return self.choice(Path()).workspace
+
+    def choice(self, folder: Path) -> "Choice":
+        """Choose the workspace of a folder; raise InvalidField for a `.reverie.toml` that cannot be taken."""
+        from pipeline.errors import InvalidField
+
+        choice = choice_of_folder(folder, self.settings, self.named_workspace)
+        if choice.identity is not None and choice.identity.problem is not None:
+            raise InvalidField(choice.identity.problem)
+        return choice
 
     def client(self, timeout_s: float = 60.0) -> "Client":
         """Return a client of the configured server."""
@@ -44,6 +55,20 @@ class State:
     def print_json(self, value: Any) -> None:
         """Print an answer as JSON."""
         click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def choice_of_folder(folder: Path, settings: "Settings", named: str | None = None) -> "Choice":
+    """Choose the workspace of a folder by the settings given; a `.reverie.toml` that cannot be taken is left out."""
+    from config.settings import environment_workspace
+    from pipeline.identity import choose_workspace
+
+    return choose_workspace(
+        folder,
+        settings,
+        explicit=named,
+        environment=environment_workspace(),
+        exists=lambda name: settings.paths.workspace(name).events.is_file(),
+    )
 
 
 pass_state = click.make_pass_decorator(State, ensure=True)
@@ -85,7 +110,7 @@ def _global_options() -> list[click.Option]:
             metavar="ID",
             expose_value=False,
             callback=_note_workspace,
-            help="The workspace to use; otherwise the setting `workspace`.",
+            help="The workspace to use; otherwise as `workspace why` tells.",
         ),
     ]
 

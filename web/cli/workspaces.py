@@ -1,9 +1,11 @@
 """Workspaces on the command line."""
 
+from pathlib import Path
+
 import click
 
 from pipeline.errors import ServerUnreachable
-from web.cli.command import Group, State, pass_state
+from web.cli.command import Group, State, choice_of_folder, pass_state
 from web.cli.render import table
 
 
@@ -38,6 +40,28 @@ def current(state: State) -> None:
         click.echo(state.workspace)
 
 
+@workspace.command("why")
+@click.option(
+    "-C",
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path(),
+    metavar="FOLDER",
+    help="The folder to tell of; otherwise the current one.",
+)
+@pass_state
+def why(state: State, folder: Path) -> None:
+    """Tell which workspace a folder belongs to, by which rule, and whether it is used."""
+    choice = state.choice(folder)
+    identity = choice.identity
+    assert identity is not None
+    detail = f"{identity.detail}; {choice.reason}"
+    if state.json:
+        state.print_json({"id": identity.id, "rule": identity.rule, "detail": detail})
+    else:
+        click.echo(f"{identity.id} (by {identity.rule})\n{detail}")
+
+
 @workspace.command("use")
 @click.argument("name", metavar="ID")
 @pass_state
@@ -50,10 +74,15 @@ def use(state: State, name: str) -> None:
         raise click.BadParameter(f"a workspace is named by {WORKSPACE_ID.pattern}", param_hint="ID")
     paths = state.settings.paths
     save_setting(paths, "workspace", name)
-    effective = load_settings().workspace
+    choice = choice_of_folder(Path(), load_settings())
+    effective = choice.workspace
     if state.json:
         state.print_json({"workspace": effective, "saved": name})
         return
     click.echo(f"{paths.config}: workspace = {name}")
-    if effective != name:
+    if effective == name or choice.identity is None:
+        return
+    if choice.identity.rule == "environment":
         click.echo(f"REVERIE_WORKSPACE={effective} in the environment still decides", err=True)
+    else:
+        click.echo(f"here {effective} still decides: {choice.identity.detail}", err=True)

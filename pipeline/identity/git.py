@@ -1,0 +1,136 @@
+"""What a git repository's own files say: where it keeps its history, its remotes, its branch."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.identity.files import Unreadable, exists, read_bounded, shown, upwards
+
+_HEADER = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_VARIABLE = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*=")
+_ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
+_BRANCH = "refs/heads/"
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A checkout: its root, its own git directory, and the one that all its worktrees share."""
+
+    root: Path
+    git_dir: Path
+    common_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote's name and address; the address may hold credentials."""
+
+    name: str
+    url: str
+
+
+def root_of_folder(folder: Path) -> Path | None:
+    """Return the nearest folder upwards that holds `.git`; raise InvalidField for a path that cannot be followed."""
+    return next((place for place in upwards(folder) if exists(place / ".git")), None)
+
+
+def open_repository(root: Path) -> Repository:
+    """Return the repository whose `.git`, a folder or a worktree's or submodule's file, stands in a root."""
+    git_dir = root / ".git"
+    if not os.path.isdir(git_dir):  # noqa: PTH112 - answers for every path, Path.is_dir raises
+        git_dir = _named_folder(git_dir, "gitdir:")
+    pointer = git_dir / "commondir"
+    common_dir = _named_folder(pointer, "") if exists(pointer) else git_dir
+    return Repository(root, git_dir.resolve(), common_dir.resolve())
+
+
+def remote_of(repository: Repository) -> Remote | None:
+    """Return the remote `origin`, else the only one, else the first by name; raise Unreadable for a bad `config`."""
+    config = repository.common_dir / "config"
+    if not exists(config):
+        return None
+    urls: dict[str, str] = {}
+    for section, key, value in _variables(os.fsdecode(read_bounded(config))):
+        # Of several addresses git fetches from the first.
+        if section[0] == "remote" and section[1] and key == "url" and value:
+            urls.setdefault(section[1], value)
+    name = "origin" if "origin" in urls else min(urls, default=None)
+    return None if name is None else Remote(name, urls[name])
+
+
+def branch_of_folder(folder: Path) -> str | None:
+    """Return the branch checked out in a folder; None when detached, unreadable or without git.
+
+    Raises InvalidField for a path that cannot be followed.
+    """
+    root = root_of_folder(folder)
+    if root is None:
+        return None
+    try:
+        head = read_bounded(open_repository(root).git_dir / "HEAD").decode("utf-8", "replace")
+    except Unreadable:
+        return None
+    branch = head.removeprefix("ref:").strip().removeprefix(_BRANCH)
+    # The reftable format keeps HEAD elsewhere and leaves `.invalid` here.
+    if not head.startswith("ref:") or f"{_BRANCH}{branch}" not in head or branch in ("", ".invalid"):
+        return None
+    return shown(branch)
+
+
+def _named_folder(file: Path, prefix: str) -> Path:
+    """Return the folder that a pointer file names, relative to itself."""
+    text = os.fsdecode(read_bounded(file))
+    if not text.startswith(prefix):
+        raise Unreadable(file, "is not a git file")
+    folder = file.parent / text.removeprefix(prefix).strip()
+    if folder == file.parent or not os.path.isdir(folder):  # noqa: PTH112 - answers for every path, Path.is_dir raises
+        raise Unreadable(file, "leads to no folder")
+    return folder
+
+
+def _variables(text: str) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Yield ((section, subsection), key, value) of a git config, passing over what is garbled; includes are ignored."""
+    lines = iter(text.removeprefix("\ufeff").split("\n"))
+    section = ("", "")
+    for line in lines:
+        rest = line.strip()
+        if rest.startswith("["):
+            header = _HEADER.match(rest)
+            section = _section(header) if header else ("", "")
+            rest = rest[header.end() :].lstrip() if header else ""
+        variable = _VARIABLE.match(rest)
+        if variable:
+            yield section, variable[1].lower(), _value(rest[variable.end() :], lines)
+
+
+def _section(header: re.Match[str]) -> tuple[str, str]:
+    if header[2] is not None:
+        return header[1].lower(), re.sub(r"\\(.)", r"\1", header[2])
+    # The old form, [remote.origin], knows no case.
+    section, _, subsection = header[1].lower().partition(".")
+    return section, subsection
+
+
+def _value(raw: str, following: Iterator[str]) -> str:
+    """Return a value without quotes, escapes and comment; a backslash at the end takes the following line too."""
+    value: list[str] = []
+    quoted = False
+    while True:
+        escaped = False
+        for char in raw:
+            if escaped:
+                value.append(_ESCAPES.get(char, char))
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                quoted = not quoted
+            elif char in "#;" and not quoted:
+                return "".join(value).strip()
+            else:
+                value.append(char)
+        if not escaped:
+            return "".join(value).strip()
+        raw = next(following, "").rstrip("\r")

@@ -1,0 +1,23 @@
+"""Which workspace a request about a folder is for: the one rule of the hooks and of prepare."""
+
+from pathlib import Path
+
+from flask import request
+
+from config.settings import environment_workspace
+from pipeline.identity import choose_workspace
+from web.contract import WORKSPACE_HEADER
+from web.endpoint import Call
+
+
+def workspace_of_folder(call: Call, folder: str) -> str:
+    """Return the workspace that the header names, else the one that a folder belongs to."""
+    settings = call.front.settings
+    # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
+    return choose_workspace(
+        Path(folder) if folder else None,
+        settings,
+        explicit=call.workspace if WORKSPACE_HEADER in request.headers else None,
+        environment=environment_workspace(),
+        exists=lambda name: settings.paths.workspace(name).events.is_file(),
+    ).workspace
