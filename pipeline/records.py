@@ -10,6 +10,9 @@ MAX_METADATA_BYTES = 16 * 1024
 MAX_TAGS = 20
 MAX_SESSION_ID_CHARS = 256
 MAX_BATCH = 1000
+MAX_EDGES = 50
+MAX_BRANCH_CHARS = 256
+MAX_PATH_CHARS = 1024
 
 
 class Kind(StrEnum):
@@ -63,6 +66,17 @@ class ScopeKind(StrEnum):
     TASK = "task"
 
 
+class EdgeKind(StrEnum):
+    """How one memory bears on another; read from the first to the second."""
+
+    CAUSE = "cause"
+    SUPPORTS = "supports"
+    CONTRADICTS = "contradicts"
+    SUPERSEDES = "supersedes"
+    DERIVED_FROM = "derived_from"
+    NEXT_IN_SESSION = "next_in_session"
+
+
 class Outcome(StrEnum):
     """What became of a write."""
 
@@ -77,6 +91,7 @@ class Stage(StrEnum):
 
     EMBED = "embed"
     ENTITIES = "entities"
+    DEDUP = "dedup"
     PURGE = "purge"
 
 
@@ -108,6 +123,42 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who asks: a memory of an owned scope is visible only to the owner that is named here."""
+
+    user: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The code that a memory is about: a file, lines of it (1-based, inclusive), and the SHA-256 of that text."""
+
+    path: str
+    first_line: int | None = None
+    last_line: int | None = None
+    content_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDraft:
+    """An edge that a caller asks for, from the memory being written to a stored one."""
+
+    kind: EdgeKind
+    to: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FactKey:
+    """What a keyed fact is about, in canonical names."""
+
+    subject: str
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """A memory as a caller offers it, before validation. Times are RFC 3339 UTC text."""
 
@@ -120,11 +171,20 @@ class Draft:
     session_id: str | None = None
     source: Source = Source.USER
     occurred_at: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    anchor: Anchor | None = None
+    branch: str | None = None
+    edges: tuple[EdgeDraft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A stored memory. `seq` is its local row number, which derived indexes key on."""
+    """A stored memory.
+
+    `seq` is its local row number, which derived indexes key on; `details` are the typed fields of its kind. A keyed
+    fact has a key and holds from `valid_from` to before `valid_to`. A candidate waits for review. `instructs` marks a
+    text that tries to command its reader.
+    """
 
     seq: int
     id: str
@@ -146,16 +206,25 @@ class Memory:
     content_hash: str
     recall_count: int = 0
     merge_count: int = 0
+    details: Mapping[str, Any] = field(default_factory=dict)
+    anchor: Anchor | None = None
+    branch: str | None = None
+    candidate: bool = False
+    instructs: bool = False
+    key: FactKey | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a write answers: the memory's id and what became of it."""
+    """What a write answers: the memory's id, what became of it, and for a keyed fact which one it ended."""
 
     id: str
     outcome: Outcome
     duplicate_of: str | None = None
     reason: str | None = None
+    replaced: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

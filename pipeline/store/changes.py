@@ -6,6 +6,7 @@ The stamp is `<physical ms>-<counter>-<node>`, fixed width, so that text order i
 
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from sqlite3 import Connection
 
 from pipeline.store import meta
@@ -16,6 +17,8 @@ EDIT = "edit"
 ARCHIVE = "archive"
 RESTORE = "restore"
 PURGE = "purge"
+CLOSE = "close"
+RELATE = "relate"
 
 
 def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
@@ -41,6 +44,12 @@ def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
 def happened(db: Connection, op: str, after: int) -> bool:
     """Tell whether an operation was logged after a change number."""
     return db.execute("SELECT 1 FROM change WHERE seq > ? AND op = ? LIMIT 1", (after, op)).fetchone() is not None
+
+
+def first_at(db: Connection) -> datetime | None:
+    """Return when the first change was made (UTC), None without any."""
+    row = db.execute("SELECT hlc FROM change ORDER BY seq LIMIT 1").fetchone()
+    return None if row is None else datetime.fromtimestamp(int(row[0].split("-")[0]) / 1000, UTC)
 
 
 def generation(db: Connection) -> int:

@@ -8,11 +8,19 @@ from typing import Any
 from pipeline.records import HistoryEntry
 
 
-def add(db: Connection, memory_seq: int, at: str, event: str, content: str | None, detail: Mapping[str, Any]) -> None:
-    """Keep an earlier state."""
+def add(
+    db: Connection,
+    memory_seq: int,
+    at: str,
+    event: str,
+    content: str | None,
+    detail: Mapping[str, Any],
+    about_seq: int | None = None,
+) -> None:
+    """Keep an earlier state; `about_seq` is the memory whose text it holds when that is another one."""
     db.execute(
-        "INSERT INTO history (memory_seq, at, event, content, detail) VALUES (?, ?, ?, ?, ?)",
-        (memory_seq, at, event, content, json.dumps(detail, ensure_ascii=False)),
+        "INSERT INTO history (memory_seq, at, event, content, detail, about_seq) VALUES (?, ?, ?, ?, ?, ?)",
+        (memory_seq, at, event, content, json.dumps(detail, ensure_ascii=False), about_seq),
     )
 
 
@@ -23,5 +31,10 @@ def of(db: Connection, memory_seq: int) -> list[HistoryEntry]:
 
 
 def purge(db: Connection, memory_seq: int) -> None:
-    """Delete a memory's history for good."""
-    db.execute("DELETE FROM history WHERE memory_seq = ?", (memory_seq,))
+    """Delete a memory's history for good, and what others' history tells of it."""
+    db.execute("DELETE FROM history WHERE memory_seq = ? OR about_seq = ?", (memory_seq, memory_seq))
+
+
+def forget_merge(db: Connection, memory_seq: int, about_seq: int) -> None:
+    """Take back that another memory was merged into one."""
+    db.execute("DELETE FROM history WHERE memory_seq = ? AND about_seq = ?", (memory_seq, about_seq))

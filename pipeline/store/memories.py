@@ -2,18 +2,23 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from pipeline.records import Kind, Memory, Scope, ScopeKind, Source, Tier, Trust
+from pipeline.records import Anchor, FactKey, Kind, Memory, Scope, ScopeKind, Source, Tier, Trust
+from pipeline.store.visibility import Filter, condition, lasting, owned
 
 COLUMNS = (
     "seq, id, content, kind, scope_kind, scope_id, tags, metadata, source, trust, importance, tier, pinned, "
-    "session_id, created_at, occurred_at, updated_at, archived_at, content_hash, recall_count, merge_count"
+    "session_id, created_at, occurred_at, updated_at, archived_at, content_hash, recall_count, merge_count, "
+    "details, anchor, branch, candidate, instructs, subject, attribute, valid_from, valid_to"
 )
 
-_EDITABLE = frozenset({"content", "content_hash", "importance", "tags", "metadata", "pinned"})
+_EDITABLE = frozenset(
+    {"content", "content_hash", "importance", "tags", "metadata", "pinned", "details", "anchor", "branch", "trust"}
+    | {"instructs", "candidate"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,14 @@ class NewMemory:
     created_at: str
     occurred_at: str
     content_hash: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    anchor: Anchor | None = None
+    branch: str | None = None
+    candidate: bool = False
+    instructs: bool = False
+    key: FactKey | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
 
 
 class Standing(NamedTuple):
@@ -51,30 +64,14 @@ class Standing(NamedTuple):
     repeats: int
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """What a listing or a recall may return. Times are RFC 3339 UTC text, `since` inclusive, `until` exclusive."""
-
-    kinds: tuple[Kind, ...] = ()
-    scope: Scope | None = None
-    session_id: str | None = None
-    since: str | None = None
-    until: str | None = None
-    archived: bool = False
-
-    @property
-    def narrows(self) -> bool:
-        """Tell whether the filter leaves out more than archived and out-of-scope memories."""
-        return bool(self.kinds or self.scope or self.session_id or self.since or self.until)
-
-
 def insert(db: Connection, memory: NewMemory) -> int:
     """Insert a memory and return its row number."""
     cursor = db.execute(
         """
         INSERT INTO memory (id, content, kind, scope_kind, scope_id, tags, metadata, source, trust, importance, tier,
-            pinned, session_id, created_at, occurred_at, updated_at, content_hash)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)
+            pinned, session_id, created_at, occurred_at, updated_at, content_hash, details, anchor, branch, candidate,
+            instructs, subject, attribute, valid_from, valid_to)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
             memory.id,
@@ -93,6 +90,15 @@ def insert(db: Connection, memory: NewMemory) -> int:
             memory.occurred_at,
             memory.created_at,
             memory.content_hash,
+            json.dumps(memory.details, ensure_ascii=False),
+            anchor_text(memory.anchor),
+            memory.branch,
+            int(memory.candidate),
+            int(memory.instructs),
+            None if memory.key is None else memory.key.subject,
+            None if memory.key is None else memory.key.attribute,
+            memory.valid_from,
+            memory.valid_to,
         ),
     )
     return int(cursor.lastrowid or 0)
@@ -102,7 +108,7 @@ def find_active_text(db: Connection, scope: Scope, content_hash: str) -> Memory 
     """Return the active memory of the same scope that says exactly this."""
     row = db.execute(
         f"SELECT {COLUMNS} FROM memory WHERE scope_kind = ? AND scope_id = ? AND content_hash = ? "  # noqa: S608 - constant columns
-        "AND archived_at IS NULL",
+        "AND archived_at IS NULL AND subject IS NULL",
         (scope.kind, scope.id or "", content_hash),
     ).fetchone()
     return None if row is None else _memory(row)
@@ -114,6 +120,11 @@ def get(db: Connection, memory_id: str) -> Memory | None:
     return None if row is None else _memory(row)
 
 
+def ending_in(db: Connection, short_id: str) -> list[Memory]:
+    """List the memories, archived ones aside, whose id ends so."""
+    return select(db, "archived_at IS NULL AND substr(id, -length(?)) = ?", (short_id, short_id))
+
+
 def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
     """Return the memories with these row numbers, archived or not."""
     rows = db.execute(
@@ -123,6 +134,11 @@ def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
     return {row[0]: _memory(row) for row in rows}
 
 
+def select(db: Connection, rest: str, values: Sequence[Any]) -> list[Memory]:
+    """List memories by the rest of a statement after WHERE, which is constant text of a sibling module."""
+    return [_memory(row) for row in db.execute(f"SELECT {COLUMNS} FROM memory WHERE {rest}", values)]  # noqa: S608
+
+
 def standings(db: Connection, after_change: int) -> list[Standing]:
     """Return what ranks the memories that changed after a change number; all of them for one below 0."""
     changed = (
@@ -130,9 +146,9 @@ def standings(db: Connection, after_change: int) -> list[Standing]:
         if after_change >= 0
         else "? < 0"
     )
-    condition, values = _condition(Filter())
+    clause, values = lasting()
     rows = db.execute(
-        f"SELECT seq, {condition}, importance, julianday(occurred_at), kind, merge_count "  # noqa: S608 - constant text
+        f"SELECT seq, {clause}, importance, julianday(occurred_at), kind, merge_count "  # noqa: S608 - constant text
         f"FROM memory WHERE {changed}",
         (*values, after_change),
     )
@@ -141,9 +157,9 @@ def standings(db: Connection, after_change: int) -> list[Standing]:
 
 def showable(db: Connection, seqs: Sequence[int], wanted: Filter) -> dict[int, Memory]:
     """Return those of the given memories that the filter lets through, in the order given."""
-    condition, values = _condition(wanted)
+    clause, values = condition(wanted)
     rows = db.execute(
-        f"SELECT {COLUMNS} FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {condition}",  # noqa: S608 - constant text
+        f"SELECT {COLUMNS} FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {clause}",  # noqa: S608 - constant text
         (json.dumps(list(seqs)), *values),
     )
     found = {row[0]: _memory(row) for row in rows}
@@ -152,15 +168,21 @@ def showable(db: Connection, seqs: Sequence[int], wanted: Filter) -> dict[int, M
 
 def visible_seqs(db: Connection, wanted: Filter) -> list[int]:
     """List the row numbers of everything that the filter lets through."""
-    condition, values = _condition(wanted)
-    return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {condition}", values)]  # noqa: S608 - constant text
+    clause, values = condition(wanted)
+    return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {clause}", values)]  # noqa: S608 - constant text
+
+
+def owned_seqs(db: Connection, wanted: Filter) -> list[int]:
+    """List the row numbers of what a caller sees beyond what reaches the whole workspace."""
+    clause, values = owned(wanted)
+    return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {clause}", values)]  # noqa: S608 - constant text
 
 
 def leading(db: Connection, wanted: Filter, limit: int) -> list[Memory]:
     """List memories by pin, importance and recency."""
-    condition, values = _condition(wanted)
+    clause, values = condition(wanted)
     rows = db.execute(
-        f"SELECT {COLUMNS} FROM memory WHERE {condition} "  # noqa: S608 - constant text
+        f"SELECT {COLUMNS} FROM memory WHERE {clause} "  # noqa: S608 - constant text
         "ORDER BY pinned DESC, importance DESC, occurred_at DESC, seq DESC LIMIT ?",
         (*values, limit),
     )
@@ -169,9 +191,9 @@ def leading(db: Connection, wanted: Filter, limit: int) -> list[Memory]:
 
 def page(db: Connection, wanted: Filter, limit: int, before: int | None) -> list[Memory]:
     """List memories newest first, from below a row number."""
-    condition, values = _condition(wanted)
+    clause, values = condition(wanted)
     rows = db.execute(
-        f"SELECT {COLUMNS} FROM memory WHERE {condition} AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constant text
+        f"SELECT {COLUMNS} FROM memory WHERE {clause} AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constant text
         (*values, before if before is not None else 2**62, limit),
     )
     return [_memory(row) for row in rows]
@@ -181,6 +203,9 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
     """Set some columns of a memory and its time of change."""
     if not _EDITABLE.issuperset(values):
         raise ValueError(f"not editable: {sorted(set(values) - _EDITABLE)}")
+    if "importance" in values:
+        # What is given counts from the day that it is given; nights let it fade from there.
+        values = {**values, "given_importance": values["importance"]}
     settings = ", ".join(f"{column} = ?" for column in values)
     db.execute(
         f"UPDATE memory SET {settings}, updated_at = ? WHERE seq = ?",  # noqa: S608 - column names checked above
@@ -188,23 +213,46 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
     )
 
 
-def reinforce(db: Connection, seq: int, *, importance: float, trust: Trust, tags: Sequence[str], at: str) -> None:
-    """Count a repeated write; keep the stronger importance and all tags, and let a trusted writer confirm evidence."""
+def reinforce(db: Connection, seq: int, *, importance: float, confirmed: bool, tags: Sequence[str], at: str) -> None:
+    """Count a repeated write; keep the strongest importance ever given and all tags, and trust what was confirmed."""
     db.execute(
-        "UPDATE memory SET merge_count = merge_count + 1, importance = max(importance, ?), tags = ?, updated_at = ?, "
-        "trust = iif(? = 'trusted', 'trusted', trust) WHERE seq = ?",
-        (importance, json.dumps(tags), at, trust, seq),
+        "UPDATE memory SET merge_count = merge_count + 1, "
+        "importance = max(importance, coalesce(given_importance, 0), ?), given_importance = max(given_importance, ?), "
+        "tags = ?, updated_at = ?, trust = iif(?, 'trusted', trust) WHERE seq = ?",
+        (importance, importance, json.dumps(tags), at, confirmed, seq),
     )
 
 
-def archive(db: Connection, seq: int, at: str) -> None:
-    """Take a memory out of every answer, reversibly."""
-    db.execute("UPDATE memory SET archived_at = ?, updated_at = ? WHERE seq = ?", (at, at, seq))
+def unreinforce(db: Connection, seq: int, *, importance: float, trust: str, tags: Sequence[str], at: str) -> None:
+    """Take a reinforcement back."""
+    db.execute(
+        "UPDATE memory SET merge_count = max(0, merge_count - 1), importance = ?, "
+        "given_importance = iif(importance = ?, given_importance, ?), trust = ?, tags = ?, updated_at = ? "
+        "WHERE seq = ?",
+        (importance, importance, importance, trust, json.dumps(tags), at, seq),
+    )
+
+
+def archive(db: Connection, seq: int, at: str, merged_into: int | None = None) -> None:
+    """Take a memory out of every answer, reversibly; `merged_into` is the one that speaks for it now."""
+    db.execute(
+        "UPDATE memory SET archived_at = ?, updated_at = ?, merged_into = ? WHERE seq = ?", (at, at, merged_into, seq)
+    )
 
 
 def restore(db: Connection, seq: int, at: str) -> None:
     """Undo an archive."""
-    db.execute("UPDATE memory SET archived_at = NULL, updated_at = ? WHERE seq = ?", (at, seq))
+    db.execute("UPDATE memory SET archived_at = NULL, merged_into = NULL, updated_at = ? WHERE seq = ?", (at, seq))
+
+
+def merged_into(db: Connection, seq: int) -> list[Memory]:
+    """List what was merged into a memory, directly or by way of others."""
+    return select(
+        db,
+        "seq IN (WITH RECURSIVE part (seq) AS (SELECT seq FROM memory WHERE merged_into = ? UNION "
+        "SELECT m.seq FROM memory m JOIN part ON m.merged_into = part.seq) SELECT seq FROM part)",
+        (seq,),
+    )
 
 
 def purge(db: Connection, seq: int) -> None:
@@ -220,9 +268,13 @@ def after(db: Connection, seq: int, limit: int) -> list[tuple[int, str | None, s
 
 
 def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, str, str]]:
-    """List (row number, content, time) of active memories above a row number, in row order."""
+    """List (row number, content, time) of what may be found by words above a row number, in row order.
+
+    Facts that hold no longer are among them: they answer questions about the past.
+    """
     return db.execute(
-        "SELECT seq, content, occurred_at FROM memory WHERE archived_at IS NULL AND seq > ? ORDER BY seq LIMIT ?",
+        "SELECT seq, content, occurred_at FROM memory "
+        "WHERE archived_at IS NULL AND candidate = 0 AND seq > ? ORDER BY seq LIMIT ?",
         (after_seq, limit),
     ).fetchall()
 
@@ -257,33 +309,6 @@ def counts(db: Connection) -> dict[str, Any]:
     }
 
 
-def _condition(wanted: Filter) -> tuple[str, list[Any]]:
-    parts = ["archived_at IS NOT NULL" if wanted.archived else "archived_at IS NULL"]
-    values: list[Any] = []
-    if wanted.kinds:
-        parts.append(f"kind IN ({','.join('?' * len(wanted.kinds))})")
-        values.extend(wanted.kinds)
-    if wanted.scope is not None:
-        parts.append("scope_kind = ? AND scope_id = ?")
-        values.extend((wanted.scope.kind, wanted.scope.id or ""))
-    else:
-        # Without a scope a caller sees what reaches the whole workspace, and its own session where it names one.
-        parts.append(
-            f"(scope_kind IN ('{ScopeKind.WORKSPACE}', '{ScopeKind.USER}')"
-            f" OR (scope_kind = '{ScopeKind.SESSION}' AND scope_id = ?))"
-        )
-        values.append(wanted.session_id or "")
-    for clause, value in (
-        ("session_id = ?", wanted.session_id),
-        ("occurred_at >= ?", wanted.since),
-        ("occurred_at < ?", wanted.until),
-    ):
-        if value is not None:
-            parts.append(clause)
-            values.append(value)
-    return " AND ".join(parts), values
-
-
 def _memory(row: Sequence[Any]) -> Memory:
     return Memory(
         seq=row[0],
@@ -306,4 +331,17 @@ def _memory(row: Sequence[Any]) -> Memory:
         content_hash=row[18],
         recall_count=row[19],
         merge_count=row[20],
+        details=json.loads(row[21]),
+        anchor=None if row[22] is None else Anchor(**json.loads(row[22])),
+        branch=row[23],
+        candidate=bool(row[24]),
+        instructs=bool(row[25]),
+        key=None if row[26] is None else FactKey(row[26], row[27]),
+        valid_from=row[28],
+        valid_to=row[29],
     )
+
+
+def anchor_text(anchor: Anchor | None) -> str | None:
+    """Return an anchor as the column holds it."""
+    return None if anchor is None else json.dumps(asdict(anchor), ensure_ascii=False)

@@ -12,7 +12,7 @@ from pipeline.records import Draft
 from pipeline.sleep.segment import needs_segment, rebuild_segment
 from pipeline.store import memories, meta, tail
 from pipeline.store.database import Database
-from pipeline.store.memories import Filter
+from pipeline.store.visibility import Filter
 from pipeline.store.migrations import m001_control_plane
 from pipeline.store.opening import make_ready
 from pipeline.write import revise
@@ -61,17 +61,23 @@ def old(file):
 KEPT = ("memory", "history", "change", "work", "embedding", "entity", "mention", "co_mention")
 
 
-def contents(file):
+def contents(file, columns=None):
+    """Return every table's rows as {column: value}, of the given columns only where some are given."""
     with contextlib.closing(sqlite3.connect(file)) as db:
-        return {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in KEPT}
+        db.row_factory = sqlite3.Row
+        rows = {table: [dict(row) for row in db.execute(f"SELECT * FROM {table}")] for table in KEPT}
+    if columns is None:
+        return rows
+    return {table: [{name: row[name] for name in columns[table]} for row in found] for table, found in rows.items()}
 
 
 def test_a_store_of_the_first_version_loses_nothing(old):
     before = contents(old)
+    columns = {table: list(rows[0]) if rows else [] for table, rows in before.items()}
     with contextlib.closing(Database(old, PROFILE, create=False)) as database, database.read() as db:
         assert meta.get(db, "node")
         assert meta.get_int(db, meta.VECTORS_GENERATION) == 7
-    assert contents(old) == before
+    assert contents(old, columns) == before
 
 
 def test_its_segment_is_forgotten_and_a_new_one_makes_everything_findable(old, tmp_path):
@@ -88,6 +94,15 @@ def test_its_segment_is_forgotten_and_a_new_one_makes_everything_findable(old, t
         with database.read() as db:
             assert index.search(db, ["zebra"]).top(9).tolist() == [1, 2]
         assert not needs_segment(database, 1)
+
+
+def test_its_memories_get_the_fields_that_are_new(old):
+    with contextlib.closing(Database(old, PROFILE, create=False)) as database, database.read() as db:
+        memory = memories.get(db, "id-1")
+        assert memory.details == {}
+        assert (memory.anchor, memory.branch, memory.key, memory.valid_from, memory.valid_to) == (None,) * 5
+        assert not memory.candidate
+        assert not memory.instructs
 
 
 def test_it_can_be_written_to_at_once(old, tmp_path):

@@ -1,0 +1,121 @@
+"""What each kind of memory starts with, how fast it fades, and how it is told."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pipeline.records import Anchor, Kind, Memory, Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """A kind's importance (0 to 1) and tier at birth, and the days in which its importance falls by half."""
+
+    importance: float
+    tier: Tier
+    half_life_days: float
+
+
+TRAITS: Mapping[Kind, Traits] = {
+    Kind.FACT: Traits(0.5, Tier.EPISODIC, 90),
+    Kind.DECISION: Traits(0.7, Tier.SEMANTIC, 365),
+    Kind.LESSON: Traits(0.7, Tier.SEMANTIC, 365),
+    Kind.GOAL: Traits(0.6, Tier.EPISODIC, 120),
+    Kind.ACTIVITY: Traits(0.3, Tier.WORKING, 14),
+    Kind.MILESTONE: Traits(0.6, Tier.SEMANTIC, 365),
+    Kind.QA: Traits(0.5, Tier.EPISODIC, 90),
+    Kind.CODE: Traits(0.5, Tier.EPISODIC, 60),
+    Kind.DOCUMENT: Traits(0.5, Tier.SEMANTIC, 180),
+    Kind.EPISODE: Traits(0.4, Tier.WORKING, 30),
+    Kind.KEYED_FACT: Traits(0.6, Tier.SEMANTIC, 365),
+}
+
+
+def told(memory: Memory) -> str:
+    """Return a memory's text with what its kind and its anchor add to it."""
+    tell = _TELLING.get(memory.kind)
+    text = memory.content if tell is None else tell(memory)
+    return text if memory.anchor is None else f"{text} ({_place(memory.anchor)})"
+
+
+def _decision(memory: Memory) -> str:
+    reason, alternatives = memory.details.get("reason"), memory.details.get("alternatives")
+    because = f" — because {reason}" if reason else ""
+    instead = f" (instead of {', '.join(alternatives)})" if alternatives else ""
+    return f"{memory.content}{because}{instead}"
+
+
+def _lesson(memory: Memory) -> str:
+    rule, when = memory.details.get("rule") or memory.content, memory.details.get("applies_when")
+    if not when:
+        return str(rule)
+    # Some write the condition with its "when", some without.
+    condition = when[5:] if when[:5].lower() == "when " else when
+    return f"When {condition}: {rule}"
+
+
+def _goal(memory: Memory) -> str:
+    progress, due = memory.details.get("progress"), memory.details.get("due_at")
+    state = str(memory.details.get("status", "open")).replace("_", " ")
+    return memory.content + _aside(state, f"{progress:.0%}" if progress else "", f"due {due[:10]}" if due else "")
+
+
+def _activity(memory: Memory) -> str:
+    tool, failed = memory.details.get("tool"), memory.details.get("succeeded") is False
+    return memory.content + _aside(_new(tool, memory), "failed" if failed else "")
+
+
+def _milestone(memory: Memory) -> str:
+    return _headed(memory.details.get("chain"), memory)
+
+
+def _question(memory: Memory) -> str:
+    parts = (_new(memory.details.get("question"), memory), memory.content, _new(memory.details.get("answer"), memory))
+    return " — ".join(part for part in parts if part)
+
+
+def _code(memory: Memory) -> str:
+    return _headed(memory.details.get("symbol"), memory)
+
+
+def _document(memory: Memory) -> str:
+    return _headed(memory.details.get("title"), memory) + _aside(_new(memory.details.get("uri"), memory))
+
+
+def _episode(memory: Memory) -> str:
+    began, ended = (memory.details.get(name, "")[:16].replace("T", " ") for name in ("started_at", "ended_at"))
+    return memory.content + _aside(f"from {began}" if began else "", f"until {ended}" if ended else "")
+
+
+_TELLING: Mapping[Kind, Callable[[Memory], str]] = {
+    Kind.DECISION: _decision,
+    Kind.LESSON: _lesson,
+    Kind.GOAL: _goal,
+    Kind.ACTIVITY: _activity,
+    Kind.MILESTONE: _milestone,
+    Kind.QA: _question,
+    Kind.CODE: _code,
+    Kind.DOCUMENT: _document,
+    Kind.EPISODE: _episode,
+}
+
+
+def _new(text: str | None, memory: Memory) -> str:
+    """Return a text unless the memory says it anyway."""
+    return "" if text is None or text in memory.content else text
+
+
+def _headed(head: str | None, memory: Memory) -> str:
+    return f"{head}: {memory.content}" if _new(head, memory) else memory.content
+
+
+def _aside(*parts: str) -> str:
+    said = ", ".join(part for part in parts if part)
+    return f" ({said})" if said else ""
+
+
+def _place(anchor: Anchor) -> str:
+    if anchor.first_line is None:
+        return anchor.path
+    last = anchor.last_line or anchor.first_line
+    lines = f"{anchor.first_line}" if last == anchor.first_line else f"{anchor.first_line}-{last}"
+    return f"{anchor.path}:{lines}"

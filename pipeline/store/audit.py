@@ -1,0 +1,105 @@
+"""The audit trail: what was merged or archived without being asked, by whom, and whether it was undone."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from sqlite3 import Connection
+from typing import Any
+
+from ulid import ULID
+
+
+class Action(StrEnum):
+    """What was done."""
+
+    MERGE = "merge"
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One act: on a memory, and for a merge the one that it went into; ids only, never a text."""
+
+    seq: int
+    id: str
+    at: str
+    actor: str
+    action: Action
+    memory_id: str
+    other_id: str | None
+    detail: Mapping[str, Any]
+    undone_at: str | None
+
+
+_SELECT = "SELECT seq, id, at, actor, action, memory_id, other_id, detail, undone_at FROM audit"
+
+
+def add(
+    db: Connection,
+    at: str,
+    actor: str,
+    action: Action,
+    memory_id: str,
+    other_id: str | None = None,
+    detail: Mapping[str, Any] | None = None,
+) -> str:
+    """Record an act and return its id."""
+    entry_id = str(ULID())
+    db.execute(
+        "INSERT INTO audit (id, at, actor, action, memory_id, other_id, detail) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (entry_id, at, actor, action, memory_id, other_id, json.dumps(detail or {})),
+    )
+    return entry_id
+
+
+def get(db: Connection, entry_id: str) -> Entry | None:
+    """Return an entry by id."""
+    row = db.execute(f"{_SELECT} WHERE id = ?", (entry_id,)).fetchone()
+    return None if row is None else _entry(row)
+
+
+def page(db: Connection, limit: int, before: int | None) -> list[Entry]:
+    """List entries, newest first."""
+    rows = db.execute(
+        f"{_SELECT} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (before if before is not None else 2**62, limit)
+    )
+    return [_entry(row) for row in rows]
+
+
+def merge_of(db: Connection, memory_id: str) -> Entry | None:
+    """Return the act by which a memory is merged into another, None when it is not."""
+    row = db.execute(
+        f"{_SELECT} WHERE memory_id = ? AND action = ? AND undone_at IS NULL ORDER BY seq DESC LIMIT 1",
+        (memory_id, Action.MERGE),
+    ).fetchone()
+    return None if row is None else _entry(row)
+
+
+def merged_later(db: Connection, entry: Entry) -> list[Entry]:
+    """List the merges into the same memory that came after one and were not undone, the first first."""
+    rows = db.execute(
+        f"{_SELECT} WHERE other_id = ? AND action = ? AND undone_at IS NULL AND seq > ? ORDER BY seq",
+        (entry.other_id, Action.MERGE, entry.seq),
+    )
+    return [_entry(row) for row in rows]
+
+
+def amend(db: Connection, entry_id: str, detail: Mapping[str, Any]) -> None:
+    """Replace what is known of an act."""
+    db.execute("UPDATE audit SET detail = ? WHERE id = ?", (json.dumps(detail), entry_id))
+
+
+def mark_undone(db: Connection, entry_id: str, at: str) -> None:
+    """Note that an act was undone."""
+    db.execute("UPDATE audit SET undone_at = ? WHERE id = ?", (at, entry_id))
+
+
+def purge(db: Connection, memory_id: str) -> None:
+    """Keep of the acts on a purged memory only that they happened."""
+    db.execute("UPDATE audit SET detail = '{}' WHERE memory_id = ? OR other_id = ?", (memory_id, memory_id))
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    seq, entry_id, at, actor, action, memory_id, other_id, detail, undone_at = row
+    return Entry(seq, entry_id, at, actor, Action(action), memory_id, other_id, json.loads(detail), undone_at)

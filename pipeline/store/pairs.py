@@ -1,0 +1,136 @@
+"""Pairs of memories that may say the same and wait for a verdict."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from sqlite3 import Connection
+
+from ulid import ULID
+
+from pipeline.records import Memory, Scope, Viewer
+from pipeline.store.memories import select
+from pipeline.store.visibility import within_reach
+
+
+class PairState(StrEnum):
+    """What became of a pair."""
+
+    WAITING = "waiting"
+    MERGED = "merged"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two memories by row number, their cosine, and why they were not merged at once."""
+
+    seq: int
+    id: str
+    older_seq: int
+    newer_seq: int
+    cosine: float
+    reasons: tuple[str, ...]
+    state: PairState
+    at: str
+    settled_at: str | None
+
+
+_SELECT = "SELECT p.seq, p.id, p.older_seq, p.newer_seq, p.cosine, p.reasons, p.state, p.at, p.settled_at FROM pair p"
+
+
+def add(db: Connection, older_seq: int, newer_seq: int, cosine: float, reasons: Sequence[str], at: str) -> None:
+    """Let a pair wait; one that is known keeps its verdict."""
+    db.execute(
+        "INSERT OR IGNORE INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (str(ULID()), older_seq, newer_seq, round(cosine, 4), json.dumps(reasons), PairState.WAITING, at),
+    )
+
+
+def comparable(db: Connection, seqs: Sequence[int], scope: Scope | None = None) -> list[Memory]:
+    """List, oldest first, those of some memories, of one scope or any, that may be one with another.
+
+    What waits to be embedded is left out: its vectors tell of another text.
+    """
+    return select(
+        db,
+        "seq IN (SELECT value FROM json_each(?)) AND archived_at IS NULL AND subject IS NULL "
+        "AND scope_kind = coalesce(?, scope_kind) AND scope_id = coalesce(?, scope_id) "
+        "AND NOT EXISTS (SELECT 1 FROM work w WHERE w.stage = 'embed' AND w.memory_seq = memory.seq) ORDER BY seq",
+        (json.dumps(list(seqs)), None if scope is None else scope.kind, None if scope is None else scope.id or ""),
+    )
+
+
+def get(db: Connection, pair_id: str) -> Pair | None:
+    """Return a pair by id."""
+    row = db.execute(f"{_SELECT} WHERE p.id = ?", (pair_id,)).fetchone()
+    return None if row is None else _pair(row)
+
+
+def known(db: Connection, older_seq: int, newer_seq: int) -> bool:
+    """Tell whether two memories are a pair already, or whether somebody told parts of them apart."""
+    row = db.execute(
+        """
+        WITH RECURSIVE
+            one (seq) AS (SELECT ?1 UNION SELECT m.seq FROM one JOIN memory m ON m.merged_into = one.seq),
+            other (seq) AS (SELECT ?2 UNION SELECT m.seq FROM other JOIN memory m ON m.merged_into = other.seq)
+        SELECT 1 FROM pair WHERE (older_seq = ?1 AND newer_seq = ?2) OR (state = ?3 AND (
+            (older_seq IN one AND newer_seq IN other) OR (older_seq IN other AND newer_seq IN one))) LIMIT 1
+        """,
+        (older_seq, newer_seq, PairState.KEPT),
+    ).fetchone()
+    return row is not None
+
+
+def waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> list[Pair]:
+    """List the pairs that wait, whose memories are both active and reach a viewer, newest first."""
+    reach, values = within_reach(viewer)
+    mine = f"(SELECT seq FROM memory WHERE {reach})"  # noqa: S608 - constant text
+    rows = db.execute(
+        f"{_SELECT} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "
+        "WHERE p.state = ? AND a.archived_at IS NULL AND b.archived_at IS NULL AND p.seq < ? "
+        f"AND p.older_seq IN {mine} AND p.newer_seq IN {mine} ORDER BY p.seq DESC LIMIT ?",
+        (PairState.WAITING, before if before is not None else 2**62, *values, *values, limit),
+    )
+    return [_pair(row) for row in rows]
+
+
+def settle(db: Connection, pair_id: str, state: PairState, at: str) -> None:
+    """Give a pair its verdict."""
+    db.execute("UPDATE pair SET state = ?, settled_at = ? WHERE id = ?", (state, at, pair_id))
+
+
+def keep(db: Connection, older_seq: int, newer_seq: int, at: str) -> None:
+    """Say that two memories are not the same, whether or not they were known as a pair."""
+    db.execute(
+        "INSERT INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at, settled_at) "
+        "VALUES (?, ?, ?, 0, '[]', ?, ?, ?) "
+        "ON CONFLICT (older_seq, newer_seq) DO UPDATE SET state = excluded.state, settled_at = excluded.settled_at",
+        (str(ULID()), older_seq, newer_seq, PairState.KEPT, at, at),
+    )
+
+
+def forget_waiting(db: Connection, seq: int) -> None:
+    """Let the pairs of a memory wait no longer."""
+    db.execute("DELETE FROM pair WHERE state = ? AND (older_seq = ? OR newer_seq = ?)", (PairState.WAITING, seq, seq))
+
+
+def purge(db: Connection, seq: int) -> None:
+    """Delete the pairs of a memory for good, and the verdicts on its text with them."""
+    db.execute("DELETE FROM pair WHERE older_seq = ? OR newer_seq = ?", (seq, seq))
+
+
+def _pair(row: Sequence[str]) -> Pair:
+    seq, pair_id, older, newer, cosine, reasons, state, at, settled_at = row
+    return Pair(
+        int(seq),
+        pair_id,
+        int(older),
+        int(newer),
+        float(cosine),
+        tuple(json.loads(reasons)),
+        PairState(state),
+        at,
+        settled_at or None,
+    )

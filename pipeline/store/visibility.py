@@ -1,0 +1,132 @@
+"""Which memories a caller may see: archived, review, reach, validity and the caller's own wishes, as one condition."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.records import Kind, Scope, ScopeKind, Viewer
+from pipeline.times import utc_now
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a listing or a recall may return. Times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
+
+    `as_of` asks for what was believed at a moment; without it only what holds now is returned. `candidates` asks for
+    what waits for review, and for nothing else; `chain` for the milestones of one chain.
+    """
+
+    kinds: tuple[Kind, ...] = ()
+    scope: Scope | None = None
+    session_id: str | None = None
+    since: str | None = None
+    until: str | None = None
+    archived: bool = False
+    as_of: str | None = None
+    branch: str | None = None
+    candidates: bool = False
+    chain: str | None = None
+    viewer: Viewer = field(default_factory=Viewer)
+
+    @property
+    def narrows(self) -> bool:
+        """Tell whether the filter leaves out more than what nobody sees and what others own."""
+        return bool(
+            self.kinds
+            or self.scope
+            or self.session_id
+            or self.since
+            or self.until
+            or self.as_of
+            or self.branch
+            or self.chain
+        )
+
+    @property
+    def owns(self) -> bool:
+        """Tell whether the caller has scopes of its own to see into."""
+        return self.viewer != Viewer()
+
+
+def condition(wanted: Filter) -> tuple[str, list[Any]]:
+    """Return an SQL condition on the memory table, and its values."""
+    parts = [
+        "archived_at IS NOT NULL" if wanted.archived else "archived_at IS NULL",
+        "candidate = 1" if wanted.candidates else "candidate = 0",
+    ]
+    values: list[Any] = []
+    for clause, clause_values in (_reach(wanted), _validity(wanted)):
+        parts.append(clause)
+        values.extend(clause_values)
+    if wanted.kinds:
+        parts.append(f"kind IN ({','.join('?' * len(wanted.kinds))})")
+        values.extend(wanted.kinds)
+    for clause, value in (
+        ("session_id = ?", wanted.session_id),
+        ("occurred_at >= ?", wanted.since),
+        ("occurred_at < ?", wanted.until),
+        ("occurred_at <= ?", wanted.as_of),
+        ("branch = ?", wanted.branch),
+        ("json_extract(details, '$.chain') = ?", wanted.chain),
+    ):
+        if value is not None:
+            parts.append(clause)
+            values.append(value)
+    return " AND ".join(parts), values
+
+
+def lasting() -> tuple[str, list[Any]]:
+    """Return the condition for what the whole workspace may see, now or, for a fact that begins later, some day."""
+    reach, values = _reach(Filter())
+    return (
+        f"archived_at IS NULL AND candidate = 0 AND {reach} AND (valid_to IS NULL OR valid_to > ?)",
+        [*values, utc_now()],
+    )
+
+
+def owned(wanted: Filter) -> tuple[str, list[Any]]:
+    """Return the condition for what a caller sees beyond what reaches the whole workspace."""
+    clause, values = condition(wanted)
+    # Said once more for the query planner: only then does it take the index of owned memories.
+    return f"scope_kind <> '{ScopeKind.WORKSPACE}' AND {clause}", values
+
+
+def reaches(scope: Scope, viewer: Viewer) -> bool:
+    """Tell whether a memory of a scope is visible to a viewer; the rule that the SQL condition follows."""
+    if scope.kind is ScopeKind.WORKSPACE or scope == Scope(ScopeKind.USER):
+        return True
+    return bool(scope.id) and scope.id == getattr(viewer, scope.kind)
+
+
+def within_reach(viewer: Viewer) -> tuple[str, list[Any]]:
+    """Return the condition for what reaches a viewer, whatever became of it."""
+    return _reach(Filter(viewer=viewer))
+
+
+def viewer_within(scope: Scope) -> Viewer:
+    """Return who is at home in a scope: it sees what reaches the workspace and what is its own."""
+    return Viewer() if scope.kind is ScopeKind.WORKSPACE else Viewer(**{str(scope.kind): scope.id})
+
+
+def _reach(wanted: Filter) -> tuple[str, list[Any]]:
+    if wanted.scope is not None:
+        return "scope_kind = ? AND scope_id = ?", [wanted.scope.kind, wanted.scope.id or ""]
+    viewer = wanted.viewer
+    owners = {
+        ScopeKind.USER: viewer.user,
+        ScopeKind.AGENT: viewer.agent,
+        # Who asks about a session alone is taken to be in it.
+        ScopeKind.SESSION: viewer.session or wanted.session_id,
+        ScopeKind.TASK: viewer.task,
+    }
+    # No owner is called by an empty name: the column says with it that there is none.
+    named = {kind: owner for kind, owner in owners.items() if owner}
+    # A user's memory without a name belongs to the one person whose home this is.
+    anyone = f"scope_kind = '{ScopeKind.WORKSPACE}' OR (scope_kind = '{ScopeKind.USER}' AND scope_id = '')"
+    own = "".join(f" OR (scope_kind = '{kind}' AND scope_id = ?)" for kind in named)
+    return f"({anyone}{own})", list(named.values())
+
+
+def _validity(wanted: Filter) -> tuple[str, list[Any]]:
+    moment = wanted.as_of or utc_now()
+    clause = "(valid_from IS NULL OR valid_from <= ?) AND (valid_to IS NULL OR valid_to > ?)"
+    return clause, [moment, moment]
