@@ -1,117 +1,235 @@
-"""The door: from a draft to an acknowledged memory.
+"""The door: from prepared drafts to acknowledged memories, in one transaction.
 
-    normalize → redact → resolve the scope → hash → one transaction: merge or insert, tail, change log, work
+    off the record? → an echo? → an exact twin? → admitted? → place in time → insert, edges, tail, change log, work
 
 No model and no network in here: what is slow is queued as work in the same transaction.
 """
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 
-from ulid import ULID
-
-from pipeline.analysis import memory_tokens
-from pipeline.records import Draft, Outcome, Receipt, Source, Stage, Tier, Trust
-from pipeline.redaction import redact, redact_json
-from pipeline.store import changes, history, memories, tail, work
+from pipeline.errors import FieldError, InvalidField
+from pipeline.kinds import told
+from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
+from pipeline.store import admissions, changes, edges, history, incognito, memories, tail, work
+from pipeline.store.admissions import Decision
 from pipeline.store.database import Database
 from pipeline.store.memories import NewMemory
-from pipeline.times import utc_now
-from pipeline.write.normalize import (
-    check_metadata,
-    content_hash,
-    normalize_content,
-    normalize_id,
-    normalize_json,
-)
-from pipeline.write.scope import resolve_scope
+from pipeline.store.visibility import reaches, viewer_within
+from pipeline.write.echo import Echo, is_echo_of
+from pipeline.write.keyed import Place, denies_fact, end_replaced, find_place, overrides_trusted
+from pipeline.write.policy import Admission, Offer, Verdict, admit
+from pipeline.write.prepare import Prepared, prepare, prepare_batch
 
 DIGESTION = (Stage.EMBED, Stage.ENTITIES)
-DEFAULT_IMPORTANCE = 0.5
-
-_EVIDENCE_SOURCES = frozenset({Source.AMBIENT, Source.IMPORT, Source.SYNC})
+OFF_THE_RECORD = "off the record"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A draft that is ready for its transaction: the memory and its search tokens."""
+class Door:
+    """How a workspace takes memories in: whether doubtful ones wait for review, and whether any are stored at all."""
 
-    memory: NewMemory
-    tokens: list[str]
+    review: bool = False
+    incognito: bool = False
 
 
-def accept(database: Database, draft: Draft) -> Receipt:
+@dataclass(slots=True)
+class _Ledger:
+    """What a transaction did so far, to be announced together at its end."""
+
+    created: list[tuple[int, Prepared]] = field(default_factory=list)
+    queued: list[int] = field(default_factory=list)
+    merged: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+
+
+def accept(database: Database, draft: Draft, door: Door = Door()) -> Receipt:
     """Store one memory durably; raise InvalidField for a draft that cannot be taken."""
-    return commit(database, [prepare(draft)])[0]
+    return commit(database, [prepare(draft)], door)[0]
 
 
-def accept_batch(database: Database, drafts: Sequence[Draft]) -> list[Receipt]:
+def accept_batch(database: Database, drafts: Sequence[Draft], door: Door = Door()) -> list[Receipt]:
     """Store memories in one transaction, all or none; an invalid draft is named by its index."""
-    return commit(database, prepare_batch(drafts))
+    return commit(database, prepare_batch(drafts), door)
 
 
-def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
-    """Prepare memories for one transaction; an invalid draft is named by its index."""
-    return [prepare(draft, f"items.{index}.") for index, draft in enumerate(drafts)]
-
-
-def prepare(draft: Draft, loc: str = "") -> Prepared:
-    """Do everything that needs no transaction."""
-    now = utc_now()
-    # Redaction may lengthen a text, so the limit is checked on what will be stored.
-    content = redact(normalize_content(draft.content, f"{loc}content")).text
-    content = normalize_content(content, f"{loc}content")
-    metadata, _ = redact_json(normalize_json(draft.metadata))
-    check_metadata(metadata, f"{loc}metadata")
-    session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
-    memory = NewMemory(
-        id=str(ULID()),
-        content=content,
-        kind=draft.kind,
-        scope=resolve_scope(draft.scope, session_id, f"{loc}scope.id"),
-        tags=tuple(dict.fromkeys(draft.tags)),
-        metadata=metadata,
-        source=draft.source,
-        trust=Trust.EVIDENCE if draft.source in _EVIDENCE_SOURCES else Trust.TRUSTED,
-        importance=DEFAULT_IMPORTANCE if draft.importance is None else draft.importance,
-        tier=Tier.WORKING,
-        session_id=session_id,
-        created_at=now,
-        occurred_at=draft.occurred_at or now,
-        content_hash=content_hash(content),
-    )
-    return Prepared(memory, memory_tokens(content, memory.occurred_at))
-
-
-def commit(database: Database, prepared: Sequence[Prepared]) -> list[Receipt]:
-    """Store prepared memories in one transaction: merge each into its exact twin or insert it."""
+def commit(database: Database, prepared: Sequence[Prepared], door: Door = Door()) -> list[Receipt]:
+    """Store prepared memories in one transaction, each as the door decides."""
+    ledger = _Ledger()
     with database.write() as db:
-        receipts: list[Receipt] = []
-        created: list[tuple[int, Prepared]] = []
-        merged: list[tuple[str, NewMemory]] = []
-        for item in prepared:
-            twin = memories.find_active_text(db, item.memory.scope, item.memory.content_hash)
-            if twin is None:
-                created.append((memories.insert(db, item.memory), item))
-                receipts.append(Receipt(item.memory.id, Outcome.CREATED))
-            else:
-                merged.append((twin.id, item.memory))
-                receipts.append(Receipt(twin.id, Outcome.MERGED, duplicate_of=twin.id))
-        if created:
-            _announce(db, created)
-        # After the announcement: the change log names a memory's creation before anything else that befell it.
-        for twin_id, memory in merged:
-            _merge(db, twin_id, memory)
+        receipts = [_take(db, item, door, ledger) for item in prepared]
+        _announce(db, ledger)
     return receipts
 
 
-def _merge(db: Connection, twin_id: str, memory: NewMemory) -> None:
-    twin = memories.get(db, twin_id)
-    assert twin is not None
+def _take(db: Connection, item: Prepared, door: Door, ledger: _Ledger) -> Receipt:
+    memory = item.memory
+    if door.incognito or (memory.session_id is not None and incognito.since(db, memory.session_id) is not None):
+        # Not even the decision is kept.
+        return Receipt(memory.id, Outcome.REJECTED, reason=OFF_THE_RECORD)
+    echoed = _echoed(db, item)
+    if echoed is not None and not reaches(echoed.scope, viewer_within(memory.scope)):
+        # What was shown to fewer is neither told on nor named.
+        return _decided(ledger, memory, Outcome.REJECTED, 0.0, ("repeats what was shown elsewhere",))
+    if echoed is not None:
+        # What an agent was shown is no second witness: it reinforces nothing.
+        return _decided(ledger, memory, Outcome.MERGED, 1.0, ("repeats what was shown",), echoed.id)
+    if memory.key is not None:
+        return _take_fact(db, item, door, ledger)
+    twin = memories.find_active_text(db, memory.scope, memory.content_hash)
+    if twin is None:
+        return _admit(db, item, door, ledger, None)
+    _draw_edges(db, twin.seq, item, None, ledger)
+    _reinforce(db, twin, replace(memory, trust=_inherited(db, item)))
+    ledger.merged.append(twin.id)
+    if twin.candidate:
+        _review_again(db, twin, item, door, ledger)
+    return _decided(ledger, memory, Outcome.MERGED, 1.0, ("says what is known",), twin.id)
+
+
+def _take_fact(db: Connection, item: Prepared, door: Door, ledger: _Ledger) -> Receipt:
+    place = find_place(db, item.memory)
+    if place.same is not None:
+        # At once: what the same batch tells next may be older than this repetition.
+        _reinforce(db, place.same, item.memory)
+        ledger.merged.append(place.same.id)
+        return _decided(ledger, item.memory, Outcome.MERGED, 1.0, ("says what is known",), place.same.id)
+    receipt = _admit(db, item, door, ledger, place)
+    if receipt.outcome is not Outcome.CREATED or place.replaced is None:
+        return receipt
+    return replace(receipt, replaced=place.replaced.id)
+
+
+def _admit(db: Connection, item: Prepared, door: Door, ledger: _Ledger, place: Place | None) -> Receipt:
+    memory = item.memory
+    admission = _admission(db, item, door, place)
+    if admission.verdict is Verdict.REJECTED:
+        return _decided(ledger, memory, Outcome.REJECTED, admission.score, admission.reasons)
+    candidate = admission.verdict is Verdict.CANDIDATE
+    if place is not None and not candidate:
+        end_replaced(db, place, memory.created_at)
+        memory = place.memory
+    memory = replace(memory, candidate=candidate, trust=_inherited(db, item))
+    seq = memories.insert(db, memory)
+    _draw_edges(db, seq, item, place if not candidate else None, ledger)
+    # A candidate is digested, so that its doubles are found, but no word of it can be found by before somebody agreed.
+    if candidate:
+        ledger.queued.append(seq)
+    else:
+        ledger.created.append((seq, replace(item, memory=memory)))
+    outcome = Outcome.CANDIDATE if candidate else Outcome.CREATED
+    return _decided(ledger, memory, outcome, admission.score, admission.reasons)
+
+
+def _admission(db: Connection, item: Prepared, door: Door, place: Place | None) -> Admission:
+    memory = item.memory
+    contradicts = (
+        denies_fact(db, memory.content, memory.source, memory.created_at)
+        if place is None
+        else overrides_trusted(place, memory.source)
+    )
+    repeats = 0 if memory.source is Source.USER else admissions.turned_away(db, memory.content_hash)
+    return admit(_offer(item, repeats, contradicts=contradicts), review=door.review)
+
+
+def _offer(item: Prepared, repeats: int, *, contradicts: bool) -> Offer:
+    memory = item.memory
+    return Offer(
+        memory.content,
+        memory.kind,
+        memory.source,
+        memory.scope,
+        memory.session_id,
+        item.importance,
+        item.redactions,
+        repeats,
+        contradicts,
+    )
+
+
+def _decided(
+    ledger: _Ledger,
+    memory: NewMemory,
+    outcome: Outcome,
+    score: float,
+    reasons: tuple[str, ...],
+    twin_id: str | None = None,
+) -> Receipt:
+    turned_away = memory.content_hash if outcome is Outcome.REJECTED else None
+    ledger.decisions.append(
+        Decision(memory.id, memory.created_at, outcome, score, reasons, memory.source, memory.kind, turned_away)
+    )
+    told = "; ".join(reasons) if outcome in (Outcome.REJECTED, Outcome.CANDIDATE) else None
+    return Receipt(twin_id or memory.id, outcome, duplicate_of=twin_id, reason=told)
+
+
+def _echoed(db: Connection, item: Prepared) -> Memory | None:
+    """Return the first of the memories that a text repeats, None when it says anything else."""
+    found = []
+    for echo in item.echoes:
+        meant = [memory for memory in memories.ending_in(db, echo.short_id) if _repeats(echo, memory)]
+        if not meant:
+            return None
+        found.append(meant[0])
+    return found[0] if found else None
+
+
+def _repeats(echo: Echo, memory: Memory) -> bool:
+    return is_echo_of(echo, memory.content) or is_echo_of(echo, told(memory))
+
+
+def _review_again(db: Connection, twin: Memory, item: Prepared, door: Door, ledger: _Ledger) -> None:
+    """Let a candidate in that was offered often enough."""
+    memory = item.memory
+    contradicts = denies_fact(db, memory.content, memory.source, memory.created_at)
+    offer = _offer(item, twin.merge_count + 1, contradicts=contradicts)
+    if admit(offer, review=door.review).verdict is Verdict.ACTIVE:
+        memories.update(db, twin.seq, {"candidate": 0}, item.memory.created_at)
+        known = replace(item, memory=replace(item.memory, id=twin.id))
+        ledger.created.append((twin.seq, known))
+
+
+def _inherited(db: Connection, item: Prepared) -> Trust:
+    """Return the trust of a memory: what is derived from evidence is evidence."""
+    sources = [memories.get(db, edge.to) for edge in item.edges if edge.kind is EdgeKind.DERIVED_FROM]
+    hearsay = any(source is not None and source.trust is Trust.EVIDENCE for source in sources)
+    return Trust.EVIDENCE if hearsay else item.memory.trust
+
+
+def _draw_edges(db: Connection, seq: int, item: Prepared, place: Place | None, ledger: _Ledger) -> None:
+    memory = item.memory
+    for number, edge in enumerate(item.edges):
+        other = memories.get(db, edge.to)
+        if other is None or other.seq == seq or not reaches(other.scope, viewer_within(memory.scope)):
+            raise InvalidField(FieldError(f"{item.loc}edges.{number}.to", "names no memory that this one can reach"))
+        edges.add(db, seq, edge.kind, other.seq, memory.source, memory.created_at)
+    if place is not None and place.replaced is not None:
+        edges.add(db, seq, EdgeKind.SUPERSEDES, place.replaced.seq, "facts", memory.created_at)
+        ledger.ended.append(place.replaced.id)
+
+
+def _announce(db: Connection, ledger: _Ledger) -> None:
+    if ledger.created:
+        first = changes.append(db, changes.CREATE, [item.memory.id for _, item in ledger.created])
+        for number, (seq, item) in enumerate(ledger.created, start=first):
+            tail.put(db, seq, item.tokens, number)
+    if ledger.ended:
+        changes.append(db, changes.CLOSE, ledger.ended)
+    work.add(db, [*(seq for seq, _ in ledger.created), *ledger.queued], DIGESTION, time.time())
+    # After the announcement: the change log names a memory's creation before anything else that befell it.
+    if ledger.merged:
+        changes.append(db, changes.MERGE, ledger.merged)
+    admissions.add(db, ledger.decisions)
+
+
+def _reinforce(db: Connection, twin: Memory, memory: NewMemory) -> None:
     tags = tuple(dict.fromkeys((*twin.tags, *memory.tags)))
-    memories.reinforce(db, twin.seq, importance=memory.importance, trust=memory.trust, tags=tags, at=memory.created_at)
+    # An agent may only repeat what it read; a person who says it too vouches for it.
+    confirmed = memory.source is Source.USER and memory.trust is Trust.TRUSTED
+    memories.reinforce(db, twin.seq, importance=memory.importance, confirmed=confirmed, tags=tags, at=memory.created_at)
     detail = {
         "source": memory.source,
         "kind": memory.kind,
@@ -121,11 +239,3 @@ def _merge(db: Connection, twin_id: str, memory: NewMemory) -> None:
         "metadata": memory.metadata,
     }
     history.add(db, twin.seq, memory.created_at, "merged", None, detail)
-    changes.append(db, changes.MERGE, [twin.id])
-
-
-def _announce(db: Connection, created: Sequence[tuple[int, Prepared]]) -> None:
-    first = changes.append(db, changes.CREATE, [item.memory.id for _, item in created])
-    for number, (seq, item) in enumerate(created, start=first):
-        tail.put(db, seq, item.tokens, number)
-    work.add(db, [seq for seq, _ in created], DIGESTION, time.time())

@@ -1,7 +1,14 @@
 """What reading learns and the store must know; recall itself never writes."""
 
-from pipeline.store import meta
+from collections.abc import Sequence
+
+from pipeline.errors import NotFound
+from pipeline.redaction import redact
+from pipeline.store import incognito, memories, meta, surfaces
 from pipeline.store.database import Database
+from pipeline.store.surfaces import Surfacing
+from pipeline.times import utc_now
+from pipeline.write.normalize import normalize_text
 
 
 def ask_for_segment(database: Database, broken: str | None) -> bool:
@@ -14,3 +21,25 @@ def ask_for_segment(database: Database, broken: str | None) -> bool:
             return False
         meta.put(db, meta.SEGMENT_WANTED, "0")
         return True
+
+
+def note_surfaced(database: Database, surfacings: Sequence[Surfacing]) -> None:
+    """Keep what was put before an agent, unless its session is off the record."""
+    with database.write() as db:
+        sessions = {one.session_id for one in surfacings}
+        silent = {s for s in sessions if s is not None and incognito.since(db, s) is not None}
+        surfaces.add(db, [one for one in surfacings if one.session_id not in silent])
+
+
+def answer_surfaced(database: Database, surface_id: str, note: str | None, *, followed: bool) -> str:
+    """Say whether a lesson was followed; return the lesson's id. Raises NotFound for an unknown surfacing."""
+    told = None if note is None else redact(normalize_text(note)).text or None
+    with database.write() as db:
+        surfacing = surfaces.get(db, surface_id)
+        found = {} if surfacing is None else memories.by_seqs(db, [surfacing.memory_seq])
+        if surfacing is None or not found:
+            raise NotFound("no such surfacing")
+        if surfacing.session_id is not None and incognito.since(db, surfacing.session_id) is not None:
+            told = None
+        surfaces.answer(db, surface_id, told, utc_now(), followed=followed)
+        return found[surfacing.memory_seq].id

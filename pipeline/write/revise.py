@@ -3,19 +3,40 @@
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sqlite3 import Connection, IntegrityError
 from typing import Any
 
 from pipeline.analysis import memory_tokens
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Memory, Stage
+from pipeline.records import Anchor, Memory, Stage, Trust
 from pipeline.redaction import redact, redact_json
-from pipeline.store import changes, embeddings, entities, history, memories, meta, tail, work
+from pipeline.store import (
+    admissions,
+    arcs,
+    audit,
+    changes,
+    edges,
+    embeddings,
+    entities,
+    history,
+    memories,
+    merging,
+    meta,
+    pairs,
+    surfaces,
+    tail,
+    work,
+)
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write.accept import DIGESTION
+from pipeline.write.details import checked_details
+from pipeline.write.instructions import instructs
+from pipeline.write.keyed import fit_between
 from pipeline.write.normalize import check_metadata, content_hash, normalize_content, normalize_json
+from pipeline.write.prepare import anchored, checked_branch, told_text
+from pipeline.write.trust import lower_trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +48,10 @@ class Revision:
     tags: tuple[str, ...] | None = None
     metadata: Mapping[str, Any] | None = None
     pinned: bool | None = None
+    details: Mapping[str, Any] | None = None
+    anchor: Anchor | None = None
+    branch: str | None = None
+    trust: Trust | None = None
 
 
 def edit(database: Database, memory_id: str, revision: Revision) -> Memory:
@@ -34,52 +59,105 @@ def edit(database: Database, memory_id: str, revision: Revision) -> Memory:
     values = _values(revision)
     now = utc_now()
     with database.write() as db:
-        memory = _existing(db, memory_id)
+        memory = existing(db, memory_id)
+        if memory.key is not None and (revision.content is not None or revision.details is not None):
+            raise Conflict("a keyed fact is changed by setting its value, which keeps the old one in its history")
+        if revision.details is not None:
+            known = {**memory.details, **revision.details}
+            details = checked_details(memory.kind, known, "details")
+            values["details"] = json.dumps(details, ensure_ascii=False)
+            revision = replace(revision, details=details)
+        values |= _judged(memory, revision, values.get("content", memory.content))
         same = memory.content == values.get("content")
         changed = {name: value for name, value in values.items() if not (same and name in ("content", "content_hash"))}
         if changed:
             _apply(db, memory, changed, now)
-        return _existing(db, memory_id)
+        return existing(db, memory_id)
 
 
 def archive(database: Database, memory_id: str) -> Memory:
     """Take a memory out of every answer; doing it twice changes nothing."""
     with database.write() as db:
-        memory = _existing(db, memory_id)
+        memory = existing(db, memory_id)
         if memory.archived_at is None:
             memories.archive(db, memory.seq, utc_now())
             tail.drop(db, memory.seq)
             changes.append(db, changes.ARCHIVE, [memory.id])
-        return _existing(db, memory_id)
+        return existing(db, memory_id)
 
 
 def restore(database: Database, memory_id: str) -> Memory:
-    """Undo an archive; raise Conflict when an active memory says the same by now."""
+    """Undo an archive or a merge; raise Conflict when an active memory says the same by now."""
+    now = utc_now()
     with database.write() as db:
-        memory = _existing(db, memory_id)
-        if memory.archived_at is not None:
-            try:
-                memories.restore(db, memory.seq, utc_now())
-            except IntegrityError as error:
-                raise Conflict("an active memory of the same scope says exactly this") from error
-            number = changes.append(db, changes.RESTORE, [memory.id])
-            tail.put(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
-        return _existing(db, memory_id)
+        memory = existing(db, memory_id)
+        merge = audit.merge_of(db, memory.id)
+        if memory.archived_at is not None and merge is not None:
+            separate(db, merge, memory, now)
+        elif memory.archived_at is not None:
+            bring_back(db, memory, now)
+        return existing(db, memory_id)
+
+
+def separate(db: Connection, merge: audit.Entry, memory: Memory, at: str) -> None:
+    """Take a merge back within a transaction."""
+    survivor = None if merge.other_id is None else memories.get(db, merge.other_id)
+    if survivor is None:
+        raise NotFound("the memory that it was merged into was purged")
+    try:
+        merging.forget_merge(db, survivor, memory, merge, at, memory_tokens(memory.content, memory.occurred_at))
+    except IntegrityError as error:
+        raise Conflict("an active memory of the same scope says exactly this") from error
+    audit.mark_undone(db, merge.id, at)
+
+
+def bring_back(db: Connection, memory: Memory, at: str) -> None:
+    """Make an archived memory active again within a transaction; a keyed fact holds only where no later one does."""
+    try:
+        memories.restore(db, memory.seq, at)
+    except IntegrityError as error:
+        raise Conflict("an active memory of the same scope says exactly this") from error
+    ended = fit_between(db, memory, at) if memory.key is not None and not memory.candidate else None
+    if ended is not None:
+        changes.append(db, changes.CLOSE, [ended.id])
+    number = changes.append(db, changes.RESTORE, [memory.id])
+    if not memory.candidate:
+        tail.put(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
+    # What came while it was away was not compared with it.
+    work.add(db, [memory.seq], [Stage.DEDUP], time.time())
 
 
 def purge(database: Database, memory_id: str) -> None:
-    """Delete a memory for good; a worker then scrubs it from the derived indexes."""
+    """Delete a memory for good, with what was merged into it; a worker then scrubs the derived indexes."""
     with database.write() as db:
-        memory = _existing(db, memory_id)
-        entities.unlink(db, memory.seq)
-        embeddings.forget(db, memory.seq)
-        history.purge(db, memory.seq)
-        tail.drop(db, memory.seq)
-        work.drop(db, memory.seq)
-        memories.purge(db, memory.seq)
-        number = changes.append(db, changes.PURGE, [memory.id])
-        meta.put(db, meta.SEGMENT_WANTED, str(number))
-        work.add(db, [memory.seq], [Stage.PURGE], time.time())
+        memory = existing(db, memory_id)
+        merge = audit.merge_of(db, memory.id)
+        survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
+        if merge is not None and survivor is not None:
+            merging.take_back(db, survivor, memory, merge, utc_now())
+        for one in (*memories.merged_into(db, memory.seq), memory):
+            _purge(db, one)
+
+
+def _purge(db: Connection, memory: Memory) -> None:
+    for table in (
+        arcs.purge,
+        entities.unlink,
+        embeddings.forget,
+        history.purge,
+        edges.purge,
+        pairs.purge,
+        surfaces.purge,
+    ):
+        table(db, memory.seq)
+    admissions.purge(db, memory.id, memory.content_hash)
+    audit.purge(db, memory.id)
+    tail.drop(db, memory.seq)
+    work.drop(db, memory.seq)
+    memories.purge(db, memory.seq)
+    number = changes.append(db, changes.PURGE, [memory.id])
+    meta.put(db, meta.SEGMENT_WANTED, str(number))
+    work.add(db, [memory.seq], [Stage.PURGE], time.time())
 
 
 def _values(revision: Revision) -> dict[str, Any]:
@@ -97,7 +175,21 @@ def _values(revision: Revision) -> dict[str, Any]:
         values["metadata"] = json.dumps(metadata, ensure_ascii=False)
     if revision.pinned is not None:
         values["pinned"] = int(revision.pinned)
+    if revision.anchor is not None:
+        values["anchor"] = memories.anchor_text(anchored(revision.anchor, "anchor"))
+    if revision.branch is not None:
+        values["branch"] = checked_branch(revision.branch, "branch")
+    if revision.trust is not None:
+        values["trust"] = revision.trust
     return values
+
+
+def _judged(memory: Memory, revision: Revision, content: str) -> dict[str, int]:
+    if revision.content is None and revision.details is None and revision.anchor is None:
+        return {}
+    details = memory.details if revision.details is None else revision.details
+    flagged = instructs(told_text(content, details, revision.anchor or memory.anchor))
+    return {} if flagged == memory.instructs else {"instructs": int(flagged)}
 
 
 def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) -> None:
@@ -106,14 +198,18 @@ def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) 
     except IntegrityError as error:
         raise Conflict("an active memory of the same scope says exactly this") from error
     number = changes.append(db, changes.EDIT, [memory.id])
+    if values.get("trust") == Trust.EVIDENCE:
+        lower_trust(db, memory, now)
     if "content" in values:
         history.add(db, memory.seq, now, "edited", memory.content, {})
+        merging.forget_findings(db, memory.seq)
         work.add(db, [memory.seq], DIGESTION, time.time())
-        if memory.archived_at is None:
+        if memory.archived_at is None and not memory.candidate:
             tail.put(db, memory.seq, memory_tokens(values["content"], memory.occurred_at), number)
 
 
-def _existing(db: Connection, memory_id: str) -> Memory:
+def existing(db: Connection, memory_id: str) -> Memory:
+    """Return a memory; raise NotFound for one that does not exist."""
     memory = memories.get(db, memory_id)
     if memory is None:
         raise NotFound("no such memory")

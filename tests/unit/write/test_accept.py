@@ -8,14 +8,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.analysis import memory_tokens
+from pipeline.context.render import Entry, render_block
 from pipeline.errors import Conflict, InvalidField
-from pipeline.records import MAX_CONTENT_CHARS, Draft, Outcome, Scope, ScopeKind, Stage
+from pipeline.records import (
+    MAX_CONTENT_CHARS,
+    Draft,
+    EdgeDraft,
+    EdgeKind,
+    FactKey,
+    Outcome,
+    Scope,
+    ScopeKind,
+    Source,
+    Stage,
+    Trust,
+)
 from pipeline.redaction import redact
-from pipeline.store import memories, tail, work
+from pipeline.store import admissions, history, memories, tail, work
+from pipeline.store import edges as edges_table
 from pipeline.store.database import Database
-from pipeline.write import revise
-from pipeline.write.accept import accept, accept_batch
+from pipeline.write import revise, silence
+from pipeline.write.accept import Door, accept, accept_batch
+from pipeline.write.facts import set_fact
 from pipeline.write.normalize import content_hash
+from pipeline.write.policy import INSISTENT
 from pipeline.write.revise import Revision
 from tests.fakes.house import PROFILE, scratch_database
 
@@ -164,3 +180,145 @@ def test_redaction_that_lengthens_a_text_past_the_limit_is_refused(database):
     with pytest.raises(InvalidField) as refusal:
         accept(database, Draft(text))
     assert "aB3$xY9" not in str(refusal.value)
+
+
+# At the door: what is repeated, what is doubtful, who confirms what
+
+DOUBTFUL = "Deploys of the shop wait for the tests"
+CHATTER = "Let me look at the file"
+REVIEW = Door(review=True)
+
+
+def stored(database, memory_id):
+    with database.read() as db:
+        memory = memories.get(db, memory_id)
+    assert memory is not None
+    return memory
+
+
+def shown(database, memory_id):
+    block = render_block([Entry(stored(database, memory_id))], 2000)
+    assert block is not None
+    return block
+
+
+def offers(database, count, content=DOUBTFUL, source=Source.AMBIENT, door=REVIEW):
+    return [accept(database, Draft(content, source=source), door) for _ in range(count)]
+
+
+@pytest.mark.parametrize("source", [Source.AGENT, Source.AMBIENT, Source.USER])
+@pytest.mark.parametrize("told_by", [Source.USER, Source.IMPORT])
+def test_what_was_shown_and_comes_back_is_merged_and_reinforces_nothing(database, source, told_by):
+    known = accept(database, Draft("The proxy listens on port 8123", source=told_by))
+    before = stored(database, known.id)
+    echo = accept(database, Draft(shown(database, known.id), source=source, importance=1.0, tags=("new",)))
+    assert (echo.outcome, echo.id, echo.duplicate_of) == (Outcome.MERGED, known.id, known.id)
+    assert stored(database, known.id) == before
+    with database.read() as db:
+        assert history.of(db, before.seq) == []
+        assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
+        [(_, decision), _] = admissions.page(db, None, 10, None)
+    assert (decision.outcome, decision.reasons) == (Outcome.MERGED, ("repeats what was shown",))
+
+
+def test_what_adds_a_word_to_what_was_shown_is_no_echo(database):
+    known = accept(database, Draft("The proxy listens on port 8123"))
+    added = accept(database, Draft(f"{shown(database, known.id)} on staging"))
+    assert added.outcome is Outcome.CREATED
+
+
+def test_what_was_forgotten_is_not_merged_into(database):
+    known = accept(database, Draft("The proxy listens on port 8123"))
+    block = shown(database, known.id)
+    revise.archive(database, known.id)
+    assert accept(database, Draft(block)).outcome is Outcome.CREATED
+
+
+def test_an_agent_that_repeats_evidence_confirms_nothing(database):
+    known = accept(database, Draft("The proxy listens on port 8123", source=Source.IMPORT))
+    for source in (Source.AGENT, Source.AMBIENT, Source.SYNC, Source.IMPORT):
+        assert accept(database, Draft("The proxy listens on port 8123", source=source)).id == known.id
+    assert stored(database, known.id).trust is Trust.EVIDENCE
+    accept(database, Draft("The proxy listens on port 8123", source=Source.USER))
+    assert stored(database, known.id).trust is Trust.TRUSTED
+
+
+def test_a_person_who_derives_it_from_evidence_confirms_nothing(database):
+    known = accept(database, Draft("The proxy listens on port 8123", source=Source.IMPORT))
+    origin = accept(database, Draft("Somebody wrote that the proxy listens on 8123", source=Source.IMPORT))
+    edges = (EdgeDraft(EdgeKind.DERIVED_FROM, origin.id),)
+    accept(database, Draft("The proxy listens on port 8123", edges=edges))
+    assert stored(database, known.id).trust is Trust.EVIDENCE
+
+
+def test_a_repeated_text_brings_its_edges_along(database):
+    known = accept(database, Draft("The proxy listens on port 8123"))
+    other = accept(database, Draft("The proxy was moved"))
+    accept(database, Draft("The proxy listens on port 8123", edges=(EdgeDraft(EdgeKind.SUPPORTS, other.id),)))
+    with database.read() as db:
+        [edge] = edges_table.of(db, stored(database, known.id).seq)
+    assert (edge.kind, edge.other_id) == (EdgeKind.SUPPORTS, other.id)
+    with pytest.raises(InvalidField):
+        accept(database, Draft("The proxy was moved", edges=(EdgeDraft(EdgeKind.SUPPORTS, other.id),)))
+
+
+def test_a_candidate_gets_in_when_it_is_offered_again_and_again(database):
+    first, again = offers(database, 2)
+    assert (first.outcome, again.outcome) == (Outcome.CANDIDATE, Outcome.MERGED)
+    assert stored(database, first.id).candidate
+    with database.read() as db:
+        assert tail.after(db, 0) == []
+    offers(database, INSISTENT - 1)
+    assert not stored(database, first.id).candidate
+    with database.read() as db:
+        assert len(tail.after(db, 0)) == 1
+        assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
+
+
+def test_what_is_turned_away_gets_in_when_it_is_offered_again_and_again(database):
+    outcomes = [receipt.outcome for receipt in offers(database, INSISTENT + 1, door=Door())]
+    assert outcomes[:2] == [Outcome.REJECTED] * 2
+    assert Outcome.CREATED in outcomes
+
+
+def test_chatter_stays_out_however_often_it_is_offered(database):
+    outcomes = {receipt.outcome for receipt in offers(database, 8, CHATTER, Source.AGENT, Door())}
+    assert outcomes == {Outcome.REJECTED}
+
+
+def test_a_person_lets_a_candidate_in_by_saying_it(database):
+    [waiting] = offers(database, 1)
+    said = accept(database, Draft(DOUBTFUL), REVIEW)
+    assert (said.outcome, said.id) == (Outcome.MERGED, waiting.id)
+    known = stored(database, waiting.id)
+    assert (known.candidate, known.trust) == (False, Trust.TRUSTED)
+
+
+def test_insisting_on_what_a_fact_denies_lets_nothing_in(database):
+    set_fact(database, FactKey("staging", "port"), 5433, Draft("", occurred_at="2026-01-01T00:00:00.000Z"), REVIEW)
+    text = "The staging port is 6543 behind the proxy of the shop"
+    receipts = offers(database, 3 * INSISTENT, text, Source.AGENT)
+    assert receipts[0].outcome is Outcome.CANDIDATE
+    assert stored(database, receipts[0].id).candidate
+
+
+def test_what_is_off_the_record_leaves_not_even_a_decision(database):
+    silence.go_off_the_record(database, "quiet")
+    with database.read() as db:
+        before = list(db.iterdump())
+    for content in (DOUBTFUL, CHATTER, "The proxy listens on port 8123"):
+        for source in Source:
+            receipt = accept(database, Draft(content, source=source, session_id="quiet"), REVIEW)
+            assert (receipt.outcome, receipt.reason) == (Outcome.REJECTED, "off the record")
+    with database.read() as db:
+        assert list(db.iterdump()) == before
+    silence.return_to_the_record(database, "quiet")
+    assert accept(database, Draft(DOUBTFUL, session_id="quiet")).outcome is Outcome.CREATED
+
+
+def test_silence_holds_for_what_would_only_reinforce(database):
+    known = accept(database, Draft("The proxy listens on port 8123"))
+    before = stored(database, known.id)
+    for content in (before.content, shown(database, known.id)):
+        accept(database, Draft(content, tags=("new",)), Door(incognito=True))
+    assert stored(database, known.id) == before

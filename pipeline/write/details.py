@@ -1,0 +1,201 @@
+"""The typed fields of each kind of memory."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from pipeline.errors import FieldError, InvalidField
+from pipeline.records import Kind
+from pipeline.redaction import redact_json
+from pipeline.times import utc_text
+from pipeline.write.normalize import normalize_json
+
+MAX_ALTERNATIVES = 20
+
+
+class Severity(StrEnum):
+    """How much it costs to ignore a lesson."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class GoalStatus(StrEnum):
+    """How far a goal has come."""
+
+    OPEN = "open"
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+    DROPPED = "dropped"
+
+
+def _in_range(moment: datetime) -> datetime:
+    try:
+        utc_text(moment)
+    except OverflowError as error:
+        raise PydanticCustomError("out_of_range", "must lie in the years 1 to 9999 in UTC") from error
+    return moment
+
+
+def _one_problem(given: Any, take: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return take(given)
+    except ValidationError as error:
+        raise PydanticCustomError("no_value", "must be a text of 1 to 2000 signs, a number, true or false") from error
+
+
+Phrase = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Paragraph = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+Moment = Annotated[AwareDatetime, AfterValidator(_in_range), PlainSerializer(utc_text)]
+Value = Annotated[Paragraph | bool | int | float, WrapValidator(_one_problem)]
+
+
+class Details(BaseModel):
+    """The fields of a kind that has none of its own."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Decision(Details):
+    """Why something was chosen, and over what."""
+
+    reason: Paragraph | None = None
+    alternatives: Annotated[tuple[Phrase, ...], Field(max_length=MAX_ALTERNATIVES)] | None = None
+
+
+class Lesson(Details):
+    """What to do, and when."""
+
+    rule: Paragraph | None = None
+    applies_when: Paragraph | None = None
+    severity: Severity = Severity.WARNING
+
+
+class Goal(Details):
+    """How far it has come, 0 to 1, and when it is due."""
+
+    status: GoalStatus = GoalStatus.OPEN
+    progress: Annotated[float, Field(ge=0, le=1)] = 0.0
+    due_at: Moment | None = None
+
+
+class Activity(Details):
+    """What was done with which tool, and whether it worked."""
+
+    tool: Phrase | None = None
+    succeeded: bool | None = None
+
+
+class Milestone(Details):
+    """The chain that it is a link of."""
+
+    chain: Phrase | None = None
+
+
+class QuestionAndAnswer(Details):
+    """A question and its answer, apart from each other."""
+
+    question: Paragraph | None = None
+    answer: Paragraph | None = None
+
+
+class Code(Details):
+    """What stands at the anchor."""
+
+    language: Phrase | None = None
+    symbol: Phrase | None = None
+
+
+class Document(Details):
+    """Where a document is."""
+
+    title: Phrase | None = None
+    uri: Paragraph | None = None
+
+
+class Episode(Details):
+    """When something began and ended."""
+
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
+
+    @field_validator("ended_at")
+    @classmethod
+    def _not_before_it_began(cls, ended: datetime | None, info: ValidationInfo) -> datetime | None:
+        began = info.data.get("started_at")
+        if ended is not None and began is not None and ended < began:
+            raise PydanticCustomError("reversed", "must not lie before started_at")
+        return ended
+
+
+class KeyedFact(Details):
+    """Whose attribute has which value; a fact without a key is told in words alone."""
+
+    subject: Phrase
+    attribute: Phrase
+    value: Value
+
+
+FIELDS: Mapping[Kind, type[Details]] = {
+    Kind.FACT: Details,
+    Kind.DECISION: Decision,
+    Kind.LESSON: Lesson,
+    Kind.GOAL: Goal,
+    Kind.ACTIVITY: Activity,
+    Kind.MILESTONE: Milestone,
+    Kind.QA: QuestionAndAnswer,
+    Kind.CODE: Code,
+    Kind.DOCUMENT: Document,
+    Kind.EPISODE: Episode,
+    Kind.KEYED_FACT: KeyedFact,
+}
+
+
+def checked_details(kind: Kind, given: Mapping[str, Any], loc: str) -> dict[str, Any]:
+    """Return a kind's typed fields, normalized, without secrets and with defaults; raise InvalidField by name."""
+    if kind is Kind.KEYED_FACT and not given:
+        return {}
+    clean, _ = redact_json(normalize_json(given))
+    try:
+        # As JSON: only there does a strict model read times, and 1 stays a number where true would do.
+        details = FIELDS[kind].model_validate_json(json.dumps(clean))
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False, include_context=False)
+        raise InvalidField(
+            *(
+                FieldError(".".join(map(str, (loc, *item["loc"]))), _told(kind, item["type"], item["msg"]))
+                for item in found
+            )
+        ) from error
+    return details.model_dump(mode="json", exclude_none=True)
+
+
+def texts(details: Mapping[str, Any]) -> list[str]:
+    """Return every text that the fields hold."""
+    found: list[str] = []
+    for value in details.values():
+        found += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+    return found
+
+
+def _told(kind: Kind, problem: str, message: str) -> str:
+    return f"a {kind} has no such field" if problem == "extra_forbidden" else message

@@ -1,0 +1,133 @@
+"""Text that tries to instruct the agent that reads it.
+
+A pattern is tried only where one of its plain heads stands. In the patterns a space stands for what separates two
+words, and `…` for up to four words of the same sentence; every repetition is bounded, so a text is read in linear time.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.write.injections import ANYWHERE, ORDERS, STATEMENTS
+
+_NO_WIDTH = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]+"
+)
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+# Letters that no screen shows. Only a black flag may carry some: the flag of England is spelt so.
+_HIDDEN = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0020-\U000e007e]{4}|[\U000e0100-\U000e01ef]{4}")
+_WIDE = str.maketrans("，：；！？（）", ",:;!?()")
+_MIXED_SCRIPTS = re.compile("[a-z][\u0370-\u052f]|[\u0370-\u052f][a-z]")
+# Lower-case letters of Cyrillic and Greek, and the Latin ones that they are taken for.
+_LOOKALIKES = str.maketrans("авеіјкмнорѕстухԁһԛԝӏгпαβεηικνορτυχω", "abeijkmhopsctyxdhqwlrnabenikvoptuxw")
+
+_WORD = re.compile(r"[^\W_]+")
+_BEGINNING = 3  # letters
+_WITHOUT_SPACES = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+
+_BLANKS = re.compile(r"[^\S\n]++")
+_BETWEEN = r"[\W_]{1,3}"
+_GAP = r"(?:[\w'’-]{1,24}[^\w.!?\n]{1,3}){0,4}?"
+
+# An order is neither forbidden nor told of somebody else.
+_BEFORE_ORDER = 40  # characters looked back over
+_SENTENCE = re.compile(r"[.!?;\n]")
+_NEGATED = re.compile(
+    r"(?:\b(?:never|not|cannot|nicht|nie|niemals|no|nunca|ne|nao|не|ні|никогда|ніколи)|n't)\W{1,3}(?:\w{1,20}\W{1,3})?$"
+)
+_TOLD = re.compile(
+    r"\b(?:to|we|they|i|he|she|it|can|could|would|will|may|might|must|should|that|which|who|did|does|do|let'?s|users?"
+    r"|clients?|servers?|models?|agents?|tests?|parsers?|wir|sie|er|es|ich|zu|мы|они|он|ми|вони)"
+    r"\W{1,3}(?:(?:\w{1,20}ly|just|also)\W{1,3})?$"
+)
+_ADDRESSED = re.compile(r"\b(?:you|please)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    pattern: re.Pattern[str]
+    anchored: bool  # whether the pattern begins with the head that woke it
+    order: bool
+
+
+def instructs(text: str) -> bool:
+    """Tell whether a text (NFC) tries to instruct the agent: prompt injection, not a rule about the work."""
+    if text.isascii():
+        return _breaks_in(text.lower())
+    if _NO_WIDTH.search(text):
+        if _HIDDEN.search(text):
+            return True
+        text = _NO_WIDTH.sub("", text)
+    folded = _fold(text)
+    if _breaks_in(folded):
+        return True
+    return _MIXED_SCRIPTS.search(folded) is not None and _breaks_in(folded.translate(_LOOKALIKES))
+
+
+def _fold(text: str) -> str:
+    """Return a text without compatibility forms, accents and case."""
+    # Chinese is full of wide marks, and normalizing them one by one takes three times as long.
+    return _bare(unicodedata.normalize("NFKC", text.translate(_WIDE)).casefold())
+
+
+def _bare(text: str) -> str:
+    """Return a text without accents; a pattern keeps its case, which has a meaning of its own."""
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+
+
+def _breaks_in(folded: str) -> bool:
+    if "  " in folded or "\t" in folded:
+        folded = _BLANKS.sub(" ", folded)
+    beginnings = {word[:_BEGINNING] for word in _WORD.findall(folded)}
+    for beginning in _WORDED.keys() & beginnings:
+        if _any_found(_WORDED[beginning], folded):
+            return True
+    return _WITHOUT_SPACES.search(folded) is not None and _any_found(_UNSPACED, folded)
+
+
+def _any_found(heads: Sequence[tuple[str, _Rule]], folded: str) -> bool:
+    # A head may run over the end of a line; its place stays the same.
+    line = folded.replace("\n", " ")
+    return any(head in line and _found(rule, head, folded, line) for head, rule in heads)
+
+
+def _found(rule: _Rule, head: str, folded: str, line: str) -> bool:
+    if not rule.anchored:
+        return rule.pattern.search(folded) is not None
+    at = line.find(head)
+    while at >= 0:
+        if rule.pattern.match(folded, at) and (not rule.order or _is_order(folded[max(0, at - _BEFORE_ORDER) : at])):
+            return True
+        at = line.find(head, at + 1)
+    return False
+
+
+def _is_order(before: str) -> bool:
+    sentence = _SENTENCE.split(before)[-1]
+    if _NEGATED.search(sentence):
+        return False
+    return _ADDRESSED.search(sentence) is not None or _TOLD.search(sentence) is None
+
+
+def _heads(table: tuple[tuple[str, str], ...], *, anchored: bool, order: bool) -> list[tuple[str, _Rule]]:
+    found = []
+    for heads, pattern in table:
+        spelt = _bare(pattern).replace(" ", _BETWEEN).replace("…", _GAP)
+        rule = _Rule(re.compile(spelt, re.MULTILINE), anchored, order)
+        found += [(head, rule) for head in _bare(heads).split("|")]
+    return found
+
+
+_HEADS = (
+    *_heads(ORDERS, anchored=True, order=True),
+    *_heads(STATEMENTS, anchored=True, order=False),
+    *_heads(ANYWHERE, anchored=False, order=False),
+)
+# Heads in scripts without spaces are looked for one by one, all others by the beginning of their first word.
+_UNSPACED = tuple((head, rule) for head, rule in _HEADS if _WITHOUT_SPACES.search(head))
+_WORDED: dict[str, list[tuple[str, _Rule]]] = {}
+for _head, _woken in _HEADS:
+    if _first := None if _WITHOUT_SPACES.search(_head) else _WORD.search(_head):
+        _WORDED.setdefault(_first[0][:_BEGINNING], []).append((_head, _woken))

@@ -1,0 +1,218 @@
+"""Whether an offered memory is kept: seven features by rules, one score, three classes.
+
+What somebody writes, imports or syncs on purpose is kept, unless it would end a fact that somebody stated. The rules
+decide about what an agent notes by the way and about what is captured without being asked: there, what lasts is kept,
+what passes is not. Substance counts in every language alike; words of a language only ever add to that or explain a loss.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pipeline.analysis import STOP_WORDS
+from pipeline.records import Kind, Scope, ScopeKind, Source
+from pipeline.redaction.rules import MARKER, NOTHING
+from pipeline.write.passing import is_lasting, kept_share
+
+ACTIVE_FROM = 0.5
+MIDDLE_FROM = 0.44
+INSISTENT = 3  # offers before this one
+REPETITION_WEIGHT = 0.05
+
+WEAK = 0.35  # a feature below it is told as a reason
+
+DELIBERATE = frozenset({Source.USER, Source.IMPORT, Source.SYNC})
+
+NOTHING_LEFT = "no letters or digits"
+ONLY_SECRETS = "nothing but secrets"
+REVIEW_IS_OFF = "needs review, and review is off"
+INSISTED = "offered again and again"
+DELIBERATELY_WRITTEN = "written on purpose"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A memory at the door. Its content is redacted; `redactions` counts what was cut, `repeats` earlier offers."""
+
+    content: str
+    kind: Kind
+    source: Source
+    scope: Scope
+    session_id: str | None
+    importance: float | None
+    redactions: int
+    repeats: int
+    contradicts: bool
+
+
+class Verdict(StrEnum):
+    """What the policy does with an offer."""
+
+    ACTIVE = "active"
+    CANDIDATE = "candidate"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The verdict, the score from 0 to 1, and fixed phrases that say why, which never quote the memory."""
+
+    verdict: Verdict
+    score: float
+    reasons: tuple[str, ...]
+
+
+def admit(offer: Offer, *, review: bool) -> Admission:
+    """Decide about an offer; without review what would wait for a person is rejected."""
+    if offer.source not in DELIBERATE and NOTHING.fullmatch(offer.content):
+        return Admission(Verdict.REJECTED, 0.0, (ONLY_SECRETS if "[REDACTED:" in offer.content else NOTHING_LEFT,))
+    values = [(feature, feature.value(offer)) for feature in FEATURES]
+    score = round(sum(feature.weight * value for feature, value in values), 3)
+    weak = tuple(feature.weakness for feature, value in values if value < WEAK and feature.weakness is not None)
+    standing = _standing(offer, score)
+    if standing is _HIGH:
+        return Admission(Verdict.ACTIVE, score, _merits(offer, score))
+    if standing is _LOW:
+        return Admission(Verdict.REJECTED, score, weak)
+    if review:
+        return Admission(Verdict.CANDIDATE, score, weak)
+    return Admission(Verdict.REJECTED, score, (*weak, REVIEW_IS_OFF))
+
+
+# The classes, lowest first
+
+_LOW, _MIDDLE, _HIGH = range(3)
+
+
+def _standing(offer: Offer, score: float) -> int:
+    standing = _HIGH if offer.source in DELIBERATE else _class_of(score)
+    if offer.repeats >= INSISTENT:
+        # One class above what the text is worth by itself: insistence makes no chatter active.
+        fresh = _class_of(score - REPETITION_WEIGHT * repetition(offer))
+        standing = max(standing, min(fresh + 1, _HIGH))
+    if offer.contradicts and offer.source is not Source.USER:
+        # Insisting on it does not make it true, so this comes last.
+        standing = min(standing, _MIDDLE)
+    return standing
+
+
+def _class_of(score: float) -> int:
+    return _HIGH if score >= ACTIVE_FROM else _MIDDLE if score >= MIDDLE_FROM else _LOW
+
+
+def _merits(offer: Offer, score: float) -> tuple[str, ...]:
+    if score >= ACTIVE_FROM:
+        return ()
+    return (DELIBERATELY_WRITTEN if offer.source in DELIBERATE else INSISTED,)
+
+
+# The features: each from 0 to 1, higher speaks for keeping
+
+_TOLD_KINDS = frozenset({Kind.DECISION, Kind.LESSON, Kind.GOAL, Kind.KEYED_FACT})
+_EXPLICIT = {Source.USER: 1.0, Source.IMPORT: 1.0, Source.SYNC: 1.0, Source.AGENT: 0.4, Source.AMBIENT: 0.1}
+_RELIABLE = {Source.USER: 1.0, Source.IMPORT: 0.9, Source.SYNC: 0.9, Source.AGENT: 0.5, Source.AMBIENT: 0.3}
+_OWNED = frozenset({ScopeKind.AGENT, ScopeKind.TASK})
+
+
+def explicitness(offer: Offer) -> float:
+    """Return how plainly somebody asked to keep this: by its weight, its kind, or by who writes."""
+    if offer.importance is not None:
+        return 1.0
+    return max(_EXPLICIT[offer.source], 0.7 if offer.kind in _TOLD_KINDS else 0.0)
+
+
+def durability(offer: Offer) -> float:
+    """Return how much of the text will still say something next month."""
+    if offer.source in DELIBERATE:
+        # Nothing depends on it, so a glance is enough: whole conversations are written turn by turn.
+        glance = offer.content[:_GLANCE].lower()
+        return _saturated(_substance(glance, set(glance.split())))
+    text = offer.content[:_READ]
+    lowered = text.lower()
+    words = _words(lowered)
+    value = _saturated(_substance(lowered, words))
+    lasting = is_lasting(lowered, words)
+    value += 0.2 * lasting + 0.1 * (_ANCHOR.search(text) is not None)
+    return min(1.0, value) * kept_share(lowered, words, lasting=lasting, answers=offer.kind is Kind.QA)
+
+
+def scope_clarity(offer: Offer) -> float:
+    """Return how clear it is for whom the memory is meant."""
+    if offer.scope.kind in _OWNED and offer.scope.id is None:
+        return 0.3
+    return 0.6 if offer.scope.kind is ScopeKind.SESSION else 0.8
+
+
+def repetition(offer: Offer) -> float:
+    """Return how often the same was offered before, up to insistence."""
+    return min(offer.repeats / INSISTENT, 1.0)
+
+
+def agreement(offer: Offer) -> float:
+    """Return whether it agrees with the facts in force; the user may always correct them."""
+    return 0.0 if offer.contradicts and offer.source is not Source.USER else 1.0
+
+
+def discretion(offer: Offer) -> float:
+    """Return the share of the text that was no secret, a secret being taken for eight words."""
+    if not offer.redactions:
+        return 1.0
+    lowered = offer.content[:_READ].lower()
+    substance = _substance(lowered, _words(lowered))
+    return substance / (substance + 8 * offer.redactions)
+
+
+def reliability(offer: Offer) -> float:
+    """Return how far its source is to be relied on."""
+    return _RELIABLE[offer.source]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One side of an offer: how to value it, its share of the score, and what its weakness is called."""
+
+    value: Callable[[Offer], float]
+    weight: float
+    weakness: str | None
+
+
+FEATURES = (
+    Feature(explicitness, 0.20, "nobody asked to keep it"),
+    Feature(durability, 0.35, "says little that lasts"),
+    Feature(scope_clarity, 0.05, "unclear for whom"),
+    # That it is new speaks against nothing.
+    Feature(repetition, REPETITION_WEIGHT, None),
+    Feature(agreement, 0.10, "contradicts a fact in force"),
+    Feature(discretion, 0.10, "mostly secrets"),
+    Feature(reliability, 0.15, "captured without being asked"),
+)
+
+# Substance
+
+_READ = 1500  # characters that are judged; more say no more about the whole
+_GLANCE = 200
+_HALF_OF_ENOUGH = 4  # content words
+
+_MARKER = re.compile(MARKER, re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+")
+_ANCHOR = re.compile(r"[^\W\d_][-_.:]*\d|\d[-_.:%]*[^\W\d_]|[a-z][A-Z]|\w[_./\\@#=]+\w|\d\d|`")
+
+
+def _words(lowered: str) -> set[str]:
+    if "[redacted:" in lowered:
+        lowered = _MARKER.sub(" ", lowered)
+    return set(_WORD.findall(lowered))
+
+
+def _substance(lowered: str, words: set[str]) -> float:
+    """Return how many different words with a meaning of their own a text has; two signs count where no space does."""
+    count = len(words - STOP_WORDS)
+    if lowered.isascii():
+        return count
+    return count + len(set("".join(_UNSPACED.findall(lowered)))) / 2
+
+
+def _saturated(substance: float) -> float:
+    return substance / (substance + _HALF_OF_ENOUGH)

@@ -1,0 +1,138 @@
+"""From a draft to something that is ready for its transaction: everything that needs no store.
+
+normalize → redact → typed fields and key → scope → anchor → hash → search tokens
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ulid import ULID
+
+from pipeline.analysis import memory_tokens
+from pipeline.anchors import hash_of
+from pipeline.errors import FieldError, InvalidField
+from pipeline.kinds import TRAITS
+from pipeline.records import MAX_BRANCH_CHARS, Anchor, Draft, EdgeDraft, FactKey, Kind, Source, Trust
+from pipeline.redaction import redact, redact_json
+from pipeline.store.memories import NewMemory
+from pipeline.times import utc_now
+from pipeline.write.details import checked_details, texts
+from pipeline.write.echo import Echo, echoes
+from pipeline.write.instructions import instructs
+from pipeline.write.keyed import fact_key, fact_text, safe_value
+from pipeline.write.normalize import check_metadata, content_hash, normalize_content, normalize_id, normalize_json
+from pipeline.write.scope import resolve_scope
+
+TRUST_OF_SOURCE: Mapping[Source, Trust] = {
+    Source.USER: Trust.TRUSTED,
+    Source.AGENT: Trust.TRUSTED,
+    Source.AMBIENT: Trust.EVIDENCE,
+    Source.IMPORT: Trust.EVIDENCE,
+    Source.SYNC: Trust.EVIDENCE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A draft that is ready for its transaction.
+
+    `importance` is what the caller gave, `redactions` how many kinds of secrets were cut out of the text, `echoes` the
+    memories that the text only repeats as they were shown.
+    """
+
+    memory: NewMemory
+    tokens: list[str]
+    importance: float | None = None
+    redactions: int = 0
+    edges: tuple[EdgeDraft, ...] = ()
+    echoes: tuple[Echo, ...] = ()
+    loc: str = ""
+
+
+def prepare_batch(drafts: Sequence[Draft]) -> list[Prepared]:
+    """Prepare memories for one transaction; an invalid draft is named by its index."""
+    return [prepare(draft, f"items.{index}.") for index, draft in enumerate(drafts)]
+
+
+def prepare(draft: Draft, loc: str = "") -> Prepared:
+    """Do everything that needs no transaction; raise InvalidField for a draft that cannot be taken."""
+    now = utc_now()
+    # Redaction may lengthen a text, so the limit is checked on what will be stored.
+    redacted = redact(normalize_content(draft.content, f"{loc}content"))
+    content = normalize_content(redacted.text, f"{loc}content")
+    metadata, _ = redact_json(normalize_json(draft.metadata))
+    check_metadata(metadata, f"{loc}metadata")
+    session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
+    traits = TRAITS[draft.kind]
+    details = checked_details(draft.kind, draft.details, f"{loc}details")
+    anchor = anchored(draft.anchor, f"{loc}anchor")
+    memory = NewMemory(
+        id=str(ULID()),
+        content=content,
+        kind=draft.kind,
+        scope=resolve_scope(draft.scope, session_id, f"{loc}scope.id"),
+        tags=tuple(dict.fromkeys(draft.tags)),
+        metadata=metadata,
+        source=draft.source,
+        trust=TRUST_OF_SOURCE[draft.source],
+        importance=traits.importance if draft.importance is None else draft.importance,
+        tier=traits.tier,
+        session_id=session_id,
+        created_at=now,
+        occurred_at=draft.occurred_at or now,
+        content_hash=content_hash(content),
+        details=details,
+        anchor=anchor,
+        branch=checked_branch(draft.branch, f"{loc}branch"),
+        instructs=instructs(told_text(content, details, anchor)),
+    )
+    if draft.kind is Kind.KEYED_FACT and memory.details:
+        memory = _keyed(memory, loc)
+    tokens = memory_tokens(memory.content, memory.occurred_at)
+    return Prepared(memory, tokens, draft.importance, len(redacted.kinds), draft.edges, echoes(memory.content), loc)
+
+
+def prepare_fact(key: FactKey, value: Any, draft: Draft) -> Prepared:
+    """Prepare a keyed fact; the draft's text is replaced by the fact's, its time is when the fact begins to hold."""
+    details = {"subject": key.subject, "attribute": key.attribute, "value": value}
+    return prepare(replace(draft, content=fact_text(key, value), kind=Kind.KEYED_FACT, details=details))
+
+
+def _keyed(memory: NewMemory, loc: str) -> NewMemory:
+    given = memory.details
+    key = fact_key(given["subject"], given["attribute"], f"{loc}details.")
+    value = safe_value(key, given["value"])
+    text = fact_text(key, value)
+    return replace(
+        memory,
+        content=text,
+        content_hash=content_hash(text),
+        details={"subject": key.subject, "attribute": key.attribute, "value": value},
+        key=key,
+        valid_from=memory.occurred_at,
+    )
+
+
+def anchored(anchor: Anchor | None, loc: str) -> Anchor | None:
+    """Return an anchor with the hash of what stands there now, unless the caller gave one."""
+    if anchor is None:
+        return None
+    path = normalize_id(anchor.path)
+    if not path:
+        raise InvalidField(FieldError(f"{loc}.path", "must hold more than white space"))
+    named = replace(anchor, path=path)
+    return replace(named, content_hash=anchor.content_hash or hash_of(named))
+
+
+def told_text(content: str, details: Mapping[str, Any], anchor: Anchor | None) -> str:
+    """Return everything of a memory that is told to an agent: a command in its fields is a command, too."""
+    return "\n".join([content, *texts(details), *([] if anchor is None else [anchor.path])])
+
+
+def checked_branch(branch: str | None, loc: str) -> str | None:
+    """Return a branch's name as it is stored; raise InvalidField when it is empty or too long."""
+    name = None if branch is None else normalize_id(branch)
+    if name is not None and not 0 < len(name) <= MAX_BRANCH_CHARS:
+        raise InvalidField(FieldError(loc, f"must have 1 to {MAX_BRANCH_CHARS} characters"))
+    return name

@@ -1,0 +1,97 @@
+"""What a person decides: about candidates, about pairs that may be one, and about what was done without asking."""
+
+import time
+from enum import StrEnum
+from sqlite3 import Connection
+
+from pipeline.analysis import memory_tokens
+from pipeline.errors import Conflict, NotFound
+from pipeline.records import EdgeKind, Memory, Stage
+from pipeline.store import audit, changes, edges, memories, merging, pairs, tail, work
+from pipeline.store.audit import Action
+from pipeline.store.database import Database
+from pipeline.store.pairs import PairState
+from pipeline.times import utc_now
+from pipeline.write.keyed import fit_between
+from pipeline.write.revise import bring_back, existing, separate
+
+PERSON = "review"
+
+
+class PairVerdict(StrEnum):
+    """What a pair is."""
+
+    MERGE = "merge"
+    KEEP = "keep"
+
+
+class CandidateVerdict(StrEnum):
+    """Whether a candidate becomes a memory."""
+
+    ACCEPT = "accept"
+    REJECT = "reject"
+
+
+def settle_pair(database: Database, pair_id: str, verdict: PairVerdict) -> Memory:
+    """Merge a pair into its older memory or keep both; return the older. Raises Conflict for one that is settled."""
+    now = utc_now()
+    with database.write() as db:
+        pair = pairs.get(db, pair_id)
+        if pair is None:
+            raise NotFound("no such pair")
+        found = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
+        older, newer = found[pair.older_seq], found[pair.newer_seq]
+        if pair.state is not PairState.WAITING or older.archived_at or newer.archived_at:
+            raise Conflict("this pair is settled")
+        if verdict is PairVerdict.KEEP:
+            pairs.settle(db, pair.id, PairState.KEPT, now)
+        else:
+            if older.candidate and not newer.candidate:
+                # What speaks for a memory cannot wait for review itself.
+                _let_in(db, older, now)
+            merging.merge(db, older, newer, PERSON, now, {"cosine": pair.cosine})
+            pairs.settle(db, pair.id, PairState.MERGED, now)
+        return existing(db, older.id)
+
+
+def settle_candidate(database: Database, memory_id: str, verdict: CandidateVerdict) -> Memory:
+    """Let a candidate in, or archive it; raise Conflict for a memory that is none."""
+    now = utc_now()
+    with database.write() as db:
+        memory = existing(db, memory_id)
+        if not memory.candidate or memory.archived_at is not None:
+            raise Conflict("this memory does not wait for review")
+        if verdict is CandidateVerdict.REJECT:
+            memories.archive(db, memory.seq, now)
+        else:
+            _let_in(db, memory, now)
+        return existing(db, memory_id)
+
+
+def undo(database: Database, entry_id: str) -> Memory:
+    """Take back an automatic merge or archive; return the memory that came back. Raises Conflict when it cannot be."""
+    now = utc_now()
+    with database.write() as db:
+        entry = audit.get(db, entry_id)
+        memory = None if entry is None else memories.get(db, entry.memory_id)
+        if entry is None or memory is None:
+            raise NotFound("no such act, or its memory was purged")
+        if entry.undone_at is not None or memory.archived_at is None:
+            raise Conflict("this was undone already")
+        if entry.action is Action.MERGE:
+            separate(db, entry, memory, now)
+        else:
+            bring_back(db, memory, now)
+            audit.mark_undone(db, entry.id, now)
+        return existing(db, memory.id)
+
+
+def _let_in(db: Connection, memory: Memory, now: str) -> None:
+    ended = fit_between(db, memory, now) if memory.key is not None else None
+    if ended is not None:
+        edges.add(db, memory.seq, EdgeKind.SUPERSEDES, ended.seq, PERSON, now)
+        changes.append(db, changes.CLOSE, [ended.id])
+    memories.update(db, memory.seq, {"candidate": 0}, now)
+    number = changes.append(db, changes.CREATE, [memory.id])
+    tail.put(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
+    work.add(db, [memory.seq], [Stage.DEDUP], time.time())

@@ -1,0 +1,131 @@
+import pytest
+
+from pipeline.errors import InvalidField
+from pipeline.kinds import TRAITS
+from pipeline.records import Kind, Tier
+from pipeline.write.details import FIELDS, checked_details
+
+KEY = {"subject": "staging", "attribute": "port"}
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def refused(kind, given):
+    with pytest.raises(InvalidField) as caught:
+        checked_details(kind, given, "details")
+    return {error.loc: error.msg for error in caught.value.errors}
+
+
+def test_every_kind_has_fields_and_traits():
+    assert set(FIELDS) == set(TRAITS) == set(Kind)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_kind_starts_with_sensible_traits(kind):
+    traits = TRAITS[kind]
+    assert 0 < traits.importance < 1
+    assert traits.half_life_days > 0
+    if traits.tier is Tier.WORKING:
+        assert traits.half_life_days <= 30
+
+
+@pytest.mark.parametrize(
+    ("kind", "defaults"),
+    [
+        (Kind.FACT, {}),
+        (Kind.DECISION, {}),
+        (Kind.LESSON, {"severity": "warning"}),
+        (Kind.GOAL, {"status": "open", "progress": 0.0}),
+        (Kind.ACTIVITY, {}),
+        (Kind.MILESTONE, {}),
+        (Kind.QA, {}),
+        (Kind.CODE, {}),
+        (Kind.DOCUMENT, {}),
+        (Kind.EPISODE, {}),
+        (Kind.KEYED_FACT, {}),
+    ],
+)
+def test_what_is_not_said_has_a_default(kind, defaults):
+    assert checked_details(kind, {}, "details") == defaults
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        (Kind.DECISION, {"reason": "it is faster", "alternatives": ["Redis", "Kafka"]}),
+        (Kind.LESSON, {"rule": "Run the linter", "applies_when": "pushing", "severity": "critical"}),
+        (Kind.GOAL, {"status": "in_progress", "progress": 0.5, "due_at": "2026-01-02T03:04:05.000Z"}),
+        (Kind.ACTIVITY, {"tool": "pytest", "succeeded": False}),
+        (Kind.MILESTONE, {"chain": "release 2"}),
+        (Kind.QA, {"question": "Which port?", "answer": "8123"}),
+        (Kind.CODE, {"language": "python", "symbol": "Pool.take"}),
+        (Kind.DOCUMENT, {"title": "Runbook", "uri": "https://wiki.example/runbook"}),
+        (Kind.EPISODE, {"started_at": "2026-01-02T03:04:05.000Z", "ended_at": "2026-01-02T04:00:00.000Z"}),
+        (Kind.KEYED_FACT, {**KEY, "value": 8123}),
+    ],
+)
+def test_what_is_said_is_kept(kind, given):
+    assert checked_details(kind, given, "details") == given
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_an_unknown_field_is_refused_by_name(kind):
+    given = {"nonsense": 1} | ({**KEY, "value": 1} if kind is Kind.KEYED_FACT else {})
+    assert refused(kind, given) == {"details.nonsense": f"a {kind} has no such field"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "loc"),
+    [
+        (Kind.DECISION, {"reason": ""}, "details.reason"),
+        (Kind.DECISION, {"reason": " \n"}, "details.reason"),
+        (Kind.DECISION, {"reason": "x" * 2001}, "details.reason"),
+        (Kind.DECISION, {"alternatives": ["Redis", ""]}, "details.alternatives.1"),
+        (Kind.DECISION, {"alternatives": ["x"] * 21}, "details.alternatives"),
+        (Kind.LESSON, {"severity": "deadly"}, "details.severity"),
+        (Kind.GOAL, {"status": "finished"}, "details.status"),
+        (Kind.GOAL, {"progress": 1.01}, "details.progress"),
+        (Kind.GOAL, {"progress": -0.01}, "details.progress"),
+        (Kind.GOAL, {"progress": 50}, "details.progress"),
+        (Kind.GOAL, {"progress": float("nan")}, "details.progress"),
+        (Kind.GOAL, {"progress": "0.5"}, "details.progress"),
+        (Kind.GOAL, {"due_at": "tomorrow"}, "details.due_at"),
+        (Kind.GOAL, {"due_at": "2026-01-01T00:00:00"}, "details.due_at"),
+        (Kind.GOAL, {"due_at": 1_700_000_000}, "details.due_at"),
+        (Kind.GOAL, {"due_at": "0001-01-01T00:00:00+14:00"}, "details.due_at"),
+        (Kind.ACTIVITY, {"succeeded": "yes"}, "details.succeeded"),
+        (Kind.MILESTONE, {"chain": "x" * 501}, "details.chain"),
+        (Kind.QA, {"question": 1}, "details.question"),
+        (Kind.EPISODE, {"started_at": "2026-01-02T00:00:00Z", "ended_at": "2026-01-01T00:00:00Z"}, "details.ended_at"),
+        (Kind.KEYED_FACT, {"subject": "staging", "value": 1}, "details.attribute"),
+        (Kind.KEYED_FACT, {**KEY, "value": [1]}, "details.value"),
+        (Kind.KEYED_FACT, {**KEY, "value": float("inf")}, "details.value"),
+        (Kind.KEYED_FACT, {**KEY, "value": ""}, "details.value"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_by_name(kind, given, loc):
+    assert list(refused(kind, given)) == [loc]
+
+
+@pytest.mark.parametrize("value", [0, 1, 1.0, True, False, "1", "true", 10**20, -0.5])
+def test_a_value_stays_what_it_is(value):
+    kept = checked_details(Kind.KEYED_FACT, {**KEY, "value": value}, "details")["value"]
+    assert (type(kept), kept) == (type(value), value)
+
+
+def test_secrets_are_cut_out_of_every_field():
+    kept = checked_details(
+        Kind.DECISION, {"reason": f"it logs in with {TOKEN}", "alternatives": [f"use {TOKEN} instead"]}, "details"
+    )
+    assert TOKEN not in str(kept)
+    assert "[REDACTED:" in kept["reason"]
+    assert "[REDACTED:" in kept["alternatives"][0]
+
+
+def test_texts_are_normalized():
+    kept = checked_details(Kind.LESSON, {"rule": " Cafe\u0301 \u202efirst\x00 "}, "details")
+    assert kept["rule"] == "Café first"
+
+
+def test_a_moment_is_kept_in_utc():
+    kept = checked_details(Kind.GOAL, {"due_at": "2026-01-01T01:30:00+02:00"}, "details")
+    assert kept["due_at"] == "2025-12-31T23:30:00.000Z"

@@ -1,0 +1,198 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from ulid import ULID
+
+from pipeline.context.render import Entry, render_block
+from pipeline.kinds import told
+from pipeline.recall.remarks import Remarks
+from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.write import echo
+from pipeline.write.echo import HEADER, Echo, echoes, is_echo_of
+from pipeline.write.normalize import normalize_text
+
+MEMORY = Memory(
+    seq=1,
+    id="01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    content="The port is 8123",
+    kind=Kind.DECISION,
+    scope=Scope(),
+    tags=(),
+    metadata={},
+    source=Source.USER,
+    trust=Trust.TRUSTED,
+    importance=0.5,
+    tier=Tier.WORKING,
+    pinned=False,
+    session_id=None,
+    created_at="2026-01-02T03:04:05.000Z",
+    occurred_at="2026-01-01T03:04:05.000Z",
+    updated_at="2026-01-02T03:04:05.000Z",
+    archived_at=None,
+    content_hash="",
+)
+LINE = "- [Q69G5FAV · decision · 2026-01-01] The port is 8123"
+PORT = Echo("Q69G5FAV", "The port is 8123", cut=False)
+
+# What the renderer's own signs look like inside a memory.
+fragments = st.sampled_from(
+    [
+        *(
+            "import noted: “",
+            "“",
+            "”",
+            "…",
+            " (stale)",
+            "(stale)",
+            " (contradicted by [Q69G5FAV])",
+            "Lesson: ",
+            "[",
+            "]",
+        ),
+        *("\n", "  ", "- [Q69G5FAV · fact · 2026-01-01] ", "> ", "1. ", HEADER, "x" * 300, "word " * 70, "ж", "。"),
+    ]
+)
+texts = st.lists(fragments | st.text(max_size=20), min_size=1, max_size=8).map("".join).map(normalize_text).filter(bool)
+memories = st.builds(
+    lambda content, source, kind, number: replace(
+        MEMORY,
+        id=str(ULID.from_int(number)),
+        content=content,
+        kind=kind,
+        source=source,
+        trust=Trust.TRUSTED if source in {Source.USER, Source.AGENT} else Trust.EVIDENCE,
+    ),
+    texts,
+    st.sampled_from(Source),
+    st.sampled_from(Kind),
+    st.integers(0, 2**128 - 1),
+)
+
+
+ids = st.integers(0, 2**128 - 1).map(lambda number: str(ULID.from_int(number)))
+entries = st.builds(
+    Entry,
+    memories,
+    st.builds(Remarks, stale=st.booleans(), contradicted_by=st.lists(ids, max_size=3).map(tuple)),
+    st.none() | ids,
+)
+
+
+@given(st.lists(entries, min_size=1, max_size=4))
+def test_whatever_is_rendered_is_recognised_when_it_comes_back(shown):
+    block = render_block(shown, 100_000)
+    found = echoes(normalize_text(block))
+    assert [one.short_id for one in found] == [entry.memory.id[-8:] for entry in shown]
+    assert all(is_echo_of(one, told(entry.memory)) for one, entry in zip(found, shown, strict=True))
+
+
+# Without parentheses, colons and ellipses a text holds nothing that the renderer might have added.
+plain_texts = st.text("ab “”\n'ж[].", min_size=1, max_size=30).map(normalize_text).filter(bool)
+
+
+@given(memories, plain_texts, plain_texts)
+def test_a_line_is_no_echo_of_a_memory_that_says_something_else(memory, content, other):
+    said, others = (" ".join(text.split()).translate(echo.INNER_QUOTES) for text in (content, other))
+    [line] = echoes(render_block([Entry(replace(memory, content=content))], 100_000))
+    assert is_echo_of(line, told(replace(memory, content=other))) == (said == others)
+
+
+@given(st.text(max_size=300))
+def test_a_text_without_a_head_is_no_echo(content):
+    assume("[" not in content)
+    assert echoes(content) == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LINE,
+        f"{HEADER}\n{LINE}",
+        f"\n{HEADER}\n\n{LINE}\n",
+        f"> {HEADER}\n> {LINE}",
+        f"> > {LINE}",
+        f"1. {LINE[2:]}",
+        f"2) {LINE[2:]}",
+        f"* {LINE[2:]}",
+        LINE[2:],
+        f"  {LINE}  ",
+        "- [Q69G5FAV] The port is 8123",
+        "- **[Q69G5FAV · decision · 2026-01-01]** The port is 8123",
+        "- [Q69G5FAV · decision · 2026-01-01 · used 3 times] The port is 8123",
+        "- [Q69G5FAV · fact · 2026-01-01] ambient noted: “The port is 8123”",
+        f"{LINE} (stale)",
+        f"{LINE} (contradicted by [01BX5ZZK])",
+        f"{LINE} (stale; contradicted by [01BX5ZZK], [01BX5ZZM]; surface 01ARZ3NDEKTSV4RRFFQ69G5FAV)",
+        f"{LINE} (stale) (superseded by 01BX5ZZK; stale since 2026-02-03)",
+        "- [Q69G5FAV · fact · 2026-01-01] ambient noted: “The port is 8123” (stale)",
+        "- [Q69G5FAV · lesson · 2026-01-01] Lesson: The port is 8123",
+        "- Lesson [Q69G5FAV · lesson · 2026-01-01] The port is 8123",
+    ],
+)
+def test_a_rendered_line_is_recognised_in_every_dress(content):
+    assert echoes(content) == (PORT,)
+    assert is_echo_of(PORT, "The  port\nis 8123")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "The port is 8123",
+        HEADER,
+        f"{LINE}\nand we changed it to 9000 today",
+        f"Noted by the tool:\n{LINE}",
+        f"{HEADER} {LINE}",
+        "- [the port] is 8123",
+        "- [ ] write the test",
+        "- [x] write the test",
+        "[Q69G5FAVX] The port is 8123",
+        "[q69g5fav · fact · 2026-01-01] The port is 8123",
+        "- [Q69G5FAV · fact · 2026-01-01]",
+        "[INFO] 2026-01-01 listening",
+        "",
+    ],
+)
+def test_anything_else_is_no_echo(content):
+    assert echoes(content) == ()
+
+
+@pytest.mark.parametrize(
+    "said", ["The port is 8123 (no longer true)", "False: The port is 8123", "The port is 81234", "The port is 812"]
+)
+def test_what_adds_or_changes_a_word_is_new(said):
+    [line] = echoes(f"- [Q69G5FAV · decision · 2026-01-01] {said}")
+    assert not is_echo_of(line, "The port is 8123")
+
+
+def test_a_cut_line_is_recognised_by_its_beginning():
+    memory = replace(MEMORY, content="word " * 1000, trust=Trust.EVIDENCE, source=Source.IMPORT)
+    [line] = echoes(render_block([Entry(memory)], 10_000))
+    assert line.cut
+    assert is_echo_of(line, told(memory))
+    assert not is_echo_of(line, "word " * 20)
+    assert not is_echo_of(line, "other " + memory.content)
+
+
+def test_an_ellipsis_alone_begins_no_memory():
+    [line] = echoes("- [Q69G5FAV · fact · 2026-01-01] …")
+    assert line == Echo("Q69G5FAV", "…", cut=False)
+    assert not is_echo_of(line, "The port is 8123")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 10_000,
+        "> " * 5_000,
+        "[Q69G5FAV " + "·" * 9_900,
+        "[Q69G5FAV] x" + " (stale)" * 1_200,
+        "[Q69G5FAV] x" + " (stale" * 1_200,
+        "[Q69G5FAV] " + "lesson: " * 1_200,
+        "[Q69G5FAV] a noted: “" * 450,
+        f"{LINE}\n" * 180,
+    ],
+)
+def test_hostile_text_of_full_length_is_read(content):
+    assert all(is_echo_of(one, one.text) or one.cut for one in echoes(content))

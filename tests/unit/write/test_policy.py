@@ -1,0 +1,199 @@
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.records import MAX_CONTENT_CHARS, Kind, Scope, ScopeKind, Source
+from pipeline.write import policy
+from pipeline.write.policy import DELIBERATE, FEATURES, Offer, Verdict, admit
+
+OFFERS = json.loads((Path(__file__).parents[2] / "data" / "admission.json").read_text(encoding="utf-8"))["offers"]
+CLASSES = {Verdict.ACTIVE: "active", Verdict.CANDIDATE: "middle", Verdict.REJECTED: "low"}
+PARTS = ("calibration", "test")
+
+FACT = Offer(
+    content="The staging database listens on port 5433, not on 5432.",
+    kind=Kind.FACT,
+    source=Source.AMBIENT,
+    scope=Scope(),
+    session_id=None,
+    importance=None,
+    redactions=0,
+    repeats=0,
+    contradicts=False,
+)
+CHATTER = replace(FACT, content="Let me look at the file", source=Source.AGENT)
+MIDDLING = replace(FACT, content="Orders use soft delete")
+
+sources = st.sampled_from(Source)
+offers = st.builds(
+    Offer,
+    content=st.text(min_size=1, max_size=200) | st.sampled_from([one["content"] for one in OFFERS]),
+    kind=st.sampled_from(Kind),
+    source=sources,
+    scope=st.builds(Scope, st.sampled_from(ScopeKind), st.none() | st.just("someone")),
+    session_id=st.none() | st.just("s1"),
+    importance=st.none() | st.floats(0, 1),
+    redactions=st.integers(0, 5),
+    repeats=st.integers(0, 10),
+    contradicts=st.booleans(),
+)
+
+
+def offer(one):
+    kind, source = Kind(one.get("kind", "fact")), Source(one["source"])
+    redactions = one["content"].count("[REDACTED:")
+    return replace(FACT, content=one["content"], kind=kind, source=source, redactions=redactions)
+
+
+def told(one, *, review=True):
+    return CLASSES[admit(offer(one), review=review).verdict]
+
+
+def part(name):
+    return [one for one in OFFERS if one["part"] == name]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_active_is_told_from_the_rest_as_labelled(name):
+    agreed = [(told(one) == "active") == (one["label"] == "active") for one in part(name)]
+    assert sum(agreed) / len(agreed) >= 0.9
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("source", ["agent", "ambient"])
+def test_each_source_that_is_judged_is_judged_well(name, source):
+    agreed = [(told(one) == "active") == (one["label"] == "active") for one in part(name) if one["source"] == source]
+    assert sum(agreed) / len(agreed) >= 0.9
+
+
+def test_other_languages_lose_nothing():
+    missed = [one["content"] for one in OFFERS if one["language"] != "en" and one["label"] == "active" != told(one)]
+    assert len(missed) <= 2
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_parts_have_every_class_source_and_some_languages(name):
+    counts = Counter((one["source"], one["label"]) for one in part(name))
+    assert {("ambient", label) for label in ("active", "middle", "low")} <= counts.keys()
+    assert {("agent", "active"), ("agent", "low"), ("user", "active"), ("import", "active")} <= counts.keys()
+    assert {"en", "de", "es", "ru", "zh"} <= {one["language"] for one in part(name)}
+    assert len(part(name)) >= 60
+
+
+def test_no_offer_stands_twice():
+    counts = Counter((one["content"], one["source"]) for one in OFFERS)
+    assert [key for key, count in counts.items() if count > 1] == []
+
+
+@given(offers, st.booleans())
+def test_what_is_written_on_purpose_is_kept(given_offer, review):
+    if given_offer.source in DELIBERATE and not given_offer.contradicts:
+        assert admit(given_offer, review=review).verdict is Verdict.ACTIVE
+
+
+@given(offers)
+def test_every_rejection_and_every_doubt_has_a_reason(given_offer):
+    admission = admit(given_offer, review=True)
+    assert admission.verdict is Verdict.ACTIVE or admission.reasons
+
+
+@given(offers)
+def test_reasons_are_fixed_phrases(given_offer):
+    phrases = {feature.weakness for feature in FEATURES} | {
+        *(policy.NOTHING_LEFT, policy.ONLY_SECRETS, policy.REVIEW_IS_OFF, policy.INSISTED),
+        policy.DELIBERATELY_WRITTEN,
+    }
+    for review in (True, False):
+        assert set(admit(given_offer, review=review).reasons) <= phrases
+
+
+@given(offers)
+def test_without_review_exactly_the_middle_is_rejected(given_offer):
+    with_review, without = admit(given_offer, review=True), admit(given_offer, review=False)
+    assert with_review.score == without.score
+    if with_review.verdict is Verdict.CANDIDATE:
+        assert without.verdict is Verdict.REJECTED
+        assert without.reasons[-1] == policy.REVIEW_IS_OFF
+    else:
+        assert with_review == without
+
+
+@given(offers)
+def test_scores_and_features_lie_between_nothing_and_one(given_offer):
+    assert 0 <= admit(given_offer, review=True).score <= 1
+    assert all(0 <= feature.value(given_offer) <= 1 for feature in FEATURES)
+
+
+def test_the_seven_weights_add_up_to_one():
+    assert len(FEATURES) == 7
+    assert sum(feature.weight for feature in FEATURES) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "verdict"), [(0, Verdict.REJECTED), (3, Verdict.CANDIDATE), (30, Verdict.CANDIDATE)]
+)
+def test_insistence_lifts_chatter_by_one_class_only(repeats, verdict):
+    assert admit(replace(CHATTER, repeats=repeats), review=True).verdict is verdict
+
+
+def test_insistence_lifts_the_middle_to_active():
+    assert admit(MIDDLING, review=True).verdict is Verdict.CANDIDATE
+    assert admit(replace(MIDDLING, repeats=3), review=False).verdict is Verdict.ACTIVE
+
+
+@pytest.mark.parametrize("source", sorted(set(Source) - {Source.USER}))
+@pytest.mark.parametrize("repeats", [0, 3])
+def test_a_contradiction_waits_for_a_person_however_often_it_is_offered(source, repeats):
+    contradiction = replace(FACT, source=source, kind=Kind.KEYED_FACT, contradicts=True, repeats=repeats)
+    assert admit(replace(contradiction, contradicts=False), review=True).verdict is Verdict.ACTIVE
+    admission = admit(contradiction, review=True)
+    assert admission.verdict is Verdict.CANDIDATE
+    assert "contradicts a fact in force" in admission.reasons
+
+
+def test_the_user_may_correct_a_fact():
+    assert admit(replace(FACT, source=Source.USER, contradicts=True), review=False).verdict is Verdict.ACTIVE
+
+
+@pytest.mark.parametrize(
+    "change", [{"importance": 0.3}, {"kind": Kind.LESSON}, {"kind": Kind.DECISION}, {"kind": Kind.GOAL}]
+)
+def test_a_given_importance_or_a_telling_kind_speaks_for_keeping(change):
+    assert admit(replace(MIDDLING, **change), review=False).verdict is Verdict.ACTIVE
+
+
+@given(offers, st.integers(0, 4))
+def test_secrets_never_speak_for_keeping(given_offer, more):
+    secretive = replace(given_offer, redactions=given_offer.redactions + more)
+    assert admit(secretive, review=True).score <= admit(given_offer, review=True).score
+
+
+def test_an_agents_note_of_little_but_secrets_is_not_kept():
+    note = replace(CHATTER, content="key [REDACTED:aws-access-key] [REDACTED:jwt]", redactions=2)
+    assert admit(note, review=False).verdict is Verdict.REJECTED
+    assert "mostly secrets" in admit(note, review=False).reasons
+
+
+@pytest.mark.parametrize("content", ["[REDACTED:jwt]", "“[REDACTED:jwt]”, [REDACTED:aws-access-key]!"])
+def test_nothing_but_secrets_is_rejected_from_whoever_did_not_mean_it(content):
+    for source in set(Source) - DELIBERATE:
+        assert admit(replace(FACT, content=content, source=source), review=True).reasons == (policy.ONLY_SECRETS,)
+
+
+def test_an_answer_keeps_a_text_that_ends_with_a_question():
+    asked = replace(FACT, content="Where do the exports of the nightly job end up, in the bucket or on the share?")
+    assert admit(asked, review=True).verdict is not Verdict.ACTIVE
+    assert admit(replace(asked, kind=Kind.QA), review=True).verdict is Verdict.ACTIVE
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "a ", "at a", "a/", "=", "1.", "\n", "?", "ok ", "running ", "_", "的", '"', "a-", "(", "at :1"]
+)
+def test_hostile_text_of_full_length_is_read(unit):
+    content = (unit * MAX_CONTENT_CHARS)[: MAX_CONTENT_CHARS - 1] + "!"
+    assert admit(replace(FACT, content=content), review=True).verdict in set(Verdict)
