@@ -1,5 +1,6 @@
 """The embed stage: each passage of a memory becomes a vector in the index."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from pipeline.index.encoder import Encoder
 from pipeline.index.vectors import Vector, VectorTable
-from pipeline.records import Memory, WorkItem
+from pipeline.records import Memory, Stage, WorkItem
 from pipeline.store import embeddings, memories, meta, work
 from pipeline.store.database import Database
 
@@ -42,9 +43,10 @@ class EmbedStage:
             if wanted:
                 table.replace(wanted, stamp)
             with self.database.write() as db:
-                for item in work.complete(db, items, owner):
-                    if item.seq in wanted:
-                        embeddings.record(db, item.seq, model, len(wanted[item.seq]))
+                done = [item.seq for item in work.complete(db, items, owner) if item.seq in wanted]
+                for seq in done:
+                    embeddings.record(db, seq, model, len(wanted[seq]))
+                work.add(db, done, [Stage.DEDUP], time.time())
                 meta.put(db, meta.VECTORS_GENERATION, str(stamp))
 
 

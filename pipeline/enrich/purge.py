@@ -1,7 +1,7 @@
-"""The purge stage: a hard-deleted memory leaves the derived indexes and the pages of the file."""
+"""The purge stage: a hard-deleted memory leaves the derived indexes, the pages of the file, and its copies."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipeline.index.vectors import VectorTable
 from pipeline.records import WorkItem
@@ -11,11 +11,12 @@ from pipeline.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class PurgeStage:
-    """Scrub purged memories from one workspace's indexes."""
+    """Scrub purged memories from one workspace's indexes and from the copies of its store."""
 
     database: Database
     table: Callable[[], VectorTable]
     rebuild_segment: Callable[[], object]
+    scrub_snapshots: Callable[[], object] = field(default=lambda: None)
 
     def load(self) -> None:
         """Need nothing."""
@@ -29,6 +30,8 @@ class PurgeStage:
         self.rebuild_segment()
         with self.database.write() as db:
             meta.increment(db, meta.VECTORS_EPOCH)
+        # Before the log is emptied: a copy that is being made reads from it, and this waits for its end.
+        self.scrub_snapshots()
         # The write-ahead log still holds the text: who sees the work done must find no trace in it either.
         self.database.checkpoint()
         with self.database.write() as db:

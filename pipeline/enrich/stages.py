@@ -5,6 +5,9 @@ from typing import Protocol
 
 from pipeline.records import Stage, WorkItem
 
+# What a stage queues for the memories that it is done with.
+FOLLOWING: Mapping[Stage, Stage] = {Stage.EMBED: Stage.DEDUP}
+
 
 class StageRunner(Protocol):
     """One stage of one workspace."""
