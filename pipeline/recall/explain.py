@@ -1,6 +1,6 @@
 """Why a hit stands where it stands, and why a named memory is not among the hits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -13,6 +13,8 @@ from pipeline.recall.query import Channel, ChannelSignal, Lift, Query, Signals
 from pipeline.recall.rank import Evidence, Integers, Ranking, neighbour_places
 from pipeline.records import Memory
 from pipeline.store import memories
+from pipeline.store.visibility import Filter
+from pipeline.times import utc_now
 
 # Which parts of a score come from which channel; the rest are the neighbours', the session's and small nudges.
 PARTS_OF_CHANNEL: Mapping[Channel, tuple[str, ...]] = {
@@ -90,20 +92,38 @@ def _score(scores: Floats, seq: int) -> float:
 
 def _filtered(db: Connection, query: Query, memory: Memory) -> list[str]:
     """Name the gates that keep a memory out, whatever it says."""
-    wanted, reasons = query.filter, []
-    if memory.archived_at is not None:
-        reasons.append(f"filtered: archived at {memory.archived_at}")
-    if wanted.kinds and memory.kind not in wanted.kinds:
-        reasons.append(f"filtered by kinds: it is a {memory.kind}")
-    if wanted.session_id is not None and memory.session_id != wanted.session_id:
-        reasons.append("filtered by session_id: it belongs to another session or none")
-    if wanted.since is not None and memory.occurred_at < wanted.since:
-        reasons.append(f"filtered by since: it happened at {memory.occurred_at}")
-    if wanted.until is not None and memory.occurred_at >= wanted.until:
-        reasons.append(f"filtered by until: it happened at {memory.occurred_at}")
+    wanted = query.filter
+    reasons = [*_not_now(wanted, memory), *_not_wanted(wanted, memory)]
     if not reasons and not memories.showable(db, [memory.seq], wanted):
         reasons.append(f"filtered by scope: it reaches {memory.scope.kind} {memory.scope.id or ''}".rstrip())
     return reasons
+
+
+def _not_now(wanted: Filter, memory: Memory) -> Iterator[str]:
+    moment = wanted.as_of or utc_now()
+    if memory.archived_at is not None:
+        yield f"filtered: archived at {memory.archived_at}"
+    if memory.candidate:
+        yield "filtered: it waits for review"
+    if memory.valid_from is not None and memory.valid_from > moment:
+        yield f"filtered: it holds from {memory.valid_from} on"
+    if memory.valid_to is not None and memory.valid_to <= moment:
+        yield f"filtered: it held until {memory.valid_to}"
+    if wanted.as_of is not None and memory.occurred_at > wanted.as_of:
+        yield f"filtered by as_of: it happened at {memory.occurred_at}"
+
+
+def _not_wanted(wanted: Filter, memory: Memory) -> Iterator[str]:
+    if wanted.branch is not None and memory.branch != wanted.branch:
+        yield "filtered by branch: it belongs to another branch or none"
+    if wanted.kinds and memory.kind not in wanted.kinds:
+        yield f"filtered by kinds: it is a {memory.kind}"
+    if wanted.session_id is not None and memory.session_id != wanted.session_id:
+        yield "filtered by session_id: it belongs to another session or none"
+    if wanted.since is not None and memory.occurred_at < wanted.since:
+        yield f"filtered by since: it happened at {memory.occurred_at}"
+    if wanted.until is not None and memory.occurred_at >= wanted.until:
+        yield f"filtered by until: it happened at {memory.occurred_at}"
 
 
 def _unfound(seen: Mapping[Channel, ChannelVerdict]) -> list[str]:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pipeline.recall.remarks import NOTHING, Remarks
 from pipeline.records import Memory
-from pipeline.store.memories import Filter
+from pipeline.store.visibility import Filter
 
 
 class ChannelState(StrEnum):
@@ -85,6 +86,7 @@ class Hit:
     score: float
     relevance: float
     signals: Signals | None = None
+    remarks: Remarks = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,12 @@ from pipeline.recall.literals import identifier_holders
 from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, Hit, Query
 from pipeline.recall.question import Question, read_question
 from pipeline.recall.rank import Integers, Ranking, rank
+from pipeline.recall.remarks import NOTHING, brought_up_to_date, remarks_on
 from pipeline.records import Memory
-from pipeline.store import changes, memories, meta
+from pipeline.store import changes, facts, memories, meta
 from pipeline.store.database import Database
-from pipeline.store.memories import Filter
+from pipeline.store.visibility import Filter
+from pipeline.times import utc_text
 
 BEST_OF_CHANNEL = 80
 LIFTING = 20
@@ -84,11 +86,14 @@ def search(reader: Reader, query: Query) -> Answer:
         return _listing(reader, query, began)
     now = datetime.now(UTC)
     with reader.database.read() as db:
-        state = changes.generation(db), meta.get(db, meta.SEGMENT), *_vectors_generation(db)
+        began_or_ended = facts.last_turn(db, utc_text(now))
+        state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *_vectors_generation(db)
     # Relative times in a query mean another span tomorrow.
     key = (state, now.date(), query)
     answer = reader.answers.get(key, lambda: _answer(reader, query, now), query.budget_ms / 1000)
-    return replace(answer, took_ms=elapsed_ms(began))
+    # A kept answer names the state of the store that it was computed from; files change without it.
+    hits = tuple(replace(hit, remarks=brought_up_to_date(hit.memory, hit.remarks)) for hit in answer.hits)
+    return replace(answer, hits=hits, took_ms=elapsed_ms(began))
 
 
 def why(reader: Reader, query: Query, memory_id: str) -> Verdict:
@@ -149,24 +154,32 @@ def _hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query
     places = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in found])
     signals = signals_of(db, ranking, candidates, places) if query.explain else [None] * len(found)
     scores, relevances = ranking.score[places].tolist(), relevance(ranking)[places].tolist()
-    return tuple(Hit(*parts) for parts in zip(found, scores, relevances, signals, strict=True))
+    remarks = remarks_on(db, found)
+    noted = [remarks.get(memory.seq, NOTHING) for memory in found]
+    return tuple(Hit(*parts) for parts in zip(found, scores, relevances, signals, noted, strict=True))
 
 
 def _listing(reader: Reader, query: Query, began: float) -> Answer:
     with reader.database.read() as db:
         leading = memories.leading(db, query.filter, query.k)
-    hits = tuple(Hit(memory, memory.importance, relevance=1.0) for memory in leading)
+        remarks = remarks_on(db, leading)
+    hits = tuple(
+        Hit(memory, memory.importance, relevance=1.0, remarks=remarks.get(memory.seq, NOTHING)) for memory in leading
+    )
     return Answer(hits, dict.fromkeys(Channel, OFF), elapsed_ms(began))
 
 
 def _allowed(reader: Reader, wanted: Filter) -> Mask | None:
     # A narrow filter must choose before the channels rank, or their best may all be filtered away.
-    if not wanted.narrows:
+    if not wanted.narrows and not wanted.owns:
         return None
     with reader.database.read() as db:
-        seqs = memories.visible_seqs(db, wanted)
+        seqs = memories.visible_seqs(db, wanted) if wanted.narrows else memories.owned_seqs(db, wanted)
         size = memories.last_seq(db) + 1
-    allowed = np.zeros(size, np.bool_)
+        allowed = np.zeros(size, np.bool_)
+        if not wanted.narrows:
+            reader.standings.refresh(db)
+            allowed |= taken(reader.standings.visible, np.arange(size)).astype(np.bool_)
     allowed[seqs] = True
     return allowed
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.recall.literals import longest_common_run
 from pipeline.records import Draft, Kind
-from pipeline.store.memories import Filter
+from pipeline.store.visibility import Filter
 from pipeline.write import revise
 from pipeline.write.accept import accept_batch
 

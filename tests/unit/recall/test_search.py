@@ -14,7 +14,7 @@ from pipeline.recall.query import Channel, ChannelState
 from pipeline.recall.search import BEST_OF_CHANNEL
 from pipeline.records import Draft, Kind, Scope, ScopeKind
 from pipeline.store import meta
-from pipeline.store.memories import Filter
+from pipeline.store.visibility import Filter
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
 from pipeline.write.revise import Revision

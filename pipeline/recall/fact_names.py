@@ -1,0 +1,339 @@
+"""Which known fact a name means: the same spelling, a synonym by its vector, or one to ask about.
+
+A wrong merge overwrites one fact with another, a missed one only keeps two: a name is taken for another only where
+nothing speaks against it. Vectors alone cannot tell `left_margin` from `right_margin`, which are nearer to each other
+than most synonyms. So names are laid side by side, and each two words that differ must be nearer to each other than
+opposites are under this encoder.
+"""
+
+import re
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count, islice
+from typing import Final
+
+import numpy as np
+
+from pipeline.index.encoder import Encoder, Vectors
+from pipeline.naming import SEPARATOR
+from pipeline.records import FactKey
+
+KEPT_NAMES: Final = 8192
+# Names met for the first time take about a millisecond each, and a reader waits for them.
+MOST_NEW: Final = 128
+MOST_SIMILAR: Final = 5
+
+# Said of a word, a vector tells what it means better than that of the bare word does: measured on `fact_names.json`.
+_TEMPLATE: Final = "the word '{}'"
+# Words that are as near as words get without meaning the same; where they stand differs from encoder to encoder.
+_CONTRASTS: Final = (
+    *(("husband", "wife"), ("upstream", "downstream"), ("landlord", "tenant"), ("monday", "tuesday")),
+    *(("ascending", "descending"), ("importer", "import"), ("lender", "borrower"), ("visible", "invisible")),
+)
+# An ending turns a person into another one and a thing into who makes it: no nearer pairs were found among a hundred.
+_ENDINGS: Final = (("steward", "stewardess"), ("voisin", "voisine"), ("widow", "widower"), ("schueler", "schuelerin"))
+# How far above the nearest contrast a synonym stands, and above the nearest ending one that differs in its ending.
+_MARGIN: Final = 0.02
+_ENDING_MARGIN: Final = 0.005
+# How far a contraction or a similar name stands on the way from what is unrelated to the contrasts.
+_CONTRACTION: Final = 0.9
+_SIMILAR: Final = 0.8
+# An encoder that knows neither of two different words gives them one vector.
+_INDISTINCT: Final = 0.999
+_LEAD: Final = 0.02
+
+_LONGEST_CONTRACTION: Final = 0.6
+_DIGITS: Final = re.compile(r"\d+")
+_ARTICLE: Final = f"the{SEPARATOR}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMatch:
+    """The known key that was meant, or the asked one; `similar`: what it may also mean, nearest first, to be asked."""
+
+    key: FactKey
+    similar: tuple[FactKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Known keys of which one half reads as asked: their other halves, in order, to compare with the asked one."""
+
+    asked: str
+    others: Sequence[str]
+    keys: Sequence[FactKey]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The cosines from which two words or names count as near under an encoder, by how their spellings differ."""
+
+    synonym: float
+    ending: float
+    contraction: float
+    similar: float
+
+
+class NameVectors:
+    """Unit vectors of names under one encoder; those used longest ago leave first. Safe for several threads."""
+
+    def __init__(self, encoder: Encoder, capacity: int) -> None:
+        self.encoder = encoder
+        self._capacity = max(1, capacity)
+        self._lock = threading.Lock()
+        self._rows: dict[str, int] = {}
+        self._names: list[str] = []
+        self._matrix = np.empty((0, encoder.dimension), np.float32)
+        self._used = np.empty(0, np.int64)
+        self._clock = count(1)
+        self.scale = _scale(
+            *(self._encoded([word for pair in pairs for word in pair]) for pairs in (_CONTRASTS, _ENDINGS))
+        )
+
+    def learn(self, names: Collection[str], most: int) -> None:
+        """Encode up to `most` names that are new."""
+        with self._lock:
+            new = [name for name in dict.fromkeys(names) if name not in self._rows]
+        if chosen := new[:most]:
+            vectors = self._encoded(chosen)
+            with self._lock:
+                for name, vector in zip(chosen, vectors, strict=True):
+                    self._put(name, vector)
+
+    def cosines(self, name: str, others: Collection[str]) -> Vectors:
+        """Compare a name with others; shape (others,), NaN where one is not kept, -1 where it tells nothing."""
+        vector = self._vector(name)
+        with self._lock:
+            rows = np.fromiter((self._rows.get(other, -1) for other in others), np.intp, len(others))
+            self._used[rows[rows >= 0]] = next(self._clock)
+            if 4 * len(rows) < len(self._names):
+                found: Vectors = self._matrix[rows] @ vector
+            else:
+                # Most of the rows are read faster in order than one by one.
+                found = (self._matrix[: len(self._names)] @ vector)[rows]
+        found[rows < 0] = np.nan
+        found[found >= _INDISTINCT] = -1
+        return found
+
+    def cosine(self, first: str, second: str) -> float:
+        """Compare two names."""
+        return float(self._vector(first) @ self._vector(second))
+
+    def _vector(self, name: str) -> Vectors:
+        with self._lock:
+            row = self._rows.get(name)
+            if row is not None:
+                self._used[row] = next(self._clock)
+                known: Vectors = self._matrix[row].copy()
+                return known
+        vector: Vectors = self._encoded([name])[0]
+        with self._lock:
+            self._put(name, vector)
+        return vector
+
+    def _encoded(self, names: Sequence[str]) -> Vectors:
+        return self.encoder.encode_documents([_TEMPLATE.format(name.replace(SEPARATOR, " ")) for name in names])
+
+    def _put(self, name: str, vector: Vectors) -> None:
+        if name in self._rows:
+            return
+        row = len(self._names)
+        if row < self._capacity:
+            if row == len(self._matrix):
+                more = min(self._capacity, max(64, 2 * row)) - row
+                self._matrix = np.pad(self._matrix, ((0, more), (0, 0)))
+                self._used = np.pad(self._used, (0, more))
+            self._names.append(name)
+        else:
+            row = int(self._used.argmin())
+            del self._rows[self._names[row]]
+            self._names[row] = name
+        self._matrix[row] = vector
+        self._used[row] = next(self._clock)
+        self._rows[name] = row
+
+
+class FactNames:
+    """Find the known key that a key means; keeps the vectors of names. Safe for several threads."""
+
+    def __init__(self, capacity: int = KEPT_NAMES) -> None:
+        self._capacity = capacity
+        self._lock = threading.Lock()
+        self._vectors: NameVectors | None = None
+
+    def learn(self, known: Collection[FactKey], encoder: Encoder) -> None:
+        """Encode the names of known keys ahead, so that no match waits for them."""
+        names = [name for key in known for name in (key.subject, key.attribute)]
+        self._of(encoder).learn(names, len(names))
+
+    def match(self, asked: FactKey, known: Collection[FactKey], encoder: Encoder | None) -> KeyMatch:
+        """Find the known key that is meant; without an encoder spelling alone decides."""
+        if asked in known:
+            return KeyMatch(asked, ())
+        subjects = _spelled_as(asked.subject, {key.subject for key in known})
+        attributes = _spelled_as(asked.attribute, {key.attribute for key in known})
+        spelled = [key for key in known if key.subject in subjects and key.attribute in attributes]
+        if len(spelled) == 1:
+            return KeyMatch(spelled[0], ())
+        if spelled:
+            return KeyMatch(asked, tuple(sorted(spelled)[:MOST_SIMILAR]))
+        by_attribute = [key for key in known if key.subject in subjects]
+        by_subject = [key for key in known if key.attribute in attributes]
+        sides = (
+            Side(asked.attribute, [key.attribute for key in by_attribute], by_attribute),
+            Side(asked.subject, [key.subject for key in by_subject], by_subject),
+        )
+        if encoder is None or not (by_attribute or by_subject):
+            return KeyMatch(asked, tuple(_short_forms(sides)[:MOST_SIMILAR]))
+        return _nearest(asked, sides, self._of(encoder))
+
+    def _of(self, encoder: Encoder) -> NameVectors:
+        with self._lock:
+            if self._vectors is None or self._vectors.encoder is not encoder:
+                self._vectors = NameVectors(encoder, self._capacity)
+            return self._vectors
+
+
+def same_spelling(first: str, second: str) -> bool:
+    """Tell whether two canonical names differ in nothing but separators and a leading article."""
+    return _reading(first).joined == _reading(second).joined and _reading(first).digits == _reading(second).digits
+
+
+def differing_words(first: str, second: str) -> list[tuple[str, str]]:
+    """Lay two names side by side and pair the words that differ; nothing when they have not as many words."""
+    words, others = first.split(SEPARATOR), second.split(SEPARATOR)
+    if len(words) != len(others):
+        return []
+    return [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]
+
+
+def is_contraction(first: str, second: str) -> bool:
+    """Tell whether one word is the other with letters left out of its middle, as `db` and `pkg` are."""
+    # What has only lost its end is as often another word: `host` and `hostname`, `import` and `importer`.
+    return _abbreviates(first, second) and not (first.startswith(second) or second.startswith(first))
+
+
+def differ_in_ending(first: str, second: str) -> bool:
+    """Tell whether two words share a stem and end differently, by more than a plural -s."""
+    shorter, longer = sorted((first, second), key=len)
+    if longer == f"{shorter}s":
+        return False
+    stem = next((i for i, letter in enumerate(shorter) if letter != longer[i]), len(shorter))
+    return 2 * stem >= len(shorter) and (stem == len(shorter) or shorter[-1] != longer[-1])
+
+
+def _abbreviates(first: str, second: str) -> bool:
+    """Tell whether the letters of one word stand in the other, in order, from its first on."""
+    shorter, longer = sorted((first, second), key=len)
+    if not 2 <= len(shorter) <= _LONGEST_CONTRACTION * len(longer) or shorter[0] != longer[0]:
+        return False
+    rest = iter(longer)
+    return all(character in rest for character in shorter)
+
+
+def _spelled_as(name: str, others: Iterable[str]) -> set[str]:
+    joined = _reading(name).joined
+    return {other for other in others if _reading(other).joined == joined and same_spelling(name, other)}
+
+
+def _nearest(asked: FactKey, sides: Sequence[Side], vectors: NameVectors) -> KeyMatch:
+    near: list[tuple[float, FactKey]] = []
+    meant: list[FactKey] = []
+    complete = True
+    for side in filter(lambda side: side.others, sides):
+        cosines = vectors.cosines(side.asked, side.others)
+        if np.isnan(cosines).any():
+            vectors.learn(side.others, MOST_NEW)
+            cosines = vectors.cosines(side.asked, side.others)
+        # A name that was not compared could be nearer than the one that is found.
+        complete &= not np.isnan(cosines).any()
+        for index in _near(side, cosines, vectors.scale):
+            near.append((-float(cosines[index]), side.keys[index]))
+            if cosines[index] >= vectors.scale.contraction and _same_meaning(side.asked, side.others[index], vectors):
+                meant.append(side.keys[index])
+    near.sort()
+    if complete and len(meant) == 1:
+        [best] = (cosine for cosine, key in near if key == meant[0])
+        if all(best + _LEAD <= cosine for cosine, key in near if key != meant[0]):
+            return KeyMatch(meant[0], ())
+    similar = dict.fromkeys([*meant, *(key for _, key in near), *_short_forms(sides)])
+    return KeyMatch(asked, tuple(similar)[:MOST_SIMILAR])
+
+
+def _near(side: Side, cosines: Vectors, scale: Scale) -> list[int]:
+    """Return the places of the nearest names that are near and have the same digits, nearest first."""
+    digits = _reading(side.asked).digits
+    places = np.flatnonzero(cosines >= min(scale.similar, scale.contraction))
+    places = places[np.argsort(-cosines[places], kind="stable")]
+    alike = (place for place in places.tolist() if _reading(side.others[place]).digits == digits)
+    return list(islice(alike, MOST_SIMILAR))
+
+
+def _same_meaning(first: str, second: str, vectors: NameVectors) -> bool:
+    """Tell whether each two words that differ mean the same."""
+    pairs = differing_words(first, second)
+    return bool(pairs) and all(_same_word(*pair, vectors) for pair in pairs)
+
+
+def _same_word(first: str, second: str, vectors: NameVectors) -> bool:
+    # The contrasts are in ASCII, and say nothing of how an encoder reads other scripts.
+    if not (first.isascii() and second.isascii()):
+        return False
+    if is_contraction(first, second):
+        least = vectors.scale.contraction
+    else:
+        least = vectors.scale.ending if differ_in_ending(first, second) else vectors.scale.synonym
+    return least <= vectors.cosine(first, second) < _INDISTINCT
+
+
+def _short_forms(sides: Sequence[Side]) -> list[FactKey]:
+    """Return the keys of which one name may be a short form of the other."""
+    found = []
+    for side in sides:
+        # A short form begins as the long one does, so most names need no closer look.
+        initial = side.asked[:1]
+        for key, other in zip(side.keys, side.others, strict=True):
+            if other[:1] == initial and _is_short_form(side.asked, other):
+                found.append(key)
+    return sorted(found)
+
+
+def _is_short_form(first: str, second: str) -> bool:
+    """Tell whether one name abbreviates the other, word by word or as a whole."""
+    one, two = _reading(first), _reading(second)
+    if one.digits != two.digits:
+        return False
+    if _abbreviates(one.joined, two.joined):
+        return True
+    pairs = differing_words(first, second) if one.initials == two.initials else []
+    return bool(pairs) and all(_abbreviates(*pair) for pair in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    joined: str
+    initials: str
+    digits: tuple[str, ...]
+
+
+@lru_cache(maxsize=2 * KEPT_NAMES)
+def _reading(name: str) -> _Reading:
+    words = name.split(SEPARATOR)
+    joined = name.removeprefix(_ARTICLE).replace(SEPARATOR, "")
+    return _Reading(joined, "".join(word[:1] for word in words), tuple(_DIGITS.findall(name)))
+
+
+def _scale(contrasts: Vectors, endings: Vectors) -> Scale:
+    """Measure an encoder by pairs of contrasting words, each pair in two rows."""
+    cosines = contrasts[::2] @ contrasts[1::2].T
+    opposed = np.diagonal(cosines)
+    unrelated = float(cosines[~np.eye(len(cosines), dtype=np.bool_)].mean())
+    reach = float(opposed.mean()) - unrelated
+    return Scale(
+        synonym=float(opposed.max()) + _MARGIN,
+        ending=float((endings[::2] * endings[1::2]).sum(axis=1).max()) + _ENDING_MARGIN,
+        contraction=unrelated + _CONTRACTION * reach,
+        similar=unrelated + _SIMILAR * reach,
+    )

@@ -1,0 +1,49 @@
+"""What a reader must know beside a memory's text: who denies it, and whether the code that it is about has changed."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from sqlite3 import Connection
+
+from pipeline.anchors import is_stale
+from pipeline.records import Kind, Memory
+from pipeline.store import edges
+from pipeline.store.visibility import reaches, viewer_within
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """The ids of memories that deny one, and whether its code changed (None where there is none, or nobody can say).
+
+    `settled` tells that a keyed fact that holds denies it: the fact is right.
+    """
+
+    contradicted_by: tuple[str, ...] = ()
+    stale: bool | None = None
+    settled: bool = False
+
+
+NOTHING = Remarks()
+
+
+def brought_up_to_date(memory: Memory, remarks: Remarks) -> Remarks:
+    """Return remarks that were made earlier with what has become of the code since, of which no store knows."""
+    return remarks if memory.anchor is None else replace(remarks, stale=is_stale(memory.anchor))
+
+
+def remarks_on(db: Connection, shown: Sequence[Memory]) -> dict[int, Remarks]:
+    """Return what is to be remarked, by row number; most memories need no remark and are left out."""
+    denied: dict[int, list[edges.Denial]] = {}
+    scopes = {memory.seq: memory.scope for memory in shown}
+    for denial in edges.denials(db, json.dumps(list(scopes))):
+        # An edge is drawn where both could see each other; one of them may have moved since.
+        if reaches(denial.other_scope, viewer_within(scopes[denial.seq])):
+            denied.setdefault(denial.seq, []).append(denial)
+    found = {}
+    for memory in shown:
+        stale = None if memory.anchor is None else is_stale(memory.anchor)
+        by = denied.get(memory.seq, [])
+        if by or stale is not None:
+            settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
+            found[memory.seq] = Remarks(tuple(denial.other_id for denial in by), stale, settled)
+    return found
