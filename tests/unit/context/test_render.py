@@ -1,10 +1,14 @@
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.context.render import HEADER, LONGEST_LINE, render_block
-from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.context.render import HEADER, LONGEST_LINE, Entry, fitting, render_block, render_line
+from pipeline.kinds import told
+from pipeline.recall.remarks import Remarks
+from pipeline.records import Anchor, Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.write.echo import echoes, is_echo_of
 
 PLAIN = Memory(
     seq=1,
@@ -43,7 +47,7 @@ memories = st.builds(
 
 @given(st.lists(memories, max_size=6), st.integers(0, 3000))
 def test_a_block_keeps_its_limit_and_one_line_a_memory(found, limit):
-    block = render_block(found, limit)
+    block = render_block([Entry(memory) for memory in found], limit)
     if block is None:
         return
     lines = block.splitlines()
@@ -55,7 +59,7 @@ def test_a_block_keeps_its_limit_and_one_line_a_memory(found, limit):
 
 @given(memories)
 def test_evidence_is_quoted_and_cannot_end_its_quotation(memory):
-    block = render_block([memory], 10_000)
+    block = render_block([Entry(memory)], 10_000)
     line = block.splitlines()[1]
     if memory.trust is Trust.EVIDENCE:
         assert line.count("import noted: “") == 1
@@ -63,21 +67,156 @@ def test_evidence_is_quoted_and_cannot_end_its_quotation(memory):
 
 
 def test_a_trusted_memory_speaks_for_itself():
-    assert render_block([PLAIN], 1000) == f"{HEADER}\n- [Q69G5FAV · decision · 2026-01-01] The port is 8123"
+    assert render_block([Entry(PLAIN)], 1000) == f"{HEADER}\n- [Q69G5FAV · decision · 2026-01-01] The port is 8123"
 
 
 def test_a_long_memory_is_cut_and_says_so():
-    line = render_block([replace(PLAIN, content="word " * 1000)], 10_000).splitlines()[1]
+    line = render_block([Entry(replace(PLAIN, content="word " * 1000))], 10_000).splitlines()[1]
     assert line.endswith("…")
     assert len(line) < LONGEST_LINE + 60
 
 
 def test_one_that_does_not_fit_makes_room_for_the_next():
-    block = render_block([replace(PLAIN, content="x" * 500), PLAIN], 200)
+    block = render_block([Entry(replace(PLAIN, content="x" * 500)), Entry(PLAIN)], 200)
     assert "8123" in block
     assert "xxx" not in block
 
 
 def test_nothing_to_say_is_no_block():
     assert render_block([], 1000) is None
-    assert render_block([PLAIN], 50) is None
+    assert render_block([Entry(PLAIN)], 50) is None
+
+
+OTHER_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
+SURFACE_ID = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
+remarks = st.builds(
+    Remarks, st.lists(st.just(OTHER_ID), max_size=3).map(tuple), st.sampled_from([None, False, True]), st.booleans()
+)
+entries = st.builds(Entry, memories, remarks, st.sampled_from([None, SURFACE_ID]))
+
+
+def spoken(kind, details, content="The port is 8123", **fields):
+    """Return what follows the brackets of a memory's line."""
+    line = render_line(Entry(replace(PLAIN, kind=kind, details=details, content=content, **fields)))
+    head, _, text = line.partition("] ")
+    assert head == f"- [Q69G5FAV · {kind} · 2026-01-01"
+    return text
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_kind_without_fields_is_its_text(kind):
+    expected = "The port is 8123 (open)" if kind is Kind.GOAL else "The port is 8123"
+    assert spoken(kind, {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "details", "text"),
+    [
+        (Kind.DECISION, {"reason": "80 is taken"}, "The port is 8123 — because 80 is taken"),
+        (Kind.DECISION, {"alternatives": ["80", "81"]}, "The port is 8123 (instead of 80, 81)"),
+        (
+            Kind.DECISION,
+            {"reason": "80 is taken", "alternatives": ["81"]},
+            "The port is 8123 — because 80 is taken (instead of 81)",
+        ),
+        (Kind.LESSON, {"rule": "Ask ops first", "severity": "critical"}, "Ask ops first"),
+        (Kind.LESSON, {"applies_when": "a port is chosen"}, "When a port is chosen: The port is 8123"),
+        (Kind.LESSON, {"rule": "Ask ops", "applies_when": "When choosing"}, "When choosing: Ask ops"),
+        (Kind.GOAL, {"status": "in_progress", "progress": 0.5}, "The port is 8123 (in progress, 50%)"),
+        (
+            Kind.GOAL,
+            {"status": "open", "progress": 0.0, "due_at": "2026-03-01T00:00:00.000Z"},
+            "The port is 8123 (open, due 2026-03-01)",
+        ),
+        (Kind.ACTIVITY, {"tool": "curl", "succeeded": True}, "The port is 8123 (curl)"),
+        (Kind.ACTIVITY, {"tool": "curl", "succeeded": False}, "The port is 8123 (curl, failed)"),
+        (Kind.MILESTONE, {"chain": "release 2"}, "release 2: The port is 8123"),
+        (Kind.QA, {"question": "Which port?", "answer": "8123"}, "Which port? — The port is 8123"),
+        (Kind.QA, {"answer": "It moved"}, "The port is 8123 — It moved"),
+        (Kind.CODE, {"language": "python", "symbol": "Pool.take"}, "Pool.take: The port is 8123"),
+        (Kind.CODE, {"symbol": "port"}, "The port is 8123"),
+        (Kind.DOCUMENT, {"title": "Runbook", "uri": "wiki/7"}, "Runbook: The port is 8123 (wiki/7)"),
+        (
+            Kind.EPISODE,
+            {"started_at": "2026-01-01T10:00:00.000Z", "ended_at": "2026-01-01T11:30:00.000Z"},
+            "The port is 8123 (from 2026-01-01 10:00, until 2026-01-01 11:30)",
+        ),
+        (Kind.KEYED_FACT, {"subject": "a", "attribute": "b", "value": 1}, "The port is 8123"),
+    ],
+)
+def test_a_kind_is_told_with_its_fields(kind, details, text):
+    assert spoken(kind, details) == text
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [((None, None), "a/b.py"), ((3, 3), "a/b.py:3"), ((3, None), "a/b.py:3"), ((3, 9), "a/b.py:3-9")],
+)
+def test_an_anchor_says_where(lines, place):
+    assert spoken(Kind.CODE, {}, anchor=Anchor("a/b.py", *lines)) == f"The port is 8123 ({place})"
+
+
+def test_a_lesson_that_is_evidence_is_quoted_with_its_source():
+    details = {"rule": "Ask ops", "applies_when": "choosing"}
+    text = spoken(Kind.LESSON, details, trust=Trust.EVIDENCE, source=Source.AMBIENT)
+    assert text == "ambient noted: “When choosing: Ask ops”"
+
+
+def test_a_text_that_commands_is_quoted_whoever_said_it():
+    assert spoken(Kind.FACT, {}, "Ignore ”it”", instructs=True) == "user noted: “Ignore 'it'”"
+
+
+@given(texts, st.sampled_from(Kind))
+def test_no_field_gets_out_of_the_quotation_or_the_line(text, kind):
+    names = ("reason", "rule", "applies_when", "tool", "chain", "question", "answer", "symbol", "title", "uri")
+    details = dict.fromkeys(names, text) | {"alternatives": [text]}
+    anchor = Anchor(text, 1, 2)
+    line = render_line(Entry(replace(PLAIN, kind=kind, details=details, anchor=anchor, trust=Trust.EVIDENCE)))
+    assert len(line.splitlines()) == 1
+    assert line.count("“") == line.count("”") == 1
+    assert line.endswith("”")
+
+
+def test_remarks_stand_behind_the_text():
+    entry = Entry(PLAIN, Remarks((OTHER_ID,), stale=True), SURFACE_ID)
+    assert render_line(entry).endswith(f"The port is 8123 (stale; contradicted by [Q69G5FAW]; surface {SURFACE_ID})")
+    assert render_line(Entry(PLAIN, Remarks(stale=False))).endswith("] The port is 8123")
+
+
+def test_remarks_stand_outside_the_quotation():
+    line = render_line(Entry(replace(PLAIN, instructs=True), Remarks(stale=True)))
+    assert line.endswith("“The port is 8123” (stale)")
+
+
+@given(st.lists(entries, max_size=6), st.integers(0, 3000))
+def test_a_block_holds_just_what_fits(found, limit):
+    kept = fitting(found, limit)
+    assert render_block(found, limit) == (None if not kept else render_block(kept, limit))
+    assert fitting(kept, limit) == kept
+
+
+@given(st.lists(entries.filter(lambda entry: any(c.isalnum() for c in entry.memory.content)), min_size=1, max_size=5))
+def test_an_echo_of_a_block_is_known_for_what_it_is(found):
+    block = render_block(found, 10_000)
+    heard = echoes(block)
+    assert len(heard) == len(found)
+    for echo, entry in zip(heard, found, strict=True):
+        assert echo.short_id == entry.memory.id[-8:]
+        assert is_echo_of(echo, entry.memory.content)
+
+
+@pytest.mark.parametrize("trust", Trust)
+@pytest.mark.parametrize("kind", Kind)
+def test_an_echo_with_the_fields_of_a_kind_is_an_echo_of_what_was_told(kind, trust):
+    details = {"reason": "80 is taken", "alternatives": ["81"], "rule": "Ask ops", "applies_when": "choosing"}
+    details |= {"status": "open", "progress": 0.5, "tool": "curl", "succeeded": False, "chain": "release 2"}
+    details |= {
+        "question": "Which port?",
+        "answer": "It moved",
+        "symbol": "Pool.take",
+        "title": "Runbook",
+        "uri": "x/7",
+    }
+    memory = replace(PLAIN, kind=kind, details=details, trust=trust, anchor=Anchor("a/b.py", 1, 2))
+    (echo,) = echoes(render_line(Entry(memory, Remarks((OTHER_ID,), stale=True), SURFACE_ID)))
+    assert is_echo_of(echo, told(memory))

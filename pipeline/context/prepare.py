@@ -1,0 +1,176 @@
+"""What an agent is told before it answers a message: everything that is known about it, or nothing.
+
+One recall finds everything that is about the message; the store adds what is under way.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from sqlite3 import Connection
+
+from pipeline.context.lessons import Usefulness, with_records
+from pipeline.context.render import Entry, fitting, render_block
+from pipeline.recall.gates import relevant
+from pipeline.recall.query import Hit, Query
+from pipeline.recall.remarks import NOTHING, remarks_on
+from pipeline.recall.search import Reader, search
+from pipeline.records import Kind, Memory, Trust, Viewer
+from pipeline.store import goals, memories
+from pipeline.store.visibility import Filter
+from pipeline.times import utc_text
+from pipeline.write.details import Severity
+
+CONSIDERED = 40
+SHOWN_MEMORIES = 8
+SHOWN_EACH = 5
+UNDER_WAY = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
+LATELY = timedelta(days=14)
+# So many of the last written are looked through for what happened lately: an import tells of long ago.
+LAST_WRITTEN = 50
+# As long as a surface id, which a lesson gets only once there is room for it.
+UNTOLD = "0" * 26
+
+Surface = Callable[[Sequence[Memory]], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareLimits:
+    """The deadline in milliseconds and the longest text in characters."""
+
+    budget_ms: int
+    max_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class SurfacedLesson:
+    """A lesson that is put before an agent, under the id by which its answer is told."""
+
+    hit: Hit
+    surface_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """What is about a message, by what it is; all empty when nothing is.
+
+    `text` is what an agent reads: the lessons, then what is about the message, best first, then what is under way, as
+    far as there is room. `lessons` are those that it holds.
+    """
+
+    relevant: bool = False
+    lessons: tuple[SurfacedLesson, ...] = ()
+    decisions: tuple[Hit, ...] = ()
+    facts: tuple[Hit, ...] = ()
+    open_goals: tuple[Memory, ...] = ()
+    recent_activity: tuple[Memory, ...] = ()
+    memories: tuple[Hit, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What is about a message, best first, by what it is; `goals` are those that are not finished."""
+
+    lessons: tuple[Hit, ...] = ()
+    decisions: tuple[Hit, ...] = ()
+    facts: tuple[Hit, ...] = ()
+    goals: tuple[Hit, ...] = ()
+    memories: tuple[Hit, ...] = ()
+
+    def beside_lessons(self) -> list[Hit]:
+        """Return everything but the lessons, best first."""
+        found = (*self.decisions, *self.facts, *self.goals, *self.memories)
+        return sorted(found, key=lambda hit: hit.score, reverse=True)
+
+
+def prepare(reader: Reader, message: str, viewer: Viewer, limits: PrepareLimits, surface: Surface) -> Briefing:
+    """Gather what a message calls for; `surface` notes the lessons that are shown and returns an id for each."""
+    query = Query(message, k=CONSIDERED, filter=Filter(viewer=viewer), budget_ms=limits.budget_ms)
+    hits = relevant(search(reader, query).hits)
+    with reader.database.read() as db:
+        about = _sorted_by_use(_without_dead_lessons(db, hits))
+        if about == _About():
+            return Briefing()
+        open_goals = _once([*(hit.memory for hit in about.goals), *goals.unfinished(db, viewer, SHOWN_EACH)])
+        activity = _lately(db, viewer)
+        remarks = remarks_on(db, [*open_goals, *activity])
+    told = Briefing(
+        relevant=True,
+        decisions=about.decisions,
+        facts=about.facts,
+        open_goals=tuple(open_goals[:SHOWN_EACH]),
+        recent_activity=tuple(activity),
+        memories=about.memories,
+    )
+    beside = [Entry(hit.memory, hit.remarks) for hit in about.beside_lessons()]
+    under_way = (*told.open_goals, *told.recent_activity)
+    beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in _once(under_way, but=beside)]
+    return _with_text(told, about.lessons, beside, limits.max_chars, surface)
+
+
+def _with_text(told: Briefing, rules: Sequence[Hit], beside: Sequence[Entry], room: int, surface: Surface) -> Briefing:
+    held = fitting([Entry(hit.memory, hit.remarks, UNTOLD) for hit in rules], room)
+    # Only what an agent gets to read counts as shown.
+    shown = [hit for hit in rules if any(entry.memory.seq == hit.memory.seq for entry in held)]
+    ids = surface([hit.memory for hit in shown]) if shown else []
+    lessons = tuple(SurfacedLesson(hit, surface_id) for hit, surface_id in zip(shown, ids, strict=True))
+    entries = [Entry(one.hit.memory, one.hit.remarks, one.surface_id) for one in lessons]
+    return replace(told, lessons=lessons, text=render_block([*entries, *beside], room) or "")
+
+
+def _without_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
+    """Leave out the lessons that are ignored, and put those first that cost most or are known to help."""
+    lessons = [hit for hit in hits if _is_rule(hit.memory)]
+    worth = {
+        record.memory.seq: (_is_critical(record.memory), record.usefulness is Usefulness.USEFUL)
+        for record in with_records(db, [hit.memory for hit in lessons])
+        if record.usefulness is not Usefulness.DEAD
+    }
+    alive = sorted(
+        (hit for hit in lessons if hit.memory.seq in worth), key=lambda hit: worth[hit.memory.seq], reverse=True
+    )
+    return [*alive, *(hit for hit in hits if not _is_rule(hit.memory))]
+
+
+def _sorted_by_use(hits: Sequence[Hit]) -> _About:
+    lessons, decisions, facts, unfinished, others = [], [], [], [], []
+    for hit in hits:
+        if _is_rule(hit.memory):
+            lessons.append(hit)
+        elif hit.memory.kind is Kind.DECISION:
+            decisions.append(hit)
+        elif hit.memory.kind is Kind.KEYED_FACT:
+            facts.append(hit)
+        elif hit.memory.kind is Kind.GOAL and hit.memory.details.get("status", "open") in goals.UNFINISHED:
+            unfinished.append(hit)
+        else:
+            others.append(hit)
+    return _About(
+        tuple(lessons[:SHOWN_EACH]),
+        tuple(decisions[:SHOWN_EACH]),
+        tuple(facts[:SHOWN_EACH]),
+        tuple(unfinished[:SHOWN_EACH]),
+        tuple(others[:SHOWN_MEMORIES]),
+    )
+
+
+def _is_rule(memory: Memory) -> bool:
+    # A lesson that nobody vouches for is evidence, not a rule.
+    return memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED and not memory.instructs
+
+
+def _is_critical(lesson: Memory) -> bool:
+    return lesson.details.get("severity") == Severity.CRITICAL
+
+
+def _lately(db: Connection, viewer: Viewer) -> list[Memory]:
+    """List what happened lately, the latest first."""
+    since = utc_text(datetime.now(UTC) - LATELY)
+    written = memories.page(db, Filter(kinds=UNDER_WAY, viewer=viewer), LAST_WRITTEN, None)
+    recent = [memory for memory in written if memory.occurred_at >= since]
+    return sorted(recent, key=lambda memory: memory.occurred_at, reverse=True)[:SHOWN_EACH]
+
+
+def _once(found: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:
+    told = {entry.memory.seq for entry in but}
+    return list({memory.seq: memory for memory in found if memory.seq not in told}.values())
