@@ -13,7 +13,8 @@ from config.process import EXIT_TAKEN
 from config.program import run_in_role, start_program
 from config.settings import Settings
 from config.threads import limit_heaps
-from pipeline.bootstrap import Front, mask
+from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.parts import mask
 from pipeline.records import Stage
 from web.app import MAX_BODY_BYTES, create_app
 from workers.queue import Doorbell, Queue, Ring, ring

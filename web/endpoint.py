@@ -9,7 +9,7 @@ from flask import Blueprint, Response, current_app, request
 from pydantic import BaseModel, ValidationError
 
 from config.paths import is_workspace_id
-from pipeline.bootstrap import Front
+from pipeline.bootstrap.front import Front
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
 from web.contract import WORKSPACE_HEADER
 

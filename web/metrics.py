@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from pipeline.bootstrap import Front
+from pipeline.bootstrap.front import Front
 from pipeline.errors import NotFound
 from pipeline.store import work
 

@@ -8,7 +8,7 @@ from huey.consumer import Consumer
 from config.process import stop_forks_with_this
 from config.program import start_program
 from config.settings import Settings
-from pipeline.bootstrap import mask
+from pipeline.bootstrap.parts import mask
 from workers.queue import Queue
 
 # An idle worker looks for messages this often (seconds); a doorbell waits no longer.

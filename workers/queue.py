@@ -14,7 +14,7 @@ from typing import Any
 
 from huey import Huey
 from huey.serializer import SignedSerializer
-from huey.storage import RedisStorage, SqliteStorage
+from huey.storage import PriorityRedisStorage, SqliteStorage
 
 from config.files import file_identity
 from config.settings import Settings
@@ -94,16 +94,17 @@ class Queue:
         paths = settings.paths
         storage: dict[str, Any]
         if settings.queue_url:
-            storage = {"storage_class": RedisStorage, "url": settings.queue_url}
+            storage = {"storage_class": PriorityRedisStorage, "url": settings.queue_url}
         else:
             paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             storage = {"storage_class": HealingSqliteStorage, "filename": str(paths.queue), "fsync": False}
         # Huey's messages are pickles: only who holds this home's token may write one.
         serializer = SignedSerializer(secret=paths.token(), salt=QUEUE_NAME)
         self.huey = Huey(QUEUE_NAME, results=False, serializer=serializer, **storage)
-        self.digest = self.huey.task(name="digest")(_digest)
-        self.run_job = self.huey.task(name="run_job")(_run_job)
-        self.sweep = self.huey.task(name="sweep")(_sweep)
+        # What was written comes before what makes it better.
+        self.digest = self.huey.task(name="digest", priority=2)(_digest)
+        self.sweep = self.huey.task(name="sweep", priority=1)(_sweep)
+        self.run_job = self.huey.task(name="run_job", priority=0)(_run_job)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -172,10 +173,10 @@ def _digest(workspace_id: str, stage: str) -> None:
     tasks.digest(workspace_id, stage)
 
 
-def _run_job(name: str, workspace_id: str, *, tidy: bool = False) -> None:
+def _run_job(name: str, workspace_id: str, *, by_state: bool = False, tries: int = 1) -> None:
     from workers import tasks
 
-    tasks.run_job(name, workspace_id, tidy=tidy)
+    tasks.run_job(name, workspace_id, by_state=by_state, tries=tries)
 
 
 def _sweep(workspace_id: str) -> None:

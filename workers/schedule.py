@@ -2,14 +2,15 @@
 
 import signal
 import sys
-from collections.abc import Callable
+from datetime import UTC, datetime
 from types import FrameType
 
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from config.program import run_in_role, start_program
 from config.settings import Settings
-from pipeline.bootstrap import mask
+from pipeline.bootstrap.clockwork import Clockwork
+from pipeline.bootstrap.parts import mask
 from workers.queue import Queue
 
 
@@ -19,8 +20,9 @@ def main() -> int:
 
 
 def tick(settings: Settings) -> int:
-    """Put a message on the queue at every tick until a signal comes."""
-    clock = build_clock(settings, Queue(settings))
+    """Look what is due at every tick, and put it on the queue, until a signal comes."""
+    clockwork = Clockwork(settings)
+    clock = build_clock(clockwork, Queue(settings))
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         clock.shutdown(wait=False)
@@ -28,24 +30,27 @@ def tick(settings: Settings) -> int:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     clock.start()
+    clockwork.close()
     return 0
 
 
-def build_clock(settings: Settings, queue: Queue) -> BlockingScheduler:
-    """Schedule every job of every workspace; missed ticks are made up for once."""
+def build_clock(clockwork: Clockwork, queue: Queue) -> BlockingScheduler:
+    """Schedule the tick; what came due while nobody ticked is made up for once, by what the stores say."""
     clock = BlockingScheduler(job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None})
+    seen: set[str] = set()
 
-    def everywhere(send: Callable[[str], object]) -> Callable[[], None]:
-        def send_to_all() -> None:
-            for workspace_id in settings.paths.workspace_ids():
-                send(workspace_id)
+    def send_due() -> None:
+        for workspace_id in clockwork.settings.paths.workspace_ids():
+            jobs, waits = clockwork.due(workspace_id)
+            for name in jobs:
+                queue.run_job(name, workspace_id)
+            # The first time its indexes are looked at as well: they may have been lost while nothing ran.
+            if waits or workspace_id not in seen:
+                queue.sweep(workspace_id)
+            seen.add(workspace_id)
 
-        return send_to_all
-
-    clock.add_job(everywhere(queue.sweep), "interval", id="sweep", seconds=settings.sweep_interval_s)
-    for name, seconds in (("segment", settings.segment_interval_s), ("vectors", settings.vectors_interval_s)):
-        send = everywhere(lambda workspace_id, name=name: queue.run_job(name, workspace_id, tidy=True))  # type: ignore[misc]
-        clock.add_job(send, "interval", id=name, seconds=seconds)
+    seconds = clockwork.settings.sweep_interval_s
+    clock.add_job(send_due, "interval", id="tick", seconds=seconds, next_run_time=datetime.now(UTC))
     return clock
 
 

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from functools import cache
 
 from config.settings import load_settings
-from pipeline.bootstrap import Back
+from pipeline.bootstrap.back import Back
 from pipeline.enrich.digest import digest as digest_stage
+from pipeline.enrich.stages import FOLLOWING
 from pipeline.errors import NotFound
 from pipeline.records import Stage
 from workers.queue import Queue
@@ -17,12 +18,20 @@ log = logging.getLogger(__name__)
 
 # A worker turns to other workspaces after this long; what is left is rung for again.
 TURN_S = 10.0
+# A job's turn; one that steps back for written memories comes again after a while.
+JOB_TURN_S = 60.0
+JOB_PAUSE_S = 5
+# A job that failed is tried again, later each time, before its next appointment.
+JOB_TRIES = 3
+JOB_BACKOFF_S = 30
+# These keep recall whole and fast: they wait for nobody.
+URGENT = frozenset({"sweep", "segment", "vectors"})
 
 
 @cache
 def back() -> Back:
     """Return this process's services; made after the fork, so that no two processes share a connection."""
-    return Back(load_settings())
+    return Back(load_settings(), lambda workspace_id, stage: queue().digest(workspace_id, stage))
 
 
 @cache
@@ -48,18 +57,34 @@ def digest(workspace_id: str, stage: str) -> None:
             queue().digest(workspace_id, stage)
         elif report.retry_in_s is not None:
             queue().digest.schedule((workspace_id, stage), delay=report.retry_in_s)
+        following = FOLLOWING.get(Stage(stage))
+        if report.claimed and following is not None and following in services.due_stages(workspace_id):
+            queue().digest(workspace_id, following)
         if report.claimed and not report.more:
             for job in services.due_jobs(workspace_id):
-                queue().run_job(job, workspace_id)
+                queue().run_job(job, workspace_id, by_state=True)
 
 
-def run_job(name: str, workspace_id: str, *, tidy: bool = False) -> None:
-    """Run one maintenance job on a workspace if its state still asks for it."""
+def run_job(name: str, workspace_id: str, *, by_state: bool = False, tries: int = 1) -> None:
+    """Run one job on a workspace for a turn; `by_state` only if the workspace's state still asks for it."""
     services = back()
     with _logged(f"job.{name}", workspace_id):
         # Many turns may ask for one job before the first asking is heard: the others find nothing to do.
-        if name in services.due_jobs(workspace_id, tidy=tidy):
-            services.jobs(workspace_id)[name]()
+        if by_state and name not in services.due_jobs(workspace_id):
+            return
+        end = time.monotonic() + JOB_TURN_S
+        outcome = services.run_job(
+            workspace_id,
+            name,
+            lambda: time.monotonic() >= end or (name not in URGENT and services.foreground_waits(workspace_id)),
+        )
+        if outcome is None:
+            return
+        if outcome.report.more:
+            queue().run_job.schedule((name, workspace_id), delay=JOB_PAUSE_S)
+        elif outcome.error is not None and tries < JOB_TRIES:
+            delay = JOB_BACKOFF_S * 2 ** (tries - 1)
+            queue().run_job.schedule((name, workspace_id), {"tries": tries + 1}, delay=delay)
 
 
 def sweep(workspace_id: str) -> None:
@@ -67,12 +92,12 @@ def sweep(workspace_id: str) -> None:
     services = back()
     with _logged("sweep", workspace_id):
         # What needs no model goes first: a lost doorbell must not wait for one.
-        for stage in services.due_stages(workspace_id):
-            queue().digest(workspace_id, stage)
-        if services.heal(workspace_id):
-            queue().digest(workspace_id, Stage.EMBED)
-        for job in services.due_jobs(workspace_id):
+        for job in services.asked_jobs(workspace_id):
             queue().run_job(job, workspace_id)
+        services.ring_due(workspace_id)
+        services.heal(workspace_id)
+        for job in services.due_jobs(workspace_id):
+            queue().run_job(job, workspace_id, by_state=True)
 
 
 @contextmanager

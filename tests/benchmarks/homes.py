@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from config.settings import Settings, load_settings
-from pipeline.bootstrap import Back
+from pipeline.bootstrap.back import Back
 from tests.benchmarks.corpus import fingerprint, memories
 from tests.support.stack import QUICK, Client, Stack, wait_until
 

@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from config.settings import Settings
-from pipeline.bootstrap import Back, Front
+from pipeline.bootstrap.back import Back
+from pipeline.bootstrap.front import Front
 from pipeline.enrich.digest import ErrorLog, digest
 from pipeline.enrich.stages import StageRunner
 from pipeline.errors import EncoderUnavailable

@@ -18,7 +18,7 @@ from pipeline.records import Draft
 from pipeline.sleep.segment import rebuild_segment
 from pipeline.store import memories, meta
 from pipeline.store.database import Database
-from pipeline.store.memories import Filter
+from pipeline.store.visibility import Filter
 from pipeline.write.accept import accept
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.house import scratch_database

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from pipeline.bootstrap import mask
+from pipeline.bootstrap.parts import mask
 from pipeline.enrich.digest import DigestPolicy, digest
 from pipeline.enrich.embed import EmbedStage
 from pipeline.enrich.link import EntitiesStage

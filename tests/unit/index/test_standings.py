@@ -9,7 +9,7 @@ from pipeline.errors import Conflict
 from pipeline.index.standings import FIRST_CAPACITY, Standings
 from pipeline.records import Draft, Kind, Scope, ScopeKind
 from pipeline.store import memories
-from pipeline.store.memories import Filter
+from pipeline.store.visibility import Filter
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
 from pipeline.write.revise import Revision

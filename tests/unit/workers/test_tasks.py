@@ -4,6 +4,7 @@ import pytest
 
 from pipeline.errors import IndexUnavailable
 from pipeline.records import Stage
+from pipeline.sleep.night import Report
 from pipeline.store import work
 from workers import tasks
 
@@ -16,8 +17,8 @@ class NotedTask:
     def __call__(self, *names, **_options):
         self._noted.append((self._name, *names))
 
-    def schedule(self, names, delay):
-        self._noted.append((self._name, *names, "later"))
+    def schedule(self, names, options=None, *, delay):
+        self._noted.append((self._name, *names, *(options or {}).values(), "later"))
         assert delay >= 0
 
 
@@ -33,6 +34,7 @@ def noted(monkeypatch, back):
     queue = NotedQueue()
     monkeypatch.setattr(tasks, "queue", lambda: queue)
     monkeypatch.setattr(tasks, "back", lambda: back)
+    monkeypatch.setattr(back, "ring", lambda workspace, stage: queue.digest(workspace, stage))
     return queue.noted
 
 
@@ -44,9 +46,10 @@ def test_a_digest_works_off_its_stage_and_reports_the_worker(client, noted, back
     client.write("The port is 8123")
     tasks.digest("default", "embed")
     queue = client.get("/v1/queue").get_json()
-    assert queue["pending"] == {"embed": 0, "entities": 1, "purge": 0}
+    assert queue["pending"] == {"embed": 0, "entities": 1, "dedup": 1, "purge": 0}
     assert [worker["owner"] for worker in queue["workers"]] == [back.owner]
-    assert noted == []
+    # What is embedded can be compared.
+    assert noted == [("digest", "default", "dedup")]
 
 
 def test_what_a_turn_leaves_is_rung_for_again(client, noted, monkeypatch):
@@ -54,7 +57,7 @@ def test_what_a_turn_leaves_is_rung_for_again(client, noted, monkeypatch):
     for number in range(65):
         client.write(f"Memory {number}")
     tasks.digest("default", "embed")
-    assert noted == [("digest", "default", "embed")]
+    assert noted == [("digest", "default", "embed"), ("digest", "default", "dedup")]
 
 
 def test_a_memory_that_fails_is_tried_later_and_logged(client, noted, back, monkeypatch):
@@ -83,7 +86,7 @@ def test_after_enough_writes_a_segment_is_asked_for(client, noted, back):
     for number in range(2):
         client.write(f"Memory {number}")
     tasks.digest("default", "embed")
-    assert noted == [("run_job", "segment", "default")]
+    assert noted == [("digest", "default", "dedup"), ("run_job", "segment", "default")]
     tasks.run_job("segment", "default")
     assert client.get("/v1/stats").get_json()["index"]["tail_rows"] == 0
 
@@ -91,10 +94,10 @@ def test_after_enough_writes_a_segment_is_asked_for(client, noted, back):
 def test_a_job_that_somebody_else_did_meanwhile_is_not_done_again(client, noted, back, monkeypatch):
     client.write("The port is 8123")
     rebuilt = []
-    monkeypatch.setattr(back, "rebuild_segment", rebuilt.append)
-    tasks.run_job("segment", "default")
+    monkeypatch.setattr(back, "rebuild_segment", lambda workspace: rebuilt.append(workspace) or 1)
+    tasks.run_job("segment", "default", by_state=True)
     assert rebuilt == []
-    tasks.run_job("segment", "default", tidy=True)
+    tasks.run_job("segment", "default")
     assert rebuilt == ["default"]
 
 
@@ -134,3 +137,41 @@ def test_a_task_that_fails_is_logged_and_does_not_end_the_worker(client, noted, 
     assert errors(client, "digest.embed") == ["IndexUnavailable: the disk is odd"]
     assert errors(client, "job.vectors") == ["IndexUnavailable: the disk is odd"]
     assert client.get("/v1/queue").get_json()["pending"]["embed"] == 1
+
+
+def test_a_job_that_was_asked_for_is_sent_by_a_sweep(client, noted):
+    client.write("The port is 8123")
+    client.post("/v1/jobs/segment")
+    tasks.sweep("default")
+    assert ("run_job", "segment", "default") in noted
+
+
+def test_a_job_with_more_to_do_comes_again(client, noted, back, monkeypatch):
+    client.write("The port is 8123")
+    monkeypatch.setattr(back, "jobs", lambda _workspace: {"arcs": lambda _night: Report(more=True)})
+    tasks.run_job("arcs", "default")
+    assert noted == [("run_job", "arcs", "default", "later")]
+
+
+def test_a_job_that_fails_is_tried_again_a_few_times(client, noted, back, monkeypatch):
+    client.write("The port is 8123")
+    monkeypatch.setattr(back, "jobs", lambda _workspace: {"arcs": lambda _night: {}["nothing"]})
+    for tries in range(1, tasks.JOB_TRIES + 1):
+        tasks.run_job("arcs", "default", tries=tries)
+    assert noted == [("run_job", "arcs", "default", tries + 1, "later") for tries in range(1, tasks.JOB_TRIES)]
+    assert len(errors(client, "job.arcs")) == tasks.JOB_TRIES
+
+
+def test_a_job_steps_back_for_written_memories(client, noted, back, monkeypatch):
+    client.write("The port is 8123")
+    paused = []
+    monkeypatch.setattr(
+        back,
+        "jobs",
+        lambda _workspace: {
+            name: lambda night: paused.append(night.pausing()) or Report() for name in ("arcs", "segment")
+        },
+    )
+    tasks.run_job("arcs", "default")
+    tasks.run_job("segment", "default")
+    assert paused == [True, False]

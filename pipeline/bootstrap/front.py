@@ -1,0 +1,195 @@
+"""The services of a front door: durable writes and bounded reads. No stage and no job is imported here."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import cache, partial
+
+from config.settings import Settings, SettingsError, load_settings
+from pipeline.bootstrap.learning import Learning
+from pipeline.bootstrap.parts import Databases, load_encoder, mask, vector_table
+from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound, ReverieError
+from pipeline.index.dense import DenseIndex
+from pipeline.index.encoder import Encoder, is_compiled
+from pipeline.index.lexical import LexicalIndex
+from pipeline.index.sessions import SessionMap
+from pipeline.index.standings import Standings
+from pipeline.index.vectors import preload_vectors
+from pipeline.recall.cache import AnswerCache
+from pipeline.recall.channels import ChannelPool
+from pipeline.recall.fact_names import FactNames, KeyMatch
+from pipeline.recall.query import Channel
+from pipeline.recall.search import Reader, warm
+from pipeline.records import FactKey, Scope, Stage
+from pipeline.redaction import preload
+from pipeline.store import facts
+from pipeline.store.database import Database, WriterProfile
+from pipeline.store.operations import Operations
+from pipeline.write.accept import Door
+from pipeline.write.feedback import ask_for_segment
+
+log = logging.getLogger(__name__)
+
+ENCODER_CHECK_S = 0.5
+# A front's commits carry no checkpoints until the log is large; the workers' smaller threshold comes first.
+CHECKPOINT_PAGES = 16_000
+
+
+class QueryEncoder:
+    """Hold the encoder of a front: absent until a worker has compiled it, then loaded beside the traffic."""
+
+    def __init__(self, settings: Settings, on_error: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._on_error = on_error
+        self._encoder: Encoder | None = None
+        self._stop = threading.Event()
+
+    def get(self) -> Encoder:
+        """Return the encoder or raise EncoderUnavailable at once."""
+        if self._encoder is None:
+            raise EncoderUnavailable("the encoder is not loaded yet")
+        return self._encoder
+
+    @property
+    def state(self) -> str:
+        """Return `ready` or `loading`."""
+        return "loading" if self._encoder is None else "ready"
+
+    def stop(self) -> None:
+        """End the waiting."""
+        self._stop.set()
+
+    def load(self) -> None:
+        """Wait until a worker has compiled the model, or until stopped, and load it."""
+        preload_vectors()
+        failed = ""
+        while self._encoder is None and not self._stop.is_set():
+            try:
+                encoder = load_encoder(self._settings)
+                encoder.encode_query("warm up")
+                self._encoder = encoder
+            except EncoderUnavailable as error:
+                if is_compiled(self._settings.embedding_model, self._settings.paths.models) and str(error) != failed:
+                    failed = str(error)
+                    self._on_error(failed)
+                self._stop.wait(ENCODER_CHECK_S)
+
+
+class Front:
+    """Everything that a front door needs: durable writes and bounded reads."""
+
+    def __init__(self, settings: Settings, ring: Callable[[str, Stage | None], None]) -> None:
+        settings.paths.ensure()
+        self.started = time.monotonic()
+        self.settings = settings
+        self.token = settings.paths.token()
+        self.operations = Operations(settings.paths.operations, mask)
+        self.databases = Databases(settings, WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms))
+        self.ring = ring
+        self.encoder = QueryEncoder(settings, lambda message: self.operations.record_error("encoder", message))
+        self._channels = ChannelPool()
+        self._fact_names = FactNames()
+        self.learning = Learning(self.databases, self.operations, lambda name: self.workspace_settings(name).incognito)
+        self._lock = threading.Lock()
+        self._readers: dict[str, Reader] = {}
+        self._overridden: dict[str, tuple[int, Settings]] = {}
+
+    def warm_up(self) -> None:
+        """Load in a thread what the first requests would otherwise wait for."""
+
+        def load() -> None:
+            preload()
+            # Before the encoder: the imports that it needs would hold up the first lexical answer threefold.
+            self._warm_words()
+            self.encoder.load()
+
+        threading.Thread(target=load, name="warm-up", daemon=True).start()
+
+    def _warm_words(self) -> None:
+        try:
+            warm(self.reader(self.settings.workspace))
+        except NotFound:
+            log.debug("nothing was written to %s yet", self.settings.workspace)
+        except ReverieError as error:
+            self.operations.record_error("warm-up", str(error), workspace=self.settings.workspace)
+
+    def workspace_settings(self, workspace_id: str) -> Settings:
+        """Return the settings with a workspace's own on top, read again when its file changed."""
+        file = self.settings.paths.workspace(workspace_id).config
+        try:
+            changed = file.stat().st_mtime_ns
+        except FileNotFoundError:
+            return self.settings
+        known = self._overridden.get(workspace_id)
+        if known is None or known[0] != changed:
+            try:
+                known = (changed, load_settings(workspace_id=workspace_id))
+            except SettingsError as error:
+                self.operations.record_error("settings", str(error), workspace=workspace_id)
+                known = (changed, self.settings)
+            self._overridden[workspace_id] = known
+        return known[1]
+
+    def reader(self, workspace_id: str) -> Reader:
+        """Return what recall reads of a workspace; raise NotFound when it does not exist."""
+        database = self.databases.get(workspace_id)
+        with self._lock:
+            known = self._readers.get(workspace_id)
+            if known is None or known.database is not database:
+                known = self._readers[workspace_id] = self._open_reader(workspace_id, database)
+            return known
+
+    def _open_reader(self, workspace_id: str, database: Database) -> Reader:
+        paths = self.settings.paths.workspace(workspace_id)
+
+        @cache
+        def dense_index() -> DenseIndex:
+            encoder = self.encoder.get()
+            return DenseIndex(vector_table(paths, encoder), self.settings.dense_exact_rows, encoder.background)
+
+        def on_error(channel: Channel, error: Exception) -> None:
+            self.learning.submit(partial(self._report, workspace_id, database, channel, error))
+
+        sessions = SessionMap()
+        return Reader(
+            database,
+            LexicalIndex(paths.lexical, sessions),
+            dense_index,
+            sessions,
+            Standings(),
+            self.encoder.get,
+            self._channels,
+            AnswerCache(),
+            on_error,
+        )
+
+    def door(self, workspace_id: str) -> Door:
+        """Return how a workspace takes memories in."""
+        settings = self.workspace_settings(workspace_id)
+        return Door(review=settings.review, incognito=settings.incognito)
+
+    def fact_names(self, workspace_id: str, asked: FactKey, scope: Scope) -> KeyMatch:
+        """Return the known fact that a name means, and what else it may mean."""
+        with self.databases.get(workspace_id).read() as db:
+            known = facts.keys(db, scope)
+        try:
+            encoder = self.encoder.get()
+        except EncoderUnavailable:
+            encoder = None
+        return self._fact_names.match(asked, known, encoder)
+
+    def _report(self, workspace_id: str, database: Database, channel: Channel, error: Exception) -> None:
+        if channel is not Channel.LEXICAL or not isinstance(error, IndexUnavailable):
+            self.operations.record_error(f"recall.{channel}", str(error), workspace=workspace_id)
+        elif ask_for_segment(database, error.part):
+            self.operations.record_error(f"recall.{channel}", str(error), workspace=workspace_id)
+            self.ring(workspace_id, None)
+
+    def close(self) -> None:
+        """Let go of every thread and file."""
+        self.encoder.stop()
+        self._channels.close()
+        self.learning.close()
+        self.databases.close()
+        self.operations.close()

@@ -1,0 +1,138 @@
+"""Runs of the night's jobs: asked for, begun, ended; and who may run a job now.
+
+Locks end by themselves: their holder may have been killed. Their times are seconds since the epoch.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import Any
+
+from ulid import ULID
+
+KEPT_RUNS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a job; `ok` is None until it ended, `generation` the change number that it saw when it began."""
+
+    id: str
+    name: str
+    asked_at: str
+    started_at: str | None
+    ended_at: str | None
+    ok: bool | None
+    counts: Mapping[str, int]
+    error: str | None
+    done: int
+    total: int
+    generation: int
+
+
+_SELECT = "SELECT id, name, asked_at, started_at, ended_at, ok, counts, error, done, total, generation FROM job_run"
+
+
+def ask(db: Connection, name: str, at: str) -> str:
+    """Ask for a run and return its id; one that was asked for and has not begun is the same."""
+    row = db.execute("SELECT id FROM job_run WHERE name = ? AND started_at IS NULL", (name,)).fetchone()
+    if row is not None:
+        return str(row[0])
+    run_id = str(ULID())
+    db.execute("INSERT INTO job_run (id, name, asked_at) VALUES (?, ?, ?)", (run_id, name, at))
+    return run_id
+
+
+def asked(db: Connection) -> list[str]:
+    """List the jobs that were asked for and have not begun, in that order."""
+    return [row[0] for row in db.execute("SELECT name FROM job_run WHERE started_at IS NULL ORDER BY seq")]
+
+
+def begin(db: Connection, name: str, at: str, generation: int) -> str:
+    """Take up the run that was interrupted, or begin the one that was asked for, or a new one; return its id.
+
+    The caller holds the job's lock, so that a run without an end is nobody's.
+    """
+    row = db.execute(
+        "SELECT id FROM job_run WHERE name = ? AND started_at IS NOT NULL AND ended_at IS NULL", (name,)
+    ).fetchone()
+    run_id = ask(db, name, at) if row is None else str(row[0])
+    db.execute("UPDATE job_run SET started_at = ?, generation = ? WHERE id = ?", (at, generation, run_id))
+    return run_id
+
+
+def note_progress(db: Connection, run_id: str, done: int, total: int) -> None:
+    """Note how far a run has come."""
+    db.execute("UPDATE job_run SET done = ?, total = ? WHERE id = ?", (done, total, run_id))
+
+
+def end(db: Connection, run_id: str, at: str, counts: Mapping[str, int], error: str | None) -> None:
+    """End a run, and forget the oldest ones of its job."""
+    db.execute(
+        "UPDATE job_run SET ended_at = ?, ok = ?, counts = ?, error = ? WHERE id = ?",
+        (at, error is None, json.dumps(counts), error, run_id),
+    )
+    db.execute(
+        "WITH mine AS (SELECT seq FROM job_run WHERE started_at IS NOT NULL "
+        "AND name = (SELECT name FROM job_run WHERE id = ?) ORDER BY seq DESC LIMIT -1 OFFSET ?) "
+        "DELETE FROM job_run WHERE seq IN (SELECT seq FROM mine)",
+        (run_id, KEPT_RUNS),
+    )
+
+
+def get(db: Connection, run_id: str) -> Run | None:
+    """Return a run by id."""
+    row = db.execute(f"{_SELECT} WHERE id = ?", (run_id,)).fetchone()
+    return None if row is None else _run(row)
+
+
+def last(db: Connection, name: str) -> Run | None:
+    """Return the last run of a job that began."""
+    row = db.execute(
+        f"{_SELECT} WHERE name = ? AND started_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (name,)
+    ).fetchone()
+    return None if row is None else _run(row)
+
+
+def lock(db: Connection, name: str, owner: str, now: float, until: float) -> bool:
+    """Take a job's lock unless somebody else holds it; return whether it is ours."""
+    db.execute(
+        "INSERT INTO job_lock VALUES (?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET owner = excluded.owner, until = excluded.until "
+        "WHERE job_lock.owner = excluded.owner OR job_lock.until <= ?",
+        (name, owner, until, now),
+    )
+    return bool(db.execute("SELECT owner = ? FROM job_lock WHERE name = ?", (owner, name)).fetchone()[0])
+
+
+def unlock(db: Connection, name: str, owner: str) -> None:
+    """Give a lock back."""
+    db.execute("DELETE FROM job_lock WHERE name = ? AND owner = ?", (name, owner))
+
+
+def lock_owners(db: Connection) -> list[str]:
+    """List who holds locks."""
+    return [row[0] for row in db.execute("SELECT DISTINCT owner FROM job_lock")]
+
+
+def drop_locks(db: Connection, owner: str) -> None:
+    """Take back the locks of a holder that is known to be gone."""
+    db.execute("DELETE FROM job_lock WHERE owner = ?", (owner,))
+
+
+def _run(row: Sequence[Any]) -> Run:
+    run_id, name, asked_at, started_at, ended_at, ok, counts, error, done, total, generation = row
+    return Run(
+        run_id,
+        name,
+        asked_at,
+        started_at,
+        ended_at,
+        None if ok is None else bool(ok),
+        json.loads(counts),
+        error,
+        done,
+        total,
+        generation,
+    )

@@ -1,0 +1,80 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pipeline.sleep.calendar import Appointment
+from pipeline.sleep.due import due_jobs
+from pipeline.store import changes, runs
+from pipeline.times import utc_text
+from tests.fakes.house import scratch_database
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+HOURLY = Appointment("hourly", "", timedelta(hours=1))
+NIGHTLY = Appointment("nightly", "")
+FADING = Appointment("fading", "", timedelta(hours=1), idle=True)
+
+
+@pytest.fixture
+def database():
+    with scratch_database() as database:
+        yield database
+
+
+def due(database, now=NOW):
+    with database.read() as db:
+        return due_jobs(db, (HOURLY, NIGHTLY, FADING), now)
+
+
+def ran(database, name, hours_ago, *, error=None, ends=True):
+    with database.write() as db:
+        run_id = runs.begin(db, name, utc_text(NOW - timedelta(hours=hours_ago)), changes.generation(db))
+        if ends:
+            runs.end(db, run_id, utc_text(NOW), {}, error)
+
+
+def written(database):
+    with database.write() as db:
+        changes.append(db, changes.CREATE, ["a"])
+
+
+def test_an_empty_workspace_has_interval_jobs_due_and_no_night_behind_it(database):
+    assert due(database) == ["hourly", "fading"]
+
+
+def test_a_workspace_that_saw_no_night_yet_gets_its_first(database):
+    written(database)
+    assert "nightly" in due(database, datetime.now(UTC) + timedelta(days=2))
+    assert "nightly" not in due(database, datetime.now(UTC))
+
+
+def test_what_ran_is_due_again_when_its_time_has_come_and_something_was_written(database):
+    ran(database, "hourly", 2)
+    ran(database, "fading", 2)
+    assert due(database) == ["fading"]
+    written(database)
+    assert due(database) == ["hourly", "fading"]
+
+
+def test_what_ran_a_moment_ago_is_not_due(database):
+    ran(database, "hourly", 0.5)
+    ran(database, "fading", 0.5)
+    written(database)
+    assert due(database) == []
+
+
+def test_what_was_interrupted_is_due_at_once(database):
+    ran(database, "fading", 2)
+    ran(database, "hourly", 0.1, ends=False)
+    assert "hourly" in due(database)
+
+
+def test_what_failed_is_due_again_though_nothing_was_written(database):
+    ran(database, "hourly", 2, error="broken")
+    assert "hourly" in due(database)
+
+
+def test_what_was_asked_for_is_due(database):
+    ran(database, "hourly", 0.1)
+    with database.write() as db:
+        runs.ask(db, "hourly", utc_text(NOW))
+    assert "hourly" in due(database)
