@@ -2,8 +2,24 @@
 
 from flask import Flask, Response
 
-from pipeline.bootstrap import Front
-from web.api import later, memories, observe, queue, recall
+from pipeline.bootstrap.front import Front
+from web.api import (
+    arcs,
+    entities,
+    facts,
+    goals,
+    incognito,
+    jobs,
+    later,
+    lessons,
+    memories,
+    observe,
+    prepare,
+    queue,
+    recall,
+    relations,
+    review,
+)
 from web.endpoint import json_response
 from web.hooks import claude_code
 from web.metrics import register_metrics
@@ -13,7 +29,24 @@ from web.security import register_security
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 
-APIS = (memories.api, recall.api, queue.api, observe.api, claude_code.api, later.api)
+APIS = (
+    memories.api,
+    relations.api,
+    recall.api,
+    prepare.api,
+    facts.api,
+    goals.api,
+    lessons.api,
+    review.api,
+    incognito.api,
+    queue.api,
+    jobs.api,
+    arcs.api,
+    entities.api,
+    observe.api,
+    claude_code.api,
+    later.api,
+)
 
 
 def create_app(front: Front) -> Flask:

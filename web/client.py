@@ -119,6 +119,14 @@ class Client:
         """Return why a memory is or is not among the results of a recall."""
         return self._object("POST", "/v1/recall/why", question)
 
+    def incognito(self) -> dict[str, Any]:
+        """Return the sessions that are off the record."""
+        return self._object("GET", "/v1/incognito")
+
+    def set_incognito(self, session_id: str, *, on: bool) -> dict[str, Any]:
+        """Take a session off the record, or put it back."""
+        return self._object("POST", "/v1/incognito", {"session_id": session_id, "on": on})
+
     def stats(self) -> dict[str, Any]:
         """Return what the workspace holds."""
         return self._object("GET", "/v1/stats")

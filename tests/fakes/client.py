@@ -37,6 +37,9 @@ class CheckedClient:
     def post(self, path: str, json: Any = None, **rest: Any) -> Any:
         return self.call("POST", path, **({} if json is None else {"json": json}), **rest)
 
+    def put(self, path: str, json: Any, **rest: Any) -> Any:
+        return self.call("PUT", path, json=json, **rest)
+
     def patch(self, path: str, json: Any, **rest: Any) -> Any:
         return self.call("PATCH", path, json=json, **rest)
 

@@ -82,14 +82,27 @@ def test_a_refused_write_makes_no_workspace(client, front, content):
     assert front.settings.paths.workspace_ids() == []
 
 
+# The least that each call takes.
+BODIES = {
+    "/v1/recall": {"query": "anything"},
+    "/v1/recall/why": {"query": "anything", "id": "unknown"},
+    "/v1/prepare": {"message": "anything"},
+    "/v1/memories/{memory_id}/edges": {"kind": "supports", "to": "unknown"},
+    "/v1/lessons/surfaces/{surface_id}": {"followed": True},
+    "/v1/duplicates/{pair_id}": {"action": "keep"},
+    "/v1/candidates/{memory_id}": {"action": "accept"},
+}
+QUERIES = {("DELETE", "/v1/memories/{memory_id}/edges"): "?kind=supports&to=unknown"}
+
+
 def test_a_workspace_that_does_not_exist_is_not_found_anywhere(client):
     for method, path in documented_operations(client):
         answers = client.document["paths"][path][method.lower()]["responses"]
         if "404" not in answers:
             continue
-        question = {"/v1/recall": {"query": "anything"}, "/v1/recall/why": {"query": "anything", "id": "unknown"}}
-        body = {"json": question.get(path, {})} if method in ("POST", "PATCH") else {}
-        assert client.call(method, filled(path), workspace="nowhere", **body).status_code == 404, path
+        body = {"json": BODIES.get(path, {})} if method in ("POST", "PATCH") else {}
+        asked = filled(path) + QUERIES.get((method, path), "")
+        assert client.call(method, asked, workspace="nowhere", **body).status_code == 404, (method, path)
 
 
 def test_workspaces_do_not_see_each_other(client):

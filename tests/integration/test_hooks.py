@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.identity import workspace_of_folder
+from pipeline.identity import identify
 
 
 def event(**fields):
@@ -54,11 +54,43 @@ def test_the_folder_names_the_workspace(client, tmp_path, digested):
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     (project / "src").mkdir()
-    client.write("Billing listens on port 8123", workspace=workspace_of_folder(project))
-    digested(workspace_of_folder(project))
+    client.write("Billing listens on port 8123", workspace=identify(project).id)
+    digested(identify(project).id)
     prompt = "Which port does billing listen on?"
     assert "8123" in post(client, event(prompt=prompt, cwd=str(project / "src"))).get_data(as_text=True)
     assert is_silent(post(client, event(prompt=prompt, cwd=str(tmp_path))))
+
+
+def test_a_file_names_the_workspace_and_a_broken_one_disturbs_nobody(client, tmp_path, digested):
+    client.write("Billing listens on port 8123", workspace="chosen")
+    digested("chosen")
+    asked = event(prompt="Which port does billing listen on?", cwd=str(tmp_path))
+    (tmp_path / ".reverie.toml").write_text('workspace = "chosen"')
+    assert "8123" in post(client, asked).get_data(as_text=True)
+    (tmp_path / ".reverie.toml").write_text('workspace = "Not an id"')
+    assert is_silent(post(client, asked))
+    assert logged(client) == []
+
+
+def test_the_environment_is_stronger_than_a_file(client, tmp_path, digested, monkeypatch):
+    client.write("Billing listens on port 8123", workspace="loud")
+    digested("loud")
+    (tmp_path / ".reverie.toml").write_text('workspace = "quiet"')
+    asked = event(prompt="Which port does billing listen on?", cwd=str(tmp_path))
+    assert is_silent(post(client, asked))
+    monkeypatch.setenv("REVERIE_WORKSPACE", "loud")
+    assert "8123" in post(client, asked).get_data(as_text=True)
+
+
+def test_clones_of_one_remote_share_their_memories(client, tmp_path, digested):
+    for place, url in (("a", "git@github.com:o/r.git"), ("b", "https://token@github.com/o/r")):
+        (tmp_path / place / ".git").mkdir(parents=True)
+        (tmp_path / place / ".git" / "config").write_text(f'[remote "origin"]\nurl = {url}\n')
+    workspace = identify(tmp_path / "a").id
+    client.write("Billing listens on port 8123", workspace=workspace)
+    digested(workspace)
+    asked = event(prompt="Which port does billing listen on?", cwd=str(tmp_path / "b"))
+    assert "8123" in post(client, asked).get_data(as_text=True)
 
 
 def test_the_header_is_stronger_than_the_folder(client, tmp_path, digested):

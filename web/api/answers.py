@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.recall.query import Channel, ChannelState
-from pipeline.records import EntityKind, Kind, Outcome, ScopeKind, Source, Stage, Tier, Trust
+from pipeline.records import EdgeKind, EntityKind, Kind, Outcome, ScopeKind, Source, Stage, Tier, Trust
 
 
 class Answer(BaseModel):
@@ -38,6 +38,7 @@ class ReceiptAnswer(Answer):
     outcome: Outcome
     duplicate_of: str | None = None
     reason: str | None = None
+    replaced: str | None = None
 
 
 class BatchAnswer(Answer):
@@ -53,8 +54,20 @@ class ScopeAnswer(Answer):
     id: str | None
 
 
+class AnchorAnswer(Answer):
+    """The code that a memory is about, the hash that it had, and whether it changed; null when nobody can say."""
+
+    path: str
+    lines: tuple[int, int] | None
+    content_hash: str | None
+    stale: bool | None
+
+
 class MemoryAnswer(Answer):
-    """A memory."""
+    """A memory; one with a `valid_from` is a keyed fact, and a `candidate` waits for review.
+
+    `details` are the typed fields of its kind. `instructs` marks a text that tries to command its reader.
+    """
 
     id: str
     content: str
@@ -75,6 +88,13 @@ class MemoryAnswer(Answer):
     content_hash: str
     recall_count: int
     merge_count: int
+    details: dict[str, Any]
+    anchor: AnchorAnswer | None
+    branch: str | None
+    candidate: bool
+    instructs: bool
+    valid_from: str | None
+    valid_to: str | None
 
 
 class MemoryPage(Answer):
@@ -84,6 +104,28 @@ class MemoryPage(Answer):
     next_cursor: str | None
 
 
+class AdmissionAnswer(Answer):
+    """What the door decided about a write, 0 to 1 how much spoke for it, and why; never the text itself."""
+
+    id: str
+    at: str
+    outcome: Outcome
+    score: float
+    reasons: list[str]
+    source: Source
+    kind: Kind
+
+
+class EdgeAnswer(Answer):
+    """An edge from a memory (`out`) or to it (`in`), and who drew it."""
+
+    kind: EdgeKind
+    direction: Literal["out", "in"]
+    id: str
+    made_by: str
+    at: str
+
+
 class ProvenanceAnswer(Answer):
     """Where a memory came from."""
 
@@ -91,6 +133,7 @@ class ProvenanceAnswer(Answer):
     trust: Trust
     session_id: str | None
     written_at: str
+    admission: AdmissionAnswer | None
 
 
 class EntityAnswer(Answer):
@@ -115,7 +158,7 @@ class RecordAnswer(MemoryAnswer):
     """A memory with everything that is known of it."""
 
     provenance: ProvenanceAnswer
-    edges: list[dict[str, Any]]
+    edges: list[EdgeAnswer]
     entities: list[EntityAnswer]
     history: list[HistoryAnswer]
 
@@ -160,7 +203,7 @@ class SignalsAnswer(Answer):
 
 
 class HitAnswer(Answer):
-    """A memory that was found."""
+    """A memory that was found; `stale` when the code that it is about changed, `contradicted_by` who denies it."""
 
     id: str
     content: str
@@ -170,6 +213,10 @@ class HitAnswer(Answer):
     occurred_at: str
     session_id: str | None
     source: Source
+    trust: Trust
+    instructs: bool
+    stale: bool | None = None
+    contradicted_by: list[str] | None = None
     signals: SignalsAnswer | None = None
 
 

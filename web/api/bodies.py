@@ -4,22 +4,40 @@ import json
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PositiveInt,
+    StringConstraints,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from pipeline.records import (
     MAX_BATCH,
+    MAX_BRANCH_CHARS,
     MAX_CONTENT_CHARS,
+    MAX_EDGES,
+    MAX_PATH_CHARS,
     MAX_SESSION_ID_CHARS,
     MAX_TAGS,
+    Anchor,
     Draft,
+    EdgeDraft,
+    EdgeKind,
     Kind,
     Scope,
     ScopeKind,
     Source,
     Stage,
+    Trust,
+    Viewer,
 )
-from pipeline.store.memories import Filter
+from pipeline.store.visibility import Filter
 from pipeline.times import utc_text
 from pipeline.write.normalize import normalize_id
 from pipeline.write.revise import Revision
@@ -63,9 +81,25 @@ Moment = Annotated[AwareDatetime, AfterValidator(_to_utc_text)]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)]
 Content = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS), AfterValidator(_not_blank)]
+Query = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
 Importance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Branch = Annotated[str, StringConstraints(min_length=1, max_length=MAX_BRANCH_CHARS), AfterValidator(_as_stored)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
 SessionId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS), AfterValidator(_as_stored)]
+
+
+ScopeText = Annotated[str, StringConstraints(pattern=rf"^({'|'.join(ScopeKind)})(:.{{1,256}})?$")]
+
+
+def scope_of_text(text: str, session_id: str | None) -> Scope:
+    """Return the scope that a query string names."""
+    kind, _, owner = text.partition(":")
+    return resolve_scope(Scope(ScopeKind(kind), owner or None), session_id, "scope")
+
+
+def scope_of_query(text: str | None) -> Scope:
+    """Return the scope that a query string names, the workspace's where it names none."""
+    return Scope() if text is None else scope_of_text(text, None)
 
 
 class Body(BaseModel):
@@ -85,6 +119,57 @@ class ScopeBody(Body):
         return Scope(self.kind, self.id)
 
 
+class ViewerBody(Body):
+    """Who asks: what is owned is visible only to its owner."""
+
+    user: SessionId | None = None
+    agent: SessionId | None = None
+    session: SessionId | None = None
+    task: SessionId | None = None
+
+    def record(self) -> Viewer:
+        """Return the record."""
+        return Viewer(self.user, self.agent, self.session, self.task)
+
+
+class AnchorBody(Body):
+    """The code that a memory is about; without a hash, the one of what stands there now is taken."""
+
+    path: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH_CHARS), AfterValidator(_not_blank)]
+    lines: Annotated[tuple[PositiveInt, PositiveInt], Field(strict=False)] | None = None
+    content_hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+    @field_validator("lines")
+    @classmethod
+    def _ascending(cls, lines: tuple[int, int] | None) -> tuple[int, int] | None:
+        if lines is not None and lines[0] > lines[1]:
+            raise PydanticCustomError("descending", "must name the first line before the last")
+        return lines
+
+    def record(self) -> Anchor:
+        """Return the record."""
+        first, last = self.lines or (None, None)
+        return Anchor(self.path, first, last, self.content_hash)
+
+
+class EdgeBody(Body):
+    """An edge to a stored memory; what follows in a session is known without being told."""
+
+    kind: Annotated[EdgeKind, Field(strict=False)]
+    to: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+    @field_validator("kind")
+    @classmethod
+    def _told(cls, kind: EdgeKind) -> EdgeKind:
+        if kind is EdgeKind.NEXT_IN_SESSION:
+            raise PydanticCustomError("derived", "next_in_session follows from session_id and occurred_at")
+        return kind
+
+    def record(self) -> EdgeDraft:
+        """Return the record."""
+        return EdgeDraft(self.kind, self.to)
+
+
 class MemoryBody(Body):
     """A memory to store."""
 
@@ -97,6 +182,10 @@ class MemoryBody(Body):
     session_id: SessionId | None = None
     source: Annotated[Source, Field(strict=False)] = Source.USER
     occurred_at: Moment | None = None
+    details: Metadata = Field(default_factory=dict)
+    anchor: AnchorBody | None = None
+    branch: Branch | None = None
+    edges: Annotated[list[EdgeBody], Field(max_length=MAX_EDGES)] = Field(default_factory=list)
 
     def record(self) -> Draft:
         """Return the record."""
@@ -109,7 +198,11 @@ class MemoryBody(Body):
             metadata=self.metadata,
             session_id=self.session_id,
             source=self.source,
-            occurred_at=_text(self.occurred_at),
+            occurred_at=as_text(self.occurred_at),
+            details=self.details,
+            anchor=None if self.anchor is None else self.anchor.record(),
+            branch=self.branch,
+            edges=tuple(edge.record() for edge in self.edges),
         )
 
 
@@ -127,10 +220,24 @@ class PatchBody(Body):
     tags: Annotated[Tags, Field(strict=False)] | None = None
     metadata: Metadata | None = None
     content: Content | None = None
+    details: Metadata | None = None
+    anchor: AnchorBody | None = None
+    branch: Branch | None = None
+    trust: Annotated[Trust, Field(strict=False)] | None = None
 
     def record(self) -> Revision:
         """Return the record."""
-        return Revision(self.content, self.importance, self.tags, self.metadata, self.pinned)
+        return Revision(
+            self.content,
+            self.importance,
+            self.tags,
+            self.metadata,
+            self.pinned,
+            self.details,
+            None if self.anchor is None else self.anchor.record(),
+            self.branch,
+            self.trust,
+        )
 
 
 class RecallBody(Body):
@@ -143,6 +250,9 @@ class RecallBody(Body):
     session_id: SessionId | None = None
     since: Moment | None = None
     until: Moment | None = None
+    as_of: Moment | None = None
+    branch: Branch | None = None
+    viewer: ViewerBody | None = None
     group: Literal["memory", "session"] = "memory"
     budget_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
     explain: bool = False
@@ -153,15 +263,18 @@ class RecallBody(Body):
             kinds=self.kinds,
             scope=None if self.scope is None else resolve_scope(self.scope.record(), self.session_id, "scope.id"),
             session_id=self.session_id,
-            since=_text(self.since),
-            until=_text(self.until),
+            since=as_text(self.since),
+            until=as_text(self.until),
+            as_of=as_text(self.as_of),
+            branch=self.branch,
+            viewer=Viewer() if self.viewer is None else self.viewer.record(),
         )
 
 
 class WhyBody(RecallBody):
     """A question to the memory, and the memory that should be explained."""
 
-    query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
+    query: Query
     id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
 
@@ -193,18 +306,47 @@ class ListQuery(PageQuery):
     """Which memories to list; `scope` is `<kind>` or `<kind>:<id>`."""
 
     kind: Kind | None = None
-    scope: Annotated[str, StringConstraints(pattern=rf"^({'|'.join(ScopeKind)})(:.{{1,256}})?$")] | None = None
+    scope: ScopeText | None = None
     session_id: SessionId | None = None
     archived: bool = False
+    branch: Branch | None = None
+    chain: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
 
     def filter(self) -> Filter:
         """Return the record of what may be listed."""
-        scope = None
-        if self.scope is not None:
-            kind, _, owner = self.scope.partition(":")
-            scope = resolve_scope(Scope(ScopeKind(kind), owner or None), self.session_id, "scope")
+        scope = None if self.scope is None else scope_of_text(self.scope, self.session_id)
         kinds = () if self.kind is None else (self.kind,)
-        return Filter(kinds=kinds, scope=scope, session_id=self.session_id, archived=self.archived)
+        return Filter(
+            kinds=kinds,
+            scope=scope,
+            session_id=self.session_id,
+            archived=self.archived,
+            branch=self.branch,
+            chain=self.chain,
+        )
+
+
+class ViewerQuery(PageQuery):
+    """A page of what a viewer may see."""
+
+    user: SessionId | None = None
+    agent: SessionId | None = None
+    session: SessionId | None = None
+    task: SessionId | None = None
+
+    def viewer(self) -> Viewer:
+        """Return the record of who asks."""
+        return Viewer(self.user, self.agent, self.session, self.task)
+
+
+class ScopeQuery(PageQuery):
+    """A page of one scope: `<kind>` or `<kind>:<id>`, the workspace's without one."""
+
+    scope: ScopeText | None = None
+
+    def record(self) -> Scope:
+        """Return the record of the scope."""
+        return scope_of_query(self.scope)
 
 
 class DeleteQuery(QueryString):
@@ -213,6 +355,7 @@ class DeleteQuery(QueryString):
     hard: bool = False
 
 
-def _text(moment: Any) -> str | None:
+def as_text(moment: Any) -> str | None:
+    """Return a moment that was sent as the text that the validator made of it."""
     # The validator has turned the moment into text; the annotation describes what callers send.
     return None if moment is None else str(moment)

@@ -3,13 +3,16 @@
 from typing import Any
 
 from pipeline.errors import NotFound
-from pipeline.records import Receipt, Stage
-from pipeline.store import entities, history
+from pipeline.records import Stage
+from pipeline.store import admissions, entities, history
 from pipeline.store import memories as table
 from pipeline.write import revise
-from pipeline.write.accept import DIGESTION, commit, prepare, prepare_batch
+from pipeline.write.accept import DIGESTION, commit
+from pipeline.write.prepare import prepare, prepare_batch
+from pipeline.write.relate import visible_edges
 from web.api import answers, bodies
-from web.api.render import memory_json, receipt_json, record_json
+from web.api.render import Record, memory_json, page_json, receipt_json, record_json
+from web.api.ringing import ring_for, ring_for_receipts
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("memories")
@@ -30,8 +33,10 @@ def remember(call: Call) -> dict[str, Any]:
     """Store one memory."""
     # Prepared first: a draft that cannot be taken must not make a workspace.
     prepared = prepare(call.body.record())
-    receipts = commit(call.front.databases.get(call.workspace, create=True), [prepared])
-    _ring(call, receipts)
+    receipts = commit(
+        call.front.databases.get(call.workspace, create=True), [prepared], call.front.door(call.workspace)
+    )
+    ring_for_receipts(call, receipts)
     return receipt_json(receipts[0])
 
 
@@ -48,8 +53,8 @@ def remember(call: Call) -> dict[str, Any]:
 def remember_batch(call: Call) -> dict[str, Any]:
     """Store many memories."""
     prepared = prepare_batch([item.record() for item in call.body.items])
-    receipts = commit(call.front.databases.get(call.workspace, create=True), prepared)
-    _ring(call, receipts)
+    receipts = commit(call.front.databases.get(call.workspace, create=True), prepared, call.front.door(call.workspace))
+    ring_for_receipts(call, receipts)
     return {"results": [receipt_json(receipt) for receipt in receipts]}
 
 
@@ -67,12 +72,7 @@ def list_memories(call: Call) -> dict[str, Any]:
     """List a page of memories."""
     with call.front.databases.get(call.workspace).read() as db:
         found = table.page(db, call.query.filter(), call.query.limit + 1, call.query.before)
-    page = found[: call.query.limit]
-    more = len(found) > len(page)
-    return {
-        "items": [memory_json(memory) for memory in page],
-        "next_cursor": str(page[-1].seq) if more else None,
-    }
+    return dict(page_json(found, call.query.limit, lambda memory: memory.seq, memory_json))
 
 
 @api.route(
@@ -90,7 +90,15 @@ def read_memory(call: Call, memory_id: str) -> dict[str, Any]:
         memory = table.get(db, memory_id)
         if memory is None:
             raise NotFound("no such memory")
-        return record_json(memory, entities.of(db, memory.seq), history.of(db, memory.seq))
+        return record_json(
+            Record(
+                memory,
+                admissions.of(db, memory.id),
+                visible_edges(db, memory),
+                entities.of(db, memory.seq),
+                history.of(db, memory.seq),
+            )
+        )
 
 
 @api.route(
@@ -107,7 +115,7 @@ def edit_memory(call: Call, memory_id: str) -> dict[str, Any]:
     """Change some fields of a memory."""
     memory = revise.edit(call.front.databases.get(call.workspace), memory_id, call.body.record())
     if call.body.content is not None:
-        _ring_for(call, DIGESTION)
+        ring_for(call, DIGESTION)
     return memory_json(memory)
 
 
@@ -126,7 +134,7 @@ def forget_memory(call: Call, memory_id: str) -> dict[str, Any]:
     database = call.front.databases.get(call.workspace)
     if call.query.hard:
         revise.purge(database, memory_id)
-        _ring_for(call, (Stage.PURGE,))
+        ring_for(call, (Stage.PURGE,))
         return {"id": memory_id, "purged": True, "archived_at": None}
     memory = revise.archive(database, memory_id)
     return {"id": memory.id, "purged": False, "archived_at": memory.archived_at}
@@ -144,13 +152,3 @@ def forget_memory(call: Call, memory_id: str) -> dict[str, Any]:
 def restore_memory(call: Call, memory_id: str) -> dict[str, Any]:
     """Bring an archived memory back."""
     return memory_json(revise.restore(call.front.databases.get(call.workspace), memory_id))
-
-
-def _ring(call: Call, receipts: list[Receipt]) -> None:
-    if any(receipt.duplicate_of is None for receipt in receipts):
-        _ring_for(call, DIGESTION)
-
-
-def _ring_for(call: Call, stages: tuple[Stage, ...]) -> None:
-    for stage in stages:
-        call.front.ring(call.workspace, stage)

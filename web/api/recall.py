@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pipeline.bootstrap.learning import TOUCHED
 from pipeline.recall.query import Query
 from pipeline.recall.search import search, why
 from web.api import answers, bodies
@@ -28,6 +29,7 @@ def recall(call: Call) -> dict[str, Any]:
     """Answer a recall."""
     body: bodies.RecallBody = call.body
     answer = search(call.front.reader(call.workspace), _query(call, body))
+    call.front.learning.touch(call.workspace, [hit.memory for hit in answer.hits[:TOUCHED]])
     return answer_json(answer, k=body.k, by_session=body.group == "session", explain=body.explain)
 
 

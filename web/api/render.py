@@ -1,11 +1,16 @@
 """From records to the JSON of the contract."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from pipeline.anchors import is_stale
 from pipeline.recall.explain import Verdict
 from pipeline.recall.query import Answer, Hit, Signals
-from pipeline.records import HistoryEntry, Memory, Receipt
+from pipeline.records import Anchor, HistoryEntry, Memory, Receipt
+from pipeline.store.admissions import Decision
+from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
 from pipeline.times import utc_text
 
@@ -32,22 +37,70 @@ def memory_json(memory: Memory) -> dict[str, Any]:
         "content_hash": memory.content_hash,
         "recall_count": memory.recall_count,
         "merge_count": memory.merge_count,
+        "details": dict(memory.details),
+        "anchor": None if memory.anchor is None else _anchor(memory.anchor),
+        "branch": memory.branch,
+        "candidate": memory.candidate,
+        "instructs": memory.instructs,
+        "valid_from": memory.valid_from,
+        "valid_to": memory.valid_to,
     }
 
 
-def record_json(memory: Memory, entities: list[LinkedEntity], history: list[HistoryEntry]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A memory and everything that is known of it."""
+
+    memory: Memory
+    admission: Decision | None
+    edges: Sequence[Edge]
+    entities: Sequence[LinkedEntity]
+    history: Sequence[HistoryEntry]
+
+
+def record_json(record: Record) -> dict[str, Any]:
     """Render a memory with everything that is known of it."""
+    memory = record.memory
     return memory_json(memory) | {
         "provenance": {
             "source": memory.source,
             "trust": memory.trust,
             "session_id": memory.session_id,
             "written_at": memory.created_at,
+            "admission": None if record.admission is None else decision_json(record.admission),
         },
-        "edges": [],
-        "entities": [{"id": e.id, "kind": e.kind, "name": e.name, "surface": e.surface} for e in entities],
-        "history": [{"at": h.at, "event": h.event, "content": h.content, "detail": dict(h.detail)} for h in history],
+        "edges": [edge_json(edge) for edge in record.edges],
+        "entities": [{"id": e.id, "kind": e.kind, "name": e.name, "surface": e.surface} for e in record.entities],
+        "history": [
+            {"at": h.at, "event": h.event, "content": h.content, "detail": dict(h.detail)} for h in record.history
+        ],
     }
+
+
+def edge_json(edge: Edge) -> dict[str, Any]:
+    """Render an edge as one of its memories sees it."""
+    direction = "out" if edge.outgoing else "in"
+    return {"kind": edge.kind, "direction": direction, "id": edge.other_id, "made_by": edge.made_by, "at": edge.at}
+
+
+def decision_json(decision: Decision) -> dict[str, Any]:
+    """Render what the door decided."""
+    return {
+        "id": decision.id,
+        "at": decision.at,
+        "outcome": decision.outcome,
+        "score": decision.score,
+        "reasons": list(decision.reasons),
+        "source": decision.source,
+        "kind": decision.kind,
+    }
+
+
+def page_json(items: Sequence[Any], limit: int, cursor: Callable[[Any], int], render: Callable[[Any], Any]) -> Any:
+    """Render a page of a list that was asked for one item more than the page holds."""
+    page = items[:limit]
+    more = len(items) > len(page)
+    return {"items": [render(item) for item in page], "next_cursor": str(cursor(page[-1])) if more else None}
 
 
 def receipt_json(receipt: Receipt) -> dict[str, Any]:
@@ -57,6 +110,8 @@ def receipt_json(receipt: Receipt) -> dict[str, Any]:
         answer["duplicate_of"] = receipt.duplicate_of
     if receipt.reason is not None:
         answer["reason"] = receipt.reason
+    if receipt.replaced is not None:
+        answer["replaced"] = receipt.replaced
     return answer
 
 
@@ -85,7 +140,13 @@ def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
         "occurred_at": memory.occurred_at,
         "session_id": memory.session_id,
         "source": memory.source,
+        "trust": memory.trust,
+        "instructs": memory.instructs,
     }
+    if hit.remarks.stale is not None:
+        result["stale"] = hit.remarks.stale
+    if hit.remarks.contradicted_by:
+        result["contradicted_by"] = list(hit.remarks.contradicted_by)
     if explain and hit.signals is not None:
         result["signals"] = _signals(hit.signals, hit.relevance)
     return result
@@ -109,6 +170,11 @@ def why_json(verdict: Verdict) -> dict[str, Any]:
 def seconds_text(moment: float) -> str:
     """Render seconds since the epoch."""
     return utc_text(datetime.fromtimestamp(moment, UTC))
+
+
+def _anchor(anchor: Anchor) -> dict[str, Any]:
+    lines = None if anchor.first_line is None else [anchor.first_line, anchor.last_line or anchor.first_line]
+    return {"path": anchor.path, "lines": lines, "content_hash": anchor.content_hash, "stale": is_stale(anchor)}
 
 
 def _sessions(answer: Answer, k: int, *, explain: bool) -> list[dict[str, Any]]:

@@ -127,10 +127,12 @@ def _start_daemon(state: State) -> None:
 def _failure_to_start(state: State, process: "subprocess.Popen[bytes]") -> str | None:
     """Wait until the started stack answers; return what went wrong, None when it answers."""
     from pipeline.errors import ServerUnreachable
+    from web.client import Client
 
     pause = threading.Event()
     end = time.monotonic() + HEALTH_DEADLINE_S
-    with state.client(timeout_s=5) as client:
+    # The server is asked for its health, whatever workspace this folder belongs to.
+    with Client.from_settings(state.settings, timeout_s=5) as client:
         while process.poll() is None:
             try:
                 client.health()

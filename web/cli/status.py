@@ -19,7 +19,7 @@ ERRORS_SHOWN = 5
 def status(state: State) -> None:
     """Show what runs, what waits and what went wrong last."""
     from web.cli.processes import running
-    from web.client import server_url
+    from web.client import Client, server_url
 
     found: dict[str, Any] = {
         "url": server_url(state.settings),
@@ -30,7 +30,7 @@ def status(state: State) -> None:
         ],
     }
     try:
-        with state.client() as client:
+        with Client.from_settings(state.settings) as client:
             found |= {"answers": True} | _asked(client)
     except ServerUnreachable:
         found |= {"answers": False, "version": None, "encoder": None, "workspaces": [], "errors": []}

@@ -1,18 +1,17 @@
 """Claude Code's hook events: context in, or silence; the agent is never disturbed."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from flask import Response, request
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from config.paths import is_workspace_id
-from pipeline.context.prompt import PromptLimits, prompt_context
+from pipeline.context.prepare import PrepareLimits, prepare
 from pipeline.errors import NotFound, ReverieError
-from pipeline.identity import workspace_of_folder
-from web.contract import WORKSPACE_HEADER
+from pipeline.records import Viewer
+from pipeline.write.normalize import normalize_id
 from web.endpoint import Api, Call, Endpoint, json_response
+from web.folders import workspace_of_folder
 
 api = Api("claude_code")
 
@@ -59,25 +58,21 @@ def _context(call: Call, event: HookEvent) -> str | None:
     prompt = event.prompt.strip()[:LONGEST_PROMPT]
     if not prompt:
         return None
-    workspace = _workspace(call, event)
+    workspace = workspace_of_folder(call, event.cwd)
     settings = call.front.workspace_settings(workspace)
-    limits = PromptLimits(settings.hook_budget_ms, settings.hook_max_chars)
+    session = normalize_id(event.session_id) or None
     try:
-        return prompt_context(call.front.reader(workspace), prompt, limits)
+        told = prepare(
+            call.front.reader(workspace),
+            prompt,
+            Viewer(session=session),
+            PrepareLimits(settings.hook_budget_ms, settings.hook_max_chars),
+            lambda shown: call.front.learning.surface(workspace, session, shown),
+        )
     except NotFound:
         # Nothing was ever written for this project: nothing to say, and nothing wrong.
         return None
-
-
-def _workspace(call: Call, event: HookEvent) -> str:
-    if WORKSPACE_HEADER in request.headers:
-        return call.workspace
-    chosen = call.front.settings.workspace
-    if chosen != "default" or not event.cwd:
-        return chosen
-    derived = workspace_of_folder(Path(event.cwd))
-    exists = is_workspace_id(derived) and call.front.settings.paths.workspace(derived).events.is_file()
-    return derived if exists else chosen
+    return told.text or None
 
 
 def _note(call: Call, message: str) -> None:

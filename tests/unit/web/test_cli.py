@@ -339,6 +339,66 @@ def test_a_workspace_is_used_from_then_on(empty_home, monkeypatch):
     assert "REVERIE_WORKSPACE=loud" in run("workspace", "use", "project-b").stderr
 
 
+@pytest.fixture
+def project(empty_home, tmp_path, monkeypatch):
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "config").write_text('[remote "origin"]\nurl = https://ann:hunter2@h/o/r.git\n')
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_why_tells_id_rule_and_whether_it_is_used(project, empty_home):
+    told = run_json("workspace", "why")
+    assert set(told) == {"id", "rule", "detail"}
+    assert (told["id"][:2], told["rule"]) == ("r-", "git-remote")
+    assert "is h/o/r; nothing was written to it yet, so commands and hooks use default" in told["detail"]
+    assert "hunter2" not in str(told)
+    assert run("workspace", "current").stdout == "default\n"
+
+    events = empty_home / "workspaces" / told["id"] / "events.sqlite"
+    events.parent.mkdir(parents=True)
+    events.touch()
+    assert run("workspace", "why").stdout.startswith(f"{told['id']} (by git-remote)\nremote origin of ")
+    assert run("workspace", "why").stdout.endswith("; commands and hooks use it\n")
+    assert run("workspace", "current").stdout == f"{told['id']}\n"
+    assert f"here {told['id']} still decides" in run("workspace", "use", "default").stderr
+
+    run("workspace", "use", "set")
+    assert "commands and hooks use set" in run_json("workspace", "why")["detail"]
+    assert run("workspace", "current").stdout == "set\n"
+
+
+def test_why_follows_every_rule(project, tmp_path, monkeypatch):
+    assert run_json("workspace", "why", "-C", str(tmp_path))["rule"] == "path"
+    (project / ".reverie.toml").write_text('workspace = "own"')
+    assert run_json("workspace", "why") == {
+        "id": "own",
+        "rule": "file",
+        "detail": f"{project}/.reverie.toml names it; commands and hooks use it",
+    }
+    monkeypatch.setenv("REVERIE_WORKSPACE", "loud")
+    assert run_json("workspace", "why")["rule"] == "environment"
+    assert run_json("workspace", "why", "-w", "said") | {"detail": ""} == {
+        "id": "said",
+        "rule": "explicit",
+        "detail": "",
+    }
+    run("workspace", "why", "--folder", str(tmp_path / "nowhere"), code=2)
+
+
+def test_a_folders_file_decides_and_a_broken_one_is_named(project):
+    (project / ".reverie.toml").write_text('workspace = "own"')
+    assert run("workspace", "current").stdout == "own\n"
+    assert "here own still decides" in run("workspace", "use", "set").stderr
+    (project / ".reverie.toml").write_text('colour = "red"')
+    for command in ("current", "why"):
+        error = run_json("workspace", command, code=1)["error"]
+        assert (error["type"], error["errors"][0]["loc"]) == ("InvalidField", f"{project}/.reverie.toml")
+        assert "unknown key colour" in error["message"]
+    assert run("-w", "said", "workspace", "current").stdout == "said\n"
+
+
 def test_config_tells_value_origin_and_help(empty_home, monkeypatch):
     monkeypatch.setenv("REVERIE_LOG_LEVEL", "ERROR")
     settings = {setting["name"]: setting for setting in run_json("config")["settings"]}

@@ -17,7 +17,8 @@ def test_a_rebuild_computes_every_index_again(client, front, back, digested, hom
 
     answer = client.post("/v1/rebuild")
     assert (answer.status_code, answer.get_json()) == (200, {"queued": 5})
-    assert client.get("/v1/queue").get_json()["pending"] == {Stage.EMBED: 5, Stage.ENTITIES: 5, Stage.PURGE: 0}
+    waiting = dict.fromkeys(Stage, 0) | {Stage.EMBED: 5, Stage.ENTITIES: 5}
+    assert client.get("/v1/queue").get_json()["pending"] == waiting
     assert "segment" in back.due_jobs("default")
     digested()
     back.rebuild_segment("default")

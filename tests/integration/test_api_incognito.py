@@ -1,0 +1,168 @@
+"""Off the record: every byte of a home is looked through for what was said."""
+
+import pytest
+import tomli_w
+
+from pipeline.records import Stage
+from pipeline.store import work
+
+KNOWN = "The flumadiddle listens on port 5433."
+SAID = "The qwyjibofier of Grace Xylander zubrowked in src/qwyjibofier.py and must be kept for good."
+TRACES = ("qwyjibofier", "zubrowk", "xylander")
+SESSION = "quiet"
+
+
+@pytest.fixture
+def silent(client):
+    client.write(KNOWN)
+    answer = client.post("/v1/incognito", {"session_id": SESSION}).get_json()
+    assert answer["since"] is not None
+    return client
+
+
+@pytest.fixture
+def silent_workspace(front, client):
+    client.write(KNOWN)
+    front.settings.paths.workspace("default").config.write_text(tomli_w.dumps({"incognito": True}))
+    return client
+
+
+def traces(front, words=TRACES):
+    """List (file, word) for every file of the home, names included, that holds a word."""
+    found = []
+    for file in sorted(front.settings.home.rglob("*")):
+        held = file.read_bytes().lower() if file.is_file() else b""
+        found += [(file.name, word) for word in words if word.encode() in held + file.name.lower().encode()]
+    return found
+
+
+def say_everywhere(client, session):
+    """Say the same by every way that takes a text and a session."""
+    who = {} if session is None else {"session_id": session}
+    memory = {"content": SAID, **who}
+    answers = [
+        client.post("/v1/memories", {**memory, "source": source}).get_json() for source in ("user", "agent", "ambient")
+    ]
+    answers.append(
+        client.post(
+            "/v1/memories",
+            {**memory, "kind": "lesson", "details": {"rule": SAID}, "tags": ["qwyjibofier"], "metadata": {"x": SAID}},
+        ).get_json()
+    )
+    answers += client.post("/v1/memories/batch", {"items": [memory, memory]}).get_json()["results"]
+    answers.append(client.put("/v1/facts/qwyjibofier/zubrowked", {"value": SAID, **who}).get_json())
+    client.recall(SAID, **who)
+    client.post("/v1/prepare", {"message": SAID, **who})
+    client.post("/v1/why", {"query": SAID, "memory_id": client.found("flumadiddle")[0]})
+    client.post(
+        "/hooks/claude-code", {"hook_event_name": "UserPromptSubmit", "prompt": SAID, "session_id": session or ""}
+    )
+    client.post("/hooks/claude-code", {"hook_event_name": "Stop", "prompt": SAID, "session_id": session or ""})
+    return answers
+
+
+def test_nothing_that_a_silent_session_says_is_stored(silent, front, digested):
+    rung = list(front.ring.rung)
+    before = silent.get("/v1/admissions").get_json()
+    for answer in say_everywhere(silent, SESSION):
+        assert (answer["outcome"], answer["reason"]) == ("rejected", "off the record")
+    assert front.ring.rung == rung
+    assert silent.get("/v1/admissions").get_json() == before
+    digested()
+    assert traces(front) == []
+    front.close()
+    assert traces(front) == []
+
+
+def test_nothing_is_stored_in_a_silent_workspace(silent_workspace, front, digested):
+    before = silent_workspace.get("/v1/stats").get_json()["generation"]
+    for answer in say_everywhere(silent_workspace, None):
+        assert (answer["outcome"], answer["reason"]) == ("rejected", "off the record")
+    digested()
+    assert silent_workspace.get("/v1/stats").get_json()["generation"] == before
+    assert traces(front) == []
+
+
+def test_the_same_is_found_when_it_is_said_aloud(silent, front):
+    silent.write(SAID, session_id="loud")
+    assert {word for _, word in traces(front)} == set(TRACES)
+
+
+def test_recall_goes_on_in_a_silent_session(silent, digested):
+    digested()
+    told = silent.post("/v1/prepare", {"message": KNOWN, "session_id": SESSION}).get_json()
+    assert KNOWN in told["text"]
+    assert len(silent.recall("flumadiddle port", viewer={"session": SESSION})["results"]) == 1
+
+
+def test_recall_goes_on_in_a_silent_workspace(silent_workspace):
+    assert [hit["content"] for hit in silent_workspace.recall("flumadiddle port")["results"]] == [KNOWN]
+
+
+def test_other_sessions_are_heard(silent):
+    assert silent.post("/v1/memories", {"content": SAID, "session_id": "loud"}).get_json()["outcome"] == "created"
+    assert silent.post("/v1/memories", {"content": f"{SAID} Twice."}).get_json()["outcome"] == "created"
+
+
+def test_a_batch_keeps_what_others_said(silent, front):
+    items = [{"content": SAID, "session_id": SESSION}, {"content": "The gazump is green.", "session_id": "loud"}]
+    results = silent.post("/v1/memories/batch", {"items": items}).get_json()["results"]
+    assert [result["outcome"] for result in results] == ["rejected", "created"]
+    assert traces(front) == []
+
+
+def test_a_session_comes_back_on_the_record(silent):
+    assert [item["session_id"] for item in silent.get("/v1/incognito").get_json()["items"]] == [SESSION]
+    answer = silent.post("/v1/incognito", {"session_id": SESSION, "on": False}).get_json()
+    assert answer == {"session_id": SESSION, "since": None}
+    assert silent.get("/v1/incognito").get_json()["items"] == []
+    memory_id = silent.write(SAID, session_id=SESSION)
+    assert memory_id in silent.found("qwyjibofier")
+
+
+def test_a_workspace_comes_back_on_the_record(silent_workspace, front):
+    front.settings.paths.workspace("default").config.unlink()
+    assert silent_workspace.found("qwyjibofier") == []
+    memory_id = silent_workspace.write(SAID)
+    assert memory_id in silent_workspace.found("qwyjibofier")
+
+
+def test_silence_may_be_asked_for_twice(silent):
+    first = silent.get("/v1/incognito").get_json()
+    silent.post("/v1/incognito", {"session_id": SESSION})
+    assert silent.get("/v1/incognito").get_json() == first
+    for _ in range(2):
+        assert silent.post("/v1/incognito", {"session_id": SESSION, "on": False}).status_code == 200
+
+
+@pytest.mark.parametrize("spelled", ["quiet ", " quiet", "qui\u200bet", "quiet\n"])
+def test_a_session_is_silent_however_its_name_is_spelled(silent, front, spelled):
+    answer = silent.post("/v1/memories", {"content": SAID, "session_id": spelled}).get_json()
+    assert answer["outcome"] == "rejected"
+    assert traces(front) == []
+
+
+def test_silence_begins_before_the_first_word_of_a_workspace(client, front):
+    client.post("/v1/incognito", {"session_id": SESSION})
+    assert client.post("/v1/memories", {"content": SAID, "session_id": SESSION}).get_json()["outcome"] == "rejected"
+    assert traces(front) == []
+
+
+def test_that_a_lesson_was_shown_to_a_silent_session_is_not_stored(silent, front, digested):
+    lesson = silent.write("Never restart the flumadiddle while it listens on port 5433.", kind="lesson")
+    digested()
+    for session, status, note in ((SESSION, 404, SAID), ("loud", 200, "fine")):
+        asked = {"message": "flumadiddle port 5433 restart", "session_id": session}
+        told = silent.post("/v1/prepare", asked).get_json()
+        [surface_id] = [one["surface_id"] for one in told["lessons"] if one["id"] == lesson]
+        answer = silent.post(f"/v1/lessons/surfaces/{surface_id}", {"followed": True, "note": note})
+        assert answer.status_code == status
+    assert traces(front) == []
+
+
+def test_what_was_queued_before_is_digested(silent, back, digested):
+    database = back.databases.get("default")
+    for left in (1, 0):
+        with database.read() as db:
+            assert work.pending(db)[Stage.EMBED] == left
+        digested()

@@ -1,0 +1,57 @@
+import pytest
+
+from pipeline.sleep.appointments import APPOINTMENTS
+
+
+@pytest.fixture
+def written(client):
+    client.write("The port is 8123")
+    return client
+
+
+def job(client, name):
+    [found] = [item for item in client.get("/v1/jobs").get_json()["items"] if item["name"] == name]
+    return found
+
+
+def test_every_job_is_listed_with_its_rhythm(written):
+    items = written.get("/v1/jobs").get_json()["items"]
+    assert [item["name"] for item in items] == [appointment.name for appointment in APPOINTMENTS]
+    assert all(item["schedule"] and item["next_run_at"] for item in items)
+    assert all(item["last_run"] is None for item in items)
+
+
+def test_a_job_that_is_asked_for_is_rung_for_runs_and_is_told(written, front, back):
+    asked = written.post("/v1/jobs/segment")
+    assert asked.status_code == 202
+    assert front.ring.rung[-1] == ("default", None)
+    assert back.asked_jobs("default") == ["segment"]
+    back.run_job("default", "segment", lambda: False)
+    run = job(written, "segment")["last_run"]
+    assert run["id"] == asked.get_json()["run_id"]
+    assert (run["ok"], run["error"], run["counts"]) == (True, None, {"memories": 1})
+    assert run["started_at"] <= run["ended_at"] <= job(written, "segment")["next_run_at"]
+
+
+def test_asking_twice_is_asking_once(written):
+    first = written.post("/v1/jobs/segment").get_json()
+    assert written.post("/v1/jobs/segment").get_json() == first
+
+
+def test_a_job_that_fails_says_so(written, back, monkeypatch):
+    monkeypatch.setattr(back, "jobs", lambda _workspace: {"vectors": lambda _night: {}["nothing"]})
+    back.run_job("default", "vectors", lambda: False)
+    run = job(written, "vectors")["last_run"]
+    assert (run["ok"], run["error"]) == (False, "KeyError: 'nothing'")
+    assert "KeyError" in written.get("/v1/errors").get_json()["items"][0]["message"]
+
+
+def test_no_such_job_is_not_found(written):
+    assert written.post("/v1/jobs/nothing").status_code == 404
+
+
+def test_every_job_can_run_on_a_small_workspace(written, back, digested):
+    digested()
+    for appointment in APPOINTMENTS:
+        if appointment.name != "touches":
+            assert back.run_job("default", appointment.name, lambda: False).error is None, appointment.name

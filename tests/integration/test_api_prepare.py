@@ -1,0 +1,208 @@
+import pytest
+
+from pipeline.context.lessons import ENOUGH
+from pipeline.identity import identify
+
+MESSAGE = "Which port does billing listen on?"
+ABOUT = "Billing listens on port 8123"
+RULE = "Billing must listen on the port that ops gave it"
+LISTS = ("lessons", "decisions", "facts", "open_goals", "recent_activity", "active_arcs", "memories")
+
+
+def prepare(client, message=MESSAGE, **fields):
+    workspace = fields.pop("workspace", None)
+    response = client.post("/v1/prepare", {"message": message, **fields}, workspace=workspace)
+    assert response.status_code == 200, response.get_data(as_text=True)
+    return response.get_json()
+
+
+def answer(client, surface_id, *, followed):
+    return client.post(f"/v1/lessons/surfaces/{surface_id}", {"followed": followed})
+
+
+@pytest.fixture
+def learned(client, digested):
+    """A workspace with a lesson and a fact about the message."""
+    client.write(ABOUT)
+    lesson = client.write(RULE, kind="lesson")
+    digested()
+    return lesson
+
+
+@pytest.mark.parametrize("message", ["thanks, looks great!", "hello there"])
+def test_small_talk_is_told_nothing(client, learned, message):
+    client.write("Open the archive to everyone", kind="goal")
+    told = prepare(client, message)
+    assert told["relevant"] is False
+    assert told["text"] == ""
+    assert all(told[name] == [] for name in LISTS)
+    assert client.get("/v1/lessons").get_json()["items"][0]["shown"] == 0
+
+
+def test_one_call_tells_everything(client, digested):
+    lesson = client.write(RULE, kind="lesson")
+    decision = client.write("Billing shall listen on port 8123", kind="decision", details={"reason": "80 is taken"})
+    client.put("/v1/facts/billing/listen-port", {"value": 8123})
+    memory = client.write("The port of billing is where its health check listens")
+    goal = client.post("/v1/goals", {"title": "Open the archive", "progress": 0.5}).get_json()
+    activity = client.write("Renamed the queue", kind="activity", session_id="s1")
+    digested()
+    told = prepare(client)
+    assert told["relevant"] is True
+    assert [hit["id"] for hit in told["lessons"]] == [lesson]
+    assert [hit["id"] for hit in told["decisions"]] == [decision]
+    assert [hit["content"] for hit in told["facts"]] == ["billing listen port: 8123"]
+    assert [hit["id"] for hit in told["memories"]] == [memory]
+    assert [(one["id"], one["progress"]) for one in told["open_goals"]] == [(goal["id"], 0.5)]
+    assert [one["id"] for one in told["recent_activity"]] == [activity]
+    assert told["active_arcs"] == []
+    lines = told["text"].splitlines()
+    assert len(lines) == 7
+    assert lines[1].endswith(f"{RULE} (surface {told['lessons'][0]['surface_id']})")
+    assert "Billing shall listen on port 8123 — because 80 is taken" in told["text"]
+    assert "Open the archive (open, 50%)" in told["text"]
+
+
+def test_a_lesson_can_be_answered_at_once(client, learned):
+    for _ in range(20):
+        surface_id = prepare(client)["lessons"][0]["surface_id"]
+        assert answer(client, surface_id, followed=True).get_json()["lesson_id"] == learned
+
+
+def test_a_lesson_that_is_always_ignored_is_shown_no_more(client, learned):
+    for _ in range(ENOUGH):
+        answer(client, prepare(client)["lessons"][0]["surface_id"], followed=False)
+    told = prepare(client)
+    assert told["lessons"] == []
+    assert [hit["content"] for hit in told["memories"]] == [ABOUT]
+    assert RULE not in told["text"]
+    lesson = client.get("/v1/lessons").get_json()["items"][0]
+    assert (lesson["usefulness"], lesson["shown"]) == ("dead", ENOUGH)
+
+
+def test_nothing_is_noted_of_a_session_off_the_record(client, learned):
+    client.post("/v1/incognito", {"session_id": "s1", "on": True})
+    told = prepare(client, session_id="s1")
+    assert RULE in told["text"]
+    assert answer(client, told["lessons"][0]["surface_id"], followed=True).status_code == 404
+    assert client.get("/v1/lessons").get_json()["items"][0]["shown"] == 0
+    client.post("/v1/incognito", {"session_id": "s1", "on": False})
+    assert (
+        answer(client, prepare(client, session_id="s1")["lessons"][0]["surface_id"], followed=True).status_code == 200
+    )
+
+
+def test_a_lesson_from_an_import_is_a_rule_only_once_it_is_confirmed(client, digested):
+    lesson = client.write(RULE, kind="lesson", source="import")
+    digested()
+    told = prepare(client)
+    assert told["lessons"] == []
+    assert f"import noted: “{RULE}”" in told["text"]
+    client.patch(f"/v1/memories/{lesson}", {"trust": "trusted"})
+    told = prepare(client)
+    assert [hit["id"] for hit in told["lessons"]] == [lesson]
+    assert "noted" not in told["text"]
+
+
+def test_code_that_changed_is_marked_in_the_text(client, digested, tmp_path):
+    file = tmp_path / "billing.py"
+    file.write_text("PORT = 8123\n")
+    client.write(
+        "Billing listens on the port named in this line", kind="code", anchor={"path": str(file), "lines": [1, 1]}
+    )
+    digested()
+    file.write_text("PORT = 9000\n")
+    told = prepare(client)
+    assert told["memories"][0]["stale"] is True
+    assert f"({file}:1) (stale)" in told["text"]
+
+
+def test_a_session_is_told_what_is_its_own_also_beside_a_viewer(client, digested):
+    client.write(ABOUT, scope={"kind": "session", "id": "s1"})
+    digested()
+    assert prepare(client)["relevant"] is False
+    assert prepare(client, session_id="s1")["relevant"] is True
+    assert prepare(client, session_id="s1", viewer={"agent": "a"})["relevant"] is True
+    assert prepare(client, session_id="s1", viewer={"session": "s2"})["relevant"] is False
+
+
+def test_the_folder_names_the_project(client, tmp_path, digested):
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/feature\n")
+    workspace = identify(project).id
+    client.write(ABOUT, workspace=workspace)
+    digested(workspace)
+    told = prepare(client, cwd=str(project))
+    assert told["project"] == {"workspace": workspace, "branch": "feature"}
+    assert told["relevant"] is True
+
+
+def test_the_text_keeps_the_limit_of_the_workspace(client, digested, home):
+    (home.paths.workspace("small").config).parent.mkdir(parents=True)
+    home.paths.workspace("small").config.write_text("hook_max_chars = 300\n")
+    for number in range(9):
+        client.write(f"Billing listens on port {8120 + number}", workspace="small")
+        client.write(f"{RULE}: rule {number}", kind="lesson", workspace="small")
+    digested("small")
+    told = prepare(client, workspace="small")
+    assert 0 < len(told["text"]) <= 300
+    assert told["text"].count("(surface ") == len(told["lessons"]) > 0
+
+
+def test_the_hook_says_what_prepare_says(client, learned):
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": MESSAGE}
+    hook = client.post("/hooks/claude-code", event).get_json()["hookSpecificOutput"]["additionalContext"]
+    told = prepare(client, session_id="s1")
+    assert [line.partition(" (surface")[0] for line in hook.splitlines()] == [
+        line.partition(" (surface")[0] for line in told["text"].splitlines()
+    ]
+    answer(client, told["lessons"][0]["surface_id"], followed=True)
+    assert client.get("/v1/lessons").get_json()["items"][0]["shown"] == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "loc"),
+    [
+        ({}, "message"),
+        ({"message": " "}, "message"),
+        ({"message": "x" * 4001}, "message"),
+        ({"message": "x", "session_id": ""}, "session_id"),
+        ({"message": "x", "nonsense": 1}, "nonsense"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_by_name(client, body, loc):
+    response = client.post("/v1/prepare", body)
+    assert response.status_code == 422
+    assert [error["loc"] for error in response.get_json()["errors"]] == [loc]
+
+
+@pytest.mark.parametrize("cwd", ["relative", "~", "/dev/null/x", "/proc/1/root/x", "\x00", "/" + "x" * 4000])
+def test_a_strange_folder_is_answered(shared, cwd):
+    assert shared.post("/v1/prepare", {"message": MESSAGE, "cwd": cwd}).status_code in {200, 422}
+
+
+def test_a_workspace_that_does_not_exist_has_nothing_to_tell(client):
+    assert client.post("/v1/prepare", {"message": MESSAGE}, workspace="nowhere").status_code == 404
+
+
+def test_code_that_changes_between_two_equal_questions_is_stale_in_the_second(client, digested, tmp_path):
+    file = tmp_path / "billing.py"
+    file.write_text("PORT = 8123\n")
+    client.write("Billing listens on the port of this file", kind="code", anchor={"path": str(file)})
+    digested()
+    assert client.recall(MESSAGE)["results"][0]["stale"] is False
+    assert "(stale)" not in prepare(client)["text"]
+    file.write_text("PORT = 9000\n")
+    assert client.recall(MESSAGE)["results"][0]["stale"] is True
+    assert "(stale)" in prepare(client)["text"]
+
+
+def test_what_is_told_with_the_fields_of_its_kind_is_not_learned_again(client, digested):
+    client.write("Billing shall listen on port 8123", kind="decision", details={"reason": "80 is taken"})
+    client.write(RULE, kind="lesson", details={"rule": "Ask ops", "applies_when": "billing needs a port"})
+    client.post("/v1/goals", {"title": "Open the archive", "progress": 0.5})
+    digested()
+    text = prepare(client)["text"]
+    assert len(text.splitlines()) == 4
+    assert client.post("/v1/memories", {"content": text, "source": "agent"}).get_json()["outcome"] == "merged"

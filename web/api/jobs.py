@@ -1,0 +1,120 @@
+"""The jobs of the night: when each runs, how it fared last, and running one now."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pipeline.bootstrap.clockwork import appointments
+from pipeline.errors import NotFound
+from pipeline.sleep.appointments import BY_NAME
+from pipeline.sleep.calendar import Appointment, next_run
+from pipeline.sleep.due import begun
+from pipeline.store import runs
+from pipeline.store.runs import Run
+from pipeline.times import utc_now, utc_text
+from web.api.answers import Answer
+from web.endpoint import Api, Call, Endpoint
+
+api = Api("jobs")
+
+
+class RunAnswer(Answer):
+    """One run; `ok` is null until it ended, `done` of `total` pieces are finished."""
+
+    id: str
+    started_at: str
+    ended_at: str | None
+    ok: bool | None
+    counts: dict[str, int]
+    error: str | None
+    done: int
+    total: int
+    took_s: float | None
+
+
+class JobAnswer(Answer):
+    """A job, its rhythm, its last run, and when it is due next."""
+
+    name: str
+    summary: str
+    schedule: str
+    last_run: RunAnswer | None
+    next_run_at: str
+
+
+class JobsAnswer(Answer):
+    """The jobs, in the order of a whole night."""
+
+    items: list[JobAnswer]
+    next_cursor: str | None
+
+
+class AskedAnswer(Answer):
+    """The run that was asked for."""
+
+    run_id: str
+
+
+@api.route(
+    Endpoint("GET", "/v1/jobs", "List the jobs with schedule, last run and next", answer=JobsAnswer, problems=(404,))
+)
+def list_jobs(call: Call) -> dict[str, Any]:
+    """List the jobs of a workspace."""
+    now = datetime.now(UTC)
+    with call.front.databases.get(call.workspace).read() as db:
+        items = []
+        for appointment in appointments(call.front.settings):
+            last = runs.last(db, appointment.name)
+            due = next_run(appointment, begun(db, last), now)
+            items.append(_job_json(appointment, last, max(due, now)))
+    return {"items": items, "next_cursor": None}
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/jobs/{name}",
+        "Run a job now",
+        answer=AskedAnswer,
+        status=202,
+        problems=(404, 503),
+    )
+)
+def run_job(call: Call, name: str) -> dict[str, Any]:
+    """Ask for a run."""
+    if name not in BY_NAME:
+        raise NotFound(f"no such job; there are {', '.join(BY_NAME)}")
+    database = call.front.databases.get(call.workspace)
+    if name == "touches":
+        return {"run_id": call.front.learning.write_touches(call.workspace)}
+    with database.write() as db:
+        run_id = runs.ask(db, name, utc_now())
+    call.front.ring(call.workspace, None)
+    return {"run_id": run_id}
+
+
+def _job_json(appointment: Appointment, last: Run | None, due: datetime) -> dict[str, Any]:
+    return {
+        "name": appointment.name,
+        "summary": appointment.summary,
+        "schedule": appointment.schedule,
+        "last_run": None if last is None else _run_json(last),
+        "next_run_at": utc_text(due),
+    }
+
+
+def _run_json(run: Run) -> dict[str, Any]:
+    assert run.started_at is not None
+    took = None
+    if run.ended_at is not None:
+        took = (datetime.fromisoformat(run.ended_at) - datetime.fromisoformat(run.started_at)).total_seconds()
+    return {
+        "id": run.id,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "ok": run.ok,
+        "counts": dict(run.counts),
+        "error": run.error,
+        "done": run.done,
+        "total": run.total,
+        "took_s": took,
+    }

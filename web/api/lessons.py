@@ -1,0 +1,142 @@
+"""Lessons, whether they help, and what became of each time that one was shown."""
+
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
+
+from pipeline.context.lessons import Lesson, Usefulness, with_records
+from pipeline.recall.gates import relevant
+from pipeline.recall.query import Query
+from pipeline.recall.search import search
+from pipeline.records import Kind, Source, Trust
+from pipeline.store import memories
+from pipeline.store.visibility import Filter
+from web.api import bodies
+from web.api.answers import Answer
+from web.api.render import page_json
+from web.endpoint import Api, Call, Endpoint
+
+api = Api("lessons")
+
+
+class LessonsQuery(bodies.ViewerQuery):
+    """Which lessons to list: all, newest first, or those about a text, best first, which counts as showing them."""
+
+    q: bodies.Query | None = None
+
+
+class OutcomeBody(bodies.Body):
+    """Whether a lesson that was shown was followed."""
+
+    followed: bool
+    note: Annotated[str, StringConstraints(max_length=2000)] | None = None
+
+
+class LessonAnswer(Answer):
+    """A lesson and its record; `low` and `high` bound the share of times that it is followed (95 %)."""
+
+    id: str
+    content: str
+    rule: str | None
+    applies_when: str | None
+    severity: str
+    source: Source
+    trust: Trust
+    instructs: bool
+    created_at: str
+    shown: int
+    followed: int
+    ignored: int
+    low: float
+    high: float
+    usefulness: Usefulness
+    surface_id: str | None = None
+
+
+class LessonsAnswer(Answer):
+    """A page of lessons."""
+
+    items: list[LessonAnswer]
+    next_cursor: str | None
+
+
+class OutcomeAnswer(Answer):
+    """What was said about a surfacing, and the lesson that it showed."""
+
+    surface_id: str
+    lesson_id: str
+    followed: bool
+
+
+@api.route(
+    Endpoint(
+        "GET",
+        "/v1/lessons",
+        "List lessons with their records",
+        query=LessonsQuery,
+        answer=LessonsAnswer,
+        problems=(404,),
+    )
+)
+def list_lessons(call: Call) -> dict[str, Any]:
+    """List lessons."""
+    query: LessonsQuery = call.query
+    wanted = Filter(kinds=(Kind.LESSON,), viewer=query.viewer())
+    database = call.front.databases.get(call.workspace)
+    if query.q is not None:
+        return _about(call, query.q, query, wanted)
+    with database.read() as db:
+        found = with_records(db, memories.page(db, wanted, query.limit + 1, query.before))
+    return dict(page_json(found, query.limit, lambda lesson: lesson.memory.seq, lesson_json))
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/lessons/surfaces/{surface_id}",
+        "Say whether a lesson that was shown was followed",
+        body=OutcomeBody,
+        answer=OutcomeAnswer,
+        problems=(404, 503),
+    )
+)
+def answer_surface(call: Call, surface_id: str) -> dict[str, Any]:
+    """Keep the answer to a surfacing."""
+    body: OutcomeBody = call.body
+    lesson_id = call.front.learning.answer_surfaced(call.workspace, surface_id, body.note, followed=body.followed)
+    return {"surface_id": surface_id, "lesson_id": lesson_id, "followed": body.followed}
+
+
+def lesson_json(lesson: Lesson) -> dict[str, Any]:
+    """Render a lesson and its record."""
+    memory, tally = lesson.memory, lesson.tally
+    return {
+        "id": memory.id,
+        "content": memory.content,
+        "rule": memory.details.get("rule"),
+        "applies_when": memory.details.get("applies_when"),
+        "severity": memory.details.get("severity", "warning"),
+        "source": memory.source,
+        "trust": memory.trust,
+        "instructs": memory.instructs,
+        "created_at": memory.created_at,
+        "shown": tally.shown,
+        "followed": tally.followed,
+        "ignored": tally.ignored,
+        "low": round(lesson.low, 4),
+        "high": round(lesson.high, 4),
+        "usefulness": lesson.usefulness,
+    }
+
+
+def _about(call: Call, text: str, query: LessonsQuery, wanted: Filter) -> dict[str, Any]:
+    budget_ms = call.front.workspace_settings(call.workspace).recall_budget_ms
+    answer = search(call.front.reader(call.workspace), Query(text, k=query.limit, filter=wanted, budget_ms=budget_ms))
+    shown = [hit.memory for hit in relevant(answer.hits)]
+    with call.front.databases.get(call.workspace).read() as db:
+        found = with_records(db, shown)
+    surface_ids = call.front.learning.surface(call.workspace, query.session, shown) if shown else []
+    items = [
+        lesson_json(lesson) | {"surface_id": surface_id} for lesson, surface_id in zip(found, surface_ids, strict=True)
+    ]
+    return {"items": items, "next_cursor": None}
