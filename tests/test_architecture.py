@@ -16,9 +16,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("config", "pipeline", "workers", "web")
 
-LEAVES = frozenset({"config", "pipeline.records", "pipeline.errors", "pipeline.times"})
-# What turns text into text; neither reads a file nor knows a store.
-TEXT = frozenset({"pipeline.analysis", "pipeline.redaction"})
+LEAVES = frozenset({"config", "pipeline.records", "pipeline.errors", "pipeline.times", "pipeline.kinds", "pipeline.anchors"})
+# What turns text into text; none reads a file nor knows a store.
+TEXT = frozenset({"pipeline.analysis", "pipeline.naming", "pipeline.redaction"})
 STORE = LEAVES | {"pipeline.store"}
 INDEX = STORE | TEXT | {"pipeline.index"}
 VERBS = INDEX | {"pipeline.write", "pipeline.enrich", "pipeline.recall"}
@@ -31,8 +31,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.records": LEAVES,
     "pipeline.errors": LEAVES,
     "pipeline.times": LEAVES,
+    "pipeline.kinds": LEAVES,
+    "pipeline.anchors": LEAVES,
     "pipeline.identity": LEAVES,
     "pipeline.analysis": LEAVES,
+    "pipeline.naming": LEAVES,
     "pipeline.redaction": LEAVES,
     "pipeline.store": LEAVES,
     "pipeline.index": STORE | TEXT,
@@ -241,7 +244,7 @@ def test_there_is_no_drawer_for_everything():
 LOADED = """
 import json, sys
 from config.settings import load_settings
-from pipeline.bootstrap import Front
+from pipeline.bootstrap.front import Front
 from web.app import create_app
 import web.__main__
 front = Front(load_settings(), lambda workspace, stage: None)

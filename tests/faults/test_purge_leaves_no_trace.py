@@ -157,6 +157,62 @@ def test_many_purges_at_once_leave_nothing(stack, client):
     assert traces(stack, ("brobdingword",)) == []
 
 
+def test_nothing_is_left_of_a_memory_that_others_know_of(stack, client):
+    """A lesson that was merged, paired, contradicted, shown, anchored, echoed and turned away again."""
+    words = ("gallivantr", "mumpsimus", "quomodocunq")
+    lesson = "Always run the gallivantrix behind the mumpsimus gateway at night."
+    purged = client.remember(lesson, kind="lesson", tags=["quomodocunq"])
+    anchor = {"path": "src/gallivantrix.py", "lines": [1, 9]}
+    purged_double = client.remember(f"{lesson[:-1]}!", kind="lesson")
+    symbol = {"symbol": "gallivantrix"}
+    code = client.remember("The gallivantrix starts.", kind="code", details=symbol, anchor=anchor, branch="mumpsimus")
+    assert client.call("PUT", "/v1/facts/gallivantrix/gateway", {"value": "mumpsimus"}).status == 200
+    stack.wait_until_digested(client)
+    known = client.call("GET", f"/v1/memories/{purged}").body
+    assert purged_double in {edge["id"] for edge in known["edges"]}
+    paired = client.remember(f"{lesson[:-1]} and every morning too.", kind="lesson")
+    denial = client.remember("Never run the gallivantrix behind the mumpsimus gateway at night.", kind="lesson")
+    told = client.call("POST", "/v1/prepare", {"message": lesson}).body
+    surface_id = next(one["surface_id"] for one in told["lessons"] if one["id"] == purged)
+    note = {"followed": False, "note": "the gallivantrix was busy"}
+    assert client.call("POST", f"/v1/lessons/surfaces/{surface_id}", note).status == 200
+    line = next(line for line in told["text"].split("\n") if purged[-8:] in line)
+    echo = client.call("POST", "/v1/memories", {"content": line, "source": "agent"}).body
+    assert (echo["outcome"], echo["id"]) == ("merged", purged)
+    for _ in range(2):
+        ambient = {"content": "ok gallivantrix", "source": "ambient"}
+        assert client.call("POST", "/v1/memories", ambient).body["outcome"] == "rejected"
+    stack.wait_until_digested(client)
+    assert {word for _, word in traces(stack, words)} == set(words)
+
+    trail = client.call("GET", "/v1/audit").body["items"]
+    edges = client.call("GET", f"/v1/memories/{purged}").body["edges"]
+    assert denial in {edge["id"] for edge in edges if edge["kind"] == "contradicts"}
+    facts = [fact["id"] for fact in client.call("GET", "/v1/facts?subject=gallivantrix").body["items"]]
+    for memory_id in (purged, code, paired, denial, *facts):
+        assert client.call("DELETE", f"/v1/memories/{memory_id}?hard=true").status == 200
+    stack.wait_until_digested(client)
+
+    assert traces(stack, words) == []
+    assert client.call("GET", "/v1/audit").body["items"] == trail
+    assert client.call("GET", f"/v1/memories/{purged_double}").status == 404
+
+
+def test_a_purged_double_is_scrubbed_from_the_memory_that_it_went_into(stack, client):
+    kept = client.remember("The nightly report goes to the whole team by mail.")
+    gone = client.remember("The nightly report goes to the whole team, by mail!", tags=["tatterdemal"])
+    stack.wait_until_digested(client)
+    survivor = client.call("GET", f"/v1/memories/{kept}").body
+    assert "tatterdemal" in survivor["tags"]
+    assert len(survivor["history"]) == 1
+    assert client.call("DELETE", f"/v1/memories/{gone}?hard=true").body["purged"]
+    stack.wait_until_digested(client)
+    survivor = client.call("GET", f"/v1/memories/{kept}").body
+    assert (survivor["tags"], survivor["history"], survivor["merge_count"]) == ([], [], 0)
+    assert traces(stack, ("tatterdemal", "team, by mail!")) == []
+    assert client.recall("nightly report")["results"][0]["id"] == kept
+
+
 def test_a_purge_is_not_done_while_a_reader_keeps_the_log(tmp_path):
     """A reader of the old state keeps the text in the write-ahead log; the purge waits for it."""
     profile = WriterProfile("NORMAL", 1000, 50)
