@@ -36,6 +36,11 @@ class WorkspacePaths:
         return self.root / "lexical"
 
     @property
+    def snapshots(self) -> Path:
+        """Return the folder of the store's copies."""
+        return self.root / "snapshots"
+
+    @property
     def config(self) -> Path:
         """Return the workspace's own settings file."""
         return self.root / "config.toml"

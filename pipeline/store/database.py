@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from config.paths import WorkspacePaths
 from pipeline.errors import NotFound, StoreBusy, StoreFull, StoreUnavailable
 from pipeline.store.migrations import MIGRATIONS
 from pipeline.store.opening import make_ready
@@ -46,7 +47,7 @@ class Database:
         self._readers_lock = threading.Lock()
         with _typed_errors():
             self._writer = self._connect()
-            make_ready(self._writer, file, MIGRATIONS)
+            make_ready(self._writer, file, MIGRATIONS, snapshots=WorkspacePaths(file.parent).snapshots)
             self._writer.execute(f"PRAGMA synchronous={profile.synchronous}")
             self._writer.execute(f"PRAGMA wal_autocheckpoint={profile.checkpoint_pages}")
             self._writer.execute("PRAGMA secure_delete=ON")

@@ -1,19 +1,109 @@
-"""Make a SQLite file ready when several processes may open it for the first time at once."""
+"""Make a SQLite file ready when several processes may open it for the first time at once.
+
+Pending migrations run in one transaction, on a file of which a snapshot was taken: all of them happen, or none.
+"""
 
 import sqlite3
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import sqlite_utils
 from filelock import FileLock
 from sqlite_utils import Migrations
 
+from pipeline.errors import StoreUnavailable
+from pipeline.store import backup
 
-def make_ready(connection: sqlite3.Connection, file: Path, migrations: Migrations) -> None:
-    """Turn on write-ahead logging and apply pending migrations, one process at a time."""
+# The tables in which a migration may leave fewer rows than it found; every other loss takes all of them back.
+MAY_LOSE: Mapping[str, AbstractSet[str]] = {
+    "m002_plain_tail": {"tail", "tail_terms", "tail_row", "meta"}
+    | {f"tail_{part}" for part in ("data", "idx", "content", "docsize", "config")},
+}
+# What a store has that nobody has written to.
+_FURNITURE = frozenset({"_sqlite_migrations", "meta"})
+# What no migration is to blame for.
+_SURROUNDINGS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+
+
+def make_ready(
+    connection: sqlite3.Connection,
+    file: Path,
+    migrations: Migrations,
+    *,
+    snapshots: Path | None = None,
+    may_lose: Mapping[str, AbstractSet[str]] = MAY_LOSE,
+) -> None:
+    """Turn on write-ahead logging and apply pending migrations, one process at a time.
+
+    With a folder for `snapshots`, a file that holds anything is copied there first. Raises StoreUnavailable when a
+    migration fails or loses a row; the file is then as it was.
+    """
     schema = sqlite_utils.Database(connection)
     if schema.journal_mode == "wal" and not migrations.pending(schema):
         return
     # The busy timeout does not cover a change of the journal mode: SQLite fails at once beside another opener.
     with FileLock(file.with_suffix(".opening")):
         connection.execute("PRAGMA journal_mode=WAL")
+        # What a migration deletes leaves no trace either.
+        connection.execute("PRAGMA secure_delete=ON")
+        if migrations.pending(schema):
+            _migrate(schema, file, migrations, snapshots, may_lose)
+
+
+def migrate_copy(file: Path, migrations: Migrations) -> None:
+    """Apply pending migrations to a copy, which needs no snapshot of its own."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        make_ready(connection, file, migrations)
+
+
+def is_migrated(file: Path, migrations: Migrations) -> bool:
+    """Tell whether a file has every migration."""
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        return not migrations.pending(sqlite_utils.Database(connection))
+
+
+def _migrate(
+    schema: sqlite_utils.Database,
+    file: Path,
+    migrations: Migrations,
+    snapshots: Path | None,
+    may_lose: Mapping[str, AbstractSet[str]],
+) -> None:
+    connection = schema.conn
+    # Nobody writes between the snapshot, the first count and the last one.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        before = backup.row_counts(connection)
+        if snapshots is not None and any(rows for table, rows in before.items() if table not in _FURNITURE):
+            _take_snapshot(file, snapshots)
+        expected = {table for migration in migrations.pending(schema) for table in may_lose.get(migration.name, ())}
         migrations.apply(schema)
+        _check_nothing_lost(file, {t: n for t, n in before.items() if t not in expected}, backup.row_counts(connection))
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _SURROUNDINGS:
+            raise
+        raise StoreUnavailable(f"a migration of {file.name} failed and was undone: {error}") from error
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _check_nothing_lost(file: Path, before: Mapping[str, int], after: Mapping[str, int]) -> None:
+    lost = sorted(table for table, rows in before.items() if after.get(table, 0) < rows)
+    if lost:
+        raise StoreUnavailable(f"a migration of {file.name} would have lost rows of {', '.join(lost)}; it was undone")
+
+
+def _take_snapshot(file: Path, folder: Path) -> None:
+    try:
+        with backup.locked(folder):
+            newest = next((s for s in backup.snapshots(folder) if s.taken is backup.Taken.BEFORE_MIGRATION), None)
+            # A migration that fails is tried again at every start.
+            if newest is None or backup.state(newest.file) != backup.state(file):
+                backup.copy(file, backup.new_file(folder, backup.Taken.BEFORE_MIGRATION, datetime.now(UTC)))
+    except backup.Damaged as error:
+        raise StoreUnavailable(f"{file.name} is not migrated, since no sound copy can be made: {error}") from error

@@ -1,0 +1,282 @@
+"""Copies of a workspace's SQLite file: taken while others write, verified, and each in one file of its own.
+
+A copy is made under a name that begins with `partial-` and gets its own name once it is whole, verified and synced:
+whatever bears the name of a snapshot is one, and whoever comes next removes what an interrupted run has left.
+"""
+
+import errno
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from filelock import FileLock
+
+from pipeline.errors import ReverieError, StoreBusy, StoreFull, StoreUnavailable
+
+# 2 MiB a step: whoever asks the copy to stop waits for no more than that.
+STEP_PAGES = 512
+# How long to wait for somebody who holds a file.
+BUSY_S = 5.0
+PARTIAL = "partial-"
+LOG_SUFFIXES = ("-wal", "-shm", "-journal")
+
+
+class Damaged(ReverieError):
+    """Say that a file is no sound store, or that a copy is not what it was made from."""
+
+
+class Taken(StrEnum):
+    """What a snapshot was taken for."""
+
+    DAILY = "daily"
+    BEFORE_MIGRATION = "before-migration"
+    BEFORE_RESTORE = "before-restore"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A copy of a store as it was at a moment (UTC)."""
+
+    file: Path
+    taken: Taken
+    at: datetime
+
+    @property
+    def name(self) -> str:
+        """Return the name by which it is restored."""
+        return self.file.stem
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What tells one state of a store from another: its schema and its last change."""
+
+    schema: str
+    last_change: str | None
+
+
+_NAME = re.compile(rf"(?:({Taken.BEFORE_MIGRATION}|{Taken.BEFORE_RESTORE})-)?(\d{{8}}T\d{{6}})(\d{{3}})Z\.sqlite")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep everybody else from making, changing or removing snapshots; remove what interrupted runs have left."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with FileLock(folder / ".lock"):
+        for entry in folder.glob(f"{PARTIAL}*"):
+            entry.unlink()
+        yield
+
+
+def snapshots(folder: Path) -> list[Snapshot]:
+    """List the snapshots of a folder, newest first."""
+    if not folder.is_dir():
+        return []
+    found = []
+    for entry in folder.iterdir():
+        name = _NAME.fullmatch(entry.name)
+        if name is not None:
+            at = datetime.strptime(f"{name[2]}{name[3]}000", "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
+            found.append(Snapshot(entry, Taken(name[1] or Taken.DAILY), at))
+    return sorted(found, key=lambda snapshot: (snapshot.at, snapshot.file.name), reverse=True)
+
+
+def new_file(folder: Path, taken: Taken, now: datetime) -> Path:
+    """Return a name that no snapshot has."""
+    moment = now.astimezone(UTC)
+    while True:
+        stamp = f"{moment:%Y%m%dT%H%M%S}{moment.microsecond // 1000:03d}Z"
+        file = folder / (f"{stamp}.sqlite" if taken is Taken.DAILY else f"{taken}-{stamp}.sqlite")
+        if not file.exists():
+            return file
+        moment += timedelta(milliseconds=1)
+
+
+def copy(source: Path, target: Path, pausing: Callable[[], bool] = lambda: False, pages: int = STEP_PAGES) -> bool:
+    """Make a verified copy of a store that may be in use; return False when it was asked to stop.
+
+    The caller holds the lock on the target's folder. Raises Damaged when the source, or what was copied, is not sound,
+    StoreFull or StoreUnavailable when the copy cannot be written.
+    """
+    partial = target.with_name(f"{PARTIAL}{target.name}")
+    with _typed_errors(source):
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            counts = _copy_pages(source, partial, pausing, pages)
+            # One file that any program for SQLite reads, without a log beside it.
+            with closing(_connect(partial)) as db:
+                db.execute("PRAGMA journal_mode=DELETE")
+                _verify(db, counts)
+            publish(partial, target)
+        except _StoppedError:
+            return False
+        finally:
+            remove(partial)
+    return True
+
+
+class _StoppedError(Exception):
+    """Break off between two steps of a copy."""
+
+
+def _copy_pages(source: Path, partial: Path, pausing: Callable[[], bool], pages: int) -> dict[str, int]:
+    def look_up(_status: int, _left: int, _total: int) -> None:
+        if pausing():
+            raise _StoppedError
+
+    with closing(_connect(source)) as live, closing(_connect(partial)) as target:
+        # One read from beginning to end: what is written meanwhile neither waits for it nor makes it begin anew.
+        live.execute("BEGIN")
+        counts = row_counts(live)
+        # Nothing hangs on a partial copy; it is synced once, when it is whole.
+        target.execute("PRAGMA synchronous=OFF")
+        live.backup(target, pages=pages, progress=look_up, sleep=0)
+    return counts
+
+
+def _verify(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
+    found = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
+    if found != ["ok"]:
+        raise Damaged(f"the integrity check found: {'; '.join(found)}")
+    if row_counts(db) != counts:
+        raise Damaged("the copy has not as many rows as its source")
+
+
+def publish(partial: Path, target: Path) -> None:
+    """Give a whole file its name, for good."""
+    _sync(partial)
+    partial.replace(target)
+    _sync(target.parent)
+
+
+def _sync(place: Path) -> None:
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def row_counts(db: sqlite3.Connection) -> dict[str, int]:
+    """Count the rows of every table."""
+    tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'")
+    return {
+        name: db.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608 - names of the file's own tables
+        for (name,) in tables.fetchall()
+    }
+
+
+def state(file: Path) -> State:
+    """Return what tells whether a store has changed."""
+    with _typed_errors(file), closing(_connect(file)) as db:
+        schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY sql")]
+        logs = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'change'").fetchone()
+        row = db.execute("SELECT hlc FROM change ORDER BY seq DESC LIMIT 1").fetchone() if logs else None
+        return State("\n".join(schema), None if row is None else row[0])
+
+
+def count_memories(file: Path) -> int:
+    """Count the memories of a store, archived ones too."""
+    with _typed_errors(file), closing(_connect(file)) as db:
+        return int(db.execute("SELECT count(*) FROM memory").fetchone()[0])
+
+
+def purged(file: Path) -> dict[str, datetime]:
+    """Return every memory that was ever purged from a store, by id, and when (UTC)."""
+    with _typed_errors(file), closing(_connect(file)) as db:
+        rows = db.execute("SELECT memory_id, hlc FROM change WHERE op = 'purge' ORDER BY seq").fetchall()
+    return {memory_id: datetime.fromtimestamp(int(hlc.split("-")[0]) / 1000, UTC) for memory_id, hlc in rows}
+
+
+def held(file: Path, memory_ids: Iterable[str]) -> list[str]:
+    """List those of the memories that a store holds."""
+    with _typed_errors(file), closing(_connect(file)) as db:
+        known = {row[0] for row in db.execute("SELECT id FROM memory")}
+    return [memory_id for memory_id in memory_ids if memory_id in known]
+
+
+def settle(file: Path) -> None:
+    """Fold a store's log into it, so that the one file is all; raise StoreBusy while some process has it open."""
+    with _typed_errors(file), closing(_connect(file)) as db:
+        db.execute("PRAGMA secure_delete=ON")
+        mode = db.execute("PRAGMA journal_mode=DELETE").fetchone()[0]
+        # A read makes SQLite take back what an interrupted writer has left.
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if mode != "delete":
+        raise StoreBusy(f"{file.name} is in use")
+
+
+def put_aside(file: Path, target: Path) -> None:
+    """Keep a store that is about to be replaced; one that is damaged is kept as it is, with its log.
+
+    The caller holds the lock on the target's folder. Raises StoreBusy while some process has the store open.
+    """
+    with _typed_errors(file):
+        raw = _raw_copies(file, target)
+        try:
+            settle(file)
+            copy(file, target)
+        except Damaged:
+            # Opening it may have changed it: what counts is what was there before.
+            for suffix, piece in raw.items():
+                publish(piece, target.with_name(target.name + suffix))
+        finally:
+            for piece in raw.values():
+                piece.unlink(missing_ok=True)
+
+
+def _raw_copies(file: Path, target: Path) -> dict[str, Path]:
+    raw: dict[str, Path] = {}
+    for suffix in ("", *LOG_SUFFIXES):
+        piece = file.with_name(file.name + suffix)
+        if piece.exists():
+            raw[suffix] = target.with_name(f"{PARTIAL}raw-{target.name}{suffix}")
+            os.close(os.open(raw[suffix], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+            shutil.copyfile(piece, raw[suffix])
+    return raw
+
+
+def put_in_place(source: Path, file: Path) -> None:
+    """Replace a store by a whole file; the caller has put it aside and nobody has it open."""
+    # The log of the old file would be played into the new one.
+    for suffix in LOG_SUFFIXES:
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+    publish(source, file)
+
+
+def remove(file: Path) -> None:
+    """Delete a copy and whatever stands beside it."""
+    for suffix in (*LOG_SUFFIXES, ""):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+    file.with_suffix(".opening").unlink(missing_ok=True)
+
+
+def _connect(file: Path) -> sqlite3.Connection:
+    # Never makes a file that is not there.
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=BUSY_S)
+
+
+@contextmanager
+def _typed_errors(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            raise StoreFull(f"no room for a copy of {file.name}") from error
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise StoreBusy(f"{file.name} is in use") from error
+        if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            raise StoreUnavailable(f"{file.name} cannot be used: {error}") from error
+        raise Damaged(f"{file.name} is damaged: {error}") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull(f"no room for a copy of {file.name}") from error
+        raise StoreUnavailable(f"{file.name} cannot be copied: {error}") from error

@@ -1,0 +1,243 @@
+"""What must hold in the store at any moment: the rows that break it, and the removal of those that are derived.
+
+Every check reads first and writes only what it found, by key and under the same condition: a healthy store is not
+written to, and a write is short.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
+
+from pipeline.records import Kind, ScopeKind, Source, Stage, Tier, Trust
+from pipeline.store import changes, entities, meta
+
+# How many broken rows are looked at or removed at once.
+BATCH = 500
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Rows that follow from others and tell of what is no longer there; `broken` is a condition on the table."""
+
+    name: str
+    table: str
+    key: tuple[str, ...]
+    broken: str
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Rows that nothing could derive anew; `select` finds what names each of them."""
+
+    name: str
+    says: str
+    select: str
+
+
+def _gone(column: str) -> str:
+    return f"NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = {column})"  # noqa: S608 - a constant column
+
+
+def _among(column: str, values: type[StrEnum]) -> str:
+    return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
+
+
+DERIVED: tuple[Derived, ...] = (
+    Derived(
+        "entities",
+        "entity",
+        ("seq",),
+        "NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_seq = entity.seq)",
+    ),
+    Derived(
+        "co_mentions",
+        "co_mention",
+        ("low", "high"),
+        "NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = co_mention.low) "
+        "OR NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = co_mention.high)",
+    ),
+    Derived("edges", "edge", ("from_seq", "kind", "to_seq"), f"{_gone('edge.from_seq')} OR {_gone('edge.to_seq')}"),
+    Derived("pairs", "pair", ("seq",), f"{_gone('pair.older_seq')} OR {_gone('pair.newer_seq')}"),
+    Derived(
+        "arc_members",
+        "arc_member",
+        ("memory_seq",),
+        f"{_gone('arc_member.memory_seq')} OR NOT EXISTS (SELECT 1 FROM arc WHERE arc.seq = arc_member.arc_seq)",  # noqa: S608 - constant text
+    ),
+    Derived("arcs", "arc", ("seq",), "NOT EXISTS (SELECT 1 FROM arc_member WHERE arc_member.arc_seq = arc.seq)"),
+    Derived("surfaces", "surface", ("seq",), _gone("surface.memory_seq")),
+    Derived("embeddings", "embedding", ("memory_seq",), _gone("embedding.memory_seq")),
+    Derived(
+        "tail",
+        "tail",
+        ("seq",),
+        "NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = tail.seq AND archived_at IS NULL AND candidate = 0)",
+    ),
+    # A purge works on what is gone.
+    Derived(
+        "work",
+        "work",
+        ("stage", "memory_seq"),
+        f"NOT {_among('stage', Stage)} OR (stage <> '{Stage.PURGE}' AND {_gone('work.memory_seq')})",
+    ),
+)
+
+_FACT = "archived_at IS NULL AND candidate = 0 AND subject IS NOT NULL"
+_JSON = " AND ".join(f"json_valid({column})" for column in ("tags", "metadata", "details"))
+
+GIVEN: tuple[Given, ...] = (
+    Given(
+        "impossible_memories",
+        "hold a value that no memory may have",
+        "SELECT id FROM memory WHERE NOT ("  # noqa: S608 - constant text
+        f"{_among('kind', Kind)} AND {_among('scope_kind', ScopeKind)} AND {_among('source', Source)} "
+        f"AND {_among('trust', Trust)} AND {_among('tier', Tier)} AND {_JSON} "
+        "AND (anchor IS NULL OR json_valid(anchor)) AND importance BETWEEN 0 AND 1 "
+        "AND (subject IS NULL) = (attribute IS NULL) AND (valid_to IS NULL OR valid_from <= valid_to))",
+    ),
+    Given(
+        "overlapping_facts",
+        "hold beside the next value of the same key",
+        "SELECT id FROM (SELECT id, valid_to, lead(valid_from) OVER (PARTITION BY subject, attribute, scope_kind, "  # noqa: S608 - constant text
+        f"scope_id ORDER BY valid_from, seq) AS next FROM memory WHERE {_FACT}) "
+        "WHERE next IS NOT NULL AND (valid_to IS NULL OR valid_to > next)",
+    ),
+    Given(
+        "lost_survivors",
+        "were merged into one that is gone",
+        f"SELECT m.id FROM memory m WHERE m.merged_into IS NOT NULL AND {_gone('m.merged_into')}",  # noqa: S608 - constant text
+    ),
+    Given(
+        "lost_histories",
+        "are entries of the history of a memory that is gone",
+        f"SELECT seq FROM history WHERE {_gone('history.memory_seq')}",  # noqa: S608 - constant text
+    ),
+    Given(
+        "dead_letters",
+        "failed for good; `reverie queue retry` tries again",
+        "SELECT stage || ' of ' || memory_seq FROM work WHERE dead = 1",
+    ),
+)
+
+
+def broken_rows(db: Connection, rule: Derived) -> list[Key]:
+    """Return the keys of some rows that break a rule."""
+    rows = db.execute(f"SELECT {', '.join(rule.key)} FROM {rule.table} WHERE {rule.broken} LIMIT ?", (BATCH,))  # noqa: S608 - constant text
+    return [tuple(row) for row in rows]
+
+
+def remove_rows(db: Connection, keys: Sequence[Key], rule: Derived) -> int:
+    """Delete those of the rows that break the rule still; return how many."""
+    chosen = " AND ".join(f"{column} = ?" for column in rule.key)
+    statement = f"DELETE FROM {rule.table} WHERE {chosen} AND ({rule.broken})"  # noqa: S608 - constant text
+    return sum(db.execute(statement, key).rowcount for key in keys)
+
+
+def named_rows(db: Connection, rule: Given) -> list[str]:
+    """Return what names the rows that break a rule."""
+    return [str(row[0]) for row in db.execute(rule.select)]
+
+
+def lost_mentions(db: Connection) -> list[int]:
+    """Return some row numbers under which entities are mentioned and no memory stands."""
+    condition = _gone("mention.memory_seq")
+    rows = db.execute(f"SELECT DISTINCT memory_seq FROM mention WHERE {condition} LIMIT ?", (BATCH,))  # noqa: S608 - constant text
+    return [row[0] for row in rows]
+
+
+_TOTAL = """
+SELECT (SELECT coalesce(sum(memories), 0) FROM co_mention),
+    (SELECT coalesce(sum(n * (n - 1) / 2), 0) FROM (SELECT min(count(*), ?) AS n FROM mention GROUP BY memory_seq))
+"""
+
+# The pairs of a memory are those of its first entities by number.
+_DIFFERENT = """
+WITH placed AS (
+    SELECT memory_seq, entity_seq, row_number() OVER (PARTITION BY memory_seq ORDER BY entity_seq) AS place FROM mention
+), named AS MATERIALIZED (SELECT memory_seq, entity_seq FROM placed WHERE place <= ?),
+paired AS MATERIALIZED (
+    SELECT a.entity_seq AS low, b.entity_seq AS high, count(*) AS memories
+    FROM named a JOIN named b ON a.memory_seq = b.memory_seq AND a.entity_seq < b.entity_seq GROUP BY 1, 2
+)
+SELECT low, high FROM (SELECT * FROM paired EXCEPT SELECT low, high, memories FROM co_mention)
+UNION
+SELECT low, high FROM (SELECT low, high, memories FROM co_mention EXCEPT SELECT * FROM paired)
+LIMIT ?
+"""
+
+_COUNT = """
+SELECT count(*) FROM mention a JOIN mention b ON b.memory_seq = a.memory_seq AND b.entity_seq = ?2
+WHERE a.entity_seq = ?1 AND (SELECT count(*) FROM mention c
+    WHERE c.memory_seq = a.memory_seq AND c.entity_seq < ?2) < ?3
+"""
+
+
+def miscounted_pairs(db: Connection) -> list[tuple[int, int]]:
+    """Return some pairs of entities that stand together in more or fewer memories than was counted."""
+    counted, expected = db.execute(_TOTAL, (entities.MAX_PAIRED,)).fetchone()
+    if counted == expected:
+        return []
+    return db.execute(_DIFFERENT, (entities.MAX_PAIRED, BATCH)).fetchall()
+
+
+def recount_pairs(db: Connection, pairs: Sequence[tuple[int, int]]) -> None:
+    """Count anew in how many memories pairs of entities stand together."""
+    for low, high in pairs:
+        count = db.execute(_COUNT, (low, high, entities.MAX_PAIRED)).fetchone()[0]
+        db.execute("DELETE FROM co_mention WHERE low = ? AND high = ?", (low, high))
+        if count:
+            db.execute("INSERT INTO co_mention VALUES (?, ?, ?)", (low, high, count))
+
+
+def findable_outside_tail(db: Connection) -> list[int]:
+    """List what only the segment lets words find."""
+    rows = db.execute(
+        "SELECT seq FROM memory WHERE archived_at IS NULL AND candidate = 0 "
+        "AND NOT EXISTS (SELECT 1 FROM tail WHERE tail.seq = memory.seq)"
+    )
+    return [row[0] for row in rows]
+
+
+def ahead_of_log(db: Connection) -> list[str]:
+    """List what claims a change that the change log does not know; what comes next would be overlooked."""
+    last = changes.generation(db)
+    wanted = meta.get(db, meta.SEGMENT_WANTED)
+    names = []
+    if wanted is not None and int(wanted) > last:
+        names.append(meta.SEGMENT_WANTED)
+    # A segment that is asked for sets it right.
+    if wanted is None and meta.get_int(db, meta.SEGMENT_COVERS) > last:
+        names.append(meta.SEGMENT_COVERS)
+    if db.execute("SELECT 1 FROM tail WHERE change_seq > ? LIMIT 1", (last,)).fetchone():
+        names.append("tail")
+    return names
+
+
+def ask_for_segment(db: Connection) -> None:
+    """Ask for a new segment and forget what is ahead of the change log; the wish of a purge stays."""
+    last = changes.generation(db)
+    db.execute("DELETE FROM tail WHERE change_seq > ?", (last,))
+    wanted = meta.get(db, meta.SEGMENT_WANTED)
+    if wanted is None or int(wanted) > last:
+        meta.put(db, meta.SEGMENT_WANTED, "0")
+
+
+def damage(db: Connection) -> list[str]:
+    """Return what SQLite finds wrong with the file; reads all of it."""
+    try:
+        return [row[0] for row in db.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
+    except DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != SQLITE_CORRUPT:
+            raise
+        return [str(error)]
+
+
+def last_counts(db: Connection, job: str) -> Mapping[str, int]:
+    """Return what the last run of a job that has ended counted."""
+    row = db.execute(
+        "SELECT counts FROM job_run WHERE name = ? AND ended_at IS NOT NULL ORDER BY seq DESC LIMIT 1", (job,)
+    ).fetchone()
+    return {} if row is None else json.loads(row[0])

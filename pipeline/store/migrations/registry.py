@@ -1,0 +1,5 @@
+"""Where migrations enter themselves, in order."""
+
+from sqlite_utils import Migrations
+
+MIGRATIONS = Migrations("reverie")

@@ -1,0 +1,343 @@
+"""A snapshot brings everything back, whatever was lost and wherever it was interrupted, except what was purged."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime
+
+import pytest
+from click.testing import CliRunner
+
+from pipeline.errors import NotFound, StoreBusy
+from pipeline.records import Draft
+from pipeline.sleep import snapshot as job
+from pipeline.sleep.night import Night
+from pipeline.sleep.snapshot import restore_snapshot, scrub_snapshots, snapshot, take_snapshot
+from pipeline.store import backup
+from pipeline.store.backup import Damaged, Taken
+from pipeline.store.database import Database
+from pipeline.write import revise
+from pipeline.write.accept import accept, accept_batch
+from tests.fakes.client import CheckedClient
+from tests.fakes.house import PROFILE, digest_all, fast_settings, open_back, open_front
+from tests.support.stack import ROOT, Stack
+from web.app import create_app
+from web.cli import cli
+
+NOW = datetime(2026, 3, 1, 3, tzinfo=UTC)
+FIRST = ["Zebras graze at dawn", "Giraffes sleep standing", "Okapis hide in the forest"]
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return fast_settings(tmp_path / "home")
+
+
+@pytest.fixture
+def paths(settings):
+    """A workspace that was digested, copied, and written to again."""
+    with contextlib.closing(open_back(settings)) as back:
+        database = back.databases.get("default", create=True)
+        accept_batch(database, [Draft(content) for content in FIRST])
+        digest_all(back)
+        back.rebuild_segment("default")
+        paths = settings.paths.workspace("default")
+        take_snapshot(paths, NOW)
+        accept(database, Draft("Written after the copy"))
+        digest_all(back)
+    return paths
+
+
+def restore(paths, name="latest", problems=None):
+    return restore_snapshot(paths, name, datetime.now(UTC), print if problems is None else problems.append)
+
+
+def contents(file):
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        return {row[0] for row in db.execute("SELECT content FROM memory")}
+
+
+def traces(folder, text):
+    return [file.name for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
+
+
+def recalled(settings):
+    """Digest what waits, then answer by words and by meaning."""
+    with contextlib.closing(open_back(settings)) as back, contextlib.closing(open_front(settings)) as front:
+        digest_all(back)
+        for name in back.due_jobs("default"):
+            back.rebuild_segment("default") if name == "segment" else None
+        assert back.heal("default") == 0
+        client = CheckedClient(create_app(front), front.token)
+        answers = {text: client.recall(text) for text in (*FIRST, "Written after the copy")}
+    assert {
+        state["state"] for one in answers.values() for name, state in one["channels"].items() if name != "graph"
+    } == {"ok"}
+    return {text for text, answer in answers.items() if answer["results"] and answer["results"][0]["content"] == text}
+
+
+def test_everything_that_was_copied_is_there_and_found_again(settings, paths):
+    restored = restore(paths)
+    assert restored.memories == 3
+    assert contents(paths.events) == set(FIRST)
+    assert recalled(settings) == set(FIRST)
+    aside = next(one for one in backup.snapshots(paths.snapshots) if one.taken is Taken.BEFORE_RESTORE)
+    assert aside.name == restored.aside
+    assert contents(aside.file) == {*FIRST, "Written after the copy"}
+    assert restore(paths, aside.name).memories == 4
+    assert recalled(settings) == {*FIRST, "Written after the copy"}
+
+
+def test_a_row_number_that_is_given_out_again_brings_no_old_vector_back(settings, paths):
+    restore(paths)
+    with contextlib.closing(open_back(settings)) as back:
+        accept(back.databases.get("default"), Draft("Tapirs swim at night"))
+        digest_all(back)
+        table = back.vectors("default")
+        again = back.encoder.encode_query("Tapirs swim at night").reshape(-1)
+        assert table.nearest(again, 1)[0] == (4, pytest.approx(1, abs=0.01))
+
+
+@pytest.mark.parametrize("loss", ["gone", "zeroed", "cut"])
+def test_a_lost_or_damaged_store_is_put_back_and_kept_as_it_is(settings, paths, loss):
+    damaged = b"\x00" * 5000
+    if loss == "gone":
+        paths.events.unlink()
+    elif loss == "zeroed":
+        paths.events.write_bytes(damaged)
+    else:
+        damaged = paths.events.read_bytes()[:20_000]
+        paths.events.write_bytes(damaged)
+    restored = restore(paths)
+    assert contents(paths.events) == set(FIRST)
+    assert recalled(settings) == set(FIRST)
+    if loss == "gone":
+        assert restored.aside is None
+    else:
+        assert (paths.snapshots / f"{restored.aside}.sqlite").read_bytes() == damaged
+        with pytest.raises(Damaged):
+            restore(paths, restored.aside)
+        assert contents(paths.events) == set(FIRST)
+
+
+def test_what_only_the_log_holds_is_kept_too(paths, tmp_path):
+    """A killed process leaves its last writes in the log alone."""
+    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+        accept(database, Draft("Only in the log"))
+        killed = tmp_path / "killed"
+        shutil.copytree(paths.root, killed)
+    shutil.rmtree(paths.root)
+    killed.rename(paths.root)
+    assert paths.events.with_name("events.sqlite-wal").stat().st_size > 0
+    restored = restore(paths)
+    assert contents(paths.events) == set(FIRST)
+    assert "Only in the log" in contents(paths.snapshots / f"{restored.aside}.sqlite")
+
+
+def test_it_is_refused_while_a_process_has_the_store_open(paths, monkeypatch):
+    monkeypatch.setattr(backup, "BUSY_S", 0.02)
+    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+        with pytest.raises(StoreBusy):
+            restore(paths)
+        accept(database, Draft("Still at work"))
+    assert contents(paths.events) == {*FIRST, "Written after the copy", "Still at work"}
+
+
+@pytest.mark.parametrize("place", ["settle", "copy", "publish", "put_aside", "put_in_place", "count_memories"])
+def test_interrupted_anywhere_the_store_is_the_old_or_the_new_one(paths, monkeypatch, place):
+    true = getattr(backup, place)
+    old, new = {*FIRST, "Written after the copy"}, set(FIRST)
+    for allowed in range(20):
+        left = [allowed]
+
+        def crash(*arguments, left=left):
+            left[0] -= 1
+            if left[0] < 0:
+                raise ZeroDivisionError
+            return true(*arguments)
+
+        try:
+            with monkeypatch.context() as patched:
+                patched.setattr(backup, place, crash)
+                restore(paths)
+        except ZeroDivisionError:
+            assert contents(paths.events) in (old, new)
+            assert any(contents(one.file) == new for one in backup.snapshots(paths.snapshots))
+            continue
+        break
+    assert allowed > 0
+    assert contents(paths.events) == new
+    assert any(contents(one.file) == old for one in backup.snapshots(paths.snapshots))
+
+
+def test_a_purge_whose_work_still_waited_is_not_taken_back(paths):
+    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+        with database.read() as db:
+            [secret] = [row[0] for row in db.execute("SELECT id FROM memory WHERE content LIKE 'Okapis%'")]
+        revise.purge(database, secret)
+    assert restore(paths).memories == 2
+    assert contents(paths.events) == set(FIRST[:2])
+    assert traces(paths.root, "Okapis") == []
+
+
+def test_a_snapshot_of_an_older_version_is_brought_up_to_date(paths):
+    """Without the last migration's record and tables it is what the version before would have left."""
+    one = backup.snapshots(paths.snapshots)[0]
+    with contextlib.closing(sqlite3.connect(one.file)) as db, db:
+        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm004_night'")
+        for table in ("job_run", "job_lock", "arc", "arc_member", "prediction", "prediction_day", "query", "stop_word"):
+            db.execute(f"DROP TABLE {table}")
+        for table in ("bridge", "model_use"):
+            db.execute(f"DROP TABLE {table}")
+        for column in ("recalled_at", "given_importance"):
+            db.execute(f"ALTER TABLE memory DROP COLUMN {column}")
+    assert restore(paths).memories == 3
+    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database, database.read() as db:
+        assert db.execute("SELECT count(*) FROM job_run").fetchone() == (0,)
+    assert {entry.name for entry in paths.snapshots.iterdir() if entry.is_dir()} == set()
+
+
+def test_an_unknown_name_changes_nothing(paths):
+    before = paths.events.read_bytes()
+    with pytest.raises(NotFound):
+        restore(paths, "20200101T000000000Z")
+    assert paths.events.read_bytes() == before
+
+
+# Killed while it copies.
+
+KILLED = """
+import sys, threading
+from datetime import UTC, datetime
+from pathlib import Path
+from pipeline.sleep.night import Night
+from pipeline.sleep.snapshot import snapshot
+from pipeline.store import backup
+from pipeline.store.database import Database
+from tests.fakes.house import PROFILE
+
+file, place = Path(sys.argv[1]), sys.argv[2]
+
+def hang(*_):
+    print("here", flush=True)
+    threading.Event().wait()
+
+asked = iter([False, False, None])
+
+def pausing():
+    return hang() if place == "copy" and next(asked) is None else False
+
+if place != "copy":
+    setattr(backup, place, hang)
+database = Database(file, PROFILE, create=False)
+snapshot(Night(database, datetime(2026, 3, 2, tzinfo=UTC), pausing), file.parent / "snapshots")
+"""
+
+
+@pytest.mark.parametrize("place", ["copy", "_verify", "publish"])
+def test_killed_while_it_copies_the_store_and_the_older_copies_are_whole(paths, place):
+    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+        accept_batch(database, [Draft(f"Filler {n} {'x' * 2000}") for n in range(1000)])
+    before, [older] = contents(paths.events), backup.snapshots(paths.snapshots)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(paths.events), place], cwd=ROOT, stdout=subprocess.PIPE, env=os.environ
+    )
+    try:
+        assert process.stdout.readline() == b"here\n"
+        assert list(paths.snapshots.glob("partial-*"))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    assert contents(paths.events) == before
+    assert backup.snapshots(paths.snapshots) == [older]
+    assert contents(older.file) == set(FIRST)
+    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+        assert snapshot(Night(database, datetime(2026, 3, 2, tzinfo=UTC)), paths.snapshots).counts["taken"] == 1
+    assert not list(paths.snapshots.glob("partial-*"))
+    newest = backup.snapshots(paths.snapshots)[0]
+    assert contents(newest.file) == before
+
+
+def test_a_copy_that_was_begun_before_a_purge_does_not_outlive_it(paths):
+    """The purge waits for the copy that is being made, and then takes the memory out of it."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def pausing():
+        inside.set()
+        go_on.wait(30)
+        return False
+
+    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+        secret = accept(database, Draft("The snollygoster signed."))
+        copying = threading.Thread(target=snapshot, args=(Night(database, NOW, pausing), paths.snapshots))
+        go_on_once = threading.Event()
+        go_on_once.set()
+        original = job.backup.copy
+        try:
+            # The first question comes before the copy: it is let through, so that the copy is begun.
+            go_on.set()
+            job.backup.copy = lambda *arguments: go_on.clear() or inside.clear() or original(*arguments)
+            copying.start()
+            for _ in range(3000):
+                if inside.wait(0.01) and not go_on.is_set():
+                    break
+            revise.purge(database, secret.id)
+            scrubbing = threading.Thread(target=scrub_snapshots, args=(database, paths.snapshots, print))
+            scrubbing.start()
+            assert list(paths.snapshots.glob("partial-*"))
+        finally:
+            job.backup.copy = original
+            go_on.set()
+        copying.join(30)
+        scrubbing.join(30)
+        database.checkpoint()
+    assert len(backup.snapshots(paths.snapshots)) == 1
+    assert traces(paths.root, "snollygoster") == []
+
+
+# The whole, with real processes.
+
+
+def command(home, *arguments, code=0):
+    result = CliRunner().invoke(cli, ["--json", *arguments], env={"REVERIE_HOME": str(home)})
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def test_the_commands_beside_a_running_stack_and_without_one(tmp_path, models):
+    with Stack(tmp_path / "home", models) as stack, contextlib.ExitStack() as open_clients:
+        stack.start("web", "worker", "scheduler")
+        client = open_clients.enter_context(contextlib.closing(stack.client()))
+        kept = client.remember("The deploy of verdict-policy.ts moved from Redis to SQLite")
+        secret = client.remember("Xylander was zubrowkating.")
+        stack.wait_until_digested(client)
+        taken = command(stack.home, "snapshot", "take")
+        assert taken["memories"] == 2
+        assert traces(stack.workspace / "snapshots", "zubrowkating")
+        assert client.call("DELETE", f"/v1/memories/{secret}?hard=true").body["purged"]
+        later = client.remember("Written after the copy")
+        stack.wait_until_digested(client)
+        assert traces(stack.workspace, "zubrowkating") == []
+        refused = command(stack.home, "snapshot", "restore", "latest", code=1)
+        assert "reverie down" in refused["error"]["message"]
+        stack.stop()
+
+        restored = command(stack.home, "snapshot", "restore", "latest")
+        assert (restored["restored"], restored["memories"]) == (taken["name"], 1)
+        names = {item["name"]: item["memories"] for item in command(stack.home, "snapshot", "list")["items"]}
+        assert names == {taken["name"]: 1, restored["aside"]: 2}
+
+        stack.start("web", "worker", "scheduler")
+        client = open_clients.enter_context(contextlib.closing(stack.client()))
+        stack.wait_until_digested(client)
+        stack.wait_for_encoder()
+        assert client.recall("where is the deploy")["results"][0]["id"] == kept
+        assert client.call("GET", f"/v1/memories/{later}").status == 404
+        assert client.call("GET", f"/v1/memories/{secret}").status == 404
