@@ -1,13 +1,17 @@
 """Entities, who mentions them, and which stand together: one canonical row per kind and name."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from sqlite3 import Connection
+from typing import Any
 
 from ulid import ULID
 
-from pipeline.records import EntityKind, EntityMention
+from pipeline.records import EntityKind, EntityMention, Memory, Viewer
+from pipeline.store.memories import select
+from pipeline.store.visibility import Filter, condition
 
 # Pairs grow with the square of the mentions: a long list of names says little about any two of them.
 MAX_PAIRED = 24
@@ -21,6 +25,29 @@ class LinkedEntity:
     kind: EntityKind
     name: str
     surface: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEntity:
+    """An entity as a viewer sees it: `mentions` counts the memories that mention it and may be shown to the viewer.
+
+    Beside another entity, `mentions` counts those that mention both.
+    """
+
+    seq: int
+    id: str
+    kind: EntityKind
+    name: str
+    mentions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Two entities, by row number, and how many memories that may be shown mention both."""
+
+    low: int
+    high: int
+    memories: int
 
 
 def link(db: Connection, memory_seq: int, mentions: Sequence[EntityMention]) -> None:
@@ -68,10 +95,105 @@ def of(db: Connection, memory_seq: int) -> list[LinkedEntity]:
     return [LinkedEntity(entity_id, EntityKind(kind), name, surface) for entity_id, kind, name, surface in rows]
 
 
+def page(
+    db: Connection, viewer: Viewer, text: str, kind: EntityKind | None, limit: int, below: tuple[int, int] | None
+) -> list[SeenEntity]:
+    """List entities whose name holds a text, the most mentioned first, from below a (mentions, row number)."""
+    visible, values = _visible(viewer)
+    rows = db.execute(
+        "WITH seen (seq, mentions) AS (SELECT entity_seq, count(*) FROM mention m "  # noqa: S608 - constant text
+        "WHERE (? = '' OR entity_seq IN (SELECT seq FROM entity WHERE instr(lower(name), ?))) "
+        f"AND {visible} GROUP BY entity_seq) "
+        "SELECT e.seq, e.id, e.kind, e.name, s.mentions FROM seen s JOIN entity e ON e.seq = s.seq "
+        "WHERE e.kind = coalesce(?, e.kind) AND (? IS NULL OR (s.mentions, e.seq) < (?, ?)) "
+        "ORDER BY s.mentions DESC, e.seq DESC LIMIT ?",
+        (text, text, *values, kind, below and below[0], *(below or (None, None)), limit),
+    )
+    return _seen(rows)
+
+
+def get(db: Connection, viewer: Viewer, entity_id: str) -> SeenEntity | None:
+    """Return an entity by id, None where nothing that may be shown mentions it."""
+    return next(iter(_named(db, viewer, "id = ?", (entity_id,))), None)
+
+
+def find(db: Connection, viewer: Viewer, name: str) -> SeenEntity | None:
+    """Return an entity by id or by name, whatever its case; of several the most mentioned one."""
+    found = _named(db, viewer, "id = ? OR name = ? OR lower(name) = ?", (name, name, name.lower()))
+    return next(iter(found), None)
+
+
+def mentioning(db: Connection, viewer: Viewer, entity_seq: int, limit: int, before: int | None) -> list[Memory]:
+    """List the memories that mention an entity, newest first, from below a row number."""
+    clause, values = condition(Filter(viewer=viewer))
+    return select(
+        db,
+        f"{clause} AND seq IN (SELECT memory_seq FROM mention WHERE entity_seq = ?) AND seq < ? "  # noqa: S608
+        "ORDER BY seq DESC LIMIT ?",
+        (*values, entity_seq, before if before is not None else 2**62, limit),
+    )
+
+
+def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[SeenEntity]:
+    """List the entities that are mentioned together with some others, most often first."""
+    visible, values = _visible(viewer)
+    listed = json.dumps(list(entity_seqs))
+    rows = db.execute(
+        "WITH seen (seq, mentions) AS (SELECT o.entity_seq, count(DISTINCT m.memory_seq) FROM mention m "  # noqa: S608
+        "JOIN mention o ON o.memory_seq = m.memory_seq WHERE m.entity_seq IN (SELECT value FROM json_each(?)) "
+        f"AND o.entity_seq NOT IN (SELECT value FROM json_each(?)) AND {visible} GROUP BY o.entity_seq) "
+        "SELECT e.seq, e.id, e.kind, e.name, s.mentions FROM seen s JOIN entity e ON e.seq = s.seq "
+        "ORDER BY s.mentions DESC, e.seq LIMIT ?",
+        (listed, listed, *values, limit),
+    )
+    return _seen(rows)
+
+
+def mention_counts(db: Connection, viewer: Viewer, entity_seqs: Sequence[int]) -> dict[int, int]:
+    """Return how many memories that may be shown mention each of some entities."""
+    found = _named(db, viewer, "seq IN (SELECT value FROM json_each(?))", (json.dumps(list(entity_seqs)),))
+    return {entity.seq: entity.mentions for entity in found}
+
+
+def ties(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[Tie]:
+    """List which of some entities are mentioned together, most often first."""
+    visible, values = _visible(viewer)
+    rows = db.execute(
+        "WITH wanted (seq) AS (SELECT value FROM json_each(?)) "  # noqa: S608 - constant text
+        "SELECT m.entity_seq, o.entity_seq, count(*) FROM mention m "
+        "JOIN mention o ON o.memory_seq = m.memory_seq AND o.entity_seq > m.entity_seq "
+        f"WHERE m.entity_seq IN wanted AND o.entity_seq IN wanted AND {visible} "
+        "GROUP BY m.entity_seq, o.entity_seq ORDER BY count(*) DESC, m.entity_seq, o.entity_seq LIMIT ?",
+        (json.dumps(list(entity_seqs)), *values, limit),
+    )
+    return [Tie(*row) for row in rows]
+
+
 def counts(db: Connection) -> dict[str, int]:
     """Count entities, mentions and co-mention edges."""
     names = {"entities": "entity", "mentions": "mention", "co_mentions": "co_mention"}
     return {key: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for key, table in names.items()}  # noqa: S608 - constant names
+
+
+def _visible(viewer: Viewer) -> tuple[str, list[Any]]:
+    """Return the condition that the memory of a mention `m` may be shown, and its values."""
+    clause, values = condition(Filter(viewer=viewer))
+    return f"EXISTS (SELECT 1 FROM memory WHERE seq = m.memory_seq AND {clause})", values  # noqa: S608 - constant text
+
+
+def _named(db: Connection, viewer: Viewer, which: str, values: Sequence[Any]) -> list[SeenEntity]:
+    visible, visible_values = _visible(viewer)
+    rows = db.execute(
+        f"WITH wanted AS (SELECT seq, id, kind, name FROM entity WHERE {which}) "  # noqa: S608 - constant text
+        "SELECT e.seq, e.id, e.kind, e.name, count(*) FROM wanted e JOIN mention m ON m.entity_seq = e.seq "
+        f"WHERE {visible} GROUP BY e.seq ORDER BY count(*) DESC, e.seq",
+        (*values, *visible_values),
+    )
+    return _seen(rows)
+
+
+def _seen(rows: Any) -> list[SeenEntity]:
+    return [SeenEntity(seq, entity_id, EntityKind(kind), name, count) for seq, entity_id, kind, name, count in rows]
 
 
 def _canonical(db: Connection, mention: EntityMention) -> int:

@@ -1,0 +1,312 @@
+"""Arcs: narrative threads of memories, each within one scope.
+
+A summary is stored one sentence a line, a title as its parts; both quote memories word for word. What they quote is
+looked for again in the members that may be shown whenever an arc is read, so that an arc that was found an hour ago
+never says what was archived, edited or purged since.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from sqlite3 import Connection
+from typing import Any
+
+from ulid import ULID
+
+from pipeline.records import EntityKind, Kind, Scope, ScopeKind, Trust, Viewer
+from pipeline.store.visibility import Filter, condition, within_reach
+
+PREVIEW_CHARS = 200
+SHOWN_MEMBERS = 50
+TITLE_JOINT = " · "
+# Ends a sentence that was cut.
+CUT = "…"
+
+
+class ArcStatus(StrEnum):
+    """Whether a thread goes on."""
+
+    ACTIVE = "active"
+    DORMANT = "dormant"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """What is looked at of a memory to find the threads that it belongs to; `importance` is as it was given.
+
+    A text that tries to command its reader belongs to none, as a thread is told in the words of its members.
+    """
+
+    seq: int
+    content: str
+    kind: Kind
+    session_id: str | None
+    occurred_at: str
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    goal_status: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """An arc as it is stored; `members` are row numbers in order of time."""
+
+    title: str
+    summary: str
+    status: ArcStatus
+    scope: Scope
+    first_at: str
+    last_at: str
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArc:
+    """An arc and its row."""
+
+    seq: int
+    id: str
+    arc: Arc
+
+
+@dataclass(frozen=True, slots=True)
+class ArcMember:
+    """A member of an arc as it is shown."""
+
+    seq: int
+    id: str
+    kind: Kind
+    preview: str
+    occurred_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownArc:
+    """An arc as a viewer may see it: of many `members` the last ones, `size` counts all."""
+
+    seq: int
+    id: str
+    title: str
+    summary: str
+    status: ArcStatus
+    scope: Scope
+    trust: Trust
+    first_at: str
+    last_at: str
+    updated_at: str
+    size: int
+    members: tuple[ArcMember, ...]
+
+
+_SCOPED = "scope_kind = ? AND scope_id = ?"
+_STANDING = (
+    "archived_at IS NULL AND candidate = 0 AND instructs = 0 AND (valid_from IS NULL OR valid_from <= ?) "
+    "AND (valid_to IS NULL OR valid_to > ?)"
+)
+
+
+def scopes(db: Connection, at: str, least: int) -> list[Scope]:
+    """List the scopes that hold at least so many memories which stand at a moment, and those that hold arcs."""
+    rows = db.execute(
+        f"SELECT scope_kind, scope_id FROM memory WHERE {_STANDING} "  # noqa: S608 - constant text
+        "GROUP BY scope_kind, scope_id HAVING count(*) >= ? "
+        "UNION SELECT scope_kind, scope_id FROM arc ORDER BY scope_kind, scope_id",
+        (at, at, least),
+    )
+    return [Scope(ScopeKind(kind), owner or None) for kind, owner in rows]
+
+
+def strands(db: Connection, scope: Scope, at: str, limit: int, before: int) -> list[Strand]:
+    """List what stands in a scope at a moment, newest first, from below a row number."""
+    return _strands(
+        db,
+        f"{_SCOPED} AND {_STANDING} AND seq < ? ORDER BY seq DESC LIMIT ?",
+        (
+            scope.kind,
+            scope.id or "",
+            at,
+            at,
+            before,
+            limit,
+        ),
+    )
+
+
+def strands_of(db: Connection, seqs: Iterable[int]) -> list[Strand]:
+    """List given memories in order of time."""
+    return _strands(
+        db, "seq IN (SELECT value FROM json_each(?)) ORDER BY occurred_at, seq", (json.dumps(sorted(seqs)),)
+    )
+
+
+def mentions(db: Connection, seqs: Sequence[int], without: Iterable[EntityKind]) -> list[tuple[int, int]]:
+    """List (memory, entity) by row numbers, of every kind of entity but some."""
+    return db.execute(
+        "SELECT m.memory_seq, m.entity_seq FROM mention m JOIN entity e ON e.seq = m.entity_seq "
+        "WHERE m.memory_seq IN (SELECT value FROM json_each(?)) AND e.kind NOT IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(seqs)), json.dumps(sorted(without))),
+    ).fetchall()
+
+
+def moments(db: Connection, seqs: Iterable[int], at: str) -> dict[int, str]:
+    """Return when those of the given memories happened that stand at a moment."""
+    return dict(
+        db.execute(
+            f"SELECT seq, occurred_at FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {_STANDING}",  # noqa: S608
+            (json.dumps(list(seqs)), at, at),
+        ).fetchall()
+    )
+
+
+def of_scope(db: Connection, scope: Scope) -> list[StoredArc]:
+    """List the arcs of a scope, oldest row first."""
+    members: dict[int, list[int]] = {}
+    for arc_seq, memory_seq in db.execute(
+        "SELECT m.arc_seq, m.memory_seq FROM arc_member m JOIN arc a ON a.seq = m.arc_seq "
+        "WHERE a.scope_kind = ? AND a.scope_id = ? ORDER BY m.arc_seq, m.position",
+        (scope.kind, scope.id or ""),
+    ):
+        members.setdefault(arc_seq, []).append(memory_seq)
+    rows = db.execute(
+        f"SELECT seq, id, title, summary, status, first_at, last_at FROM arc WHERE {_SCOPED} ORDER BY seq",  # noqa: S608
+        (scope.kind, scope.id or ""),
+    )
+    return [
+        StoredArc(
+            seq, arc_id, Arc(title, summary, ArcStatus(status), scope, first_at, last_at, tuple(members.get(seq, ())))
+        )
+        for seq, arc_id, title, summary, status, first_at, last_at in rows
+    ]
+
+
+def put(db: Connection, arc_seq: int | None, arc: Arc, at: str) -> bool:
+    """Store an arc in place of a row, or as a new one; return False where a member stands no longer.
+
+    An arc that loses members to it says nothing until it is stored anew: what it said may quote them.
+    """
+    listed = json.dumps(arc.members)
+    if len(moments(db, arc.members, at)) < len(arc.members):
+        return False
+    fields = (arc.title, arc.summary, arc.status, arc.first_at, arc.last_at, at)
+    if arc_seq is None:
+        arc_seq = int(
+            db.execute(
+                "INSERT INTO arc (id, scope_kind, scope_id, title, summary, status, first_at, last_at, updated_at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (str(ULID()), arc.scope.kind, arc.scope.id or "", *fields),
+            ).lastrowid
+            or 0
+        )
+    else:
+        db.execute(
+            "UPDATE arc SET title = ?, summary = ?, status = ?, first_at = ?, last_at = ?, updated_at = ? "
+            "WHERE seq = ?",
+            (*fields, arc_seq),
+        )
+    db.execute(
+        "UPDATE arc SET title = '', summary = '' WHERE seq IN (SELECT arc_seq FROM arc_member "
+        "WHERE arc_seq <> ? AND memory_seq IN (SELECT value FROM json_each(?)))",
+        (arc_seq, listed),
+    )
+    db.execute("DELETE FROM arc_member WHERE arc_seq = ?", (arc_seq,))
+    db.executemany(
+        "INSERT OR REPLACE INTO arc_member (memory_seq, arc_seq, position) VALUES (?, ?, ?)",
+        [(seq, arc_seq, position) for position, seq in enumerate(arc.members)],
+    )
+    return True
+
+
+def drop(db: Connection, arc_seq: int) -> None:
+    """Delete an arc; its members belong to none."""
+    db.execute("DELETE FROM arc_member WHERE arc_seq = ?", (arc_seq,))
+    db.execute("DELETE FROM arc WHERE seq = ?", (arc_seq,))
+
+
+def purge(db: Connection, seq: int) -> None:
+    """Delete the arc of a memory, whose words may quote it; the job finds anew what is left of it."""
+    row = db.execute("SELECT arc_seq FROM arc_member WHERE memory_seq = ?", (seq,)).fetchone()
+    if row is not None:
+        drop(db, row[0])
+
+
+def page(db: Connection, viewer: Viewer, status: ArcStatus | None, limit: int, before: int | None) -> list[ShownArc]:
+    """List what a viewer may see of arcs, the latest to happen first, from below an arc's row number."""
+    reach, owners = within_reach(viewer)
+    clause, values = condition(Filter(viewer=viewer))
+    rows = db.execute(
+        f"SELECT seq FROM arc WHERE {reach} AND status = coalesce(?, status) "  # noqa: S608 - constant text
+        "AND (? IS NULL OR (last_at, seq) < (SELECT last_at, seq FROM arc WHERE seq = ?)) "
+        "AND EXISTS (SELECT 1 FROM memory JOIN arc_member ON memory_seq = memory.seq "
+        f"WHERE arc_seq = arc.seq AND {clause}) ORDER BY last_at DESC, seq DESC LIMIT ?",
+        (*owners, status, before, before, *values, limit),
+    ).fetchall()
+    return [_shown(db, row[0], viewer) for row in rows]
+
+
+def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[ShownArc]:
+    """List the active arcs that the given memories belong to: those of most of them first, then the latest."""
+    reach, owners = within_reach(viewer)
+    clause, values = condition(Filter(viewer=viewer))
+    rows = db.execute(
+        f"SELECT arc.seq FROM arc JOIN arc_member ON arc_seq = arc.seq WHERE {reach} AND status = ? "  # noqa: S608
+        "AND memory_seq IN (SELECT value FROM json_each(?)) "
+        f"AND EXISTS (SELECT 1 FROM memory WHERE seq = memory_seq AND {clause}) "
+        "GROUP BY arc.seq ORDER BY count(*) DESC, last_at DESC, arc.seq LIMIT ?",
+        (*owners, ArcStatus.ACTIVE, json.dumps(list(seqs)), *values, limit),
+    ).fetchall()
+    return [_shown(db, row[0], viewer) for row in rows]
+
+
+def _shown(db: Connection, arc_seq: int, viewer: Viewer) -> ShownArc:
+    clause, values = condition(Filter(viewer=viewer))
+    members = f"FROM memory JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = ? AND {clause}"
+    arc_id, title, summary, status, scope_kind, scope_id, updated_at = db.execute(
+        "SELECT id, title, summary, status, scope_kind, scope_id, updated_at FROM arc WHERE seq = ?", (arc_seq,)
+    ).fetchone()
+    size, first_at, last_at, quoted = db.execute(
+        f"SELECT count(*), min(occurred_at), max(occurred_at), total(trust <> ?) {members}",
+        (Trust.TRUSTED, arc_seq, *values),
+    ).fetchone()
+    rows = db.execute(
+        f"SELECT memory.seq, id, kind, substr(content, 1, ?), occurred_at {members} ORDER BY position DESC LIMIT ?",
+        (PREVIEW_CHARS, arc_seq, *values, SHOWN_MEMBERS),
+    ).fetchall()
+    shown = tuple(ArcMember(seq, memory_id, Kind(kind), text, at) for seq, memory_id, kind, text, at in reversed(rows))
+
+    def said(text: str, tag: str = "") -> bool:
+        found = db.execute(
+            f"SELECT 1 {members} AND (instr(content, ?) OR (? <> '' AND instr(tags, ?))) LIMIT 1",
+            (arc_seq, *values, text, tag, json.dumps(tag)),
+        )
+        return bool(text) and found.fetchone() is not None
+
+    parts = [part for part in title.split(TITLE_JOINT) if said(part, part)]
+    return ShownArc(
+        arc_seq,
+        arc_id,
+        TITLE_JOINT.join(parts) or shown[-1].preview.partition("\n")[0][:80],
+        " ".join(line for line in summary.split("\n") if said(line.removesuffix(CUT))),
+        ArcStatus(status),
+        Scope(ScopeKind(scope_kind), scope_id or None),
+        Trust.EVIDENCE if quoted else Trust.TRUSTED,
+        first_at,
+        last_at,
+        updated_at,
+        size,
+        shown,
+    )
+
+
+def _strands(db: Connection, rest: str, values: Sequence[Any]) -> list[Strand]:
+    rows = db.execute(
+        "SELECT seq, content, kind, session_id, occurred_at, tags, coalesce(given_importance, importance), "  # noqa: S608 - constant text
+        "iif(kind = 'goal', coalesce(json_extract(details, '$.status'), 'open'), NULL) "
+        f"FROM memory WHERE {rest}",
+        values,
+    )
+    return [
+        Strand(seq, content, Kind(kind), session, at, tuple(json.loads(tags)), importance, goal)
+        for seq, content, kind, session, at, tags, importance, goal in rows
+    ]
