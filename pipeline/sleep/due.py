@@ -13,7 +13,7 @@ from pipeline.times import parse
 def due_jobs(db: Connection, appointments: Iterable[Appointment], now: datetime) -> list[str]:
     """List the jobs that were asked for, were interrupted, or whose time has come and that would find anything new."""
     asked = set(runs.asked(db))
-    generation = changes.generation(db)
+    generation = changes.written(db)
     return [a.name for a in appointments if a.name in asked or _comes(db, a, runs.last(db, a.name), generation, now)]
 
 

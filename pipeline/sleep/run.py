@@ -48,7 +48,7 @@ def run_job(
     with database.write() as db:
         if not runs.lock(db, name, owner, time.time(), time.time() + LOCK_S):
             return None
-        run_id = runs.begin(db, name, utc_now(), changes.generation(db))
+        run_id = runs.begin(db, name, utc_now(), changes.written(db))
     progress = _noting(database, name, owner, run_id, on_progress)
     report, error = Report(), None
     try:

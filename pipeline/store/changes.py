@@ -19,6 +19,8 @@ RESTORE = "restore"
 PURGE = "purge"
 CLOSE = "close"
 RELATE = "relate"
+# Importance alone: what fades changes the order of answers, and nothing that anybody said.
+FADE = "fade"
 
 
 def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
@@ -55,4 +57,10 @@ def first_at(db: Connection) -> datetime | None:
 def generation(db: Connection) -> int:
     """Return the number of the last change; it grows with every mutation."""
     row = db.execute("SELECT seq FROM change ORDER BY seq DESC LIMIT 1").fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def written(db: Connection) -> int:
+    """Return the number of the last change that was more than fading."""
+    row = db.execute("SELECT seq FROM change WHERE op <> ? ORDER BY seq DESC LIMIT 1", (FADE,)).fetchone()
     return 0 if row is None else int(row[0])
