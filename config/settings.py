@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
 
 from config.paths import WORKSPACE_ID, HomePaths, is_workspace_id
 
@@ -37,6 +37,10 @@ class Settings(BaseModel):
     host: str = Field(default="127.0.0.1", description="The address that the web front binds to.")
     port: int = Field(default=7077, ge=1, le=65535, description="The port that the web front binds to.")
     workspace: WorkspaceId = Field(default="default", description="The workspace that commands use when none is named.")
+    workspace_split: Literal["none", "clone", "worktree"] = Field(
+        default="none",
+        description="What gets a workspace of its own though it shares a git remote; a .reverie.toml may differ.",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="INFO", description="The least severe messages that the logs keep."
     )
@@ -58,7 +62,17 @@ class Settings(BaseModel):
     llm_url: str = Field(
         default="",
         pattern=r"^(https?://.+)?$",
-        description="An OpenAI-compatible endpoint for optional night jobs; no job of this version calls it.",
+        description="An OpenAI-compatible endpoint that words what night jobs found; empty means none is called.",
+    )
+    llm_model: str = Field(default="", description="The model that the endpoint is asked for, by its name there.")
+    llm_api_key: SecretStr = Field(
+        default=SecretStr(""), description="The endpoint's key, never shown and never logged. Environment only."
+    )
+    llm_daily_tokens: int = Field(
+        default=50_000, ge=0, description="Tokens that the night jobs of a workspace may spend in a day (UTC)."
+    )
+    llm_timeout_s: float = Field(
+        default=20.0, ge=0.1, le=120, description="Seconds after which a call is given up and a job goes on without."
     )
     busy_timeout_ms: int = Field(
         default=5000,
@@ -99,6 +113,8 @@ class Settings(BaseModel):
         ge=0,
         description="Vectors up to which dense search is exact and in memory; beyond, LanceDB searches.",
     )
+    review: bool = Field(default=False, description="Doubtful memories wait for review instead of being turned away.")
+    incognito: bool = Field(default=False, description="Nothing that is said is stored; recall goes on.")
     recall_budget_ms: int = Field(
         default=250, ge=1, le=10000, description="A recall's deadline when the request names none."
     )
@@ -116,7 +132,10 @@ class Settings(BaseModel):
 
 
 # Only these may differ between workspaces: the others belong to a process that serves all of them.
-WORKSPACE_SETTINGS = frozenset({"recall_budget_ms", "hook_budget_ms", "hook_max_chars"})
+WORKSPACE_SETTINGS = frozenset({"recall_budget_ms", "hook_budget_ms", "hook_max_chars", "review", "incognito"})
+
+# Where the home is cannot stand in it, and a file is copied and shown more easily than an environment.
+ENVIRONMENT_ONLY = ("home", "llm_api_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +151,11 @@ class SettingOrigin:
 def load_settings(environment: Mapping[str, str] | None = None, workspace_id: str | None = None) -> Settings:
     """Read the effective settings; raise SettingsError for an unknown or unusable one."""
     return _validated(*_layers(environment, workspace_id))
+
+
+def environment_workspace(environment: Mapping[str, str] | None = None) -> str | None:
+    """Return the workspace that the environment names; unlike the setting, it goes before a folder's own word."""
+    return _from_environment(os.environ if environment is None else environment).get("workspace")
 
 
 def explain_settings(
@@ -150,6 +174,7 @@ def save_setting(paths: HomePaths, name: str, value: object) -> None:
     """Set one value in the home's config.toml, keeping the others; comments are not kept."""
     values = _read_toml(paths.config)
     values[name] = value
+    _refuse_environment_only(values, paths.config)
     _validated(values, dict.fromkeys(values, str(paths.config)))
     paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = paths.config.with_suffix(".toml.new")
@@ -162,8 +187,7 @@ def _layers(environment: Mapping[str, str] | None, workspace_id: str | None) -> 
     home = Path(env.get("home", Settings.model_fields["home"].default))
     paths = HomePaths(home.expanduser().absolute())
     layers: list[tuple[str, dict[str, Any]]] = [(str(paths.config), _read_toml(paths.config))]
-    if "home" in layers[0][1]:
-        raise SettingsError(f"{paths.config}: home can only be set by {ENVIRONMENT_PREFIX}HOME")
+    _refuse_environment_only(layers[0][1], paths.config)
     if workspace_id is not None and is_workspace_id(workspace_id):
         file = paths.workspace(workspace_id).config
         layers.append((str(file), _workspace_layer(file)))
@@ -212,6 +236,12 @@ def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:
         hint = f"; did you mean {near[0]}?" if near else ""
         shown = f"{ENVIRONMENT_PREFIX}{name.upper()}" if origin == "environment" else name
         raise SettingsError(f"{origin}: unknown setting {shown}{hint}")
+
+
+def _refuse_environment_only(values: Mapping[str, Any], file: Path) -> None:
+    for name in ENVIRONMENT_ONLY:
+        if name in values:
+            raise SettingsError(f"{file}: {name} can only be set by {ENVIRONMENT_PREFIX}{name.upper()}")
 
 
 def _validated(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:

@@ -2,7 +2,8 @@
 
 What somebody writes, imports or syncs on purpose is kept, unless it would end a fact that somebody stated. The rules
 decide about what an agent notes by the way and about what is captured without being asked: there, what lasts is kept,
-what passes is not. Substance counts in every language alike; words of a language only ever add to that or explain a loss.
+what passes is not. Substance counts in every language alike; words of a language only ever add to that or explain a
+loss.
 """
 
 import re

@@ -2,9 +2,9 @@
 
 from sqlite3 import Connection
 
-from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.records import EdgeDraft, EdgeKind, Memory, Trust
-from pipeline.store import changes, edges, memories
+from pipeline.store import changes, derivations, edges, memories
 from pipeline.store.database import Database
 from pipeline.store.edges import Edge
 from pipeline.store.visibility import reaches, viewer_within
@@ -31,11 +31,17 @@ def draw(database: Database, memory_id: str, draft: EdgeDraft) -> list[Edge]:
 
 
 def erase(database: Database, memory_id: str, kind: EdgeKind, to: str) -> list[Edge]:
-    """Take an edge away and return the memory's edges; raise NotFound when there is no such edge."""
+    """Take an edge away for good and return the memory's edges; raise NotFound when there is no such edge.
+
+    Raises Conflict for one that a night job drew from what it wrote to what it read: a purge follows it.
+    """
+    now = utc_now()
     with database.write() as db:
         memory = existing(db, memory_id)
         other = memories.get(db, to)
-        if other is None or not edges.remove(db, memory.seq, kind, other.seq):
+        if other is not None and kind is EdgeKind.DERIVED_FROM and derivations.made_of(db, memory.seq, other.seq):
+            raise Conflict("this memory was made of that one; archive it instead")
+        if other is None or not edges.erase(db, memory.seq, kind, other.seq, now):
             raise NotFound("no such edge")
         changes.append(db, changes.RELATE, [memory.id, other.id])
         return visible_edges(db, memory)

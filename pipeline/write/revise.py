@@ -12,10 +12,12 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.records import Anchor, Memory, Stage, Trust
 from pipeline.redaction import redact, redact_json
 from pipeline.store import (
+    actions,
     admissions,
     arcs,
     audit,
     changes,
+    derivations,
     edges,
     embeddings,
     entities,
@@ -24,8 +26,10 @@ from pipeline.store import (
     merging,
     meta,
     pairs,
+    predictions,
     surfaces,
     tail,
+    vocabulary,
     work,
 )
 from pipeline.store.database import Database
@@ -128,14 +132,17 @@ def bring_back(db: Connection, memory: Memory, at: str) -> None:
 
 
 def purge(database: Database, memory_id: str) -> None:
-    """Delete a memory for good, with what was merged into it; a worker then scrubs the derived indexes."""
+    """Delete a memory for good, with what was merged into it or made of it; a worker then scrubs the indexes."""
     with database.write() as db:
         memory = existing(db, memory_id)
         merge = audit.merge_of(db, memory.id)
         survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
         if merge is not None and survivor is not None:
             merging.take_back(db, survivor, memory, merge, utc_now())
-        for one in (*memories.merged_into(db, memory.seq), memory):
+        doomed = [*memories.merged_into(db, memory.seq), memory]
+        # What night jobs made of a memory quotes it.
+        made = {seq for one in doomed for seq in derivations.derived_summaries(db, one.seq)}
+        for one in (*memories.by_seqs(db, made).values(), *doomed):
             _purge(db, one)
 
 
@@ -148,10 +155,13 @@ def _purge(db: Connection, memory: Memory) -> None:
         edges.purge,
         pairs.purge,
         surfaces.purge,
+        actions.purge,
     ):
         table(db, memory.seq)
     admissions.purge(db, memory.id, memory.content_hash)
     audit.purge(db, memory.id)
+    predictions.purge(db)
+    vocabulary.purge(db)
     tail.drop(db, memory.seq)
     work.drop(db, memory.seq)
     memories.purge(db, memory.seq)

@@ -1,0 +1,223 @@
+"""What night jobs make of other memories: the sources they may take, and what they made of them.
+
+A job's edges carry its name, so that a source speaks once: what a job has derived something from, it leaves alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from pipeline.records import Kind, Memory, Source, Tier
+from pipeline.store.memories import select
+
+CONSOLIDATE = "consolidate"
+LESSONS = "lessons"
+MADE_BY = (CONSOLIDATE, LESSONS)
+
+# What was told in a session that is off the record by now goes into nothing.
+_OPEN = (
+    "archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL "
+    "AND (session_id IS NULL OR session_id NOT IN (SELECT session_id FROM incognito))"
+)
+_MADE = f"made_by IN ('{CONSOLIDATE}', '{LESSONS}')"
+_SPENT = "EXISTS (SELECT 1 FROM edge WHERE to_seq = memory.seq AND kind = 'derived_from' AND made_by = ?)"
+_OWN = f"EXISTS (SELECT 1 FROM edge WHERE from_seq = memory.seq AND kind = 'derived_from' AND {_MADE})"  # noqa: S608
+_EPISODIC = (
+    f"{_OPEN} AND kind IN ('{Kind.EPISODE}', '{Kind.ACTIVITY}', '{Kind.FACT}') "
+    f"AND tier IN ('{Tier.WORKING}', '{Tier.EPISODIC}') AND NOT {_SPENT} AND NOT {_OWN}"
+)
+_MONTH = "substr(occurred_at, 1, 7)"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What memories may have in common: an entity."""
+
+    seq: int
+    kind: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Return what names it even after its row was made anew."""
+        return f"{self.kind}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Memories that one memory may be made of: of one subject, scope, trust, branch and month (`2026-11`)."""
+
+    subject: Subject
+    scope_kind: str
+    scope_id: str
+    trust: str
+    branch: str
+    month: str
+
+
+def subjects(db: Connection, kind: str, after: int, least: int, limit: int) -> list[Subject]:
+    """List entities of a kind, above a row number and in that order, that at least so many memories mention."""
+    rows = db.execute(
+        "SELECT seq, kind, name FROM entity WHERE kind = ? AND seq > ? AND (SELECT count(*) FROM "
+        "(SELECT 1 FROM mention WHERE entity_seq = entity.seq LIMIT ?)) = ? ORDER BY seq LIMIT ?",
+        (kind, after, least, least, limit),
+    )
+    return [Subject(*row) for row in rows]
+
+
+def buckets(db: Connection, subject: Subject, before: str) -> list[tuple[Bucket, int]]:
+    """List what is told of a subject and in no summary yet, in buckets with their sizes."""
+    rows = db.execute(
+        f"SELECT scope_kind, scope_id, trust, coalesce(branch, ''), {_MONTH}, count(*) "  # noqa: S608 - constant text
+        "FROM mention JOIN memory ON memory.seq = mention.memory_seq "
+        f"WHERE entity_seq = ? AND occurred_at < ? AND {_EPISODIC} GROUP BY 1, 2, 3, 4, 5 ORDER BY 5, 1, 2, 3, 4",
+        (subject.seq, before, CONSOLIDATE),
+    )
+    return [(Bucket(subject, *row[:5]), row[5]) for row in rows]
+
+
+def in_bucket(db: Connection, bucket: Bucket, before: str, limit: int) -> list[Memory]:
+    """List the oldest of what a bucket holds and no summary tells yet, in the order of time."""
+    return select(
+        db,
+        "seq IN (SELECT memory_seq FROM mention WHERE entity_seq = ?) AND scope_kind = ? AND scope_id = ? "  # noqa: S608
+        f"AND trust = ? AND coalesce(branch, '') = ? AND {_MONTH} = ? AND occurred_at < ? AND {_EPISODIC} "
+        "ORDER BY occurred_at, seq LIMIT ?",
+        (
+            bucket.subject.seq,
+            bucket.scope_kind,
+            bucket.scope_id,
+            bucket.trust,
+            bucket.branch,
+            bucket.month,
+            before,
+            CONSOLIDATE,
+            limit,
+        ),
+    )
+
+
+def summaries(db: Connection) -> dict[str, list[int]]:
+    """Return the active summaries by what they are about: bucket key → row numbers."""
+    rows = db.execute(
+        "SELECT seq, json_extract(metadata, '$.bucket') FROM memory WHERE archived_at IS NULL AND kind = 'fact' "
+        "AND seq IN (SELECT from_seq FROM edge WHERE kind = 'derived_from' AND made_by = ?) ORDER BY seq",
+        (CONSOLIDATE,),
+    )
+    found: dict[str, list[int]] = {}
+    for seq, bucket in rows:
+        found.setdefault(bucket, []).append(seq)
+    return found
+
+
+def outdated(db: Connection) -> list[int]:
+    """List the active summaries of which a source changed later, by row number."""
+    rows = db.execute(
+        "SELECT DISTINCT s.seq FROM edge e JOIN memory s ON s.seq = e.from_seq JOIN memory m ON m.seq = e.to_seq "
+        "WHERE e.kind = 'derived_from' AND e.made_by = ? AND s.archived_at IS NULL AND m.updated_at > s.updated_at "
+        "ORDER BY s.seq",
+        (CONSOLIDATE,),
+    )
+    return [row[0] for row in rows]
+
+
+def sources(db: Connection, seq: int) -> list[Memory]:
+    """List what a memory was made of and still holds, in the order of time.
+
+    A source that went into the archive by age stays one; one that a person archived or that was merged does not.
+    """
+    return select(
+        db,
+        f"seq IN (SELECT to_seq FROM edge WHERE from_seq = ? AND kind = 'derived_from' AND {_MADE}) "  # noqa: S608
+        "AND (archived_at IS NULL OR EXISTS (SELECT 1 FROM audit WHERE memory_id = memory.id "
+        "AND action = 'archive' AND undone_at IS NULL)) AND instructs = 0 "
+        "AND (session_id IS NULL OR session_id NOT IN (SELECT session_id FROM incognito)) ORDER BY occurred_at, seq",
+        (seq,),
+    )
+
+
+def derived_summaries(db: Connection, seq: int) -> list[int]:
+    """List by row number what night jobs made of a memory, reviewed or not: it quotes the memory's text."""
+    rows = db.execute(
+        f"SELECT from_seq FROM edge WHERE to_seq = ? AND kind = 'derived_from' AND {_MADE} ORDER BY from_seq",  # noqa: S608
+        (seq,),
+    )
+    return [row[0] for row in rows]
+
+
+def made_of(db: Connection, seq: int, source_seq: int) -> bool:
+    """Tell whether a night job made a memory of another."""
+    return seq in derived_summaries(db, source_seq)
+
+
+def unspent(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
+    """Tell whether memories are as they were read, and none is a source of the job by now."""
+    for memory in seqs:
+        row = db.execute(
+            f"SELECT content_hash, archived_at IS NULL, {_SPENT} FROM memory WHERE seq = ?",  # noqa: S608 - constant text
+            (job, memory.seq),
+        ).fetchone()
+        if row != (memory.content_hash, 1, 0):
+            return False
+    return True
+
+
+def told(db: Connection, since: str, after: int, limit: int) -> list[Memory]:
+    """List what was told since a moment and is no lesson's source yet, above a row number and in that order."""
+    return select(
+        db,
+        f"seq > ? AND occurred_at >= ? AND {_OPEN} AND kind IN ('{Kind.EPISODE}', '{Kind.ACTIVITY}', '{Kind.FACT}') "
+        f"AND NOT {_SPENT} AND NOT {_OWN} ORDER BY seq LIMIT ?",
+        (after, since, LESSONS, limit),
+    )
+
+
+def told_later(db: Connection, memory: Memory, until: str, limit: int) -> list[Memory]:
+    """List what follows a memory in its session and scope, in the order of time, up to a moment."""
+    return select(
+        db,
+        "session_id = ? AND (occurred_at, seq) > (?, ?) AND occurred_at <= ? AND scope_kind = ? AND scope_id = ? "
+        f"AND {_OPEN} AND kind IN ('{Kind.EPISODE}', '{Kind.ACTIVITY}', '{Kind.FACT}') "
+        f"AND NOT {_SPENT} AND NOT {_OWN} ORDER BY occurred_at, seq LIMIT ?",
+        (
+            memory.session_id,
+            memory.occurred_at,
+            memory.seq,
+            until,
+            memory.scope.kind,
+            memory.scope.id or "",
+            LESSONS,
+            limit,
+        ),
+    )
+
+
+def times_said(db: Connection, seq: int) -> int:
+    """Count the sessions in which a person said a text: where it was written, and where it was written again."""
+    row = db.execute(
+        "SELECT count(DISTINCT session) FROM (SELECT session_id AS session FROM memory WHERE seq = ?1 UNION ALL "  # noqa: S608
+        "SELECT json_extract(detail, '$.session_id') FROM history WHERE memory_seq = ?1 AND event = 'merged' "
+        f"AND coalesce(json_extract(detail, '$.source'), '') IN ('{Source.USER}', '{Source.AMBIENT}'))",
+        (seq,),
+    ).fetchone()
+    return int(row[0])
+
+
+def common_subjects(db: Connection, one: int, other: int) -> list[str]:
+    """List the names of things that two memories both mention."""
+    rows = db.execute(
+        "SELECT e.name FROM mention a JOIN mention b ON b.entity_seq = a.entity_seq "
+        "JOIN entity e ON e.seq = a.entity_seq WHERE a.memory_seq = ? AND b.memory_seq = ? "
+        "AND e.kind NOT IN ('date', 'version', 'port', 'person', 'organisation', 'place') ORDER BY e.name",
+        (one, other),
+    )
+    return [row[0] for row in rows]
+
+
+def surface(db: Connection, subject: Subject) -> str:
+    """Return a subject as memories write it most often."""
+    row = db.execute(
+        "SELECT surface FROM mention WHERE entity_seq = ? GROUP BY surface ORDER BY count(*) DESC, surface LIMIT 1",
+        (subject.seq,),
+    ).fetchone()
+    return subject.name if row is None else str(row[0])
