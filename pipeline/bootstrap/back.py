@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from config.owner import is_alive, process_owner
-from config.settings import Settings
+from config.settings import Settings, SettingsError, load_settings
 from config.threads import limit_threads
+from pipeline.bootstrap.nightwork import FEW_FRAGMENTS, Workshop, jobs_of
 from pipeline.bootstrap.parts import Databases, load_encoder, mask, vector_table
 from pipeline.enrich.dedup import DedupStage
 from pipeline.enrich.digest import DigestPolicy
@@ -20,12 +21,12 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder, is_compiled
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Stage
-from pipeline.sleep.night import Job, Report
+from pipeline.sleep.night import Job
 from pipeline.sleep.run import Outcome, Progress, run_job, silently
 from pipeline.sleep.segment import needs_segment, rebuild_segment
 from pipeline.sleep.snapshot import scrub_snapshots
-from pipeline.sleep.sweep import sweep
-from pipeline.sleep.vectors import compact_vectors, heal_vectors, needs_compaction
+from pipeline.sleep.sweep import free_locks, sweep
+from pipeline.sleep.vectors import heal_vectors, needs_compaction
 from pipeline.store import runs, work
 from pipeline.store.database import WriterProfile
 from pipeline.store.operations import Operations
@@ -33,9 +34,8 @@ from pipeline.store.operations import Operations
 log = logging.getLogger(__name__)
 
 CHECKPOINT_PAGES = 1_000
-# LanceDB reads every fragment of a table: at once when appends have left many, on the clock when they left a few.
+# LanceDB reads every fragment of a table: when appends have left many, they are merged at once.
 MANY_FRAGMENTS = 64
-FEW_FRAGMENTS = 8
 # What a person or an agent waits for.
 FOREGROUND = frozenset({Stage.EMBED, Stage.ENTITIES, Stage.PURGE})
 
@@ -104,16 +104,33 @@ class Back:
 
     def jobs(self, workspace_id: str) -> Mapping[str, Job]:
         """Return the jobs of a workspace by name."""
-        return {
-            "sweep": lambda _night: Report({"rung": self.ring_due(workspace_id)}),
-            "segment": lambda _night: Report({"memories": self.rebuild_segment(workspace_id)}),
-            "vectors": lambda _night: self._tend_vectors(workspace_id),
-        }
+        return jobs_of(
+            Workshop(
+                self._workspace_settings(workspace_id),
+                self.settings.paths.workspace(workspace_id),
+                self.databases.get(workspace_id),
+                lambda: self.vectors(workspace_id),
+                lambda: self.ring_due(workspace_id),
+                lambda: self.rebuild_segment(workspace_id),
+                lambda: self.heal(workspace_id),
+                lambda problem: self.operations.record_error("night", problem, workspace=workspace_id),
+            )
+        )
+
+    def _workspace_settings(self, workspace_id: str) -> Settings:
+        if not self.settings.paths.workspace(workspace_id).config.is_file():
+            return self.settings
+        try:
+            return load_settings(workspace_id=workspace_id)
+        except SettingsError as error:
+            self.operations.record_error("settings", str(error), workspace=workspace_id)
+            return self.settings
 
     def run_job(
         self, workspace_id: str, name: str, pausing: Callable[[], bool], on_progress: Progress = silently
     ) -> Outcome | None:
         """Run a job once; return None when somebody else runs it now."""
+        free_locks(self.databases.get(workspace_id), is_alive)
         return run_job(
             name,
             self.jobs(workspace_id)[name],
@@ -128,13 +145,6 @@ class Back:
         """Tell whether written memories wait to be digested."""
         with self.databases.get(workspace_id).read() as db:
             return not FOREGROUND.isdisjoint(work.due(db, time.time()))
-
-    def _tend_vectors(self, workspace_id: str) -> Report:
-        table = self.vectors(workspace_id)
-        compacted = needs_compaction(table, FEW_FRAGMENTS)
-        if compacted:
-            compact_vectors(table)
-        return Report({"compacted": int(compacted), "queued": self.heal(workspace_id)})
 
     def ring_due(self, workspace_id: str) -> int:
         """Ring for the stages that have something to claim; return how many."""

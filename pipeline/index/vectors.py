@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from filelock import FileLock
@@ -36,6 +36,11 @@ class VectorRows:
 
     seqs: NDArray[np.int64]
     matrix: Vector
+
+    @classmethod
+    def empty(cls, dimension: int) -> Self:
+        """Return no passages."""
+        return cls(np.empty(0, np.int64), np.empty((0, dimension), np.float32))
 
 
 class VectorTable:
@@ -108,7 +113,7 @@ class VectorTable:
 
     def _read(self, condition: str) -> VectorRows:
         if not self.exists():
-            return VectorRows(np.empty(0, np.int64), np.empty((0, self._dimension), np.float32))
+            return VectorRows.empty(self._dimension)
         rows = self._rows(["seq", "vector"], condition).combine_chunks()
         vectors = rows["vector"].combine_chunks()
         flat = vectors.flatten() if rows.num_rows else []

@@ -28,3 +28,13 @@ def sweep(database: Database, is_alive: Callable[[str], bool]) -> list[Stage]:
             work.bury(db, now)
     with database.read() as db:
         return work.due(db, now)
+
+
+def free_locks(database: Database, is_alive: Callable[[str], bool]) -> None:
+    """Take back the locks of jobs whose runner is gone."""
+    with database.read() as db:
+        gone = [owner for owner in runs.lock_owners(db) if not is_alive(owner)]
+    if gone:
+        with database.write() as db:
+            for owner in gone:
+                runs.drop_locks(db, owner)

@@ -1,0 +1,93 @@
+"""Kill a job in the middle of its work: run again, it comes to the end that an undisturbed run comes to."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from config.settings import load_settings
+from pipeline.records import Draft, Kind
+from pipeline.sleep.appointments import APPOINTMENTS
+from pipeline.times import utc_text
+from pipeline.write.accept import accept_batch
+from tests.fakes.house import digest_all, open_back
+
+ROOT = Path(__file__).parents[2]
+HISTORY = ROOT / "demo" / "history.jsonl"
+# What differs between two undisturbed runs as well: when it was, and names that are drawn by lot.
+MOMENTS = frozenset({"at", "updated_at", "archived_at", "created_at", "started_at", "ended_at", "asked_at", "settled_at"})
+DRAWN = frozenset({"id", "hlc", "run_id", "memory_id", "other_id"})
+NOT_COMPARED = frozenset({"job_run", "job_lock", "change", "sqlite_sequence", "_sqlite_migrations", "meta", "admission"})
+JOBS = [a.name for a in APPOINTMENTS if a.name not in ("touches", "sweep", "vectors", "segment", "snapshot")]
+
+
+@pytest.fixture(scope="module")
+def slept_in(tmp_path_factory):
+    """A home whose workspace holds the sample history a year ago, digested."""
+    home = tmp_path_factory.mktemp("night") / "home"
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text('embedding_model = "hash"\nbackoff_s = 0.01\n')
+    back = open_back(load_settings({"REVERIE_HOME": str(home)}))
+    lines = [json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()]
+    drafts = [
+        Draft(
+            content=line["content"],
+            kind=Kind(line.get("kind", "fact")),
+            session_id=line.get("session_id"),
+            occurred_at=utc_text(datetime.fromisoformat(line["occurred_at"]) - timedelta(days=200)),
+        )
+        for line in lines
+    ]
+    accept_batch(back.databases.get("default", create=True), drafts)
+    digest_all(back)
+    with back.databases.get("default").write() as db:
+        old = utc_text(datetime.now(UTC) - timedelta(days=300))
+        db.execute("UPDATE memory SET created_at = ?, updated_at = ?", (old, old))
+    back.databases.get("default").checkpoint()
+    back.close()
+    return home
+
+
+def run(home, name, fatal=0):
+    environment = {**os.environ, "REVERIE_HOME": str(home), "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.faults.night_run", name, str(fatal)]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+def state(home):
+    """Return every row of every table that a job may change, without moments and names drawn by lot."""
+    file = home / "workspaces" / "default" / "events.sqlite"
+    with sqlite3.connect(file) as db:
+        db.row_factory = sqlite3.Row
+        names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {
+            name: sorted(
+                json.dumps({k: v for k, v in dict(row).items() if k not in MOMENTS | DRAWN}, default=str, sort_keys=True)
+                for row in db.execute(f"SELECT * FROM {name}")
+            )
+            for name in names
+            if name not in NOT_COMPARED
+        }
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_that_is_killed_comes_to_the_same_end(slept_in, tmp_path, name):
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    shutil.copytree(slept_in, undisturbed)
+    whole = run(undisturbed, name)
+    assert whole.returncode == 0, whole.stderr
+    commits = int(whole.stdout.split()[-1])
+    for fatal in sorted({1, commits // 2, commits - 1} - {0}):
+        shutil.copytree(slept_in, killed)
+        assert run(killed, name, fatal).returncode == -signal.SIGKILL
+        again = run(killed, name)
+        assert again.returncode == 0, again.stderr
+        assert state(killed) == state(undisturbed), f"killed after commit {fatal} of {commits}"
+        shutil.rmtree(killed)
