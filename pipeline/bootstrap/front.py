@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import cache, partial
 
 from config.settings import Settings, SettingsError, load_settings
+from pipeline.bootstrap.companion import Companion
+from pipeline.bootstrap.foresight import Foresight
 from pipeline.bootstrap.learning import Learning
 from pipeline.bootstrap.parts import Databases, load_encoder, mask, vector_table
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound, ReverieError
@@ -91,9 +93,11 @@ class Front:
         self._channels = ChannelPool()
         self._fact_names = FactNames()
         self.learning = Learning(self.databases, self.operations, lambda name: self.workspace_settings(name).incognito)
+        self.companion = Companion(self)
         self._lock = threading.Lock()
         self._readers: dict[str, Reader] = {}
         self._overridden: dict[str, tuple[int, Settings]] = {}
+        self.foresight = Foresight(self.reader, self.workspace_settings, self._report_foresight)
 
     def warm_up(self) -> None:
         """Load in a thread what the first requests would otherwise wait for."""
@@ -103,6 +107,9 @@ class Front:
             # Before the encoder: the imports that it needs would hold up the first lexical answer threefold.
             self._warm_words()
             self.encoder.load()
+            # Without the encoder no answer is whole enough to be kept.
+            self.foresight.start()
+            self.foresight.stir(self.settings.workspace)
 
         threading.Thread(target=load, name="warm-up", daemon=True).start()
 
@@ -166,8 +173,14 @@ class Front:
 
     def door(self, workspace_id: str) -> Door:
         """Return how a workspace takes memories in."""
+        self.foresight.stir(workspace_id)
         settings = self.workspace_settings(workspace_id)
         return Door(review=settings.review, incognito=settings.incognito)
+
+    def asked(self, workspace_id: str, text: str, *sessions: str | None) -> None:
+        """Note a question; raise NotFound when the workspace does not exist."""
+        self.foresight.stir(workspace_id)
+        self.learning.ask(workspace_id, text, [session for session in sessions if session is not None])
 
     def fact_names(self, workspace_id: str, asked: FactKey, scope: Scope) -> KeyMatch:
         """Return the known fact that a name means, and what else it may mean."""
@@ -186,9 +199,13 @@ class Front:
             self.operations.record_error(f"recall.{channel}", str(error), workspace=workspace_id)
             self.ring(workspace_id, None)
 
+    def _report_foresight(self, workspace_id: str, message: str) -> None:
+        self.operations.record_error("foresight", message, workspace=workspace_id)
+
     def close(self) -> None:
         """Let go of every thread and file."""
         self.encoder.stop()
+        self.foresight.close()
         self._channels.close()
         self.learning.close()
         self.databases.close()

@@ -15,7 +15,8 @@ from pipeline.recall.query import Hit, Query
 from pipeline.recall.remarks import NOTHING, remarks_on
 from pipeline.recall.search import Reader, search
 from pipeline.records import Kind, Memory, Trust, Viewer
-from pipeline.store import goals, memories
+from pipeline.store import arcs, goals, memories
+from pipeline.store.arcs import ShownArc
 from pipeline.store.visibility import Filter
 from pipeline.times import utc_text
 from pipeline.write.details import Severity
@@ -64,7 +65,9 @@ class Briefing:
     open_goals: tuple[Memory, ...] = ()
     recent_activity: tuple[Memory, ...] = ()
     memories: tuple[Hit, ...] = ()
+    active_arcs: tuple[ShownArc, ...] = ()
     text: str = ""
+    shown: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +86,20 @@ class _About:
         return sorted(found, key=lambda hit: hit.score, reverse=True)
 
 
-def prepare(reader: Reader, message: str, viewer: Viewer, limits: PrepareLimits, surface: Surface) -> Briefing:
-    """Gather what a message calls for; `surface` notes the lessons that are shown and returns an id for each."""
+def prepare(
+    reader: Reader,
+    message: str,
+    viewer: Viewer,
+    limits: PrepareLimits,
+    surface: Surface,
+    known: Callable[[Memory], bool] = lambda _memory: False,
+) -> Briefing:
+    """Gather what a message calls for; `surface` notes the lessons that are shown and returns an id for each.
+
+    What the agent was told before and still knows (`known`) is not told again.
+    """
     query = Query(message, k=CONSIDERED, filter=Filter(viewer=viewer), budget_ms=limits.budget_ms)
-    hits = relevant(search(reader, query).hits)
+    hits = [hit for hit in relevant(search(reader, query).hits) if not known(hit.memory)]
     with reader.database.read() as db:
         about = _sorted_by_use(_without_dead_lessons(db, hits))
         if about == _About():
@@ -94,6 +107,7 @@ def prepare(reader: Reader, message: str, viewer: Viewer, limits: PrepareLimits,
         open_goals = _once([*(hit.memory for hit in about.goals), *goals.unfinished(db, viewer, SHOWN_EACH)])
         activity = _lately(db, viewer)
         remarks = remarks_on(db, [*open_goals, *activity])
+        threads = arcs.active_of(db, viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
     told = Briefing(
         relevant=True,
         decisions=about.decisions,
@@ -101,10 +115,12 @@ def prepare(reader: Reader, message: str, viewer: Viewer, limits: PrepareLimits,
         open_goals=tuple(open_goals[:SHOWN_EACH]),
         recent_activity=tuple(activity),
         memories=about.memories,
+        active_arcs=tuple(threads),
     )
     beside = [Entry(hit.memory, hit.remarks) for hit in about.beside_lessons()]
     under_way = (*told.open_goals, *told.recent_activity)
-    beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in _once(under_way, but=beside)]
+    fresh = [memory for memory in _once(under_way, but=beside) if not known(memory)]
+    beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in fresh]
     return _with_text(told, about.lessons, beside, limits.max_chars, surface)
 
 
@@ -114,8 +130,9 @@ def _with_text(told: Briefing, rules: Sequence[Hit], beside: Sequence[Entry], ro
     shown = [hit for hit in rules if any(entry.memory.seq == hit.memory.seq for entry in held)]
     ids = surface([hit.memory for hit in shown]) if shown else []
     lessons = tuple(SurfacedLesson(hit, surface_id) for hit, surface_id in zip(shown, ids, strict=True))
-    entries = [Entry(one.hit.memory, one.hit.remarks, one.surface_id) for one in lessons]
-    return replace(told, lessons=lessons, text=render_block([*entries, *beside], room) or "")
+    entries = [*(Entry(one.hit.memory, one.hit.remarks, one.surface_id) for one in lessons), *beside]
+    held_entries = tuple(entry.memory for entry in fitting(entries, room))
+    return replace(told, lessons=lessons, text=render_block(entries, room) or "", shown=held_entries)
 
 
 def _without_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:

@@ -9,7 +9,7 @@ Recall never writes, never calls a language model, and never outlives its deadli
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from sqlite3 import Connection
@@ -34,7 +34,7 @@ from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, 
 from pipeline.recall.question import Question, read_question
 from pipeline.recall.rank import Integers, Ranking, rank
 from pipeline.recall.remarks import NOTHING, brought_up_to_date, remarks_on
-from pipeline.records import Memory
+from pipeline.records import Memory, Viewer
 from pipeline.store import changes, facts, memories, meta
 from pipeline.store.database import Database
 from pipeline.store.visibility import Filter
@@ -86,14 +86,22 @@ def search(reader: Reader, query: Query) -> Answer:
         return _listing(reader, query, began)
     now = datetime.now(UTC)
     with reader.database.read() as db:
-        began_or_ended = facts.last_turn(db, utc_text(now))
-        state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *_vectors_generation(db)
-    # Relative times in a query mean another span tomorrow.
-    key = (state, now.date(), query)
-    answer = reader.answers.get(key, lambda: _answer(reader, query, now), query.budget_ms / 1000)
+        state = standing(db, now)
+        if query.filter.owns and not memories.owns_any(db, query.filter.viewer):
+            # It is told what anybody is told, and what was found for anybody answers it.
+            query = replace(query, filter=replace(query.filter, viewer=Viewer()))
+    answer = reader.answers.get((state, query), lambda: _answer(reader, query, now), query.budget_ms / 1000)
     # A kept answer names the state of the store that it was computed from; files change without it.
     hits = tuple(replace(hit, remarks=brought_up_to_date(hit.memory, hit.remarks)) for hit in answer.hits)
     return replace(answer, hits=hits, took_ms=elapsed_ms(began))
+
+
+def standing(db: Connection, now: datetime) -> Hashable:
+    """Return everything beside the query that an answer depends on, as of a moment (UTC)."""
+    began_or_ended = facts.last_turn(db, utc_text(now))
+    state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *_vectors_generation(db)
+    # Relative times in a query mean another span tomorrow.
+    return state, now.date()
 
 
 def why(reader: Reader, query: Query, memory_id: str) -> Verdict:

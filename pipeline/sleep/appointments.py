@@ -16,7 +16,7 @@ APPOINTMENTS: tuple[Appointment, ...] = (
     Appointment("dedup", "verifies pairs that may be one", 10 * MINUTE),
     Appointment("edges", "finds causes, contradictions and supersessions between recent memories", 10 * MINUTE),
     Appointment("arcs", "gathers memories into threads", HOUR),
-    Appointment("predict", "foresees the next questions", HOUR),
+    Appointment("predict", "foresees the next questions", HOUR, idle=True),
     Appointment("decay", "lets importance fade with time and rise with use", idle=True),
     Appointment("archive", "archives what is cold, old and unimportant", idle=True),
     Appointment("vocabulary", "mines the workspace's own stop words and bridges between words"),

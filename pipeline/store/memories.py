@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from pipeline.records import Anchor, FactKey, Kind, Memory, Scope, ScopeKind, Source, Tier, Trust
+from pipeline.records import Anchor, FactKey, Kind, Memory, Scope, ScopeKind, Source, Tier, Trust, Viewer
 from pipeline.store.visibility import Filter, condition, lasting, owned
 
 COLUMNS = (
@@ -178,6 +178,16 @@ def owned_seqs(db: Connection, wanted: Filter) -> list[int]:
     return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {clause}", values)]  # noqa: S608 - constant text
 
 
+def owns_any(db: Connection, viewer: Viewer) -> bool:
+    """Tell whether anything was ever written into a viewer's own scopes, whatever became of it."""
+    named = [(kind, owner) for kind in ScopeKind if kind != ScopeKind.WORKSPACE and (owner := getattr(viewer, kind))]
+    # Said with the first condition for the query planner: only then does it take the index of owned memories.
+    statement = (
+        f"SELECT 1 FROM memory WHERE scope_kind <> '{ScopeKind.WORKSPACE}' AND scope_kind = ? AND scope_id = ? LIMIT 1"  # noqa: S608 - constant text
+    )
+    return any(db.execute(statement, one).fetchone() is not None for one in named)
+
+
 def leading(db: Connection, wanted: Filter, limit: int) -> list[Memory]:
     """List memories by pin, importance and recency."""
     clause, values = condition(wanted)
@@ -277,6 +287,15 @@ def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, 
         "WHERE archived_at IS NULL AND candidate = 0 AND seq > ? ORDER BY seq LIMIT ?",
         (after_seq, limit),
     ).fetchall()
+
+
+def written_by_agent(db: Connection, session_id: str, since: str) -> bool:
+    """Tell whether an agent kept something itself in a session since a moment."""
+    row = db.execute(
+        "SELECT 1 FROM memory WHERE session_id = ? AND source = 'agent' AND created_at >= ? LIMIT 1",
+        (session_id, since),
+    ).fetchone()
+    return row is not None
 
 
 def last_seq(db: Connection) -> int:

@@ -92,7 +92,10 @@ BODIES = {
     "/v1/duplicates/{pair_id}": {"action": "keep"},
     "/v1/candidates/{memory_id}": {"action": "accept"},
 }
-QUERIES = {("DELETE", "/v1/memories/{memory_id}/edges"): "?kind=supports&to=unknown"}
+QUERIES = {
+    ("DELETE", "/v1/memories/{memory_id}/edges"): "?kind=supports&to=unknown",
+    ("GET", "/v1/graph"): "?around=unknown",
+}
 
 
 def test_a_workspace_that_does_not_exist_is_not_found_anywhere(client):

@@ -343,6 +343,14 @@ class IndexStats(Answer):
     encoder: Literal["ready", "loading"]
 
 
+class PredictionStats(Answer):
+    """How many questions of the last seven days had been foreseen; no rate where nobody asked."""
+
+    asked: int
+    foreseen: int
+    hit_rate: float | None
+
+
 class StatsAnswer(Answer):
     """What a workspace holds."""
 
@@ -351,6 +359,7 @@ class StatsAnswer(Answer):
     memories: MemoryCounts
     graph: GraphCounts
     index: IndexStats
+    predictions: PredictionStats
     bytes: dict[str, int]
 
 

@@ -1,19 +1,24 @@
 """What there is and how it fares: health, workspaces, statistics, errors, metrics."""
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from flask import Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from config.version import VERSION
-from pipeline.store import changes, embeddings, entities, memories, meta, tail
+from pipeline.store import changes, embeddings, entities, memories, meta, predictions, tail
+from pipeline.times import utc_text
 from web.api import answers, bodies
 from web.api.render import seconds_text
 from web.endpoint import Api, Call, Endpoint
 from web.metrics import registry_of
 
 api = Api("observe")
+
+# Seven days, with today.
+SCORED = timedelta(days=6)
 
 
 @api.route(
@@ -65,6 +70,7 @@ def stats(call: Call) -> dict[str, Any]:
                 "model": model,
                 "encoder": call.front.encoder.state,
             },
+            "predictions": _foreseen(predictions.score(db, utc_text(datetime.now(UTC) - SCORED)[:10])),
         }
     folders = {"events": paths.events, "vectors": paths.vectors, "lexical": paths.lexical}
     return counted | {"bytes": {name: _size(path) for name, path in folders.items()}}
@@ -100,6 +106,11 @@ def errors(call: Call) -> dict[str, Any]:
 def metrics(call: Call) -> Response:  # noqa: ARG001 - every handler takes a call
     """Expose the metrics."""
     return Response(generate_latest(registry_of()), content_type=CONTENT_TYPE_LATEST)
+
+
+def _foreseen(score: predictions.Score) -> dict[str, Any]:
+    rate = round(score.foreseen / score.asked, 4) if score.asked else None
+    return {"asked": score.asked, "foreseen": score.foreseen, "hit_rate": rate}
 
 
 def _size(path: Any) -> int:

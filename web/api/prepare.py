@@ -14,6 +14,7 @@ from pipeline.recall.query import Hit
 from pipeline.records import Memory, Viewer
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer
+from web.api.arcs import ArcAnswer, arc_json
 from web.api.goals import GoalAnswer, goal_json
 from web.api.render import hit_json
 from web.endpoint import Api, Call, Endpoint
@@ -66,7 +67,7 @@ class PrepareAnswer(Answer):
     facts: list[HitAnswer]
     open_goals: list[GoalAnswer]
     recent_activity: list[ActivityAnswer]
-    active_arcs: list[dict[str, Any]]
+    active_arcs: list[ArcAnswer]
     memories: list[HitAnswer]
     text: str
     took_ms: float
@@ -91,6 +92,7 @@ def prepare_message(call: Call) -> dict[str, Any]:
     if viewer.session is None:
         viewer = replace(viewer, session=body.session_id)
     settings = call.front.workspace_settings(workspace)
+    call.front.asked(workspace, body.message, body.session_id, viewer.session)
     told = prepare(
         call.front.reader(workspace),
         body.message,
@@ -107,8 +109,7 @@ def prepare_message(call: Call) -> dict[str, Any]:
         "facts": [_hit(hit) for hit in told.facts],
         "open_goals": [goal_json(goal) for goal in told.open_goals],
         "recent_activity": [_activity(memory) for memory in told.recent_activity],
-        # Arcs are found by a night job.
-        "active_arcs": [],
+        "active_arcs": [arc_json(arc) for arc in told.active_arcs],
         "memories": [_hit(hit) for hit in told.memories],
         "text": told.text,
         "took_ms": elapsed_ms(began),

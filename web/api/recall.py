@@ -28,6 +28,9 @@ MEMORIES_PER_SESSION = 12
 def recall(call: Call) -> dict[str, Any]:
     """Answer a recall."""
     body: bodies.RecallBody = call.body
+    if body.query:
+        session = None if body.viewer is None else body.viewer.session
+        call.front.asked(call.workspace, body.query, body.session_id, session)
     answer = search(call.front.reader(call.workspace), _query(call, body))
     call.front.learning.touch(call.workspace, [hit.memory for hit in answer.hits[:TOUCHED]])
     return answer_json(answer, k=body.k, by_session=body.group == "session", explain=body.explain)

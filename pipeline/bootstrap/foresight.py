@@ -1,0 +1,176 @@
+"""Answers that are ready before anybody asks: while a front is idle it asks itself the likely questions.
+
+They go through the ordinary search, with the very queries that callers send, into the ordinary cache, whose keys name
+everything that an answer depends on. So what was written since makes each of them unreachable at once, and a later
+idle moment computes them anew.
+"""
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, auto
+
+from config.settings import Settings
+from pipeline.bootstrap.companion import recall_budget_ms
+from pipeline.context.prepare import CONSIDERED
+from pipeline.errors import NotFound
+from pipeline.recall.query import Query
+from pipeline.recall.search import Reader, search, standing
+from pipeline.store import predictions
+
+MOST_WORKSPACES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """Seconds: without a request before a front counts as idle, at least between two looks at a workspace, at most
+    between two looks where nothing changes, and at most between two tries where something is missing.
+    """
+
+    idle_s: float = 2.0
+    apart_s: float = 10.0
+    look_s: float = 60.0
+    patience_s: float = 600.0
+
+
+class Outcome(Enum):
+    """What became of a look at a workspace."""
+
+    AT_REST = auto()
+    FORESEEN = auto()
+    INTERRUPTED = auto()
+    UNSETTLED = auto()
+    GONE = auto()
+
+
+def queries_of(texts: Sequence[str], settings: Settings) -> Iterator[Query]:
+    """Return what callers send who ask these questions: recall by default, then an agent before it answers."""
+    for text in texts:
+        budgets = dict.fromkeys((settings.recall_budget_ms, recall_budget_ms(settings)))
+        yield Query(text, budget_ms=settings.recall_budget_ms)
+        yield from (Query(text, k=CONSIDERED, budget_ms=budget) for budget in budgets)
+
+
+class Foresight:
+    """Keep the likely answers of the workspaces that were asked last.
+
+    A thread of its own sleeps until a front has been idle for a while; it stops between two searches as soon as a
+    request comes. Where nothing has changed, a look is a single read.
+    """
+
+    def __init__(
+        self,
+        reader_of: Callable[[str], Reader],
+        settings_of: Callable[[str], Settings],
+        on_error: Callable[[str, str], None],
+        rhythm: Rhythm | None = None,
+    ) -> None:
+        self._reader_of = reader_of
+        self._settings_of = settings_of
+        self._on_error = on_error
+        self._rhythm = rhythm or Rhythm()
+        self._changed = threading.Condition()
+        self._due: OrderedDict[str, float] = OrderedDict()
+        self._looked: dict[str, float] = {}
+        self._waits: dict[str, float] = {}
+        self._foreseen: dict[str, Hashable] = {}
+        self._requests = 0
+        self._last_request = -math.inf
+        self._sleeps_until = -math.inf
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="foresight", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look ahead."""
+        self._thread.start()
+
+    def stir(self, workspace_id: str) -> None:
+        """Say that a workspace is asked or written to: whatever is computed ahead gives way."""
+        with self._changed:
+            now = time.monotonic()
+            self._requests += 1
+            self._last_request = now
+            soon = max(now + self._rhythm.idle_s, self._looked.get(workspace_id, -math.inf) + self._rhythm.apart_s)
+            self._due[workspace_id] = min(soon, self._due.get(workspace_id, math.inf))
+            self._due.move_to_end(workspace_id)
+            if len(self._due) > MOST_WORKSPACES:
+                self._forget(next(iter(self._due)))
+            # Traffic does not wake the thread at each request: it finds out by itself how long it has to wait.
+            if self._sleeps_until > soon:
+                self._changed.notify()
+
+    def close(self) -> None:
+        """Stop looking ahead."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def look(self, workspace_id: str) -> Outcome:
+        """Compute the likely answers of a workspace as far as they are not there and nobody asks anything."""
+        requests = self._requests
+        try:
+            reader = self._reader_of(workspace_id)
+            with reader.database.read() as db:
+                likely = [one.query for one in predictions.predictions(db)]
+                state = standing(db, datetime.now(UTC)), tuple(likely)
+        except NotFound:
+            return Outcome.GONE
+        if self._foreseen.get(workspace_id) == state:
+            return Outcome.AT_REST
+        for query in queries_of(likely, self._settings_of(workspace_id)):
+            if self._stopped or self._requests != requests:
+                return Outcome.INTERRUPTED
+            answer = search(reader, query)
+            if answer.degraded or not answer.settled:
+                return Outcome.UNSETTLED
+        self._foreseen[workspace_id] = state
+        return Outcome.FORESEEN
+
+    def _run(self) -> None:
+        while (workspace_id := self._next()) is not None:
+            try:
+                outcome = self.look(workspace_id)
+            except Exception as error:  # noqa: BLE001 - whatever befalls one workspace, the others are looked after
+                self._on_error(workspace_id, f"{type(error).__name__}: {error}")
+                outcome = Outcome.UNSETTLED
+            self._schedule(workspace_id, outcome)
+
+    def _next(self) -> str | None:
+        """Wait until a workspace is due and nobody asks anything; return None when stopped."""
+        with self._changed:
+            while not self._stopped:
+                due = min(self._due, key=self._due.__getitem__, default=None)
+                begins = math.inf if due is None else max(self._due[due], self._last_request + self._rhythm.idle_s)
+                now = time.monotonic()
+                if due is not None and begins <= now:
+                    return due
+                self._sleeps_until = begins
+                self._changed.wait(None if due is None else begins - now)
+                self._sleeps_until = -math.inf
+        return None
+
+    def _schedule(self, workspace_id: str, outcome: Outcome) -> None:
+        with self._changed:
+            if outcome is Outcome.GONE:
+                self._forget(workspace_id)
+            if workspace_id not in self._due:
+                return
+            wait = self._rhythm.apart_s
+            if outcome is Outcome.AT_REST:
+                wait = self._rhythm.look_s
+            elif outcome is Outcome.UNSETTLED:
+                # What is missing is being made by a worker, or is broken.
+                wait = min(2 * self._waits.get(workspace_id, wait / 2), self._rhythm.patience_s)
+            self._waits[workspace_id] = wait if outcome is Outcome.UNSETTLED else self._rhythm.apart_s / 2
+            self._looked[workspace_id] = time.monotonic()
+            self._due[workspace_id] = self._looked[workspace_id] + wait
+
+    def _forget(self, workspace_id: str) -> None:
+        for known in (self._due, self._looked, self._waits, self._foreseen):
+            known.pop(workspace_id, None)

@@ -1,0 +1,155 @@
+"""What was asked, what is likely to be asked next, and how often that was right.
+
+A question that was asked on one occasion is known by its fingerprint alone: its words are kept once it is asked again
+on another, and go with the first memory that is purged.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from sqlite3 import Connection
+
+from pipeline.records import EntityKind
+from pipeline.store import meta
+from pipeline.store.visibility import Filter, condition
+from pipeline.times import parse
+
+# What is asked again within this time belongs to the same occasion.
+OCCASION = timedelta(hours=1)
+MAX_QUESTION_CHARS = 200
+MOST_KEPT = 1000
+LAST_WRITTEN = 2000
+_FINGERPRINT = "#"
+
+
+class Reason(StrEnum):
+    """Why a question is likely to come."""
+
+    REPEATED = "repeated"
+    GOAL = "goal"
+    ARC = "arc"
+    ENTITY = "entity"
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A question that is likely to come, word for word, and why."""
+
+    query: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A question, on how many occasions it was asked, and when the last one began."""
+
+    text: str
+    times: int
+    last_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How many questions were asked, and how many of them had been foreseen."""
+
+    asked: int
+    foreseen: int
+
+
+def replace(db: Connection, predictions: Sequence[Prediction], at: str) -> None:
+    """Put predictions, the likeliest first, in the place of the former ones."""
+    db.execute("DELETE FROM prediction")
+    db.executemany(
+        "INSERT OR IGNORE INTO prediction (query, reason, at) VALUES (?, ?, ?)",
+        [(one.query, one.reason, at) for one in predictions],
+    )
+
+
+def predictions(db: Connection) -> list[Prediction]:
+    """List the predictions, the likeliest first."""
+    return [
+        Prediction(query, Reason(r)) for query, r in db.execute("SELECT query, reason FROM prediction ORDER BY seq")
+    ]
+
+
+def note(db: Connection, asked: int, texts: Mapping[str, int], at: str) -> Score:
+    """Count questions and those of them that were foreseen; `texts` are those that may be kept, with their counts."""
+    likely = {query for (query,) in db.execute("SELECT query FROM prediction")}
+    score = Score(asked, sum(times for text, times in texts.items() if text in likely))
+    db.execute(
+        "INSERT INTO prediction_day VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET "
+        "asked = asked + excluded.asked, foreseen = foreseen + excluded.foreseen",
+        (at[:10], score.asked, score.foreseen),
+    )
+    for text in texts:
+        _keep(db, text, at)
+    db.execute(
+        "DELETE FROM query WHERE text IN (SELECT text FROM query ORDER BY last_at DESC, text LIMIT -1 OFFSET ?)",
+        (MOST_KEPT,),
+    )
+    return score
+
+
+def _keep(db: Connection, text: str, at: str) -> None:
+    fingerprint = _fingerprint(db, text)
+    row = db.execute(
+        "SELECT text, last_at FROM query WHERE text IN (?, ?) ORDER BY text = ? DESC", (text, fingerprint, text)
+    ).fetchone()
+    if row is None:
+        db.execute("INSERT INTO query VALUES (?, 1, ?, ?)", (fingerprint, at, at))
+    elif parse(at) - parse(row[1]) >= OCCASION:
+        db.execute("UPDATE query SET text = ?, times = times + 1, last_at = ? WHERE text = ?", (text, at, row[0]))
+
+
+def _fingerprint(db: Connection, text: str) -> str:
+    key = (meta.get(db, "node") or "").encode()
+    return _FINGERPRINT + hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).hexdigest()
+
+
+def repeated(db: Connection, since: str) -> list[Repeated]:
+    """List what was asked on several occasions, the last of them since a moment; most often first."""
+    rows = db.execute(
+        "SELECT text, times, last_at FROM query WHERE times > 1 AND last_at >= ? "
+        "ORDER BY times DESC, last_at DESC, text",
+        (since,),
+    )
+    return [Repeated(*row) for row in rows]
+
+
+def recent_names(db: Connection, since: str, without: Sequence[EntityKind], least: int, limit: int) -> list[str]:
+    """List what at least so many memories mention that happened since a moment, most often first.
+
+    Of these, the last written are looked at, as far as they reach the whole workspace.
+    """
+    clause, values = condition(Filter())
+    rows = db.execute(
+        "WITH last (seq) AS (SELECT seq FROM memory WHERE "  # noqa: S608 - constant text
+        f"{clause} AND seq > (SELECT max(seq) FROM memory) - ? AND occurred_at >= ?) "
+        "SELECT e.name FROM last JOIN mention m ON m.memory_seq = last.seq JOIN entity e ON e.seq = m.entity_seq "
+        "WHERE e.kind NOT IN (SELECT value FROM json_each(?)) "
+        "GROUP BY e.seq HAVING count(*) >= ? ORDER BY count(*) DESC, max(last.seq) DESC, e.seq LIMIT ?",
+        (*values, LAST_WRITTEN, since, json.dumps(without), least, limit),
+    )
+    return [row[0] for row in rows]
+
+
+def score(db: Connection, since_day: str) -> Score:
+    """Return how predictions did since a day (`2026-11-21`)."""
+    row = db.execute(
+        "SELECT coalesce(sum(asked), 0), coalesce(sum(foreseen), 0) FROM prediction_day WHERE day >= ?", (since_day,)
+    ).fetchone()
+    return Score(*row)
+
+
+def forget_days(db: Connection, before_day: str) -> None:
+    """Forget how predictions did before a day."""
+    db.execute("DELETE FROM prediction_day WHERE day < ?", (before_day,))
+
+
+def purge(db: Connection) -> None:
+    """Forget every prediction and every question: any of them may say in other words what a purged memory said."""
+    db.execute("DELETE FROM prediction")
+    db.execute("DELETE FROM query")

@@ -1,0 +1,282 @@
+"""Likely questions are answered before they come, never from what was true a moment ago, and it is told how often."""
+
+import queue
+import shutil
+import threading
+
+import pytest
+import tomli_w
+
+from pipeline.bootstrap.foresight import Foresight, Outcome, Rhythm
+from pipeline.errors import EncoderUnavailable
+from pipeline.recall.cache import AnswerCache
+from pipeline.store import predictions
+from pipeline.store.predictions import Prediction, Reason
+
+QUESTION = "Which port does billing listen on?"
+OTHER = "Who is on call this week?"
+ABOUT = "Billing listens on port 8123"
+AT = "2026-11-21T00:00:00.000Z"
+FAST = Rhythm(idle_s=0.02, apart_s=0.02, look_s=0.05, patience_s=0.05)
+LONG_S = 30
+
+
+class Watched(Foresight):
+    """Tell what becomes of each look."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.outcomes = queue.Queue()
+
+    def look(self, workspace_id):
+        outcome = super().look(workspace_id)
+        self.outcomes.put(outcome)
+        return outcome
+
+    def until(self, wanted):
+        while self.outcomes.get(timeout=LONG_S) is not wanted:
+            continue
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The texts of the queries that were computed, as against found among the kept ones."""
+    texts = []
+    compute = AnswerCache._compute
+
+    def noted(self, key, *rest):
+        texts.append(key[1].text)
+        return compute(self, key, *rest)
+
+    monkeypatch.setattr(AnswerCache, "_compute", noted)
+    return texts
+
+
+@pytest.fixture
+def foresight(front):
+    errors = []
+    foresight = Watched(front.reader, front.workspace_settings, lambda *error: errors.append(error), FAST)
+    # What the front hears, this one hears.
+    front.foresight = foresight
+    yield foresight
+    foresight.close()
+    assert errors == []
+
+
+def foresee(front, *texts):
+    with front.databases.get("default").write() as db:
+        predictions.replace(db, [Prediction(text, Reason.REPEATED) for text in texts], AT)
+
+
+def foreseen(foresight):
+    """Look until everything is there: what was embedded a moment ago is taken in beside the traffic."""
+    for _ in range(1000):
+        if foresight.look("default") is Outcome.FORESEEN:
+            break
+        threading.Event().wait(0.01)
+    else:
+        pytest.fail("nothing was foreseen")
+    while not foresight.outcomes.empty():
+        foresight.outcomes.get()
+
+
+@pytest.fixture
+def likely(front, client, digested, foresight):
+    """A workspace in which a question is likely and its answer is there."""
+    client.write(ABOUT)
+    client.write("Ada is on call this week")
+    digested()
+    foresee(front, QUESTION)
+    foreseen(foresight)
+    return client
+
+
+def prepare(client, message=QUESTION, **fields):
+    return client.post("/v1/prepare", {"message": message, **fields}).get_json()
+
+
+def hook(client, prompt=QUESTION, session_id="s1"):
+    event = {"hook_event_name": "UserPromptSubmit", "prompt": prompt, "session_id": session_id}
+    return client.post("/hooks/claude-code", event, headers={"X-Reverie-Workspace": "default"}).get_data(as_text=True)
+
+
+def score(front, client):
+    front.learning.write_touches("default")
+    return client.get("/v1/stats").get_json()["predictions"]
+
+
+def test_every_front_door_finds_its_answer_ready(likely, computed):
+    assert likely.recall(QUESTION)["results"][0]["content"] == ABOUT
+    assert prepare(likely)["relevant"]
+    assert prepare(likely, session_id="s1")["relevant"]
+    assert prepare(likely, viewer={"agent": "ada", "user": "grace"})["relevant"]
+    assert ABOUT in hook(likely)
+    assert computed == []
+    likely.recall(OTHER)
+    assert computed == [OTHER]
+
+
+def test_what_is_written_meanwhile_is_answered_and_then_foreseen_anew(likely, foresight, computed, digested):
+    newer = likely.write("Billing listens on port 9000 from now on")
+    assert newer in likely.found(QUESTION)
+    assert computed == [QUESTION]
+    digested()
+    foreseen(foresight)
+    computed.clear()
+    assert newer in likely.found(QUESTION)
+    likely.delete(f"/v1/memories/{newer}")
+    assert computed == []
+    assert newer not in likely.found(QUESTION)
+    assert computed == [QUESTION]
+
+
+def test_a_fact_that_is_set_meanwhile_is_told_at_once(likely):
+    for value in (9000, 9001):
+        likely.put("/v1/facts/billing/listen-port", {"value": value})
+        told = {hit["content"] for hit in likely.recall(QUESTION)["results"]}
+        assert {text for text in told if text.startswith("billing")} == {f"billing listen port: {value}"}
+
+
+def test_who_has_memories_of_its_own_gets_an_answer_of_its_own(likely, foresight, digested, computed):
+    own = likely.write("Billing listens on port 7 in this session", scope={"kind": "session", "id": "s1"})
+    digested()
+    foreseen(foresight)
+    computed.clear()
+    assert own in likely.found(QUESTION, viewer={"session": "s1"})
+    assert computed == [QUESTION]
+    assert own not in likely.found(QUESTION, viewer={"session": "s2"})
+    assert own not in likely.found(QUESTION)
+    assert computed == [QUESTION]
+
+
+def test_a_request_comes_first_and_the_rest_is_computed_later(likely, front, foresight, monkeypatch, computed):
+    foresee(front, OTHER, QUESTION)
+    noted = AnswerCache._compute
+
+    def stirred(self, *args):
+        foresight.stir("default")
+        return noted(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AnswerCache, "_compute", stirred)
+        assert foresight.look("default") is Outcome.INTERRUPTED
+    assert computed == [OTHER]
+    assert foresight.look("default") is Outcome.FORESEEN
+    assert computed == [OTHER] * 3
+    assert foresight.look("default") is Outcome.AT_REST
+
+
+def test_nothing_is_kept_while_a_channel_is_missing(likely, front, foresight, monkeypatch, computed):
+    def absent():
+        raise EncoderUnavailable("no encoder yet")
+
+    monkeypatch.setattr(front.encoder, "get", absent)
+    monkeypatch.setattr(front, "_readers", {})
+    foresee(front, OTHER, QUESTION)
+    assert foresight.look("default") is Outcome.UNSETTLED
+    # One is enough to know.
+    assert computed == [OTHER]
+
+
+def test_an_idle_front_looks_ahead_by_itself(likely, front, foresight, computed, digested):
+    newer = likely.write("Billing listens on port 9000 from now on")
+    digested()
+    foresight.start()
+    foresight.stir("default")
+    foresight.until(Outcome.FORESEEN)
+    computed.clear()
+    foresight.until(Outcome.AT_REST)
+    assert newer in likely.found(QUESTION)
+    prepare(likely)
+    assert computed == []
+
+
+def test_what_the_night_foresees_is_noticed_without_a_request(likely, front, foresight, computed):
+    foresight.start()
+    foresight.stir("default")
+    foresight.until(Outcome.AT_REST)
+    foresee(front, OTHER)
+    foresight.until(Outcome.FORESEEN)
+    computed.clear()
+    likely.recall(OTHER)
+    assert computed == []
+
+
+def test_a_workspace_that_is_gone_is_forgotten(likely, front, foresight):
+    shutil.rmtree(front.settings.paths.workspace("default").events.parent)
+    foresight.start()
+    foresight.stir("default")
+    foresight.until(Outcome.GONE)
+    assert foresight.outcomes.empty()
+
+
+def test_a_failing_workspace_is_told_of_and_the_others_are_looked_after(front, client, digested):
+    client.write(ABOUT)
+    digested()
+    foresee(front, QUESTION)
+    errors = queue.Queue()
+
+    def reader_of(workspace_id):
+        if workspace_id == "broken":
+            raise ValueError("broken")
+        return front.reader(workspace_id)
+
+    foresight = Watched(reader_of, front.workspace_settings, lambda *error: errors.put(error), FAST)
+    foresight.start()
+    foresight.stir("broken")
+    foresight.stir("default")
+    assert errors.get(timeout=LONG_S) == ("broken", "ValueError: broken")
+    foresight.until(Outcome.FORESEEN)
+    foresight.close()
+
+
+def test_only_the_workspaces_that_were_asked_last_are_looked_after(front):
+    foresight = Foresight(front.reader, front.workspace_settings, lambda *_: None)
+    for number in range(20):
+        foresight.stir(f"w{number}")
+    assert list(foresight._due) == [f"w{number}" for number in range(12, 20)]
+
+
+def test_the_hit_rate_is_shown(likely, front):
+    assert likely.get("/v1/stats").get_json()["predictions"] == {"asked": 0, "foreseen": 0, "hit_rate": None}
+    likely.recall(QUESTION)
+    likely.recall(OTHER)
+    likely.recall("")
+    prepare(likely)
+    hook(likely)
+    assert score(front, likely) == {"asked": 4, "foreseen": 3, "hit_rate": 0.75}
+
+
+def kept(front):
+    with front.databases.get("default").read() as db:
+        return db.execute("SELECT count(*) FROM query").fetchone()[0]
+
+
+def test_off_the_record_nothing_is_counted_or_noted(likely, front):
+    likely.post("/v1/incognito", {"session_id": "quiet"})
+    likely.recall(QUESTION, session_id="quiet")
+    likely.recall(QUESTION, viewer={"session": "quiet"})
+    prepare(likely, session_id="quiet")
+    hook(likely, session_id="quiet")
+    assert score(front, likely)["asked"] == 0
+    front.settings.paths.workspace("default").config.write_text(tomli_w.dumps({"incognito": True}))
+    likely.recall(QUESTION)
+    assert score(front, likely)["asked"] == 0
+    assert kept(front) == 0
+
+
+@pytest.mark.parametrize("text", ["long " * 41, "Is AKIAIOSFODNN7EXAMPLE the key of billing?"])
+def test_a_long_question_and_one_with_a_secret_are_counted_only(likely, front, text):
+    likely.recall(text)
+    assert score(front, likely) == {"asked": 1, "foreseen": 0, "hit_rate": 0.0}
+    assert kept(front) == 0
+
+
+def test_a_purge_takes_every_question_along(likely, front, foresight):
+    likely.recall(QUESTION)
+    assert score(front, likely)["asked"] == 1
+    [memory_id] = likely.found(QUESTION, k=1)
+    likely.delete(f"/v1/memories/{memory_id}?hard=true")
+    assert kept(front) == 0
+    with front.databases.get("default").read() as db:
+        assert predictions.predictions(db) == []
