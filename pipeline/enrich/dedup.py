@@ -3,17 +3,17 @@
 The newer always goes into the older, whichever of the two is looked at first: workers digest in no fixed order.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
 import numpy as np
 
+from pipeline.enrich.hindrances import hindrances
 from pipeline.enrich.sameness import DENIAL_COSINE, PAIR_COSINE, Judgement, Relation, judge
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.vectors import Vector, VectorTable
-from pipeline.records import EdgeKind, Kind, Memory, WorkItem
+from pipeline.records import EdgeKind, Memory, WorkItem
 from pipeline.store import changes, edges, memories, merging, meta, pairs, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
@@ -23,17 +23,9 @@ NEIGHBOURS = 8
 CONSIDERED = 512
 # A write of the front waits for a few memories, not for a whole batch.
 PER_TRANSACTION = 16
-# What happened twice happened twice, however alike it is told.
-EVENTS = frozenset({Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE})
 # A cosine of two texts in eight bits strays from the true one by less than this.
 CODING_ERROR = 0.02
 NEAR = min(PAIR_COSINE, DENIAL_COSINE)
-
-_OF_ITS_DAY = re.compile(
-    r"\b(today|tonight|yesterday|tomorrow|(last|this|next) (week|month|year|night|\w+day)|heute|gestern|morgen|hoy|ayer"
-    r"|mañana|aujourd'hui|hier|demain|hoje|ontem|amanhã|сегодня|вчера|завтра|сьогодні|вчора)\b|今天|昨天|明天|今日|昨日|明日",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,34 +108,15 @@ def act(db: Connection, finding: Finding, now: str) -> None:
         return
     relation = finding.judgement.relation
     if relation is Relation.CONTRADICTS:
-        if edges.add(db, newer.seq, EdgeKind.CONTRADICTS, older.seq, merging.DEDUP, now):
+        if edges.find(db, newer.seq, EdgeKind.CONTRADICTS, older.seq, merging.DEDUP, now):
             changes.append(db, changes.RELATE, [newer.id, older.id])
     elif older.kind is newer.kind and not pairs.known(db, older.seq, newer.seq):
-        reasons = (*finding.judgement.reasons, *_hindrances(older, newer))
-        if relation is Relation.SAME and not _hindrances(older, newer):
+        hindering = hindrances(older, newer)
+        reasons = (*finding.judgement.reasons, *hindering)
+        if relation is Relation.SAME and not hindering:
             merging.merge(db, older, newer, merging.DEDUP, now, {"cosine": round(finding.cosine, 4)})
         else:
             pairs.add(db, older.seq, newer.seq, finding.cosine, reasons, now)
-
-
-def _hindrances(older: Memory, newer: Memory) -> tuple[str, ...]:
-    """Say what keeps two memories apart although their texts say the same."""
-    found = []
-    if older.occurred_at[:10] != newer.occurred_at[:10] and _OF_ITS_DAY.search(newer.content):
-        found.append("each speaks of its own day")
-    if newer.kind in EVENTS:
-        found.append("events may happen twice")
-    if older.details != newer.details:
-        found.append("their fields differ")
-    if older.anchor != newer.anchor:
-        found.append("they are about different code")
-    if older.branch != newer.branch:
-        found.append("they belong to different branches")
-    if newer.pinned:
-        found.append("the newer one is pinned")
-    if older.candidate and not newer.candidate:
-        found.append("the older one waits for review")
-    return tuple(found)
 
 
 def _by_memory(table: VectorTable, seqs: Sequence[int]) -> dict[int, Vector]:

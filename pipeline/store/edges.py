@@ -1,11 +1,17 @@
-"""Edges between memories: what one says about another, set by callers and by stages."""
+"""Edges between memories: what one says about another, set by callers, by stages and by jobs."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
 from pipeline.records import EdgeKind, Kind, Scope, ScopeKind
+from pipeline.store import history
 from pipeline.store.visibility import viewer_within, within_reach
 from pipeline.times import utc_now
+
+# The event of a history that tells of an edge which somebody took away.
+ERASED = "edge_erased"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,35 @@ def add(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str
     """Draw an edge; return whether it is new."""
     cursor = db.execute("INSERT OR IGNORE INTO edge VALUES (?, ?, ?, ?, ?)", (from_seq, kind, to_seq, made_by, at))
     return cursor.rowcount == 1
+
+
+def find(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
+    """Draw an edge that nobody asked for; return whether it is new. What somebody erased does not come back."""
+    ends = [(from_seq, to_seq)]
+    if kind is EdgeKind.CONTRADICTS:
+        # Of two that deny each other, either may be said to deny the other.
+        ends.append((to_seq, from_seq))
+    for one, other in ends:
+        if db.execute(
+            "SELECT 1 FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (one, kind, other)
+        ).fetchone():
+            return False
+        if db.execute(
+            "SELECT 1 FROM history WHERE memory_seq = ? AND about_seq = ? AND event = ? "
+            "AND json_extract(detail, '$.kind') = ?",
+            (one, other, ERASED, kind),
+        ).fetchone():
+            return False
+    return add(db, from_seq, kind, to_seq, made_by, at)
+
+
+def erase(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, at: str) -> bool:
+    """Take an edge away for a person and remember it; return whether it was there."""
+    if not remove(db, from_seq, kind, to_seq):
+        return False
+    # The history goes with either memory when that is purged, and shows what was done.
+    history.add(db, from_seq, at, ERASED, None, {"kind": kind}, about_seq=to_seq)
+    return True
 
 
 def remove(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> bool:
@@ -97,6 +132,16 @@ def denials(db: Connection, seqs: str) -> list[Denial]:
         Denial(seq, other, Kind(kind), Scope(ScopeKind(scope_kind), scope_id or None))
         for seq, other, kind, scope_kind, scope_id in rows
     ]
+
+
+def forget_found(db: Connection, seq: int, makers: Sequence[str]) -> None:
+    """Take away what some makers found by reading a memory's text; what was merged stays told."""
+    db.execute(
+        "DELETE FROM edge WHERE made_by IN (SELECT value FROM json_each(?)) AND (from_seq = ? OR to_seq = ?) "
+        "AND NOT (kind = 'supersedes' AND EXISTS "
+        "(SELECT 1 FROM memory m WHERE m.seq = edge.to_seq AND m.merged_into = edge.from_seq))",
+        (json.dumps(makers), seq, seq),
+    )
 
 
 def purge(db: Connection, seq: int) -> None:

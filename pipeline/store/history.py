@@ -37,4 +37,6 @@ def purge(db: Connection, memory_seq: int) -> None:
 
 def forget_merge(db: Connection, memory_seq: int, about_seq: int) -> None:
     """Take back that another memory was merged into one."""
-    db.execute("DELETE FROM history WHERE memory_seq = ? AND about_seq = ?", (memory_seq, about_seq))
+    db.execute(
+        "DELETE FROM history WHERE memory_seq = ? AND about_seq = ? AND event = 'merged'", (memory_seq, about_seq)
+    )

@@ -7,8 +7,10 @@ from typing import Any
 from pipeline.records import EdgeKind, Memory, Source, Trust
 from pipeline.store import audit, changes, edges, history, memories, pairs, tail
 
-# Who compares memories without being asked.
+# Who compares memories without being asked: the stage and the two jobs of the night.
 DEDUP = "dedup"
+DEDUP_JOB = "dedup-job"
+EDGES_JOB = "edges-job"
 
 
 def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: str, detail: Mapping[str, Any]) -> str:
@@ -75,10 +77,7 @@ def take_back(db: Connection, survivor: Memory, absorbed: Memory, entry: audit.E
 def forget_findings(db: Connection, seq: int) -> None:
     """Take back what was found by comparing a memory's text, as that text is no more; verdicts of people stay."""
     pairs.forget_waiting(db, seq)
-    db.execute(
-        "DELETE FROM edge WHERE made_by = ? AND kind = ? AND (from_seq = ? OR to_seq = ?)",
-        (DEDUP, EdgeKind.CONTRADICTS, seq, seq),
-    )
+    edges.forget_found(db, seq, (DEDUP, DEDUP_JOB, EDGES_JOB))
 
 
 def _vouched_for(memory: Memory) -> bool:

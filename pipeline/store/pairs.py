@@ -21,9 +21,17 @@ class PairState(StrEnum):
     KEPT = "kept"
 
 
+# The reasons of a pair that rules keep apart, so that the verdict falls with the text, and of one a model looked at.
+TOLD_APART = "rules tell them apart"
+ASKED = "a model does not take them for one"
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two memories by row number, their cosine, and why they were not merged at once."""
+    """Two memories by row number, their cosine, and why they were not merged at once.
+
+    `settled_at` is when it got its verdict; of a pair that waits, when a job last looked at it.
+    """
 
     seq: int
     id: str
@@ -36,6 +44,11 @@ class Pair:
     settled_at: str | None
 
 
+# What was said in a session that is off the record by now is left alone.
+_OPEN = (
+    "{0}.archived_at IS NULL AND {0}.candidate = 0 AND ({0}.session_id IS NULL "
+    "OR {0}.session_id NOT IN (SELECT session_id FROM incognito))"
+)
 _SELECT = "SELECT p.seq, p.id, p.older_seq, p.newer_seq, p.cosine, p.reasons, p.state, p.at, p.settled_at FROM pair p"
 
 
@@ -70,13 +83,19 @@ def get(db: Connection, pair_id: str) -> Pair | None:
 
 def known(db: Connection, older_seq: int, newer_seq: int) -> bool:
     """Tell whether two memories are a pair already, or whether somebody told parts of them apart."""
+    row = db.execute("SELECT 1 FROM pair WHERE older_seq = ? AND newer_seq = ?", (older_seq, newer_seq)).fetchone()
+    return row is not None or told_apart(db, older_seq, newer_seq)
+
+
+def told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
+    """Tell whether two memories, or parts that were merged into them, were told apart."""
     row = db.execute(
         """
         WITH RECURSIVE
             one (seq) AS (SELECT ?1 UNION SELECT m.seq FROM one JOIN memory m ON m.merged_into = one.seq),
             other (seq) AS (SELECT ?2 UNION SELECT m.seq FROM other JOIN memory m ON m.merged_into = other.seq)
-        SELECT 1 FROM pair WHERE (older_seq = ?1 AND newer_seq = ?2) OR (state = ?3 AND (
-            (older_seq IN one AND newer_seq IN other) OR (older_seq IN other AND newer_seq IN one))) LIMIT 1
+        SELECT 1 FROM pair WHERE state = ?3 AND (
+            (older_seq IN one AND newer_seq IN other) OR (older_seq IN other AND newer_seq IN one)) LIMIT 1
         """,
         (older_seq, newer_seq, PairState.KEPT),
     ).fetchone()
@@ -96,6 +115,27 @@ def waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> l
     return [_pair(row) for row in rows]
 
 
+def due(db: Connection, at: str, after: int, limit: int, *, asking: bool) -> list[Pair]:
+    """List the pairs above a number that wait for a look: unseen yet, or a memory changed since they were seen.
+
+    What a run that began at `at` has seen is seen. With `asking`, what no model was asked about is due too.
+    """
+    rows = db.execute(
+        f"{_SELECT} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "  # noqa: S608
+        f"WHERE p.state = ? AND p.seq > ? AND {_OPEN.format('a')} AND {_OPEN.format('b')} "
+        "AND coalesce(p.settled_at, '') < ? AND (p.settled_at IS NULL OR max(a.updated_at, b.updated_at) >= "
+        "p.settled_at OR (? AND NOT EXISTS (SELECT 1 FROM json_each(p.reasons) WHERE value = ?))) "
+        "ORDER BY p.seq LIMIT ?",
+        (PairState.WAITING, after, at, asking, ASKED, limit),
+    )
+    return [_pair(row) for row in rows]
+
+
+def note(db: Connection, pair_id: str, reasons: Sequence[str], at: str) -> None:
+    """Say why a pair still waits, and when that was found."""
+    db.execute("UPDATE pair SET reasons = ?, settled_at = ? WHERE id = ?", (json.dumps(reasons), at, pair_id))
+
+
 def settle(db: Connection, pair_id: str, state: PairState, at: str) -> None:
     """Give a pair its verdict."""
     db.execute("UPDATE pair SET state = ?, settled_at = ? WHERE id = ?", (state, at, pair_id))
@@ -112,8 +152,12 @@ def keep(db: Connection, older_seq: int, newer_seq: int, at: str) -> None:
 
 
 def forget_waiting(db: Connection, seq: int) -> None:
-    """Let the pairs of a memory wait no longer."""
-    db.execute("DELETE FROM pair WHERE state = ? AND (older_seq = ? OR newer_seq = ?)", (PairState.WAITING, seq, seq))
+    """Let the pairs of a memory wait no longer, and forget what rules found of its text; verdicts of people stay."""
+    db.execute(
+        "DELETE FROM pair WHERE (older_seq = ? OR newer_seq = ?) "
+        "AND (state = ? OR EXISTS (SELECT 1 FROM json_each(reasons) WHERE value = ?))",
+        (seq, seq, PairState.WAITING, TOLD_APART),
+    )
 
 
 def purge(db: Connection, seq: int) -> None:

@@ -49,7 +49,7 @@ def draw_edge(call: Call, memory_id: str) -> dict[str, Any]:
         "Take an edge back",
         query=EraseQuery,
         answer=EdgesAnswer,
-        problems=(404, 503),
+        problems=(404, 409, 503),
     )
 )
 def erase_edge(call: Call, memory_id: str) -> dict[str, Any]:
