@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -97,10 +98,19 @@ def speaker(stream: TextIO, names: Sequence[str]) -> Callable[[str, str], None]:
     return say
 
 
-def _start_daemon(state: State) -> None:
-    from web.client import server_url
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A stack that was started in the background: its supervisor, its log, and where in the log it begins."""
 
-    log = state.settings.paths.logs / "reverie.log"
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    start: int
+
+
+def launch(settings: "Settings") -> Launched:
+    """Start the stack in the background, without waiting for it."""
+    settings.paths.ensure()
+    log = settings.paths.logs / "reverie.log"
     if log.exists() and log.stat().st_size > LARGEST_LOG:
         log.replace(log.with_suffix(".log.1"))
     with log.open("ab") as output:
@@ -112,10 +122,18 @@ def _start_daemon(state: State) -> None:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    return Launched(process, log, start)
+
+
+def _start_daemon(state: State) -> None:
+    from web.client import server_url
+
+    launched = launch(state.settings)
+    process, log = launched.process, launched.log
     with waiting("starting", quiet=state.json):
         failure = _failure_to_start(state, process)
     if failure is not None:
-        click.echo(_tail(log, start), err=True)
+        click.echo(_tail(log, launched.start), err=True)
         raise DaemonFailed(f"{failure}; {log} says more")
     url = server_url(state.settings)
     if state.json:

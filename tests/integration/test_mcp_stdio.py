@@ -1,0 +1,216 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import jsonschema
+import pytest
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
+
+from tests.support.served import served
+from tests.support.stack import free_port
+
+pytestmark = pytest.mark.timeout(120)
+
+ROOT = Path(__file__).parents[2]
+REVERIE = str(Path(sys.executable).parent / "reverie")
+STAGING = {"content": "Staging listens on port 5433", "kind": "decision", "details": {"reason": "5432 was taken"}}
+
+
+def environment(home, port, **more):
+    return os.environ | {"REVERIE_HOME": str(home.home), "REVERIE_PORT": str(port), "HF_HUB_OFFLINE": "1"} | more
+
+
+@pytest.fixture
+def talk(home, tmp_path):
+    """Run a conversation with `reverie mcp` beside a running front; the folder decides nothing."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+
+    def run(conversation, *arguments, mode="legacy", **kwargs):
+        async def host(port):
+            parameters = StdioServerParameters(
+                command=REVERIE, args=["mcp", *arguments], env=environment(home, port), cwd=folder
+            )
+            async with Client(stdio_client(parameters), mode=mode) as client:
+                return await conversation(client, **kwargs)
+
+        with served(home) as port:
+            return anyio.run(host, port)
+
+    run.folder = folder
+    return run
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_host_remembers_and_recalls(talk, mode):
+    async def conversation(client):
+        receipt = await client.call_tool("remember_batch", {"items": [STAGING], "session_id": "s1"})
+        found = await client.call_tool("recall", {"query": "staging port"})
+        [hit] = found.structured_content["results"]
+        whole = await client.call_tool("get", {"id": hit["id"][-8:]})
+        return client.server_info.name, client.instructions, receipt, found, whole
+
+    name, instructions, receipt, found, whole = talk(conversation, mode=mode)
+    assert name == "reverie"
+    assert "prepare" in instructions
+    assert receipt.structured_content["results"][0]["outcome"] == "created"
+    assert "Staging listens on port 5433" in found.content[0].text
+    assert whole.structured_content["details"] == {"reason": "5432 was taken"}
+    assert whole.structured_content["source"] == "agent"
+
+
+def test_tools_are_listed_with_schemas_that_their_answers_keep(talk):
+    async def conversation(client):
+        tools = (await client.list_tools()).tools
+        answers = {
+            tool.name: await client.call_tool(tool.name, {})
+            for tool in tools
+            if not tool.input_schema.get("required") and tool.name != "stats"
+        }
+        return tools, answers
+
+    tools, answers = talk(conversation, "--profile", "full")
+    schemas = {tool.name: tool.output_schema for tool in tools}
+    assert all(schemas.values())
+    assert {"overview", "goals", "timeline"} <= set(answers)
+    for name in ("overview", "goals"):
+        assert not answers[name].is_error
+        jsonschema.validate(answers[name].structured_content, schemas[name])
+
+
+def test_errors_are_for_the_model_and_name_the_field(talk):
+    async def conversation(client):
+        told = [
+            await client.call_tool("get", {}),
+            await client.call_tool("recall", {"query": "x", "k": 0}),
+            await client.call_tool("fact_as_of", {"subject": "staging", "attribute": "port", "as_of": "soon"}),
+        ]
+        with pytest.raises(MCPError, match="no such tool"):
+            await client.call_tool("nonsense", {})
+        return told
+
+    told = talk(conversation)
+    assert [one.is_error for one in told] == [True, True, True]
+    assert [one.content[0].text.split(":")[0] for one in told] == ["id", "k", "as_of"]
+    assert "Traceback" not in str(told)
+
+
+def test_resources_and_the_prompt(talk):
+    async def conversation(client):
+        await client.call_tool("remember_batch", {"items": [STAGING]})
+        [hit] = (await client.call_tool("recall", {"query": "staging port"})).structured_content["results"]
+        resources = (await client.list_resources()).resources
+        templates = (await client.list_resource_templates()).resource_templates
+        brief = await client.read_resource(str(resources[0].uri))
+        memory = await client.read_resource(templates[0].uri_template.replace("{id}", hit["id"]))
+        with pytest.raises(MCPError, match="no such resource"):
+            await client.read_resource("reverie://nonsense")
+        [prompt] = (await client.list_prompts()).prompts
+        return brief, memory, await client.get_prompt(prompt.name)
+
+    brief, memory, prompt = talk(conversation)
+    assert "Staging listens on port 5433" in brief.contents[0].text
+    assert "5432 was taken" in memory.contents[0].text
+    assert "no pair waits" in prompt.messages[0].content.text
+
+
+def test_the_folder_decides_on_the_workspace(talk, home):
+    (talk.folder / ".reverie.toml").write_text('workspace = "shop"\n')
+
+    async def conversation(client):
+        await client.call_tool("remember_batch", {"items": [STAGING]})
+        return await client.call_tool("overview", {})
+
+    assert talk(conversation).structured_content["workspace"] == "shop"
+    assert talk(conversation, "--workspace", "named").structured_content["workspace"] == "named"
+    assert home.paths.workspace_ids() == ["named", "shop"]
+
+
+def test_it_ends_with_its_host(home, tmp_path):
+    with served(home) as port:
+        done = subprocess.run(
+            [REVERIE, "mcp"], input=b"", env=environment(home, port), cwd=tmp_path, timeout=60, check=False
+        )
+        said = b'not json\n{"jsonrpc": "2.0", "id": 7, "method": "ping"}\n'
+        after = subprocess.run(
+            [REVERIE, "mcp"],
+            input=said,
+            env=environment(home, port),
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0
+    assert after.returncode == 0
+    answers = [json.loads(line) for line in after.stdout.splitlines()]
+    assert [answer["id"] for answer in answers if "result" in answer] == [7]
+
+
+def test_it_starts_the_stack(tmp_path):
+    class Home:
+        home = tmp_path / "home"
+
+    # A model that cannot be compiled: nothing here waits for one.
+    more = {"REVERIE_EMBEDDING_MODEL": "no-such-model", "REVERIE_WORKER_PROCESSES": "1"}
+    variables = environment(Home, free_port(), **more)
+    parameters = StdioServerParameters(command=REVERIE, args=["mcp"], env=variables, cwd=tmp_path)
+
+    async def host():
+        async with Client(stdio_client(parameters), mode="legacy") as client:
+            # A slow machine may need longer than one call waits.
+            for _ in range(5):
+                told = await client.call_tool("remember_batch", {"items": [STAGING]})
+                if not told.is_error:
+                    break
+                assert "try again" in told.content[0].text
+            return told
+
+    try:
+        told = anyio.run(host)
+        status = subprocess.run([REVERIE, "status", "--json"], env=variables, capture_output=True, check=True)
+    finally:
+        subprocess.run([REVERIE, "down"], env=variables, capture_output=True, check=True)
+    assert told.structured_content["results"][0]["outcome"] == "created"
+    # The stack outlives the host that needed it.
+    assert json.loads(status.stdout)["answers"] is True
+
+
+def inspector():
+    here = ROOT / "node_modules" / ".bin" / "mcp-inspector"
+    return str(here) if here.exists() else shutil.which("mcp-inspector")
+
+
+@pytest.mark.skipif(
+    inspector() is None, reason="the MCP inspector is not installed: npm install @modelcontextprotocol/inspector"
+)
+def test_the_inspector_understands_it(home, tmp_path):
+    with served(home) as port:
+        variables = environment(home, port)
+        given = [f"-e{name}={variables[name]}" for name in ("REVERIE_HOME", "REVERIE_PORT")]
+        given = [part for one in given for part in ("-e", one.removeprefix("-e"))]
+
+        def inspect(*arguments):
+            command = [inspector(), "--cli", *given, REVERIE, "mcp", *arguments]
+            done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, timeout=90, check=True)
+            return json.loads(done.stdout)
+
+        tools = inspect("--method", "tools/list")["tools"]
+        told = inspect(
+            "--method",
+            "tools/call",
+            "--tool-name",
+            "set_fact",
+            "--tool-arg",
+            "subject=staging",
+            "attribute=port",
+            "value=5433",
+        )
+        brief = inspect("--method", "resources/read", "--uri", "reverie://brief")
+    assert len(tools) == 10
+    assert told["structuredContent"]["outcome"] == "created"
+    assert "staging port" in brief["contents"][0]["text"]

@@ -1,0 +1,96 @@
+"""Serve agents over the Model Context Protocol."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from web.cli.command import Command, State, choice_of_folder, pass_state
+
+if TYPE_CHECKING:
+    from web.mcp.bridge import Bridge
+
+PORT = 7078
+
+
+@click.command("mcp", cls=Command)
+@click.option("--http", is_flag=True, help="Serve streamable HTTP on loopback instead of standard input and output.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port of --http.")
+@click.option(
+    "--profile",
+    type=click.Choice(["core", "full"]),
+    default="core",
+    show_default=True,
+    help="Which tools to offer: the ten that every agent needs, or all.",
+)
+@pass_state
+def mcp(state: State, *, http: bool, port: int, profile: str) -> None:
+    """Serve agents over MCP; starts the stack when it is down."""
+    if http:
+        _over_http(state, port, profile)
+    else:
+        _over_stdio(state, profile)
+
+
+def _over_stdio(state: State, profile: str) -> None:
+    from config.version import VERSION
+    from web.mcp.greeting import greet
+
+    # The host waits for this answer: it is given before anything heavy is imported.
+    line = _first_line()
+    if not line:
+        return
+    greeting = greet(line, VERSION)
+    if greeting is not None:
+        sys.stdout.write(f"{greeting.answer}\n")
+        sys.stdout.flush()
+    bridge = _bridge(state)
+    from web.mcp.server import build_server
+    from web.mcp.stdio import Opening, serve_stdio
+    from web.mcp.tools import PROFILES
+
+    said = line.decode(errors="replace") if greeting is None else greeting.replay
+    serve_stdio(build_server(bridge, PROFILES[profile], str(Path.cwd())), Opening(said, greeting is not None))
+    bridge.close()
+
+
+def _over_http(state: State, port: int, profile: str) -> None:
+    from web.mcp.http import PATH, listening, serve_http
+    from web.mcp.server import build_server
+    from web.mcp.tools import PROFILES
+
+    place = listening(port)
+    bridge = _bridge(state)
+    host, bound = place.getsockname()
+    url = f"http://{host}:{bound}{PATH}"
+    if state.json:
+        state.print_json({"url": url, "workspace": bridge.workspace})
+    else:
+        click.echo(f"{url} (workspace {bridge.workspace})")
+    serve_http(build_server(bridge, PROFILES[profile]), state.settings.paths.token(), place)
+
+
+def _bridge(state: State) -> "Bridge":
+    """Return the way to the web front, on which the stack is being started when it is down."""
+    from web.cli.lifecycle import launch
+    from web.mcp.bridge import Bridge
+
+    settings = state.settings
+    # As for hooks: a `.reverie.toml` that cannot be taken is left out, an agent could do nothing about it.
+    workspace = choice_of_folder(Path(), settings, state.named_workspace).workspace
+    bridge = Bridge(settings, workspace, lambda: launch(settings).process)
+    bridge.start_in_background()
+    return bridge
+
+
+def _first_line() -> bytes:
+    """Read one line of standard input, and not a byte more: the rest is the SDK's."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        read = os.read(sys.stdin.fileno(), 1)
+        if not read:
+            break
+        line += read
+    return bytes(line)

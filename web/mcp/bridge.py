@@ -1,0 +1,120 @@
+"""The way from a tool to the web front: starts the stack when it is down, and waits for it a little."""
+
+import logging
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from config.settings import Settings
+from pipeline.errors import ReverieError, ServerUnreachable
+from web.client import Client, server_url
+
+START_DEADLINE_S = 10.0
+POLL_S = 0.1
+HEALTH_TIMEOUT_S = 5.0
+# A server that has just answered is not asked for its health before the next request.
+FRESH_S = 2.0
+
+log = logging.getLogger(__name__)
+
+Start = Callable[[], "subprocess.Popen[bytes]"]
+
+
+class Bridge:
+    """Calls the web front for one workspace; safe to use from several threads."""
+
+    def __init__(
+        self, settings: Settings, workspace: str, start: Start, *, deadline_s: float = START_DEADLINE_S
+    ) -> None:
+        self.workspace = workspace
+        self._settings = settings
+        self._start = start
+        self._deadline_s = deadline_s
+        self._lock = threading.Lock()
+        self._probe = Client(server_url(settings), timeout_s=HEALTH_TIMEOUT_S)
+        self._client: Client | None = None
+        self._started: subprocess.Popen[bytes] | None = None
+        self._answered_at = float("-inf")
+
+    def start_in_background(self) -> None:
+        """Start the stack when nothing answers, without waiting for either."""
+        threading.Thread(target=self._start_if_down, name="start", daemon=True).start()
+
+    def _start_if_down(self) -> None:
+        try:
+            with self._lock:
+                if not self._answers():
+                    self._start_once()
+        except ReverieError as error:
+            # The first tool that is called says the same to the model.
+            log.warning("%s", error)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        workspace: str | None = None,
+    ) -> Any:
+        """Send one request; raise ServerUnreachable when the stack does not come up in time."""
+        client = self._ready()
+        try:
+            answer = client.call(method, path, body, query, workspace or self.workspace)
+        except ServerUnreachable:
+            # Not repeated, it may have been carried out; but the next call looks whether anybody is there.
+            self._answered_at = float("-inf")
+            raise
+        self._answered_at = time.monotonic()
+        return answer
+
+    def close(self) -> None:
+        """Close every connection; a stack that was started goes on."""
+        self._probe.close()
+        if self._client is not None:
+            self._client.close()
+
+    def _ready(self) -> Client:
+        with self._lock:
+            if self._client is not None and time.monotonic() - self._answered_at < FRESH_S:
+                return self._client
+            self._wait()
+            self._answered_at = time.monotonic()
+            if self._client is None:
+                # Not earlier: the server makes the token before it first answers.
+                self._client = Client.from_settings(self._settings, self.workspace)
+            return self._client
+
+    def _wait(self) -> None:
+        if self._answers():
+            return
+        self._start_once()
+        pause = threading.Event()
+        end = time.monotonic() + self._deadline_s
+        while not self._answers():
+            if time.monotonic() >= end:
+                raise ServerUnreachable(self._why())
+            pause.wait(POLL_S)
+
+    def _answers(self) -> bool:
+        try:
+            self._probe.health()
+        except ServerUnreachable:
+            # A client that knew another server's token must not be asked again.
+            self._client = None
+            return False
+        return True
+
+    def _start_once(self) -> None:
+        if self._started is None or self._started.poll() is not None:
+            try:
+                self._started = self._start()
+            except OSError as error:
+                raise ServerUnreachable(f"Reverie could not be started: {error}") from error
+
+    def _why(self) -> str:
+        log = self._settings.paths.logs / "reverie.log"
+        state = "is still starting" if self._started is None or self._started.poll() is None else "could not be started"
+        return f"Reverie {state} at {server_url(self._settings)}; try again in a moment, or see {log}"

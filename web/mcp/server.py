@@ -1,0 +1,162 @@
+"""The tools, resources and prompts on the SDK's low-level server."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import anyio.to_thread
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    Prompt,
+    PromptMessage,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextContent,
+    TextResourceContents,
+)
+from mcp_types import Tool as ListedTool
+
+from config.paths import is_workspace_id
+from config.version import VERSION
+from pipeline.errors import InvalidField, NotFound, ReverieError
+from web.contract import WORKSPACE_HEADER
+from web.mcp.bridge import Bridge
+from web.mcp.greeting import INSTRUCTIONS, NAME
+from web.mcp.ids import ShownIds
+from web.mcp.resources import BRIEF, MEMORY, PLAIN, REVIEW, read_resource, review
+from web.mcp.tool import Asked, Tool
+from web.mcp.tools import ToolFailed, call_tool, described, tool_named
+
+log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A workspace behind the bridge."""
+
+    bridge: Bridge
+    workspace: str
+
+    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+        """Send one request about this workspace."""
+        return self.bridge.call(method, path, body, query, self.workspace)
+
+
+def build_server(bridge: Bridge, tools: tuple[Tool, ...], folder: str = "") -> Server[Any]:
+    """Return a server of these tools; `folder` is the one that every caller works in, if there is one."""
+    handlers = Handlers(bridge, tools, folder)
+    return Server(
+        NAME,
+        version=VERSION,
+        instructions=INSTRUCTIONS,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+    )
+
+
+class Handlers:
+    """What the server answers; whatever asks the web front does so in a thread of its own."""
+
+    def __init__(self, bridge: Bridge, tools: tuple[Tool, ...], folder: str) -> None:
+        self._bridge = bridge
+        self._tools = tools
+        self._folder = folder
+        self._shown = ShownIds()
+        self._listed = [ListedTool.model_validate(described(tool)) for tool in tools]
+
+    async def list_tools(self, _context: Any, _params: Any) -> ListToolsResult:
+        """List the tools of the profile."""
+        return ListToolsResult(tools=self._listed)
+
+    async def call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
+        """Call a tool; what goes wrong is told to the model."""
+        try:
+            tool = tool_named(self._tools, params.name)
+        except InvalidField as error:
+            raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
+        try:
+            asked = self._asked(context, params.arguments or {})
+            told = await _in_thread(lambda: call_tool(tool, asked))
+        except (ToolFailed, InvalidField) as error:
+            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+        return CallToolResult(content=[TextContent(text=told.text)], structured_content=told.structured)
+
+    async def list_resources(self, _context: Any, _params: Any) -> ListResourcesResult:
+        """List the resources."""
+        return ListResourcesResult(resources=[Resource.model_validate(BRIEF)])
+
+    async def list_templates(self, _context: Any, _params: Any) -> ListResourceTemplatesResult:
+        """List the kinds of resources."""
+        return ListResourceTemplatesResult(resource_templates=[ResourceTemplate.model_validate(MEMORY)])
+
+    async def read_resource(self, context: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
+        """Read a resource."""
+        uri = str(params.uri)
+        text = await self._told(context, lambda asked: read_resource(asked, uri))
+        return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=PLAIN, text=text)])
+
+    async def list_prompts(self, _context: Any, _params: Any) -> ListPromptsResult:
+        """List the prompts."""
+        return ListPromptsResult(prompts=[Prompt.model_validate(REVIEW)])
+
+    async def get_prompt(self, context: Any, params: GetPromptRequestParams) -> GetPromptResult:
+        """Write a prompt."""
+        if params.name != REVIEW["name"]:
+            raise MCPError(code=INVALID_PARAMS, message=f"there is no such prompt; there is {REVIEW['name']}")
+        names = {tool.name for tool in self._tools}
+        text = await self._told(context, lambda asked: review(asked, names))
+        message = PromptMessage(role="user", content=TextContent(text=text))
+        return GetPromptResult(description=REVIEW["description"], messages=[message])
+
+    async def _told(self, context: Any, tell: Callable[[Asked], str]) -> str:
+        try:
+            asked = self._asked(context, {})
+            return await _in_thread(lambda: tell(asked))
+        except (NotFound, InvalidField) as error:
+            raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
+        except ReverieError as error:
+            raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
+
+    def _asked(self, context: Any, arguments: Mapping[str, Any]) -> Asked:
+        place = Place(self._bridge, _workspace(context) or self._bridge.workspace)
+        return Asked(place, self._shown, _client_name(context), self._folder, arguments)
+
+
+async def _in_thread(work: Callable[[], Answer]) -> Answer:
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
+def _workspace(context: Any) -> str | None:
+    """Return the workspace that the request's header names; over stdio there is no header."""
+    if context.request is None:
+        return None
+    named: str | None = context.request.headers.get(WORKSPACE_HEADER)
+    if named is not None and not is_workspace_id(named):
+        raise ToolFailed(f"{WORKSPACE_HEADER} must match [a-z0-9][a-z0-9._-]{{0,63}}")
+    return named
+
+
+def _client_name(context: Any) -> str | None:
+    params = context.session.client_params
+    return None if params is None else str(params.client_info.name)[:256] or None

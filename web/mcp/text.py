@@ -1,0 +1,76 @@
+"""Answers as lines for a model, in the form in which hooks show memories.
+
+The form is shared on purpose: what an agent hands back in it is recognised as an echo.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pipeline.records import Trust
+from pipeline.write.echo import CUT, INNER_QUOTES
+from web.mcp.ids import ShownIds
+
+SHORT_CHARS = 280
+
+_HIT = ("id", "kind", "content", "occurred_at", "session_id", "source", "trust", "score", "surface_id")
+_MARKS = ("instructs", "stale", "contradicted_by", "candidate", "archived_at", "valid_from", "valid_to")
+
+
+def shortened(memory: Mapping[str, Any], chars: int = SHORT_CHARS) -> dict[str, Any]:
+    """Return a memory or hit with a short text and only what helps to choose; `cut` says that there is more."""
+    kept = {name: memory[name] for name in _HIT if memory.get(name) is not None}
+    kept |= {name: memory[name] for name in _MARKS if memory.get(name)}
+    text = str(memory["content"])
+    return kept | ({"content": text[: chars - 1].rstrip() + CUT, "cut": True} if len(text) > chars else {})
+
+
+def line(memory: Mapping[str, Any], shown: ShownIds) -> str:
+    """Render a memory in one line; what nobody vouches for stands in quotation marks, with its source."""
+    text = " ".join(str(memory["content"]).split())
+    if memory.get("trust") == Trust.EVIDENCE or memory.get("instructs"):
+        text = f"{memory.get('source', 'somebody')} noted: “{text.translate(INNER_QUOTES)}”"
+    head = f"- [{shown.short(memory['id'])} · {memory['kind']} · {memory['occurred_at'][:10]}]"
+    return f"{head} {text}{_notes(memory, shown)}"
+
+
+def lines(memories: Iterable[Mapping[str, Any]], shown: ShownIds, none: str) -> str:
+    """Render memories, or say that there is none."""
+    return "\n".join(line(memory, shown) for memory in memories) or none
+
+
+def goal_line(goal: Mapping[str, Any], shown: ShownIds) -> str:
+    """Render a goal in one line."""
+    due = f", due {goal['due_at'][:10]}" if goal["due_at"] else ""
+    title = " ".join(goal["title"].split())
+    return f"- [{shown.short(goal['id'])} · {goal['status']} · {goal['progress']:.0%}{due}] {title}"
+
+
+def fact_line(fact: Mapping[str, Any]) -> str:
+    """Render a value and the time in which it holds."""
+    until = f" until {fact['valid_to']}" if fact.get("valid_to") else ""
+    value = json.dumps(fact["value"], ensure_ascii=False)
+    if fact.get("trust") == Trust.EVIDENCE:
+        value = f"{value} (as {fact.get('source', 'somebody')} noted)"
+    return f"- {fact['subject']} {fact['attribute']} = {value}, since {fact['valid_from']}{until}"
+
+
+def compact(value: Any) -> str:
+    """Render an answer as JSON without white space."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def section(title: str, found: Sequence[str]) -> list[str]:
+    """Return lines under a title, nothing where there are none."""
+    return [f"{title}:", *found] if found else []
+
+
+def _notes(memory: Mapping[str, Any], shown: ShownIds) -> str:
+    notes = []
+    if memory.get("stale"):
+        notes.append("stale")
+    if memory.get("contradicted_by"):
+        notes.append("contradicted by " + ", ".join(f"[{shown.short(other)}]" for other in memory["contradicted_by"]))
+    if memory.get("surface_id"):
+        notes.append(f"surface {memory['surface_id']}")
+    return f" ({'; '.join(notes)})" if notes else ""

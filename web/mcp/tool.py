@@ -1,0 +1,141 @@
+"""What a tool is: a name that a model chooses by, schemas, and what it does."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from pipeline.errors import FieldError, InvalidField
+from web.mcp.ids import ShownIds
+
+Schema = dict[str, Any]
+
+
+class Effect(StrEnum):
+    """What calling a tool does to the memory; hosts ask their user accordingly."""
+
+    READS = "reads"
+    ADDS = "adds"
+    FORGETS = "forgets"
+
+
+class Server(Protocol):
+    """What a tool asks: the HTTP contract."""
+
+    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+        """Send one request and return the answer's JSON; raise ReverieError for anything but success."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call of a tool: whom to ask, which ids were shown, the caller's name and folder, and the arguments."""
+
+    server: Server
+    shown: ShownIds
+    agent: str | None
+    folder: str
+    arguments: Mapping[str, Any]
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Return those of the named arguments that were given."""
+        return {name: self.arguments[name] for name in names if name in self.arguments}
+
+    def id(self, name: str = "id") -> str:
+        """Return an argument that names a memory, whole, as a part of a path."""
+        return segment(self.shown.whole(str(self.arguments[name]), name))
+
+    def viewer(self) -> dict[str, str]:
+        """Return as whom the caller may see what is private to somebody."""
+        found = {"agent": self.agent, "session": self.arguments.get("session_id")}
+        return {name: value for name, value in found.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The answer of a tool, for a program and for a model."""
+
+    structured: dict[str, Any]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool; `takes` and `gives` are the properties of its schemas."""
+
+    name: str
+    description: str
+    run: Callable[[Asked], Told]
+    takes: Mapping[str, Schema] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    gives: Mapping[str, Schema] = field(default_factory=dict)
+    effect: Effect = Effect.READS
+
+    @property
+    def input_schema(self) -> Schema:
+        """Return the JSON schema of the arguments."""
+        schema: Schema = {"type": "object", "properties": dict(self.takes), "additionalProperties": False}
+        return schema | ({"required": list(self.required)} if self.required else {})
+
+    @property
+    def output_schema(self) -> Schema:
+        """Return the JSON schema of the structured answer."""
+        return {"type": "object", "properties": dict(self.gives)}
+
+
+def checked(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments without those left empty; raise InvalidField, naming each that cannot be taken."""
+    # Models send null for what they leave out.
+    given = {
+        name: value for name, value in arguments.items() if value is not None or _takes(tool.takes.get(name), None)
+    }
+    problems = [
+        FieldError(name, f"unknown; there are {', '.join(tool.takes) or 'none'}")
+        for name in given
+        if name not in tool.takes
+    ]
+    problems += [FieldError(name, "is required") for name in tool.required if name not in given]
+    problems += [
+        FieldError(name, f"must be {_kinds(tool.takes[name])}")
+        for name, value in given.items()
+        if name in tool.takes and not _takes(tool.takes[name], value)
+    ]
+    if problems:
+        raise InvalidField(*problems)
+    return given
+
+
+def segment(text: str) -> str:
+    """Return a text as one segment of a path; a dot, too, could lead to another path."""
+    return quote(text, safe="").replace(".", "%2E")
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def _takes(schema: Schema | None, value: Any) -> bool:
+    if schema is None:
+        return False
+    if "enum" in schema:
+        return value in schema["enum"]
+    types = _names(schema)
+    if isinstance(value, bool):
+        return "boolean" in types
+    return any(isinstance(value, _TYPES[name]) for name in types)
+
+
+def _names(schema: Schema) -> list[str]:
+    named = schema["type"]
+    return [named] if isinstance(named, str) else list(named)
+
+
+def _kinds(schema: Schema) -> str:
+    return " or ".join(map(str, schema.get("enum") or _names(schema)))
