@@ -1,0 +1,164 @@
+"""`reverie setup` as a user runs it, in a home of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from web.cli.setup import HOSTS
+
+INVALID = '{"mcpServers": {'
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    home, project = tmp_path / "home", tmp_path / "project"
+    programs = tmp_path / "bin"
+    for folder in (home, project, programs):
+        folder.mkdir()
+    return home, project, programs
+
+
+@pytest.fixture
+def reverie(scratch):
+    """Run the real command in the scratch home; returns the finished process."""
+    home, project, programs = scratch
+
+    def run(*arguments, answer=None, **variables):
+        return subprocess.run(
+            [sys.executable, "-m", "web.cli", *arguments],
+            cwd=project,
+            env={"HOME": str(home), "USERPROFILE": str(home), "PATH": str(programs), "PYTHONPATH": str(Path.cwd())}
+            | variables,
+            input=answer,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return run
+
+
+def tree(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_without_any_host_it_says_so_and_leaves_nothing(reverie, scratch):
+    done = reverie("setup")
+    assert (done.returncode, done.stdout.split(":")[0]) == (0, "no host was found here; name one")
+    assert tree(scratch[0]) == {}
+
+
+def test_found_hosts_are_set_up_and_taken_back(reverie, scratch):
+    home = scratch[0]
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text('{"mcpServers": {}}')
+    (home / ".gemini").mkdir()
+    before = tree(home)
+    done = reverie("setup", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["hosts"] == ["cursor", "gemini"]
+    assert [file["action"] for file in told["files"]] == ["change", "create", "create"]
+    server = json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]["reverie"]
+    assert server["args"] == ["mcp"]
+    again = json.loads(reverie("setup", "--yes", "--json").stdout)
+    assert {file["action"] for file in again["files"]} == {"none"}
+    assert reverie("setup", "--remove", "--yes").returncode == 0
+    left = tree(home)
+    assert left.pop(".reverie/token")
+    assert left == before
+
+
+def test_every_host_and_a_project_come_and_go(reverie, scratch):
+    home, project, _ = scratch
+    for options in ([], ["--project"]):
+        done = reverie("setup", *HOSTS, "--yes", *options)
+        assert done.returncode == 0, done.stderr
+    token = (home / ".reverie" / "token").read_text().strip()
+    assert token in (home / ".claude" / "settings.json").read_text()
+    assert not any(token.encode() in content for content in tree(project).values())
+    assert {".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", "AGENTS.md"} <= set(tree(project))
+    for options in (["--project"], []):
+        assert reverie("setup", "--remove", "--yes", *options).returncode == 0
+    assert set(tree(home)) == {".reverie/token"}
+    assert list(project.iterdir()) == []
+
+
+def test_the_diff_is_shown_without_the_token_and_nothing_is_written_on_a_dry_run(reverie, scratch):
+    home = scratch[0]
+    done = reverie("setup", "claude-code", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert f"+++ {home / '.claude' / 'settings.json'}" in done.stdout
+    assert '"Authorization": "Bearer •••"' in done.stdout
+    assert tree(home) == {}
+    reverie("setup", "claude-code", "--yes")
+    before, token = tree(home), (home / ".reverie" / "token").read_text().strip()
+    for options in (["--remove"], [], ["--json"]):
+        done = reverie("setup", "claude-code", "--dry-run", *options, REVERIE_PORT="9999")
+        assert done.returncode == 0
+        assert token not in done.stdout + done.stderr
+    assert tree(home) == before
+
+
+def test_it_asks_before_it_writes(reverie, scratch):
+    home = scratch[0]
+    file = home / ".cursor" / "mcp.json"
+    done = reverie("setup", "cursor", answer="n\n")
+    assert (done.returncode, file.exists()) == (0, False)
+    assert "nothing was written" in done.stderr
+    assert reverie("setup", "cursor", answer="").returncode == 130
+    assert not file.exists()
+    assert reverie("setup", "cursor", answer="y\n").returncode == 0
+    assert file.exists()
+    assert "as it should be" in reverie("setup", "cursor", answer="").stdout
+
+
+def test_a_file_that_cannot_be_parsed_is_left_alone_with_an_error(reverie, scratch):
+    home = scratch[0]
+    file = home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text(INVALID)
+    for options in ([], ["--remove"]):
+        done = reverie("setup", "cursor", "zed", "--yes", *options)
+        assert done.returncode == 1
+        assert f"error: {file} is left alone: line 1 is not valid JSON" in done.stderr
+        assert file.read_text() == INVALID
+    reverie("setup", "cursor", "zed", "--yes")
+    assert (home / ".config" / "zed" / "settings.json").exists()
+    told = json.loads(reverie("setup", "cursor", "--dry-run", "--json").stdout)
+    assert "not valid JSON" in told["files"][0]["error"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["emacs"], ["cursor", "--json"], ["cursor", "--what"], ["claude-code", "--yes", "--project"]]
+)
+def test_wrong_usage_is_told(reverie, scratch, arguments, tmp_path):
+    variables = {"HOME": str(scratch[1]), "USERPROFILE": str(scratch[1])} if "--project" in arguments else {}
+    done = reverie("setup", *arguments, **variables)
+    assert done.returncode == 2
+    assert tree(tmp_path) == {}
+
+
+def test_hosts_say_by_variables_where_their_files_are(reverie, scratch, tmp_path):
+    reverie("setup", "codex", "opencode", "--yes", CODEX_HOME=str(tmp_path / "x"), XDG_CONFIG_HOME=str(tmp_path / "g"))
+    assert (tmp_path / "x" / "config.toml").exists()
+    assert (tmp_path / "g" / "opencode" / "opencode.json").exists()
+    assert set(tree(scratch[0])) == {".reverie/setup.json", ".reverie/token"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the stand-in for the host is a shell script")
+@pytest.mark.parametrize(
+    ("version", "events"), [("2.1.10 (Claude Code)", 1), ("2.1.90 (Claude Code)", 8), ("what?", 8)]
+)
+def test_an_installed_claude_code_is_asked_for_its_version(reverie, scratch, version, events):
+    home, _, programs = scratch
+    program = programs / "claude"
+    program.write_text(f"#!/bin/sh\necho '{version}'\n")
+    program.chmod(0o755)
+    assert reverie("setup", "--yes").returncode == 0
+    assert len(json.loads((home / ".claude" / "settings.json").read_text())["hooks"]) == events

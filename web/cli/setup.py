@@ -1,0 +1,192 @@
+"""Hosts on the command line: tell them of Reverie after a look at the changes, or take it back."""
+
+import difflib
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from web.cli.command import Command, State, pass_state
+from web.cli.render import plain
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+    from web.setup.hosts import Host
+    from web.setup.machine import Machine, Reverie
+    from web.setup.plan import Change
+
+HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode")
+HIDDEN = "•••"
+VERSION_TIMEOUT_S = 5
+# The token of an earlier setup, or of somebody else.
+_BEARER = re.compile(r"(?<=Bearer )[\w.~+/-]{8,}=*")
+_DONE = {"create": "made", "change": "changed", "delete": "deleted", "none": "as it should be", "error": "left alone"}
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class _SetupCommand(Command):
+    """The command; variables with which hosts move their own folders come as parameters that nobody types."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        from web.setup.machine import HOST_VARIABLES
+
+        super().__init__(*args, **kwargs)
+        for name in HOST_VARIABLES:
+            self.params.append(click.Option([f"--{name.lower()}"], envvar=name, hidden=True))
+
+
+@click.command(cls=_SetupCommand)
+@click.argument("hosts", nargs=-1, metavar="[HOST]…", type=click.Choice(HOSTS))
+@click.option("--yes", is_flag=True, help="Write without asking.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+@click.option("--project", is_flag=True, help="Set up the current folder instead of your own files.")
+@click.option("--remove", is_flag=True, help="Take out what the setup has written.")
+@pass_state
+def setup(
+    state: State,
+    /,
+    *,
+    hosts: tuple[str, ...],
+    yes: bool,
+    dry_run: bool,
+    project: bool,
+    remove: bool,
+    **moved: str | None,
+) -> int:
+    """Write Reverie's hooks, MCP entry and rules into the settings of each HOST, or of all that are installed.
+
+    HOST is one of claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode.
+    """
+    from web.setup import ledger
+    from web.setup.carry_out import carry_out
+    from web.setup.plan import plan_removal, plan_setup
+
+    if state.json and not (yes or dry_run):
+        raise click.UsageError("--json cannot ask; add --yes or --dry-run")
+    root = state.settings.paths.root
+    machine = _machine({name.upper(): value for name, value in moved.items() if value}, project=project)
+    chosen = _chosen(hosts, machine, remove=remove)
+    reverie = _reverie(state.settings, writes=bool(chosen) and not dry_run and not remove)
+    changes = (plan_removal if remove else plan_setup)(chosen, machine, reverie, ledger.read(root))
+    if not state.json:
+        _show(changes, reverie.token)
+        if not chosen:
+            click.echo(f"no host was found here; name one: {', '.join(HOSTS)}")
+    pending = any(change.action not in ("none", "error") for change in changes)
+    if not dry_run and (yes or not pending or click.confirm("Write this?", err=True)):
+        changes = carry_out(changes, root)
+    elif not dry_run:
+        click.echo("nothing was written", err=True)
+        return 0
+    _report(state, [host.name for host in chosen], changes, reverie.token, dry_run=dry_run)
+    return 1 if any(change.error is not None for change in changes) else 0
+
+
+def _chosen(names: Sequence[str], machine: "Machine", *, remove: bool) -> list["Host"]:
+    from web.setup.hosts import BY_NAME
+    from web.setup.hosts import HOSTS as KNOWN
+
+    if names:
+        return [BY_NAME[name] for name in dict.fromkeys(names)]
+    # What was written for a host may outlive it.
+    return [host for host in KNOWN if remove or host.is_found(machine)]
+
+
+def _machine(environment: Mapping[str, str], *, project: bool) -> "Machine":
+    import shutil
+
+    from web.setup.machine import Machine
+
+    home, here = Path.home(), Path.cwd()
+    if project and here == home:
+        raise click.UsageError("--project needs a project: this folder is your home")
+    return Machine(home, sys.platform, shutil.which, _version, environment, here if project else None)
+
+
+def _reverie(settings: "Settings", *, writes: bool) -> "Reverie":
+    from config.settings import Settings
+    from web.client import server_url
+    from web.setup.machine import Reverie, programs_folder
+
+    file = settings.paths.token_file
+    # A look at the changes must not leave a home behind.
+    token = settings.paths.token() if writes or file.exists() else HIDDEN
+    usual = Settings().paths.root
+    home = settings.paths.root if settings.paths.root != usual else None
+    return Reverie(server_url(settings), token, programs_folder(), home)
+
+
+def _version(program: str) -> tuple[int, ...] | None:
+    """Ask a program for its version; None where it is not there or does not say."""
+    import shutil
+    import subprocess
+
+    path = shutil.which(program)
+    if path is None:
+        return None
+    try:
+        told = subprocess.run(  # noqa: S603 - the host that the user has installed and named
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=VERSION_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        click.echo(f"{program} --version: {error}", err=True)
+        return None
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", told.stdout)
+    return None if found is None else tuple(int(part) for part in found.groups())
+
+
+def _show(changes: Sequence["Change"], token: str) -> None:
+    for change in changes:
+        for line in _diff(change, token):
+            click.echo(click.style(line, fg=_COLOURS.get(line[:1])))
+
+
+def _diff(change: "Change", token: str) -> Iterator[str]:
+    """Yield the lines of a unified diff, the token hidden."""
+    if change.error is not None or change.before == change.after:
+        return
+    before, after = (_lines(content, token) for content in (change.before, change.after))
+    old, new = ("/dev/null" if content is None else str(change.path) for content in (change.before, change.after))
+    for line in difflib.unified_diff(before, after, old, new, lineterm=""):
+        yield plain(line).rstrip("\n")
+
+
+def _lines(content: bytes | None, token: str) -> list[str]:
+    text = _BEARER.sub(HIDDEN, (content or b"").decode("utf-8", "replace").replace(token, HIDDEN))
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
+
+
+def _report(state: State, hosts: Sequence[str], changes: Sequence["Change"], token: str, *, dry_run: bool) -> None:
+    if state.json:
+        items = [_described(change, token) for change in changes]
+        state.print_json({"hosts": hosts, "dry_run": dry_run, "files": items})
+        return
+    for change in changes:
+        if change.error is not None:
+            click.echo(f"error: {plain(change.path)} is left alone: {plain(change.error)}", err=True)
+        elif not dry_run:
+            click.echo(f"{_DONE[change.action]:<15}  {plain(change.path)}  ({', '.join(change.hosts)})")
+        for remark in change.remarks:
+            click.echo(f"{plain(change.path)}: {plain(remark)}", err=True)
+    if dry_run:
+        click.echo("nothing was written", err=True)
+
+
+def _described(change: "Change", token: str) -> dict[str, Any]:
+    return {
+        "path": str(change.path),
+        "hosts": change.hosts,
+        "action": change.action,
+        "error": change.error,
+        "remarks": change.remarks,
+        "diff": "\n".join(_diff(change, token)),
+    }

@@ -1,0 +1,112 @@
+"""What Reverie adds to a host's file, apart from how the file is written."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+Recognise = Callable[[Any], bool]
+Place = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a JSON object; `ours` tells Reverie's own from what another gave the same name."""
+
+    place: Place
+    key: str
+    value: Mapping[str, Any]
+    ours: Recognise
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A handler of a Claude Code event, in a group of its own in the event's array."""
+
+    event: str
+    handler: Mapping[str, Any]
+    ours: Recognise
+
+    @property
+    def place(self) -> Place:
+        """Return where the event's groups stand."""
+        return ("hooks", self.event)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A top-level key of a TOML file."""
+
+    name: str
+    value: Any
+    ours: Recognise
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a TOML file."""
+
+    place: Place
+    value: Mapping[str, Any]
+    ours: Recognise
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A marked block in a text; `head` begins a file that is made for it."""
+
+    body: str
+    head: str = ""
+
+
+Entry = Member | Hook | Key | Table | Block
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """What the text alone cannot tell when entries are taken out again."""
+
+    created: frozenset[Place] = frozenset()
+    """Containers that were made for entries."""
+    inside: Mapping[Place, str] = field(default_factory=dict)
+    """What stood between the brackets of containers that were empty."""
+    blank: str | None = None
+    """The whole text, where it held nothing."""
+
+    def also(self, place: Place, text: str) -> "Undo":
+        """Note an empty container that gets its first child; one that was just made is known already."""
+        known = place in self.created or place in self.inside
+        return self if known else replace(self, inside={**self.inside, place: text})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record for a JSON file."""
+        return {
+            "created": sorted(list(place) for place in self.created),
+            "inside": [[list(place), text] for place, text in sorted(self.inside.items())],
+            "blank": self.blank,
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "Undo":
+        """Read a record of `to_json`."""
+        return Undo(
+            frozenset(tuple(place) for place in value["created"]),
+            {tuple(place): text for place, text in value["inside"]},
+            value["blank"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A text with entries added, how to take them out again, and what the user should know."""
+
+    text: str
+    undo: Undo
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A text with entries taken out; `bare` says that nothing else is in it."""
+
+    text: str
+    bare: bool

@@ -1,0 +1,79 @@
+"""What a setup is told of the machine and of Reverie, so that it reads neither by itself."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# The one-file clients that hosts start, beside `reverie` itself.
+SESSION_START_CLIENT = "reverie-session-start"
+CODEX_NOTIFY_CLIENT = "reverie-codex-notify"
+MAIN = "reverie"
+# A variable of the user's own choosing could not be known; names with REVERIE_ are settings.
+TOKEN_VARIABLE = "CLAUDE_REVERIE_TOKEN"  # noqa: S105 - the name of a variable
+# Variables that move a host's own folder.
+HOST_VARIABLES = ("APPDATA", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where hosts keep their files, and how they are found."""
+
+    home: Path
+    platform: str
+    which: Callable[[str], str | None]
+    """Find a program by its name."""
+    version: Callable[[str], tuple[int, ...] | None]
+    """Ask a program for its version; None where it does not tell."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    project: Path | None = None
+    """The folder to set up, for `--project`; otherwise the user's own files are meant."""
+
+    @property
+    def configuration(self) -> Path:
+        """Return the folder under which programs keep their settings, by XDG."""
+        return self.folder("XDG_CONFIG_HOME", self.home / ".config")
+
+    @property
+    def application_data(self) -> Path:
+        """Return the folder under which desktop programs keep their settings on this platform."""
+        if self.platform == "win32":
+            return self.folder("APPDATA", self.home / "AppData" / "Roaming")
+        if self.platform == "darwin":
+            return self.home / "Library" / "Application Support"
+        return self.configuration
+
+    def folder(self, variable: str, default: Path) -> Path:
+        """Return the folder that a variable names, if it does, else the default."""
+        given = self.environment.get(variable, "")
+        return Path(given) if given and Path(given).is_absolute() else default
+
+
+@dataclass(frozen=True, slots=True)
+class Reverie:
+    """What hosts are told: where the server is, its token, and the programs to start."""
+
+    url: str
+    token: str
+    bin: Path
+    home: Path | None = None
+    """The home, where it is not the usual one."""
+
+    def program(self, machine: Machine, name: str) -> str:
+        """Return how a host starts a program: by its path, in a project by its name if that is found everywhere."""
+        suffix = ".exe" if machine.platform == "win32" else ""
+        installed = self.bin / f"{name}{suffix}"
+        if (machine.project is not None and machine.which(name) is not None) or not (
+            (self.bin / f"{MAIN}{suffix}").exists() or installed.exists()
+        ):
+            return name
+        return str(installed)
+
+    def environment(self, machine: Machine) -> dict[str, str]:
+        """Return the variables that a program needs to find the home; none stand in a project's files."""
+        return {} if self.home is None or machine.project is not None else {"REVERIE_HOME": str(self.home)}
+
+
+def programs_folder() -> Path:
+    """Return the folder in which this Python's programs are installed."""
+    return Path(sys.executable).parent
