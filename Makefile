@@ -60,6 +60,10 @@ bench-recall: $(STAMP) ## Measure recall over 10,000 and 100,000 memories (ARGS=
 bench-peer: $(STAMP) ## Compare quality and speed with another memory, PMB (ARGS="--locomo FILE")
 	$(BIN)/python -m tests.benchmarks.peer $(ARGS)
 
+.PHONY: bench-hooks
+bench-hooks: $(STAMP) ## Measure what a host waits for at each event of its hooks (ARGS="--size 2000")
+	$(BIN)/python -m tests.benchmarks.hooks $(ARGS)
+
 .PHONY: bench-year
 bench-year: $(STAMP) ## Live through a year of 20,000 memories and 365 nights (ARGS="--memories 2000")
 	$(BIN)/python -m tests.benchmarks.year $(ARGS)

@@ -41,6 +41,15 @@ def get(db: Connection, surface_id: str) -> Surfacing | None:
     return None if row is None else Surfacing(row[0], row[1], row[2], row[3], None if row[4] is None else bool(row[4]))
 
 
+def unanswered(db: Connection, session_id: str) -> list[Surfacing]:
+    """List what was put before the agents of a session and nobody said anything about."""
+    rows = db.execute(
+        "SELECT id, memory_seq, session_id, at FROM surface WHERE session_id = ? AND followed IS NULL ORDER BY seq",
+        (session_id,),
+    )
+    return [Surfacing(surface_id, seq, session, at) for surface_id, seq, session, at in rows]
+
+
 def answer(db: Connection, surface_id: str, note: str | None, at: str, *, followed: bool) -> None:
     """Say whether what was shown was followed; the last word counts."""
     db.execute(

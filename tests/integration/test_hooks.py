@@ -3,6 +3,7 @@
 import pytest
 
 from pipeline.identity import identify
+from pipeline.store import actions
 
 
 def event(**fields):
@@ -100,7 +101,7 @@ def test_the_header_is_stronger_than_the_folder(client, tmp_path, digested):
     assert "8123" in answer.get_data(as_text=True)
 
 
-@pytest.mark.parametrize("name", ["Stop", "PreToolUse", "NoSuchEvent", "x" * 5000])
+@pytest.mark.parametrize("name", ["Notification", "NoSuchEvent", "x" * 5000])
 def test_an_event_that_is_not_handled_is_noted(client, name):
     assert is_silent(post(client, event(hook_event_name=name)))
     assert len(logged(client)) == 1
@@ -121,3 +122,321 @@ def test_a_strange_folder_disturbs_nobody(shared, cwd):
 def test_a_prompt_of_any_length_is_answered(client):
     client.write("Billing listens on port 8123")
     assert post(client, event(prompt="billing " * 100_000)).status_code == 200
+
+
+# What happens in a session
+
+
+PORT = "Which port does billing listen on?"
+
+
+def context(response):
+    assert response.status_code == 200
+    body = response.get_json(silent=True)
+    return None if body is None else body["hookSpecificOutput"]["additionalContext"]
+
+
+def settled(front):
+    """Wait until everything that was noted is written."""
+    front.learning.submit(lambda: None).result(timeout=20)
+
+
+def tool(client, name, given, event_name="PostToolUse", **fields):
+    sent = event(hook_event_name=event_name, tool_name=name, tool_input=given, tool_use_id="t1", **fields)
+    return post(client, sent)
+
+
+def journal(front, workspace="default", session="s1"):
+    settled(front)
+    with front.databases.get(workspace).read() as db:
+        return [(one.deed, one.target, one.ok, one.agent_id) for one in actions.since(db, session, "", 100)]
+
+
+def ambient(client, workspace=None):
+    items = client.get("/v1/memories", workspace=workspace).get_json()["items"]
+    return [item for item in items if item["source"] == "ambient"]
+
+
+def test_nothing_is_told_twice_in_a_session_unless_it_changed(client, front, digested):
+    written = client.write("Billing listens on port 8123")
+    digested()
+    assert "8123" in context(post(client, event(prompt=PORT)))
+    assert is_silent(post(client, event(prompt=PORT)))
+    assert "8123" in context(post(client, event(prompt=PORT, session_id="s2")))
+    assert "8123" in context(post(client, event(prompt=PORT, agent_id="helper")))
+    client.patch(f"/v1/memories/{written}", {"content": "Billing listens on port 9321"})
+    digested()
+    assert "9321" in context(post(client, event(prompt=PORT)))
+    assert is_silent(post(client, event(prompt=PORT)))
+
+
+def test_without_a_session_it_is_told_each_time(client, digested):
+    client.write("Billing listens on port 8123")
+    digested()
+    for _ in range(2):
+        assert "8123" in context(post(client, event(prompt=PORT, session_id="")))
+
+
+@pytest.mark.parametrize("source", ["compact", "resume", "clear"])
+def test_what_was_lost_is_told_again(client, digested, source):
+    client.write("Billing listens on port 8123")
+    digested()
+    assert context(post(client, event(prompt=PORT)))
+    assert is_silent(post(client, event(hook_event_name="SessionStart", source=source)))
+    assert "8123" in context(post(client, event(prompt=PORT)))
+
+
+def test_a_start_tells_the_brief_and_not_again_what_it_told(client, digested):
+    client.write("Billing listens on port 8123", kind="decision")
+    digested()
+    assert "8123" in context(post(client, event(hook_event_name="SessionStart", source="startup")))
+    assert is_silent(post(client, event(prompt=PORT)))
+
+
+def test_after_compacting_a_session_is_told_where_it_left_off(client, front):
+    client.write("Billing moves to port 9000", kind="decision", session_id="s1")
+    tool(client, "Edit", {"file_path": "/p/billing.py"}, cwd="/p")
+    tool(client, "Bash", {"command": "pytest -q"}, "PostToolUseFailure")
+    told = context(post(client, event(hook_event_name="SessionStart", source="compact")))
+    assert told.splitlines()[:3] == [
+        "Where this session left off:",
+        "- edit `billing.py`",
+        "- test `pytest -q` (failed)",
+    ]
+    assert "Billing moves to port 9000" in told
+    assert "left off" not in (context(post(client, event(hook_event_name="SessionStart", source="startup"))) or "")
+
+
+def test_a_deed_is_one_row_in_the_journal(client, front):
+    client.write("Something")
+    tool(client, "Read", {"file_path": "a.py"})
+    tool(client, "Bash", {"command": "git status"})
+    tool(client, "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, agent_id="helper")
+    tool(client, "Bash", {"command": "make build"}, "PostToolUseFailure", error="exit 2")
+    tool(client, "Bash", {"command": "make lint"}, tool_response={"is_error": True})
+    tool(client, "Bash", {"command": "make all"}, tool_response={"stdout": "", "interrupted": True})
+    tool(client, "Bash", {"command": "make fine"}, tool_response={"stdout": "ok", "interrupted": False})
+    tool(client, "Bash", {"command": "make odd"}, tool_response="text")
+    assert journal(front) == [
+        ("edit", "a.py", True, "helper"),
+        ("command", "make build", False, None),
+        ("command", "make lint", False, None),
+        ("command", "make all", False, None),
+        ("command", "make fine", True, None),
+        ("command", "make odd", True, None),
+    ]
+    assert logged(client) == []
+
+
+def test_the_first_deed_makes_a_projects_workspace_and_nothing_less(client, front, tmp_path):
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    own = identify(project).id
+    where = {"cwd": str(project)}
+    post(client, event(**where))
+    post(client, event(hook_event_name="SessionStart", source="startup", **where))
+    tool(client, "Edit", {"file_path": "x"}, "PreToolUse", **where)
+    tool(client, "Bash", {"command": "ls"}, **where)
+    post(client, event(hook_event_name="Stop", **where))
+    post(client, event(hook_event_name="SessionEnd", **where))
+    settled(front)
+    assert front.settings.paths.workspace_ids() == []
+    tool(client, "Edit", {"file_path": str(project / "x.py")}, **where)
+    assert journal(front, own) == [("edit", "x.py", True, None)]
+    assert front.settings.paths.workspace_ids() == [own]
+
+
+def test_a_folder_that_is_no_project_makes_no_workspace_of_its_own(client, front, tmp_path):
+    tool(client, "Edit", {"file_path": "x.py"}, cwd=str(tmp_path))
+    settled(front)
+    assert front.settings.paths.workspace_ids() == ["default"]
+
+
+def test_a_lesson_is_told_before_what_it_names_once_a_session(client, front, digested):
+    lesson = client.write("Run make migrate before make test", kind="lesson")
+    client.write("Wash your hands", kind="lesson")
+    told = context(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
+    assert "Run make migrate before make test" in told
+    assert "hands" not in told
+    assert is_silent(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
+    assert is_silent(tool(client, "Bash", {"command": "make test"}, "PreToolUse"))
+    assert context(tool(client, "Bash", {"command": "make test"}, "PreToolUse", agent_id="helper"))
+    assert is_silent(tool(client, "Read", {"file_path": "Makefile"}, "PreToolUse", session_id="s2"))
+    tool(client, "Bash", {"command": "make migrate"})
+    post(client, event(hook_event_name="Stop"))
+    settled(front)
+    [record] = [item for item in client.get("/v1/lessons").get_json()["items"] if item["id"] == lesson]
+    assert (record["shown"], record["followed"], record["ignored"]) == (2, 2, 0)
+
+
+def test_advice_that_has_no_room_is_not_noted_as_told(client, front):
+    client.write("Run make migrate before make test. " + "x" * 300, kind="lesson")
+    front.settings.paths.workspace("default").config.write_text("hook_max_chars = 200\n")
+    assert is_silent(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
+    settled(front)
+    [record] = client.get("/v1/lessons").get_json()["items"]
+    assert record["shown"] == 0
+
+
+def test_a_turn_with_a_result_leaves_one_ambient_memory(client, front):
+    client.write("Something")
+    post(client, event())
+    tool(client, "Bash", {"command": "pytest -q"}, "PostToolUseFailure")
+    tool(client, "Edit", {"file_path": "pool.py"})
+    tool(client, "Bash", {"command": "pytest -q"})
+    for _ in range(2):
+        post(client, event(hook_event_name="Stop", stop_hook_active=False, last_assistant_message="Done"))
+    settled(front)
+    [kept] = ambient(client)
+    assert kept["content"] == "Fixed: `pytest -q` failed and passes now. Edited pool.py."
+    assert (kept["session_id"], kept["tags"], kept["trust"], kept["kind"]) == (
+        "s1",
+        ["ambient"],
+        "evidence",
+        "activity",
+    )
+    assert kept["merge_count"] == 0
+    post(client, event())
+    post(client, event(hook_event_name="Stop"))
+    settled(front)
+    assert len(ambient(client)) == 1
+
+
+def test_what_the_agent_kept_itself_is_not_kept_again(client, front):
+    client.write("Something")
+    post(client, event())
+    settled(front)
+    tool(client, "Bash", {"command": "git commit -m 'Fix the pool race'"})
+    client.write("The race in the pool came from a shared cursor", source="agent", session_id="s1")
+    post(client, event(hook_event_name="Stop"))
+    settled(front)
+    assert ambient(client) == []
+
+
+def test_a_subagents_end_is_the_end_of_no_turn(client, front):
+    client.write("Something")
+    tool(client, "Bash", {"command": "git commit -m 'Fix the pool race'"}, agent_id="helper", agent_type="Explore")
+    assert is_silent(post(client, event(hook_event_name="SubagentStop", agent_id="helper")))
+    assert is_silent(post(client, event(hook_event_name="Stop", agent_id="helper")))
+    settled(front)
+    assert ambient(client) == []
+    assert logged(client) == []
+
+
+def test_a_turn_without_a_result_leaves_nothing(client, front):
+    client.write("Something")
+    tool(client, "Edit", {"file_path": "pool.py"})
+    post(client, event(hook_event_name="Stop"))
+    settled(front)
+    assert ambient(client) == []
+
+
+def test_secrets_reach_no_file(client, front):
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    client.write("Something")
+    tool(client, "Bash", {"command": f"GITHUB_TOKEN={secret} make release"})
+    tool(client, "Bash", {"command": f"git commit -m 'Use {secret} for the release'"})
+    post(client, event(hook_event_name="Stop"))
+    assert len(journal(front)) == 2
+    assert ambient(client)
+    front.close()
+    assert [
+        file for file in front.settings.home.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()
+    ] == []
+
+
+SAID = "qwyjibo"
+EVERY_EVENT = [
+    {"hook_event_name": "SessionStart", "source": "startup"},
+    {"hook_event_name": "UserPromptSubmit", "prompt": f"Which port does billing listen on, {SAID}?"},
+    {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": f"make {SAID}"}},
+    {"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"file_path": f"/p/{SAID}.py"}},
+    {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": f"git commit -m '{SAID} works'"}},
+    {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {"command": f"make {SAID}"}},
+    {"hook_event_name": "PreCompact", "trigger": "auto", "custom_instructions": SAID},
+    {"hook_event_name": "Stop", "last_assistant_message": SAID},
+    {"hook_event_name": "SubagentStop", "agent_id": SAID},
+    {"hook_event_name": "SessionStart", "source": "compact"},
+    {"hook_event_name": "SessionEnd", "reason": SAID},
+]
+
+
+def traces(front):
+    front.close()
+    files = [file for file in front.settings.home.rglob("*") if file.is_file()]
+    return [file.name for file in files if SAID.encode() in file.read_bytes() or SAID in file.name]
+
+
+def test_off_the_record_no_event_stores_or_tells_anything(client, front, digested):
+    client.write("Billing listens on port 8123", kind="decision")
+    client.write("make qwyjib.o needs care: run make all", kind="lesson")
+    digested()
+    client.post("/v1/incognito", {"session_id": "s1"})
+    for one in EVERY_EVENT:
+        assert is_silent(post(client, event(**one)))
+    assert traces(front) == []
+
+
+def test_off_the_record_in_the_usual_workspace_a_project_gets_no_workspace(client, front, tmp_path):
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    client.post("/v1/incognito", {"session_id": "s1"})
+    for one in EVERY_EVENT:
+        assert is_silent(post(client, event(cwd=str(project), **one)))
+    settled(front)
+    assert front.settings.paths.workspace_ids() == ["default"]
+    tool(client, "Edit", {"file_path": "x.py"}, cwd=str(project), session_id="s2")
+    settled(front)
+    for one in EVERY_EVENT:
+        assert is_silent(post(client, event(cwd=str(project), **one)))
+    assert traces(front) == []
+
+
+def test_in_a_silent_workspace_no_event_stores_or_tells_anything(client, front, digested):
+    client.write("Billing listens on port 8123", kind="decision")
+    digested()
+    front.settings.paths.workspace("default").config.write_text("incognito = true\n")
+    for one in EVERY_EVENT:
+        assert is_silent(post(client, event(**one)))
+    assert traces(front) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"type": "agent-turn-complete", "thread-id": "t", "input-messages": ["hi"]},
+        {"hook_event_name": "PostToolUse", "tool_input": "text"},
+        {"hook_event_name": "PreToolUse", "tool_name": 7},
+        {"hook_event_name": ["Stop"]},
+        {"event": "beforeSubmitPrompt", "conversation_id": "c"},
+    ],
+)
+def test_another_hosts_json_is_noted_and_disturbs_nobody(client, body):
+    assert is_silent(post(client, body))
+    assert len(logged(client)) == 1
+
+
+@pytest.mark.parametrize("name", sorted({one["hook_event_name"] for one in EVERY_EVENT}))
+def test_an_error_within_disturbs_nobody(client, front, monkeypatch, name):
+    client.write("Something")
+
+    def broken(*_args, **_named):
+        raise RuntimeError("broken inside")
+
+    for method in ("prompt", "session_start", "before_tool", "after_tool", "turn_end", "flush"):
+        monkeypatch.setattr(front.companion, method, broken)
+    assert is_silent(post(client, event(hook_event_name=name)))
+    assert [line for line in logged(client) if "broken inside" in line] or name == "SubagentStop"
+
+
+def test_a_body_beyond_every_bound_disturbs_nobody(client):
+    huge = {"hook_event_name": "PostToolUse", "tool_name": "Write", "tool_input": {"content": "x" * (9 << 20)}}
+    assert is_silent(post(client, event(**huge)))
+
+
+def test_an_agent_is_told_no_more_than_there_is_room_for(client, front, digested):
+    for number in range(30):
+        client.write(f"Billing listens on port {8000 + number} in region {number} " + "of the old estate " * 20)
+    digested()
+    told = context(post(client, event(prompt=PORT)))
+    assert 0 < len(told) <= front.settings.hook_max_chars

@@ -1,14 +1,13 @@
 """Claude Code's hook events: context in, or silence; the agent is never disturbed."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from flask import Response, request
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.context.prepare import PrepareLimits, prepare
-from pipeline.errors import NotFound, ReverieError
-from pipeline.records import Viewer
+from pipeline.bootstrap.companion import Seat
 from pipeline.write.normalize import normalize_id
 from web.endpoint import Api, Call, Endpoint, json_response
 from web.folders import workspace_of_folder
@@ -26,7 +25,12 @@ class HookEvent(BaseModel):
     hook_event_name: str
     cwd: str = ""
     session_id: str = ""
+    agent_id: str = ""
     prompt: str = ""
+    source: str = ""
+    tool_name: str = ""
+    tool_input: dict[str, Any] = Field(default_factory=dict)
+    tool_response: Any = None
 
 
 @api.route(
@@ -36,14 +40,18 @@ def claude_code(call: Call) -> Response:
     """Answer one event; whatever is wrong with it goes to the error log and the answer stays empty."""
     try:
         event = HookEvent.model_validate_json(request.get_data(cache=False))
-        context = _context(call, event)
+        handle = HANDLERS.get(event.hook_event_name)
+        if handle is None:
+            _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
+            return _silence()
+        context = handle(call, event)
     except ValidationError as error:
         _note(call, f"unreadable event: {error.error_count()} fields, first {error.errors()[0]['type']}")
         return _silence()
-    except ReverieError as error:
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong here is no business of the agent's
         _note(call, f"{type(error).__name__}: {error}")
         return _silence()
-    if context is None:
+    if not context:
         return _silence()
     answer: dict[str, Any] = {
         "hookSpecificOutput": {"hookEventName": event.hook_event_name, "additionalContext": context}
@@ -51,28 +59,68 @@ def claude_code(call: Call) -> Response:
     return json_response(answer)
 
 
-def _context(call: Call, event: HookEvent) -> str | None:
-    if event.hook_event_name != "UserPromptSubmit":
-        _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
-        return None
-    prompt = event.prompt.strip()[:LONGEST_PROMPT]
-    if not prompt:
-        return None
-    workspace = workspace_of_folder(call, event.cwd)
-    settings = call.front.workspace_settings(workspace)
-    session = normalize_id(event.session_id) or None
-    try:
-        told = prepare(
-            call.front.reader(workspace),
-            prompt,
-            Viewer(session=session),
-            PrepareLimits(settings.hook_budget_ms, settings.hook_max_chars),
-            lambda shown: call.front.learning.surface(workspace, session, shown),
-        )
-    except NotFound:
-        # Nothing was ever written for this project: nothing to say, and nothing wrong.
-        return None
-    return told.text or None
+def _prompt(call: Call, event: HookEvent) -> str | None:
+    message = event.prompt.strip()[:LONGEST_PROMPT]
+    return call.front.companion.prompt(_seat(call, event), message) if message else None
+
+
+def _session_start(call: Call, event: HookEvent) -> str | None:
+    return call.front.companion.session_start(_seat(call, event), event.source)
+
+
+def _before_tool(call: Call, event: HookEvent) -> str | None:
+    return call.front.companion.before_tool(_seat(call, event), event.tool_name, event.tool_input)
+
+
+def _after_tool(call: Call, event: HookEvent) -> None:
+    ok = _worked(event.tool_response)
+    call.front.companion.after_tool(_seat(call, event, to_write=True), event.tool_name, event.tool_input, ok=ok)
+
+
+def _worked(response: Any) -> bool:
+    """Tell whether a tool's response says nothing of a failure; hosts before PostToolUseFailure say it here."""
+    if not isinstance(response, dict):
+        return True
+    code = response.get("exit_code", response.get("exitCode", 0))
+    return not (response.get("is_error") is True or response.get("interrupted") is True or code not in (0, None))
+
+
+def _after_failure(call: Call, event: HookEvent) -> None:
+    call.front.companion.after_tool(_seat(call, event, to_write=True), event.tool_name, event.tool_input, ok=False)
+
+
+def _stop(call: Call, event: HookEvent) -> None:
+    call.front.companion.turn_end(_seat(call, event, to_write=True))
+
+
+def _flush(call: Call, event: HookEvent) -> None:
+    call.front.companion.flush(_seat(call, event))
+
+
+def _nothing(_call: Call, _event: HookEvent) -> None:
+    """Take an event that says nothing to remember."""
+
+
+HANDLERS: dict[str, Callable[[Call, HookEvent], str | None]] = {
+    "UserPromptSubmit": _prompt,
+    "SessionStart": _session_start,
+    "PreToolUse": _before_tool,
+    "PostToolUse": _after_tool,
+    "PostToolUseFailure": _after_failure,
+    "Stop": _stop,
+    "SubagentStop": _nothing,
+    "PreCompact": _flush,
+    "SessionEnd": _flush,
+}
+
+
+def _seat(call: Call, event: HookEvent, *, to_write: bool = False) -> Seat:
+    return Seat(
+        workspace_of_folder(call, event.cwd, to_write=to_write),
+        normalize_id(event.session_id) or None,
+        normalize_id(event.agent_id) or None,
+        event.cwd,
+    )
 
 
 def _note(call: Call, message: str) -> None:

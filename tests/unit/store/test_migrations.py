@@ -12,9 +12,9 @@ from pipeline.records import Draft
 from pipeline.sleep.segment import needs_segment, rebuild_segment
 from pipeline.store import memories, meta, tail
 from pipeline.store.database import Database
-from pipeline.store.visibility import Filter
 from pipeline.store.migrations import m001_control_plane
 from pipeline.store.opening import make_ready
+from pipeline.store.visibility import Filter
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.house import PROFILE

@@ -1,0 +1,132 @@
+"""Lessons about what an agent is about to touch: those that name the very command or file."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePath
+from sqlite3 import Connection
+
+from pipeline.kinds import told
+from pipeline.records import Memory, Trust, Viewer
+from pipeline.store import rules
+from pipeline.store.actions import Deed
+from pipeline.write.deeds import doing
+
+# More lessons than this nobody keeps; the newest are looked at.
+LOOKED_AT = 500
+# Of a long command line, what comes first is looked for.
+MOST_COMMANDS = 12
+MOST_FILES = 24
+SHORTEST_NAME = 4
+SHORTEST_PROGRAM = 3
+_WORD = re.compile(r"[\w./:@+-]+")
+_IS_FILE = re.compile(r"\w\.[a-z]\w{0,4}$")
+# Words of a command that name nothing by themselves.
+_GLUE = frozenset({"sudo", "run", "exec", "env", "bash", "sh", "python", "python3", "node", "npx", "uv", "poetry"})
+# Programs whose names are ordinary words: alone they name nothing.
+_ORDINARY = (
+    " make just task go find test time sort less more head tail kill watch open start code install touch move copy "
+    "link read write type which build export source command deploy ant cat cut join split paste fold nice set for "
+    "while until case let echo yes true false wait history help the and "
+)
+# Programs that do so many things that their names alone say nothing of what is done.
+_MANIFOLD = (
+    " git docker podman npm pnpm yarn bun deno cargo kubectl helm pip pip3 aws gcloud az brew apt apt-get systemctl "
+    "gh dotnet mvn gradle gradlew rails mix swift php composer bundle conda terraform "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a deed touches, ready to be looked for: names of files, and the words of each command."""
+
+    files: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
+
+    @property
+    def words(self) -> list[str]:
+        """Return the words of which a text that names it holds at least one, each as telling as can be."""
+        return list(dict.fromkeys([*self.files, *(word for word in map(_telling, self.commands) if word)]))
+
+
+def touched_by(deed: Deed, target: str) -> Touched:
+    """Read a deed's target, a file or a command line."""
+    lowered = target.casefold()
+    if deed is Deed.EDIT:
+        return Touched((PurePath(lowered).name,), ())
+    parts = [found for part in doing(lowered)[:MOST_COMMANDS] if (found := _WORD.findall(part))]
+    files = [PurePath(word).name for part in parts for word in part[1:] if _is_file(word)]
+    named = [_meant([PurePath(part[0]).name, *(word for word in part[1:] if not _is_file(word))]) for part in parts]
+    return Touched(tuple(files[:MOST_FILES]), tuple(tuple(command) for command in named if command))
+
+
+def lessons_about(db: Connection, deed: Deed, target: str, viewer: Viewer, limit: int) -> list[Memory]:
+    """List the lessons that somebody vouches for and that name a command or a file, the most important first."""
+    touched = touched_by(deed, target)
+    if not touched.words:
+        return []
+    found = [
+        lesson
+        for lesson in rules.holding(db, viewer, touched.words, LOOKED_AT)
+        if lesson.trust is Trust.TRUSTED and not lesson.instructs and names(lesson, touched)
+    ]
+    return sorted(found, key=lambda lesson: (-lesson.importance, -lesson.seq))[:limit]
+
+
+def names(lesson: Memory, touched: Touched) -> bool:
+    """Tell whether a lesson names what is touched, by its own words or by its anchor."""
+    if lesson.anchor is not None and PurePath(lesson.anchor.path.casefold()).name in touched.files:
+        return True
+    return text_names(told(lesson), touched)
+
+
+def text_names(text: str, touched: Touched) -> bool:
+    """Tell whether a text names what is touched."""
+    lowered = text.casefold()
+    if any(_has_file(lowered, file) for file in touched.files):
+        return True
+    if not any(command[0] in lowered for command in touched.commands):
+        return False
+    words = _meant(_WORD.findall(lowered))
+    neighbours = set(pairwise(words))
+    return any(_is_named(command, words, neighbours) for command in touched.commands)
+
+
+def _meant(words: Sequence[str]) -> list[str]:
+    """Return the words without flags, glue, and the marks that end a sentence."""
+    plain = (word.rstrip(".:-") for word in words if not word.startswith("-"))
+    return [word for word in plain if word and word not in _GLUE]
+
+
+def _is_named(command: Sequence[str], words: Sequence[str], neighbours: set[tuple[str, str]]) -> bool:
+    # A program and what it is to do; behind them stand names and texts that may mean anything.
+    if len(command) > 1 and (command[0], command[1]) in neighbours:
+        return True
+    if not command or len(command[0]) < SHORTEST_PROGRAM or command[0] not in words:
+        return False
+    return not _among(command[0], _ORDINARY) and (len(command) == 1 or not _among(command[0], _MANIFOLD))
+
+
+def _telling(command: Sequence[str]) -> str | None:
+    """Return the word that a text cannot do without to name a command; None where nothing would name it."""
+    common = _among(command[0], _ORDINARY) or len(command[0]) < SHORTEST_PROGRAM
+    if len(command) == 1:
+        return None if common else command[0]
+    return command[1] if common or _among(command[0], _MANIFOLD) else command[0]
+
+
+def _among(word: str, words: str) -> bool:
+    return f" {word} " in words
+
+
+def _has_file(text: str, name: str) -> bool:
+    return (
+        len(name) >= SHORTEST_NAME
+        and name in text
+        and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None
+    )
+
+
+def _is_file(word: str) -> bool:
+    return "/" in word or _IS_FILE.search(word) is not None

@@ -1,0 +1,150 @@
+"""What a finished turn came to: the result worth keeping, and which lessons it followed."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pipeline.context.advice import names, text_names, touched_by
+from pipeline.kinds import told
+from pipeline.records import Memory
+from pipeline.store.actions import Action, Deed
+from pipeline.write.deeds import test_run_of
+
+FILES_TOLD = 5
+LONGEST_COMMAND = 120
+LONGEST_SUBJECT = 160
+_MESSAGE = re.compile(r"\s-[a-zA-Z]*m\s*\"([^\"]+)\"|\s--message[= ]\"([^\"]+)\"|\s-[a-zA-Z]*m\s*'([^']+)'")
+_CLAUSE = re.compile(
+    r"[;!?。；！？]|[.,:](?=\s|$)|\s[–—-]\s|\b(?:but|instead|rather|sondern|stattdessen|sino|mais|mas|але|но)\b",
+    re.IGNORECASE,
+)
+# Closed classes, in the languages that the gate knows: how a lesson forbids, sets a condition, and speaks of editing.
+_FORBIDS = re.compile(
+    r"\b(?:never|not|don['’]?t|do not|avoid|stop|nie|niemals|nicht|kein\w*|vermeide\w*|nunca|no|evita\w*|jamais|pas|"
+    r"évite\w*|não|evite|не|никогда|ніколи|уникай\w*|избегай\w*)\b|不要|别|勿|ない|するな",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(
+    r"\b(?:without|unless|before|until|except|ohne|bevor|außer|bis|sin|antes|salvo|sans|avant|sauf|sem|без|до|пока)\b|之前|前に",
+    re.IGNORECASE,
+)
+_EDITS = re.compile(
+    r"\b(?:edit|touch|change|modify|write|rewrite|delete|overwrite|commit|ändere|bearbeite|edites|modifi\w+|toques?|"
+    r"touche\w*|altere|edite|редактируй\w*|меняй\w*|змінюй\w*|редагуй\w*)\b|修改|编辑|編集|変更",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Surfaced:
+    """A lesson that was put before an agent, under which id and when."""
+
+    id: str
+    at: str
+    lesson: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A lesson that a turn's actions show to have been followed, or ignored."""
+
+    surface_id: str
+    followed: bool
+
+
+def result_of(did: Sequence[Action]) -> str | None:
+    """Return a turn's result in a sentence: what failed and works, was committed or deployed; None without one."""
+    told_of = [part for part in (_mended(did), _committed(did), _deployed(did)) if part]
+    if not told_of:
+        return None
+    files = list(dict.fromkeys(action.target for action in did if action.deed is Deed.EDIT and action.ok))
+    edited = (
+        f" Edited {', '.join(files[:FILES_TOLD])}{' and others' if len(files) > FILES_TOLD else ''}." if files else ""
+    )
+    return " ".join(told_of) + edited
+
+
+def followed_in(surfaced: Sequence[Surfaced], did: Sequence[Action]) -> list[Followed]:
+    """Say of surfaced lessons whether what they name was done since: followed, or ignored where they forbid it.
+
+    What names nothing that was done is left open, and so is what depends on more than was done: silence proves nothing.
+    """
+    found = []
+    for one in surfaced:
+        # Tests that failed were run all the same; of anything else a failure may mean that it never happened.
+        since = [action for action in did if action.at >= one.at and (action.ok or action.deed is Deed.TEST)]
+        proofs = {proof for action in since for proof in _proofs(one.lesson, action)}
+        # What was forbidden and done weighs more than what was done beside it as told.
+        if proofs:
+            found.append(Followed(one.id, False not in proofs))
+    return found
+
+
+def _proofs(lesson: Memory, action: Action) -> Iterator[bool]:
+    """Yield what an action proves of a lesson: that it was followed (True) or ignored (False)."""
+    text, touched = told(lesson), touched_by(action.deed, action.target)
+    clauses = [clause for clause in _CLAUSE.split(text) if text_names(clause, touched)]
+    if not clauses and names(lesson, touched):
+        # It is the anchor that names the file, or the name is spread over clauses.
+        clauses = [text]
+    for clause in clauses:
+        if _FORBIDS.search(clause) is None:
+            yield True
+            continue
+        condition = _CONDITION.search(clause)
+        if condition is not None:
+            # "Never push without running the tests": to run them is to follow it, to push proves nothing.
+            if text_names(clause[condition.end() :], touched):
+                yield True
+        elif action.deed is not Deed.EDIT or _EDITS.search(clause) is not None:
+            # A file that may be edited, though not anyhow, was rightly edited for all that is known.
+            yield False
+
+
+def _mended(did: Sequence[Action]) -> str | None:
+    """Tell of the last command or test that failed first and worked later."""
+    failed: dict[str, Action] = {}
+    mended: Action | None = None
+    for action in did:
+        if action.deed not in (Deed.TEST, Deed.COMMAND):
+            continue
+        if not action.ok:
+            failed[action.target] = action
+            continue
+        proven = [target for target, before in failed.items() if _proves(action, before)]
+        if proven:
+            mended = failed[proven[-1]]
+        for target in proven:
+            del failed[target]
+    if mended is None:
+        return None
+    return f"Fixed: `{_short(mended.target)}` failed and {'passes' if mended.deed is Deed.TEST else 'works'} now."
+
+
+def _proves(now: Action, before: Action) -> bool:
+    """Tell whether what works now is what failed: the same command, or the same tests or all of them."""
+    if now.target == before.target:
+        return True
+    if now.deed is not Deed.TEST or before.deed is not Deed.TEST:
+        return False
+    (program, tested), (failing, failed) = test_run_of(now.target), test_run_of(before.target)
+    return program == failing and (not tested or tested == failed)
+
+
+def _committed(did: Sequence[Action]) -> str | None:
+    done = [action.target for action in did if action.deed is Deed.COMMIT and action.ok]
+    if not done:
+        return None
+    subjects = [next(text for text in found.groups() if text) for one in done if (found := _MESSAGE.search(one))]
+    if not subjects:
+        return f"Committed with `{_short(done[-1])}`."
+    return f"Committed: {'; '.join(subject[:LONGEST_SUBJECT].rstrip('. ') for subject in dict.fromkeys(subjects))}."
+
+
+def _deployed(did: Sequence[Action]) -> str | None:
+    done = [action.target for action in did if action.deed is Deed.DEPLOY and action.ok]
+    return f"Deployed with `{_short(done[-1])}`." if done else None
+
+
+def _short(command: str) -> str:
+    return command if len(command) <= LONGEST_COMMAND else f"{command[: LONGEST_COMMAND - 1].rstrip()}…"

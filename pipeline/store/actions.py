@@ -1,0 +1,110 @@
+"""The action journal: what agents did in their sessions, where each turn began, and what they were told."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from sqlite3 import Connection
+
+# A session's journal is for its own restoration; older actions are of no use to anybody.
+KEPT_ACTIONS = 20_000
+
+
+class Deed(StrEnum):
+    """What an action was."""
+
+    EDIT = "edit"
+    TEST = "test"
+    COMMIT = "commit"
+    DEPLOY = "deploy"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that an agent did to a target, and whether it worked."""
+
+    at: str
+    session_id: str
+    agent_id: str | None
+    tool: str
+    deed: Deed
+    target: str
+    ok: bool
+
+
+def add(db: Connection, action: Action) -> None:
+    """Keep an action."""
+    cursor = db.execute(
+        "INSERT INTO action (at, session_id, agent_id, tool, deed, target, ok) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (action.at, action.session_id, action.agent_id, action.tool, action.deed, action.target, action.ok),
+    )
+    db.execute("DELETE FROM action WHERE seq <= ?", ((cursor.lastrowid or 0) - KEPT_ACTIONS,))
+
+
+def since(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
+    """List a session's newest actions since a moment, from the first where it is empty, in their order."""
+    rows = db.execute(
+        "SELECT at, session_id, agent_id, tool, deed, target, ok FROM action "
+        "WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",
+        (session_id, at, limit),
+    ).fetchall()
+    return [
+        Action(at, session, agent_id, tool, Deed(deed), target, bool(ok))
+        for at, session, agent_id, tool, deed, target, ok in reversed(rows)
+    ]
+
+
+def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
+    """Note that a session's next turn begins."""
+    db.execute(
+        "INSERT INTO agent_session VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET turn_at = excluded.turn_at, "
+        "cwd = excluded.cwd",
+        (session_id, cwd, at, at),
+    )
+
+
+def end_turn(db: Connection, session_id: str, at: str) -> None:
+    """Note that a session's present turn is over: what was done in it is accounted for."""
+    db.execute(
+        "INSERT INTO agent_session VALUES (?, '', ?, ?) ON CONFLICT DO UPDATE SET turn_at = excluded.turn_at",
+        (session_id, at, at),
+    )
+
+
+def turn_began(db: Connection, session_id: str) -> str | None:
+    """Return when a session's present turn began."""
+    row = db.execute("SELECT turn_at FROM agent_session WHERE id = ?", (session_id,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def told(db: Connection, session_id: str, agent_id: str) -> dict[int, str]:
+    """Return what an agent was told in a session: row number → the version that it was told."""
+    return dict(
+        db.execute(
+            "SELECT memory_seq, version FROM told WHERE session_id = ? AND agent_id = ?", (session_id, agent_id)
+        ).fetchall()
+    )
+
+
+def note_told(db: Connection, session_id: str, agent_id: str, versions: Iterable[tuple[int, str]]) -> None:
+    """Note what an agent was told."""
+    db.executemany(
+        "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)",
+        [(session_id, agent_id, seq, version) for seq, version in versions],
+    )
+
+
+def forget_told(db: Connection, session_id: str) -> None:
+    """Let everything be told again: what an agent was told before its context was compacted, it may have lost."""
+    db.execute("DELETE FROM told WHERE session_id = ?", (session_id,))
+
+
+def forget_sessions(db: Connection, before: str) -> None:
+    """Delete what is known of sessions whose last turn began before a moment; what they did stays."""
+    db.execute("DELETE FROM told WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
+    db.execute("DELETE FROM agent_session WHERE turn_at < ?", (before,))
+
+
+def purge(db: Connection, memory_seq: int) -> None:
+    """Delete what was told of a memory for good."""
+    db.execute("DELETE FROM told WHERE memory_seq = ?", (memory_seq,))

@@ -1,0 +1,165 @@
+"""What a tool call did: reads and listings are nothing worth keeping, secrets are cut out, the rest is named."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from pipeline.redaction import redact
+from pipeline.store.actions import Action, Deed
+from pipeline.write.normalize import normalize_text
+
+MAX_TARGET_CHARS = 300
+MAX_TOOL_CHARS = 80
+# More of a command is neither looked through for secrets nor kept: a script that is written in one has no end.
+READ_CHARS = 8000
+# Where it ends, half a secret may stand.
+LONGEST_HALF = 1000
+
+EDITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch"})
+SHELLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
+# Everything else that an assistant's host offers looks and does not touch.
+FOREIGN_TOOL = "mcp__"
+OWN_TOOLS = "mcp__reverie"
+
+# What a command holds that is no command: texts in quotes, documents, comments.
+_SUBSTITUTED_DOCUMENT = re.compile(r"""(["']?)\$\(\s*cat\s+<<-?\s*(["']?)(\w+)\2\n(.*?)\n\s*\3\s*\)\1""", re.DOTALL)
+_DOCUMENT = re.compile(r"""<<-?\s*(["']?)(\w+)\1([^\n]*)\n.*?(?:\n\s*\2(?=\s|$)|\Z)""", re.DOTALL)
+_MESSAGE = re.compile(r"""(\s-[a-zA-Z]*m\s*|\s--message[= ])(["'])(.*?)(?<!\\)\2""", re.DOTALL)
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|' + r"'[^']*'", re.DOTALL)
+_SEGMENT = re.compile(r"&&|\|\||[;\n|&]")
+_NOWHERE = re.compile(r"\d*>&\d|&?\d*>>?\s*/dev/null|>&-")
+_PREFIX = re.compile(
+    r"(?:(?:[A-Za-z_][A-Za-z0-9_]*=\S*|sudo|time|nohup|command|exec|then|do|else|!|\(|timeout \S+)\s+)+"
+)
+_RUNNER = re.compile(
+    r"(?:python[\d.]* -m|(?:uv|poetry|pipenv|hatch|rye|pdm) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|php|ruby|node)"
+    r"\s+(?:-\S+\s+)*"
+)
+_LOOKING = re.compile(
+    r"(?:ls|ll|dir|cat|bat|head|tail|less|more|wc|file|stat|tree|pwd|which|type|whoami|env|printenv|echo|printf|date|ps"
+    r"|top|df|du|find(?!.*\s-(?:delete|exec))|fd|grep|rg|ag|ack|awk|sed -n|sort|uniq|cut|tr|column|xxd|jq|yq|diff|cmp"
+    r"|man|history|cd|pushd|popd|sleep|true|test|\[|done|fi|export|source"
+    r"|git (?:-C \S+ )?(?:status|diff|log|show|blame|rev-parse|ls-files|stash list|describe|config --get\S*|fetch"
+    r"|branch(?!\s+-[dDmM])|remote(?!\s+(?:add|remove|rm|rename|set-url)))"
+    r"|(?:docker|podman|kubectl) (?:ps|logs|get|describe|images|inspect|rollout status)|npm (?:ls|view|outdated)"
+    r"|pip (?:list|show|freeze))"
+    r"(?:\s|$)"
+)
+_TEST = re.compile(
+    r"(?:\S*/)?(?:pytest|py\.test|unittest|nose2|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|gtest\S*|playwright test"
+    r"|cypress run|behave|ava"
+    r"|(?:cargo|go|dotnet|swift|mix|bazel|deno|bun|npm|pnpm|yarn|gradle|gradlew|mvn|mvnw|make|just|task|rake|rails|sbt)"
+    r" (?:-\S+ )*(?:run )?(?:\S+:)?(?:test|spec)\S*"
+    r"|(?:cargo|go) (?:nextest|vet)|run[-_]tests?\S*|tests?\.(?:sh|py|js))(?:\s|$)"
+)
+_COMMIT = re.compile(r"git (?:-\S+ \S+ )*(?:commit|merge|revert|cherry-pick|tag)(?:\s|$)")
+_DEPLOY = re.compile(
+    r"(?:(?:\S*/)?deploy\S*(?:\s|$)|(?:make|just|task|rake|npm run|pnpm|pnpm run|yarn|fab|cap \S+|netlify|sls"
+    r"|serverless|wrangler|firebase|fly|flyctl|railway|gcloud \S+|cdk|copilot) (?:\S+:)?(?:deploy|publish|release)\S*"
+    r"|kubectl (?:apply|set|rollout (?:restart|undo))|helm (?:install|upgrade)|terraform apply|pulumi up"
+    r"|ansible-playbook|docker push|(?:npm|pnpm|yarn|cargo|poetry|twine|gem|uv|hatch) (?:publish|upload|push)(?:\s|$)"
+    r"|vercel(?:\s|$)|git push (?:-\S+ )*(?:heroku|dokku|production|prod|live)(?:\s|$))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What a tool call touches: a command or a file, as it was written, with whatever secrets it holds."""
+
+    deed: Deed
+    target: str
+
+
+def touch_of(tool: str, given: Mapping[str, Any]) -> Touch | None:
+    """Return what a tool call touches, None when it only looks."""
+    if tool in EDITING:
+        file = _text(given, "file_path", "notebook_path", "path")
+        return Touch(Deed.EDIT, file) if file else None
+    if tool in SHELLS:
+        command = command_of(given)
+        parts = doing(command)
+        return Touch(_deed(parts), command) if parts else None
+    if tool.startswith(FOREIGN_TOOL) and not tool.startswith(OWN_TOOLS):
+        return Touch(Deed.COMMAND, tool)
+    return None
+
+
+def deed_of(
+    session_id: str, agent_id: str | None, at: str, tool: str, given: Mapping[str, Any], *, ok: bool, cwd: str = ""
+) -> Action | None:
+    """Return the action that a tool call was, None when it only looked; files below `cwd` are named from there."""
+    touch = touch_of(tool, given)
+    # What other servers' tools did is theirs to say; that one failed is worth knowing.
+    if touch is None or (ok and tool.startswith(FOREIGN_TOOL)):
+        return None
+    target = touch.target
+    if touch.deed is Deed.EDIT and cwd and target.startswith(f"{cwd.rstrip('/')}/"):
+        target = target[len(cwd.rstrip("/")) + 1 :]
+    # Cut after the secrets are out: half of one would not be known as one.
+    text = redact(normalize_text(target[:READ_CHARS])).text
+    if len(target) > READ_CHARS:
+        text = text[:-LONGEST_HALF]
+    safe = " ".join(text.split())[:MAX_TARGET_CHARS]
+    return Action(at, session_id, agent_id, tool[:MAX_TOOL_CHARS], touch.deed, safe, ok) if safe else None
+
+
+def segments(command: str) -> list[str]:
+    """Return the simple commands that a command line runs, without quotations, prefixes and output to nowhere."""
+    bare = _NOWHERE.sub(" ", _QUOTED.sub('""', _DOCUMENT.sub(r"<<\2\3", command)))
+    parts = (_PREFIX.sub("", part.strip(), count=1).strip() for part in _SEGMENT.split(bare))
+    return [part for part in parts if part.strip("(){}") and not part.startswith("#")]
+
+
+def doing(command: str) -> list[str]:
+    """Return the simple commands that a command line runs and that do more than look."""
+    return [part for part in segments(command) if not _looks(part)]
+
+
+def _looks(part: str) -> bool:
+    # What is redirected into a file is written.
+    return _LOOKING.match(part) is not None and ">" not in part
+
+
+def _deed(parts: list[str]) -> Deed:
+    plain = _without_runners(parts)
+    for pattern, deed in ((_COMMIT, Deed.COMMIT), (_DEPLOY, Deed.DEPLOY), (_TEST, Deed.TEST)):
+        if any(pattern.match(part) for part in plain):
+            return deed
+    return Deed.COMMAND
+
+
+def _without_runners(parts: list[str]) -> list[str]:
+    return [_RUNNER.sub("", part, count=1) for part in parts]
+
+
+def test_run_of(command: str) -> tuple[str, frozenset[str]]:
+    """Return the program that a command line runs tests with, and what it is told to test."""
+    for part in _without_runners(segments(command)):
+        if _TEST.match(part):
+            program, *rest = part.split()
+            return program, frozenset(word for word in rest if not word.startswith("-"))
+    return command, frozenset()
+
+
+def command_of(given: Mapping[str, Any]) -> str:
+    """Return the command line that a shell was given; of a document in it only what begins it is kept."""
+    command = given.get("command", given.get("cmd"))
+    if isinstance(command, list):
+        words = [str(word) for word in command]
+        # A shell that is given its script: the script is the command.
+        is_shell = len(words) == 3 and PurePath(words[0]).name in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc")
+        command = words[2] if is_shell else " ".join(words)
+    text = str(command or "")[: 4 * READ_CHARS]
+    text = _SUBSTITUTED_DOCUMENT.sub(lambda found: f'"{_first_line(found[4])}"', text)
+    text = _MESSAGE.sub(lambda found: f'{found[1]}"{_first_line(found[3])}"', text)
+    return _DOCUMENT.sub(r"<<\2\3", text).strip()
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip().replace('"', "'") for line in text.splitlines() if line.strip()), "")
+
+
+def _text(given: Mapping[str, Any], *names: str) -> str:
+    return next((str(given[name]) for name in names if given.get(name)), "")

@@ -1,0 +1,164 @@
+"""Measure what a host waits for: a prompt, advice before a tool, a row in the journal, and the client of SessionStart.
+
+Run by `make bench-hooks`. Everything but the client runs in this process, on a copy of the home of `make bench-recall`.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from flask.testing import FlaskClient
+
+from config.settings import load_settings
+from pipeline.bootstrap.front import Front
+from tests.benchmarks.figures import Latency, latency
+from tests.benchmarks.homes import BENCH, bench_folder, copy_of, prepared
+from tests.benchmarks.questions import questions
+from web.app import create_app
+
+SIZE = 10_000
+PROMPTS, TOOLS, STARTS = 300, 1000, 20
+LESSONS = 200
+# Events of one session.
+SESSION = 100
+QUESTION_SEED = 17
+CLIENT = Path(__file__).resolve().parents[2] / "web" / "hooks" / "session_start.py"
+HOST = "127.0.0.1:7077"
+
+
+def main() -> None:
+    """Print the figures, and write them as JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=SIZE, help="memories in the home")
+    parser.add_argument("--bench", type=Path, default=BENCH, help="where homes are kept")
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    given = parser.parse_args()
+    figures = measured(given.size, bench_folder(given.bench))
+    for name, figure in figures.items():
+        print(f"{name:44} {figure}")
+    if given.json:
+        given.json.write_text(json.dumps({name: asdict(one) for name, one in figures.items()}, indent=1))
+
+
+def measured(size: int, bench: Path) -> dict[str, Latency]:
+    """Return the latencies of each event on a home of a size, and of the session's client."""
+    home = prepared(size, bench)
+    asked = [question.text for question in questions(home.corpus, 2 * PROMPTS, QUESTION_SEED)]
+    with copy_of(home) as folder:
+        environment = {"REVERIE_HOME": str(folder)}
+        front = Front(load_settings(environment), lambda _workspace, _stage: None)
+        front.encoder.load()
+        client = create_app(front).test_client()
+        try:
+            found = dict(_events(front, client, asked))
+        finally:
+            front.close()
+    return found | _starts()
+
+
+def _events(front: Front, client: FlaskClient, asked: list[str]) -> Iterator[tuple[str, Latency]]:
+    post = _poster(client, front.token)
+    for text in asked[:50]:
+        post("UserPromptSubmit", prompt=text)
+    prompts = iter(asked[50:])
+    # Nobody prompts twice within the milliseconds in which the last answer is noted.
+    rest = partial(_rest, front)
+    asking = _timed(PROMPTS, lambda: post("UserPromptSubmit", prompt=next(prompts)), rest)
+    yield "UserPromptSubmit, new questions (p50 <= 15)", asking
+    for number in range(LESSONS):
+        headers = {"Authorization": f"Bearer {front.token}", "Host": HOST}
+        lesson = {"content": f"Run make step-{number} before make release-{number}", "kind": "lesson"}
+        client.post("/v1/memories", json=lesson, headers=headers)
+    call = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "cd api && make none-of-these 2>&1"}}
+    yield f"PreToolUse beside {LESSONS} lessons", _timed(PROMPTS, lambda: post("PreToolUse", **call), rest)
+    done = call | {"tool_response": {"stdout": "x" * 2000, "stderr": "", "interrupted": False}}
+    yield "PostToolUse, a deed (p50 <= 2)", _timed(TOOLS, lambda: post("PostToolUse", **done))
+    looked = call | {"tool_name": "Read", "tool_response": {"file": {"content": "x" * 20_000}}}
+    yield "PostToolUse, a read", _timed(TOOLS, lambda: post("PostToolUse", **looked))
+    began = time.perf_counter()
+    _rest(front)
+    print(f"the journal was behind by {(time.perf_counter() - began) * 1000:.0f} ms after {2 * TOOLS} calls in a row")
+    yield "SessionStart, a brief", _timed(50, lambda: post("SessionStart", source="startup"))
+
+
+def _poster(client: FlaskClient, token: str) -> Callable[..., Any]:
+    headers = {"Authorization": f"Bearer {token}", "Host": HOST, "Content-Type": "application/json"}
+    posted = itertools.count()
+
+    def post(name: str, **fields: object) -> None:
+        event = {
+            "session_id": f"bench-{next(posted) // SESSION}",
+            "cwd": str(Path.cwd()),
+            "hook_event_name": name,
+            **fields,
+        }
+        # The workspace that the corpus is in, whatever the folder.
+        answer = client.post(
+            "/hooks/claude-code", data=json.dumps(event), headers=headers | {"X-Reverie-Workspace": "default"}
+        )
+        assert answer.status_code == 200
+
+    return post
+
+
+def _rest(front: Front) -> None:
+    front.learning.submit(lambda: None).result()
+
+
+def _timed(count: int, ask: Callable[[], object], before: Callable[[], object] = lambda: None) -> Latency:
+    took = []
+    for _ in range(count):
+        before()
+        began = time.perf_counter()
+        ask()
+        took.append((time.perf_counter() - began) * 1000)
+    return latency(took)
+
+
+def _starts() -> dict[str, Latency]:
+    """Time the client of SessionStart against a server that answers at once, beside an empty program."""
+    body = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(65536)
+                connection.sendall(body)
+
+    threading.Thread(target=serve, daemon=True).start()
+    environment = {"REVERIE_PORT": str(listener.getsockname()[1]), "REVERIE_HOME": "/nowhere", "PATH": os.defpath}
+
+    def run(*arguments: str) -> None:
+        subprocess.run([sys.executable, *arguments], input=b"{}", env=environment, capture_output=True, check=True)
+
+    try:
+        return {
+            "Python alone (-S -E -c pass)": _timed(STARTS, lambda: run("-S", "-E", "-c", "pass")),
+            "the client of SessionStart (-S -E; p50 <= 40)": _timed(STARTS, lambda: run("-S", "-E", str(CLIENT))),
+            "the client of SessionStart, as it is installed": _timed(
+                STARTS, lambda: run("-c", "from web.hooks.session_start import main; main()")
+            ),
+        }
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+if __name__ == "__main__":
+    main()

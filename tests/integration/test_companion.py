@@ -1,0 +1,150 @@
+"""An agent is answered in its time or told nothing, whatever the store or a channel does meanwhile."""
+
+import threading
+import time
+
+import pytest
+
+from config.settings import load_settings
+from pipeline.bootstrap.companion import Seat, recall_budget_ms
+from pipeline.errors import StoreBusy
+from pipeline.recall.query import Channel
+from pipeline.store import actions, surfaces
+from tests.fakes.encoder import HashEncoder
+from tests.fakes.house import HeldEncoder
+
+SEAT = Seat("default", "s1", None, "/p")
+PORT = "Which port does billing listen on?"
+
+
+class HangingEncoder(HashEncoder):
+    """An encoder that answers only once it is released."""
+
+    def __init__(self):
+        super().__init__()
+        self.released = threading.Event()
+
+    def encode_query(self, text):
+        self.released.wait(30)
+        return super().encode_query(text)
+
+
+@pytest.fixture
+def hanging(front):
+    encoder = HangingEncoder()
+    front.encoder = HeldEncoder(encoder)
+    yield encoder
+    encoder.released.set()
+
+
+@pytest.fixture
+def known(client, digested):
+    client.write("Billing listens on port 8123")
+    client.write("Run make migrate before the tests on billing port 8123", kind="lesson")
+    digested()
+
+
+def settled(front):
+    front.learning.submit(lambda: None).result(timeout=20)
+
+
+def told(front):
+    settled(front)
+    with front.databases.get("default").read() as db:
+        return actions.told(db, "s1", ""), len(surfaces.unanswered(db, "s1"))
+
+
+def errors(front):
+    return [entry.message for entry in front.operations.errors(workspace="default", limit=20)]
+
+
+@pytest.mark.usefixtures("known")
+def test_what_was_told_is_noted(front):
+    assert "8123" in front.companion.prompt(SEAT, PORT)
+    versions, surfaced = told(front)
+    assert (len(versions), surfaced) == (2, 1)
+
+
+@pytest.mark.usefixtures("known")
+def test_recall_leaves_time_for_the_rest(front):
+    asked = []
+    run = front._channels.run
+    front._channels.run = lambda searches, deadline, on_error: (
+        asked.append(deadline - time.perf_counter()) or run(searches, deadline, on_error)
+    )
+    front.companion.prompt(SEAT, PORT)
+    assert asked[0] <= recall_budget_ms(front.settings) / 1000 < front.settings.hook_budget_ms / 1000
+
+
+@pytest.mark.usefixtures("known")
+def test_a_channel_that_hangs_is_left_out(front, hanging):
+    front.settings.paths.workspace("default").config.write_text("hook_budget_ms = 400\n")
+    answers = []
+    run = front._channels.run
+    front._channels.run = lambda *given: answers.append(run(*given)) or answers[-1]
+    began = time.perf_counter()
+    front.companion.prompt(SEAT, PORT)
+    print(f"prompt with a hanging channel: {(time.perf_counter() - began) * 1000:.0f} ms of 400")
+    assert answers[0][Channel.DENSE].report.state == "late"
+    assert answers[0][Channel.LEXICAL].report.state == "ok"
+
+
+@pytest.mark.usefixtures("known")
+def test_what_comes_too_late_is_not_told_and_not_noted_as_told(front, monkeypatch):
+    front.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
+    settle = front.learning.settle
+    monkeypatch.setattr(front.learning, "settle", lambda: threading.Event().wait(0.02) or settle())
+    assert front.companion.prompt(SEAT, PORT) is None
+    assert told(front) == ({}, 0)
+    front.settings.paths.workspace("default").config.unlink()
+    assert "8123" in front.companion.prompt(SEAT, PORT)
+
+
+@pytest.mark.usefixtures("known")
+def test_a_store_that_is_held_by_another_keeps_nobody_waiting(front):
+    """While another process writes, what is to be noted waits; agents do not."""
+    other = front.databases.get("default")
+    holding, release = threading.Event(), threading.Event()
+
+    def hold():
+        with other.write():
+            holding.set()
+            release.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert holding.wait(10)
+    try:
+        began = time.perf_counter()
+        front.companion.after_tool(SEAT, "Edit", {"file_path": "x.py"}, ok=True)
+        front.companion.turn_end(SEAT)
+        front.companion.flush(SEAT)
+        assert "8123" in front.companion.prompt(SEAT, PORT)
+        print(f"four events beside a held store: {(time.perf_counter() - began) * 1000:.0f} ms")
+        assert not release.is_set()
+    finally:
+        release.set()
+        holder.join()
+    settled(front)
+    with other.read() as db:
+        assert [one.target for one in actions.since(db, "s1", "", 10)] == ["x.py"]
+
+
+def test_what_cannot_be_noted_stands_in_the_error_log(front, known, monkeypatch):
+    def busy(*_given):
+        raise StoreBusy("another process holds the store")
+
+    def broken(*_given):
+        raise ValueError("a bug")
+
+    for failure, line in ((busy, "another process holds the store"), (broken, "ValueError: a bug")):
+        monkeypatch.setattr(actions, "add", failure)
+        front.companion.after_tool(SEAT, "Edit", {"file_path": "x.py"}, ok=True)
+        settled(front)
+        assert line in errors(front)
+
+
+def test_budgets_of_every_size_leave_recall_some_time(home):
+    assert load_settings().hook_budget_ms == home.hook_budget_ms
+    for budget in (10, 300, 2000):
+        assert 1 <= recall_budget_ms(home.model_copy(update={"hook_budget_ms": budget})) < budget

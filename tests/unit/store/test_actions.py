@@ -1,0 +1,68 @@
+"""The journal keeps what was done in order and in bounds; what was told is known by session, agent and version."""
+
+import pytest
+
+from pipeline.store import actions
+from pipeline.store.actions import Action, Deed
+from tests.fakes.house import scratch_database
+
+
+@pytest.fixture
+def db():
+    with scratch_database() as database, database.write() as connection:
+        yield connection
+
+
+def action(number, session="s1", agent=None, *, ok=True):
+    return Action(f"2026-01-01T00:00:{number:02d}.000Z", session, agent, "Bash", Deed.COMMAND, f"make {number}", ok)
+
+
+def test_actions_come_back_in_order_and_only_a_sessions_own(db):
+    for number in range(5):
+        actions.add(db, action(number, "s1" if number != 2 else "s2", "a1" if number == 4 else None, ok=number != 3))
+    assert actions.since(db, "s1", "", 10) == [action(0), action(1), action(3, ok=False), action(4, agent="a1")]
+    assert [one.target for one in actions.since(db, "s1", action(1).at, 2)] == ["make 3", "make 4"]
+    assert actions.since(db, "nobody", "", 10) == []
+
+
+def test_the_journal_is_bounded(db, monkeypatch):
+    monkeypatch.setattr(actions, "KEPT_ACTIONS", 3)
+    for number in range(6):
+        actions.add(db, action(number))
+    assert [one.target for one in actions.since(db, "s1", "", 10)] == ["make 3", "make 4", "make 5"]
+
+
+def test_a_turn_begins_and_ends(db):
+    assert actions.turn_began(db, "s1") is None
+    actions.begin_turn(db, "s1", "/p", action(1).at)
+    actions.begin_turn(db, "s1", "/p", action(2).at)
+    assert actions.turn_began(db, "s1") == action(2).at
+    actions.end_turn(db, "s1", action(3).at)
+    assert actions.turn_began(db, "s1") == action(3).at
+    actions.end_turn(db, "unseen", action(4).at)
+    assert actions.turn_began(db, "unseen") == action(4).at
+
+
+def test_what_was_told_is_known_apart_by_agent_and_forgotten_with_the_session(db):
+    actions.note_told(db, "s1", "", [(1, "a"), (2, "b")])
+    actions.note_told(db, "s1", "helper", [(3, "c")])
+    actions.note_told(db, "s1", "", [(2, "b2")])
+    actions.note_told(db, "s2", "", [(1, "a")])
+    assert actions.told(db, "s1", "") == {1: "a", 2: "b2"}
+    assert actions.told(db, "s1", "helper") == {3: "c"}
+    actions.purge(db, 1)
+    assert actions.told(db, "s1", "") == {2: "b2"}
+    actions.forget_told(db, "s1")
+    assert actions.told(db, "s1", "") == actions.told(db, "s1", "helper") == {}
+
+
+def test_old_sessions_are_forgotten_with_what_they_were_told_but_not_what_they_did(db):
+    for session, number in (("old", 1), ("new", 5)):
+        actions.begin_turn(db, session, "/p", action(number).at)
+        actions.note_told(db, session, "", [(1, "a")])
+        actions.add(db, action(number, session))
+    actions.forget_sessions(db, action(5).at)
+    assert actions.turn_began(db, "old") is None
+    assert actions.told(db, "old", "") == {}
+    assert len(actions.since(db, "old", "", 10)) == 1
+    assert actions.told(db, "new", "") == {1: "a"}

@@ -1,0 +1,233 @@
+"""Forgetting, Codex's notification and the service, on the command line."""
+
+import json
+import plistlib
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.identity import identify
+from pipeline.store import actions
+from tests.fakes.command_line import remembered, run, run_json, serving
+from web.cli.codex import calls_of_last_turn, events_of
+from web.cli.service import NoService, service_of
+
+THREAD = "0198c0de-0000-7000-8000-000000000001"
+
+
+@pytest.fixture
+def served(front, monkeypatch):
+    with serving(front) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        yield front
+
+
+def active(client):
+    return [memory["content"] for memory in client.get("/v1/memories").get_json()["items"]]
+
+
+@pytest.mark.usefixtures("served")
+def test_a_memory_is_forgotten_and_comes_back(client):
+    written = remembered("Billing listens on port 8123")
+    assert run("forget", written).stdout == f"archived {written}\n"
+    assert active(client) == []
+    run("restore", written)
+    assert active(client) == ["Billing listens on port 8123"]
+    assert run_json("forget", written, "--hard") == {"forgotten": [written], "purged": True}
+    run("restore", written, code=1)
+
+
+@pytest.mark.usefixtures("served")
+def test_what_nobody_asked_to_keep_is_forgotten_together(client):
+    remembered("Billing listens on port 8123")
+    for session in ("s1", "s2", "s2"):
+        options = ("--source", "ambient", "--session", session, "--importance", "0.5")
+        remembered(f"Fixed: `make test-{len(active(client))}` failed and passes now", *options)
+    assert run("forget", "--ambient", "--session", "s2").stdout == "2 ambient memories archived\n"
+    assert len(active(client)) == 2
+    assert run("forget", "--ambient").stdout == "1 ambient memory archived\n"
+    assert active(client) == ["Billing listens on port 8123"]
+    assert run_json("forget", "--ambient") == {"forgotten": [], "purged": False}
+
+
+@pytest.mark.parametrize("arguments", [(), ("x", "--ambient"), ("--ambient", "--hard"), ("x", "--session", "s1")])
+def test_forgetting_needs_to_know_what(arguments):
+    run("forget", *arguments, code=2)
+
+
+def line(kind, **payload):
+    return json.dumps({"timestamp": "2026-01-01T00:00:00.000Z", "type": kind, "payload": payload})
+
+
+def call(number, name, arguments):
+    given = {"arguments": json.dumps(arguments)}
+    return line("response_item", type="function_call", call_id=f"c{number}", name=name, **given)
+
+
+def output(number, text):
+    return line("response_item", type="function_call_output", call_id=f"c{number}", output=text)
+
+
+def exited(code):
+    return json.dumps({"output": "…", "metadata": {"exit_code": code, "duration_seconds": 0.1}})
+
+
+PATCH = "*** Begin Patch\n*** Update File: src/pool.py\n@@\n-a\n+b\n*** Add File: src/new.py\n+c\n*** End Patch"
+ROLLOUT = [
+    line("session_meta", id=THREAD, cwd="/p"),
+    line("event_msg", type="user_message", message="earlier"),
+    call(0, "shell", {"command": ["bash", "-lc", "make earlier"]}),
+    output(0, exited(0)),
+    line("event_msg", type="user_message", message="fix the tests"),
+    line("response_item", type="message", role="user", content=[]),
+    call(1, "shell", {"command": ["bash", "-lc", "pytest -q"], "workdir": "/p"}),
+    output(1, exited(1)),
+    line("response_item", type="custom_tool_call", call_id="c2", name="apply_patch", input=PATCH),
+    line("response_item", type="custom_tool_call_output", call_id="c2", output=exited(0)),
+    call(3, "exec_command", {"cmd": "pytest -q"}),
+    output(3, "Chunk ID: 1\nWall time: 1 seconds\nProcess exited with code 0\nOutput:\n1 passed"),
+    call(4, "exec_command", {"cmd": "make lint"}),
+    output(4, "Chunk ID: 2\nWall time: 1 seconds\nProcess exited with code 2\nOutput:\nexited with code 0"),
+    line("response_item", type="local_shell_call", call_id="c5", action={"type": "exec", "command": ["ls"]}),
+    "{ half a li",
+    "[]",
+]
+
+
+@pytest.fixture
+def codex(tmp_path, monkeypatch):
+    folder = tmp_path / "codex"
+    day = folder / "sessions" / "2026" / "01" / "01"
+    day.mkdir(parents=True)
+    (day / f"rollout-2026-01-01T00-00-00-{THREAD}.jsonl").write_text("\n".join(ROLLOUT))
+    monkeypatch.setenv("CODEX_HOME", str(folder))
+    return folder
+
+
+def notification(**fields):
+    told = {"type": "agent-turn-complete", "thread-id": THREAD, "turn-id": "1", "cwd": "/p", "input-messages": ["fix"]}
+    return json.dumps(told | {"last-assistant-message": "Done"} | fields)
+
+
+def test_a_rollouts_last_turn_is_read(codex):
+    [rollout] = codex.rglob("*.jsonl")
+    assert [
+        (event["hook_event_name"], event["tool_name"], event["tool_input"]) for event in calls_of_last_turn(rollout)
+    ] == [
+        ("PostToolUseFailure", "shell", {"command": ["bash", "-lc", "pytest -q"], "workdir": "/p"}),
+        ("PostToolUse", "apply_patch", {"path": "src/pool.py"}),
+        ("PostToolUse", "apply_patch", {"path": "src/new.py"}),
+        ("PostToolUse", "exec_command", {"cmd": "pytest -q"}),
+        ("PostToolUseFailure", "exec_command", {"cmd": "make lint"}),
+        ("PostToolUse", "local_shell", {"type": "exec", "command": ["ls"]}),
+    ]
+
+
+@pytest.mark.parametrize("thread", ["", "unknown", "../../x", "*", None, 7])
+def test_a_turn_without_a_rollout_only_ends(codex, thread):
+    assert [event["hook_event_name"] for event in events_of({"thread-id": thread}, codex)] == ["Stop"]
+
+
+@pytest.mark.usefixtures("codex")
+def test_a_notification_fills_the_journal_of_its_project(served, client, tmp_path):
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    own = identify(project).id
+    run("codex-notify", notification(cwd=str(project)))
+    served.learning.submit(lambda: None).result(timeout=20)
+    with served.databases.get(own).read() as db:
+        did = [(one.deed, one.target, one.ok) for one in actions.since(db, THREAD, "", 10)]
+    assert did == [
+        ("test", "pytest -q", False),
+        ("edit", "src/pool.py", True),
+        ("edit", "src/new.py", True),
+        ("test", "pytest -q", True),
+        ("command", "make lint", False),
+    ]
+    [kept] = client.get("/v1/memories", workspace=own).get_json()["items"]
+    assert kept["content"] == "Fixed: `pytest -q` failed and passes now. Edited src/pool.py, src/new.py."
+    assert client.get("/v1/errors").get_json()["items"] == []
+
+
+@pytest.mark.usefixtures("home", "codex")
+@pytest.mark.parametrize("told", [notification(), "{", "[]", '{"type": "approval-requested"}', ""])
+def test_a_notification_that_cannot_be_taken_disturbs_nobody(told):
+    assert run("codex-notify", told).stdout == ""
+
+
+HOME = Path("/home/ann")
+
+
+def test_a_systemd_unit(home):
+    found = service_of("linux", HOME, None, home)
+    assert found.file == HOME / ".config/systemd/user/reverie.service"
+    lines = found.text.decode().splitlines()
+    [start] = [one.removeprefix("ExecStart=") for one in lines if one.startswith("ExecStart=")]
+    assert shlex.split(start) == [sys.executable, "-u", "-P", "-m", "web.cli", "up"]
+    assert f'Environment="REVERIE_HOME={home.paths.root}"' in lines
+    assert service_of("linux", HOME, "/elsewhere", home).file == Path("/elsewhere/systemd/user/reverie.service")
+
+
+def test_a_units_special_signs_are_escaped(home):
+    odd = home.model_copy(update={"home": Path('/srv/50% "off" $HOME')})
+    assert b'Environment="REVERIE_HOME=/srv/50%% \\"off\\" $HOME"' in service_of("linux", HOME, None, odd).text
+
+
+def test_a_launchd_agent(home):
+    found = service_of("darwin", HOME, None, home)
+    assert found.file == HOME / "Library/LaunchAgents/dev.reverie.plist"
+    told = plistlib.loads(found.text)
+    assert told["ProgramArguments"] == [sys.executable, "-u", "-P", "-m", "web.cli", "up"]
+    assert told["EnvironmentVariables"] == {"REVERIE_HOME": str(home.paths.root)}
+
+
+def test_another_platform_has_no_service(home):
+    with pytest.raises(NoService, match="reverie up --daemon"):
+        service_of("win32", HOME, None, home)
+
+
+@pytest.fixture
+def manager(tmp_path, monkeypatch, home):
+    """A systemctl that notes what it is told."""
+    program = tmp_path / "bin" / "systemctl"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/told"\nexit ${{SYSTEMCTL_FAILS:-0}}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    return tmp_path
+
+
+def test_a_service_is_installed_and_removed(manager):
+    file = manager / "config/systemd/user/reverie.service"
+    for _ in range(2):
+        assert run("service", "install").stdout == f"written {file}\n"
+        assert file.is_file()
+    (manager / "told").unlink()
+    run("service", "install")
+    assert run("service", "remove").stdout == f"deleted {file}\n"
+    assert not file.exists()
+    assert (manager / "told").read_text().splitlines() == [
+        "--user daemon-reload",
+        "--user enable --now reverie.service",
+        "--user disable --now reverie.service",
+        "--user daemon-reload",
+    ]
+    assert "there is no" in run("service", "remove").stdout
+
+
+def test_a_manager_that_refuses_is_told_of(manager, monkeypatch):
+    monkeypatch.setenv("SYSTEMCTL_FAILS", "1")
+    assert "systemctl --user daemon-reload" in run("service", "install", code=1).output
+
+
+def test_without_a_manager_it_says_what_is_left_to_do(manager, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    answer = run_json("service", "install")
+    assert answer["left_to_do"] == [
+        "systemctl --user daemon-reload",
+        "systemctl --user enable --now reverie.service",
+    ]

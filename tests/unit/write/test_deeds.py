@@ -1,0 +1,164 @@
+"""What a tool call did: looking is nothing, secrets stay out, the rest is named by what it is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.store.actions import Deed
+from pipeline.write.deeds import MAX_TARGET_CHARS, READ_CHARS, deed_of, segments, touch_of
+
+AT = "2026-01-01T00:00:00.000Z"
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def done(command, tool="Bash", *, ok=True):
+    return deed_of("s1", None, AT, tool, {"command": command}, ok=ok)
+
+
+def edited(path, cwd="", tool="Edit", field="file_path"):
+    return deed_of("s1", "a1", AT, tool, {field: path}, ok=True, cwd=cwd)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "   ",
+        "# a remark",
+        "ls -la",
+        "cd src && ls",
+        "cat a.py | head -5",
+        "grep -r 'a|b; c' . | wc -l",
+        'grep "git push" notes.md',
+        "git status && git diff --stat",
+        "git log --oneline | head",
+        "git branch -a",
+        "FOO=1 cat x",
+        "sudo cat /etc/hosts",
+        "find . -name '*.py'",
+        "echo hello >/dev/null 2>&1",
+        "sed -n 1,20p file",
+        "kubectl get pods",
+        "docker logs web 2>&1 | tail",
+        "pip list",
+    ],
+)
+def test_looking_is_no_deed(command):
+    assert done(command) is None
+    assert done(command, ok=False) is None
+
+
+@pytest.mark.parametrize("tool", ["Read", "Glob", "Grep", "LS", "TodoWrite", "WebFetch", "Task", "", "mcp__other__get"])
+def test_tools_that_touch_nothing_are_no_deeds(tool):
+    assert deed_of("s1", None, AT, tool, {"file_path": "a.py", "command": "make"}, ok=True) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "deed"),
+    [
+        ("pytest -q", Deed.TEST),
+        ("cd /x && uv run pytest tests 2>&1 | tail -5", Deed.TEST),
+        ("python -m pytest", Deed.TEST),
+        ("npm run test:unit", Deed.TEST),
+        ("./gradlew test", Deed.TEST),
+        ("CI=1 make test", Deed.TEST),
+        ("cargo test --all", Deed.TEST),
+        ("pip install pytest", Deed.COMMAND),
+        ("vim tests/pytest.ini", Deed.COMMAND),
+        ("git commit -m 'fix'", Deed.COMMIT),
+        ("git add -A && git -C /x commit -am wip", Deed.COMMIT),
+        ("git merge main", Deed.COMMIT),
+        ("git add -A", Deed.COMMAND),
+        ("git push", Deed.COMMAND),
+        ("git push heroku main", Deed.DEPLOY),
+        ("./scripts/deploy.sh prod", Deed.DEPLOY),
+        ("make deploy", Deed.DEPLOY),
+        ("kubectl apply -f app.yaml", Deed.DEPLOY),
+        ("terraform plan", Deed.COMMAND),
+        ("vim deploy.yaml", Deed.COMMAND),
+        ("make build # then pytest and git commit", Deed.COMMAND),
+        ("python x.py 'git commit -m no'", Deed.COMMAND),
+        ("cat > notes.md <<EOF\ngit commit\nEOF", Deed.COMMAND),
+        ("echo x >> notes.md", Deed.COMMAND),
+        ("find . -name x -delete", Deed.COMMAND),
+        ("git branch -D old", Deed.COMMAND),
+    ],
+)
+def test_a_command_is_what_it_runs(command, deed):
+    assert done(command).deed is deed
+
+
+def test_a_commit_keeps_its_subject_alone():
+    command = 'git commit -m "$(cat <<\'EOF\'\nFix the "race" in the pool\n\nA long body\n\nSigned-off-by: A\nEOF\n)"'
+    assert done(command).target == "git commit -m \"Fix the 'race' in the pool\""
+    assert done('git commit -m "Fix it\n\nBecause it was broken"').target == 'git commit -m "Fix it"'
+
+
+def test_a_document_in_a_command_is_not_kept():
+    assert done("cat > x.env <<'EOF'\nhello=world\nEOF").target == "cat > x.env <<EOF"
+
+
+@pytest.mark.parametrize(
+    ("given", "target"),
+    [
+        ({"command": ["bash", "-lc", "make build"]}, "make build"),
+        ({"command": ["make", "build"]}, "make build"),
+        ({"cmd": "make build"}, "make build"),
+        ({"command": 7}, "7"),
+    ],
+)
+def test_other_hosts_shells_are_understood(given, target):
+    assert deed_of("s1", None, AT, "shell", given, ok=True).target == target
+
+
+def test_a_file_is_named_from_its_folder():
+    assert edited("/home/ann/p/src/x.py", "/home/ann/p").target == "src/x.py"
+    assert edited("/home/ann/p/src/x.py", "/home/ann/p/").target == "src/x.py"
+    assert edited("/home/ann/pq/x.py", "/home/ann/p").target == "/home/ann/pq/x.py"
+    assert edited("nb.ipynb", tool="NotebookEdit", field="notebook_path").target == "nb.ipynb"
+    assert deed_of("s1", None, AT, "Edit", {}, ok=True) is None
+
+
+def test_who_did_it_and_whether_it_worked_is_kept():
+    action = edited("x.py")
+    assert (action.session_id, action.agent_id, action.at, action.ok) == ("s1", "a1", AT, True)
+    assert done("make build", ok=False).ok is False
+
+
+def test_other_servers_tools_are_kept_only_when_they_fail():
+    assert deed_of("s1", None, AT, "mcp__db__query", {}, ok=True) is None
+    assert deed_of("s1", None, AT, "mcp__db__query", {}, ok=False).target == "mcp__db__query"
+    assert deed_of("s1", None, AT, "mcp__reverie__recall", {}, ok=False) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"GITHUB_TOKEN={SECRET} make release-notes",
+        f"make x --token {SECRET}",
+        f"git remote add o https://u:{SECRET}@example.com/r.git",
+        "x" * (MAX_TARGET_CHARS - 10) + f" {SECRET}",
+        "make " + "x " * (READ_CHARS // 2 - 12) + SECRET,
+        "make " + f"token={SECRET} " * 400,
+    ],
+)
+def test_no_part_of_a_secret_is_kept(command):
+    action = done(command)
+    assert SECRET[:12] not in action.target
+    assert len(action.target) <= MAX_TARGET_CHARS
+
+
+@given(st.text(max_size=400), st.booleans())
+def test_any_command_is_taken(command, ok):
+    action = done(command, ok=ok)
+    assert action is None or (0 < len(action.target) <= MAX_TARGET_CHARS and "\n" not in action.target)
+
+
+@given(st.sampled_from(["make build", "pytest -q", "rm -r x"]), st.lists(st.sampled_from(["ls", "cd x", "git status"])))
+def test_looking_beside_a_deed_does_not_hide_it(command, looking):
+    assert touch_of("Bash", {"command": " && ".join([*looking, command])}) is not None
+    assert touch_of("Bash", {"command": "; ".join([command, *looking])}) is not None
+
+
+def test_what_is_quoted_is_no_command():
+    assert segments("git commit -m 'a; b && c' && make x | tail -3") == ['git commit -m ""', "make x", "tail -3"]

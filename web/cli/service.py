@@ -1,0 +1,159 @@
+"""Reverie as a service of the user: started at login, by systemd or launchd, and kept running."""
+
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.errors import ReverieError
+from web.cli.command import Command, Group, State, pass_state
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+
+UNIT = "reverie.service"
+LABEL = "dev.reverie"
+MANAGER_TIMEOUT_S = 60
+ARGUMENTS = ("-u", "-P", "-m", "web.cli", "up")
+
+
+class NoService(ReverieError):
+    """Say that this platform has no manager of services that Reverie knows, or that it refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service's file and text, the program that manages it, and what to tell that program."""
+
+    file: Path
+    text: bytes
+    manager: str
+    install: tuple[tuple[str, ...], ...]
+    remove: tuple[tuple[str, ...], ...]
+    forget: tuple[tuple[str, ...], ...] = ()
+    """What to tell the manager once the file is gone."""
+
+
+class _ServiceCommand(Command):
+    """A command; the variable that moves settings comes as a parameter that nobody types."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(click.Option(["--xdg_config_home"], envvar="XDG_CONFIG_HOME", hidden=True))
+
+
+@click.group(cls=Group)
+def service() -> None:
+    """Start Reverie at every login, or no longer."""
+
+
+@service.command(cls=_ServiceCommand)
+@pass_state
+def install(state: State, xdg_config_home: str | None) -> None:
+    """Write the service's file, and start Reverie now and at every login."""
+    found = service_of(sys.platform, Path.home(), xdg_config_home, state.settings)
+    state.settings.paths.ensure()
+    found.file.parent.mkdir(parents=True, exist_ok=True)
+    found.file.write_bytes(found.text)
+    left = _told(found.manager, found.install)
+    _say(state, {"file": str(found.file), "left_to_do": left}, f"written {found.file}", left)
+
+
+@service.command(cls=_ServiceCommand)
+@pass_state
+def remove(state: State, xdg_config_home: str | None) -> None:
+    """Stop Reverie and delete the service's file; the memories stay."""
+    found = service_of(sys.platform, Path.home(), xdg_config_home, state.settings)
+    if not found.file.exists():
+        _say(state, {"file": None, "left_to_do": []}, f"there is no {found.file}", [])
+        return
+    left = _told(found.manager, found.remove, must_work=False)
+    found.file.unlink()
+    left += _told(found.manager, found.forget, must_work=False)
+    _say(state, {"file": str(found.file), "left_to_do": left}, f"deleted {found.file}", left)
+
+
+def service_of(platform: str, home: Path, xdg_config_home: str | None, settings: "Settings") -> Service:
+    """Return the service of a platform; raise NoService where there is none."""
+    root = settings.paths.root
+    command = (sys.executable, *ARGUMENTS)
+    if platform == "darwin":
+        import plistlib
+
+        file = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+        text = plistlib.dumps(
+            {
+                "Label": LABEL,
+                "ProgramArguments": list(command),
+                "EnvironmentVariables": {"REVERIE_HOME": str(root)},
+                "RunAtLoad": True,
+                # What ended by itself, as for a port that is taken, is not started again and again.
+                "KeepAlive": {"Crashed": True},
+                "StandardOutPath": str(root / "logs" / "reverie.log"),
+                "StandardErrorPath": str(root / "logs" / "reverie.log"),
+            }
+        )
+        return Service(file, text, "launchctl", (("load", "-w", str(file)),), (("unload", "-w", str(file)),))
+    if platform.startswith("linux"):
+        configuration = Path(xdg_config_home) if xdg_config_home else home / ".config"
+        file = configuration / "systemd" / "user" / UNIT
+        return Service(
+            file,
+            _unit(command, root).encode(),
+            "systemctl",
+            (("--user", "daemon-reload"), ("--user", "enable", "--now", UNIT)),
+            (("--user", "disable", "--now", UNIT),),
+            (("--user", "daemon-reload"),),
+        )
+    raise NoService("there is no service for this platform; start it with `reverie up --daemon`")
+
+
+def _unit(command: tuple[str, ...], root: Path) -> str:
+    return f"""[Unit]
+Description=Reverie, memory for AI coding agents
+
+[Service]
+ExecStart={" ".join(_quoted(word.replace("$", "$$")) for word in command)}
+Environment={_quoted(f"REVERIE_HOME={root}")}
+Restart=on-failure
+RestartPreventExitStatus=1 2
+TimeoutStopSec=20
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _quoted(word: str) -> str:
+    """Return a word as systemd reads it: with its own escapes, and `%` taken literally."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"'
+
+
+def _told(manager: str, commands: tuple[tuple[str, ...], ...], *, must_work: bool = True) -> list[str]:
+    """Tell the manager; return what is left to be told by hand because it is not there."""
+    program = shutil.which(manager)
+    if program is None:
+        return [shlex.join([manager, *arguments]) for arguments in commands]
+    for arguments in commands:
+        done = subprocess.run(  # noqa: S603 - the platform's own program
+            [program, *arguments], capture_output=True, text=True, timeout=MANAGER_TIMEOUT_S, check=False
+        )
+        if done.returncode and must_work:
+            said = " ".join((done.stderr or done.stdout).split())
+            raise NoService(f"`{shlex.join([manager, *arguments])}` failed: {said}")
+    return []
+
+
+def _say(state: State, answer: dict[str, Any], line: str, left: list[str]) -> None:
+    if state.json:
+        state.print_json(answer)
+        return
+    click.echo(line)
+    for command in left:
+        click.echo(f"left to do: {command}", err=True)
