@@ -1,9 +1,9 @@
 """A client of the HTTP contract over one kept-alive connection pool."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import urllib3
 
@@ -18,6 +18,8 @@ from web.contract import STATUS_OF_ERROR, WORKSPACE_HEADER
 
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 60.0
+# The most that a list answers at once.
+LARGEST_PAGE = 200
 HOW_TO_START = "start it with `reverie up` (`reverie up --daemon` for the background)"
 
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a server binds to, no client can call
@@ -151,6 +153,104 @@ class Client:
         """Return the newest background errors."""
         return self._object("GET", "/v1/errors", query={"limit": limit})
 
+    def items(self, path: str, limit: int, page: int = LARGEST_PAGE, **wanted: Any) -> Iterator[dict[str, Any]]:
+        """Yield at most so many items of a list, asking for a page at a time."""
+        left, cursor = limit, None
+        while left > 0:
+            query = _given(wanted | {"limit": min(left, page), "cursor": cursor})
+            answer = self._object("GET", path, query=query)
+            yield from answer["items"]
+            left -= len(answer["items"])
+            cursor = answer["next_cursor"]
+            if cursor is None:
+                return
+
+    def listing(self, path: str, limit: int, **wanted: Any) -> dict[str, Any]:
+        """Return at most so many items of a list as one page; the cursor is of what lies beyond."""
+        items: list[dict[str, Any]] = []
+        cursor = None
+        while len(items) < limit:
+            query = _given(wanted | {"limit": min(limit - len(items), LARGEST_PAGE), "cursor": cursor})
+            answer = self._object("GET", path, query=query)
+            items += answer["items"]
+            cursor = answer["next_cursor"]
+            if cursor is None:
+                break
+        return {"items": items, "next_cursor": cursor}
+
+    def memory(self, memory_id: str) -> dict[str, Any]:
+        """Return one memory with provenance, edges, entities and history."""
+        return self._object("GET", _path("memories", memory_id))
+
+    def edit(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Change some fields of a memory."""
+        return self._object("PATCH", _path("memories", memory_id), changes)
+
+    def restore(self, memory_id: str) -> dict[str, Any]:
+        """Bring an archived memory back."""
+        return self._object("POST", _path("memories", memory_id, "restore"))
+
+    def purge(self, memory_id: str) -> dict[str, Any]:
+        """Remove every trace of a memory."""
+        return self._object("DELETE", _path("memories", memory_id), query={"hard": "true"})
+
+    def fact(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
+        """Return the value of a fact that holds, or held."""
+        return self._object("GET", _path("facts", subject, attribute), query=_given(wanted))
+
+    def set_fact(self, subject: str, attribute: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Give a fact a value."""
+        return self._object("PUT", _path("facts", subject, attribute), body)
+
+    def end_fact(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
+        """End a fact's value without giving it another."""
+        return self._object("DELETE", _path("facts", subject, attribute), query=_given(wanted))
+
+    def fact_history(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
+        """Return all values that a fact had."""
+        return self._object("GET", _path("facts", subject, attribute, "history"), query=_given(wanted))
+
+    def add_goal(self, goal: Mapping[str, Any]) -> dict[str, Any]:
+        """Set a goal."""
+        return self._object("POST", "/v1/goals", goal)
+
+    def change_goal(self, goal_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Change a goal."""
+        return self._object("PATCH", _path("goals", goal_id), changes)
+
+    def answer_lesson(self, surface_id: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Say whether a lesson that was shown was followed."""
+        return self._object("POST", _path("lessons", "surfaces", surface_id), answer)
+
+    def entity(self, entity_id: str, limit: int, **viewer: Any) -> dict[str, Any]:
+        """Return an entity with who mentions it and what is mentioned beside it."""
+        return self._object("GET", _path("entities", entity_id), query=_given(viewer | {"limit": limit}))
+
+    def graph(self, around: str, depth: int, limit: int, **viewer: Any) -> dict[str, Any]:
+        """Return the entities around one, by id or name, itself first."""
+        wanted = {"around": around, "depth": depth, "limit": limit}
+        return self._object("GET", "/v1/graph", query=_given(viewer | wanted))
+
+    def settle_pair(self, pair_id: str, action: str) -> dict[str, Any]:
+        """Merge a pair that may say the same, or keep both."""
+        return self._object("POST", _path("duplicates", pair_id), {"action": action})
+
+    def settle_candidate(self, memory_id: str, action: str) -> dict[str, Any]:
+        """Accept or reject a memory that waits for review."""
+        return self._object("POST", _path("candidates", memory_id), {"action": action})
+
+    def undo(self, entry_id: str) -> dict[str, Any]:
+        """Take back an automatic merge or archive."""
+        return self._object("POST", _path("audit", entry_id, "undo"))
+
+    def jobs(self) -> dict[str, Any]:
+        """Return the jobs with schedule, last run and next."""
+        return self._object("GET", "/v1/jobs")
+
+    def run_job(self, name: str) -> dict[str, Any]:
+        """Ask for a run of a job."""
+        return self._object("POST", _path("jobs", name))
+
     def _object(self, method: str, path: str, body: Any = None, **rest: Any) -> dict[str, Any]:
         answer = self.call(method, path, body, **rest)
         if not isinstance(answer, dict):
@@ -167,6 +267,16 @@ class Client:
         if not media_type.startswith("application/problem+json") or not isinstance(answer, dict):
             raise ServerProblem(f"something that is not Reverie answers at {self.url} (HTTP {status})", status)
         raise _typed(status, answer)
+
+
+def _path(*parts: str) -> str:
+    """Return the address of a thing; no part can reach beyond its own place."""
+    # A part of dots alone would be taken for a step to another folder.
+    return "/v1/" + "/".join(quote(part, safe="").replace(".", "%2E") for part in parts)
+
+
+def _given(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in wanted.items() if value not in (None, "")}
 
 
 def _typed(status: int, problem: Mapping[str, Any]) -> ReverieError:

@@ -1,37 +1,15 @@
 """Memories on the command line: write one, ask for some."""
 
-import json
-import sys
 from typing import Any
 
 import click
 
-from pipeline.records import Kind, ScopeKind, Source
+from pipeline.records import Kind, Source
+from web.cli import options
 from web.cli.command import Command, State, pass_state
 from web.cli.render import plain, table
 
 CHANNELS = ("lexical", "dense")
-
-
-def _metadata(_context: click.Context, _parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
-    if given is None:
-        return None
-    try:
-        value = json.loads(given)
-    except ValueError as error:
-        raise click.BadParameter(f"not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise click.BadParameter("must be a JSON object")
-    return value
-
-
-def _scope(_context: click.Context, _parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
-    if given is None:
-        return None
-    kind, _, owner = given.partition(":")
-    if kind not in list(ScopeKind):
-        raise click.BadParameter(f"must be one of {', '.join(ScopeKind)}, with `:ID` where it needs one")
-    return {"kind": kind, "id": owner} if owner else {"kind": kind}
 
 
 @click.command(cls=Command)
@@ -43,14 +21,15 @@ def _scope(_context: click.Context, _parameter: click.Parameter, given: str | No
 @click.option(
     "--source", type=click.Choice([source.value for source in Source]), help="Where it comes from.  [default: user]"
 )
-@click.option("--scope", callback=_scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]")
-@click.option("--occurred-at", metavar="TIME", help="When it happened, RFC 3339, as 2026-01-31T12:00:00Z.")
-@click.option("--metadata", callback=_metadata, metavar="JSON", help="A JSON object to keep with it.")
+@click.option("--scope", callback=options.scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]")
+@click.option(
+    "--occurred-at", callback=options.moment, metavar="TIME", help="When it happened, as 2026-01-31T12:00:00Z."
+)
+@click.option("--metadata", callback=options.json_object, metavar="JSON", help="A JSON object to keep with it.")
 @pass_state
 def remember(state: State, /, text: str, **given: Any) -> None:
     """Store TEXT as a memory; `-` reads it from standard input."""
-    content = sys.stdin.read().rstrip("\n") if text == "-" else text
-    body = {"content": content} | {name: value for name, value in given.items() if value not in (None, ())}
+    body = {"content": options.from_input(text)} | options.told(given)
     with state.client() as client:
         receipt = client.remember(body)
     if state.json:
@@ -72,8 +51,9 @@ def remember(state: State, /, text: str, **given: Any) -> None:
     help="Only memories of this kind.",
 )
 @click.option("--session", "session_id", metavar="ID", help="Only memories of this session.")
-@click.option("--since", metavar="TIME", help="Only what happened at or after this time, RFC 3339.")
-@click.option("--until", metavar="TIME", help="Only what happened before this time, RFC 3339.")
+@click.option("--since", callback=options.moment, metavar="TIME", help="Only what happened then or later.")
+@click.option("--until", callback=options.moment, metavar="TIME", help="Only what happened before this time.")
+@click.option("--as-of", callback=options.moment, metavar="TIME", help="What was believed on this day, as 2026-03-01.")
 @click.option("--group", type=click.Choice(["memory", "session"]), help="What a result is.  [default: memory]")
 @click.option("--budget-ms", type=click.IntRange(1, 10_000), help="The deadline in milliseconds.")
 @click.option("--explain", is_flag=True, help="Show why each result stands where it stands.")
@@ -81,7 +61,7 @@ def remember(state: State, /, text: str, **given: Any) -> None:
 @pass_state
 def recall(state: State, /, query: str, *, explain: bool, wanted: str | None, **given: Any) -> None:
     """Find memories for QUERY, best first; an empty QUERY lists by importance and recency."""
-    question = {"query": query} | {name: value for name, value in given.items() if value not in (None, ())}
+    question = {"query": query} | options.told(given)
     if wanted is not None:
         _why_not(state, question | {"id": wanted})
         return

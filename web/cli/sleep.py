@@ -73,7 +73,9 @@ def _finish(back: "Back", state: State, name: str) -> dict[str, Any]:
     began = time.monotonic()
     counts: dict[str, int] = {}
     error = None
-    with click.progressbar(length=1, label=f"{name:12}", file=sys.stderr, hidden=state.json) as bar:
+    with click.progressbar(
+        length=1, label=f"{name:12}", file=sys.stderr, hidden=state.json or not sys.stderr.isatty()
+    ) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.length = max(total, 1)

@@ -1,0 +1,288 @@
+import socket
+from datetime import timedelta
+
+import pytest
+
+from pipeline.errors import EncoderUnavailable, StoreBusy
+from pipeline.records import Stage
+from pipeline.sleep.health import Problem
+from pipeline.store import work
+from pipeline.store.runs import Run
+from tests.fakes.command_line import remembered, run, run_json, serving
+from tests.fakes.house import open_back, open_front
+from web.cli import checks, processes, ward
+from web.cli.processes import Running
+from web.client import ServerProblem
+from web.setup import ledger
+
+
+class Here:
+    """A process that runs."""
+
+    pid = 1
+
+
+STACK = [Running(name, Here()) for name in ("supervisor", *checks.PROCESSES)]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_slow(monkeypatch):
+    """Find no processes and no model of this machine."""
+    monkeypatch.setattr(processes, "running", lambda _settings: [])
+    monkeypatch.setattr("pipeline.index.encoder.is_compiled", lambda _model, _models: True)
+
+
+@pytest.fixture
+def port(monkeypatch):
+    """A port that nobody holds."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number = probe.getsockname()[1]
+    monkeypatch.setenv("REVERIE_PORT", str(number))
+    return number
+
+
+@pytest.fixture
+def stack(front, monkeypatch):
+    """A server that answers, and its processes."""
+    monkeypatch.setattr(processes, "running", lambda _settings: STACK)
+    with serving(front) as number:
+        monkeypatch.setenv("REVERIE_PORT", str(number))
+        yield front
+
+
+def examined(*arguments, code=0):
+    found = run_json("doctor", *arguments, code=code)
+    assert found["failed"] == sum(one["state"] == "fail" for one in found["checks"])
+    return {one["check"]: one for one in found["checks"]}
+
+
+def states(found, state):
+    return {name for name, one in found.items() if one["state"] == state}
+
+
+def test_a_healthy_stack_has_nothing_amiss_but_a_copy(stack, digested):
+    remembered("The deploy runs on Fridays")
+    digested()
+    found = examined()
+    assert states(found, "fail") == set()
+    assert states(found, "warn") == {"default: snapshots"}
+    assert "default: indexes" in found
+    again = examined("--fix")
+    assert states(again, "warn") == set()
+    assert again["default: snapshots"]["done"].startswith("took ")
+    assert run("doctor").stderr == f"{len(again)} ok, 0 warn, 0 fail\n"
+
+
+def test_a_fresh_machine_fails_nothing_and_nothing_is_made(tmp_path, monkeypatch, port):
+    home = tmp_path / "nowhere"
+    monkeypatch.setenv("REVERIE_HOME", str(home))
+    found = examined()
+    assert states(found, "warn") == {"home", "server", "token", "processes"}
+    assert not home.exists()
+    assert examined("--fix")["home"]["done"] == f"made {home}"
+    assert home.stat().st_mode & 0o777 == 0o700
+
+
+def test_settings_that_cannot_be_read_end_the_examination(home):
+    home.paths.config.write_text("colour = 'red'")
+    found = examined(code=1)
+    assert states(found, "fail") == {"settings"}
+    assert "unknown setting colour" in found["settings"]["says"]
+    assert "server" not in found
+
+
+def test_open_places_are_closed(home, port):
+    home.paths.token()
+    home.paths.root.chmod(0o755)
+    home.paths.token_file.chmod(0o644)
+    assert examined(code=1)["permissions"]["state"] == "fail"
+    fixed = examined("--fix")["permissions"]
+    assert fixed["state"] == "ok"
+    assert "closed" in fixed["done"]
+    assert home.paths.root.stat().st_mode & 0o777 == 0o700
+    assert home.paths.token_file.stat().st_mode & 0o777 == 0o600
+    home.paths.logs.mkdir(mode=0o755)
+    home.paths.logs.chmod(0o755)
+    assert examined()["permissions"]["state"] == "warn"
+
+
+def test_a_port_of_another_program_is_a_failure(home, port):
+    with socket.create_server(("127.0.0.1", port)) as other:
+        other.listen()
+        checks_ = [*checks.server(Other(home))]
+    assert checks_[0].state == "fail"
+    assert "another program holds it" in checks_[0].says
+
+
+class Other(checks.Patient):
+    """A patient at whose port something answers that is not Reverie."""
+
+    @property
+    def health(self):
+        return ServerProblem("something that is not Reverie answers")
+
+
+def test_another_homes_server_does_not_take_the_token(stack):
+    stack.settings.paths.token_file.write_text("another\n")
+    found = examined(code=1)
+    assert found["token"]["state"] == "fail"
+    assert "does not take it" in found["token"]["says"]
+
+
+def test_a_token_may_be_empty_or_unreadable(home, port):
+    file = home.paths.token_file
+    for content in (b"", b"\n", "ключ".encode()):
+        file.write_bytes(content)
+        file.chmod(0o600)
+        assert examined(code=1)["token"]["state"] == "fail"
+
+
+def test_half_a_stack_is_a_failure(stack, monkeypatch):
+    monkeypatch.setattr(processes, "running", lambda _settings: STACK[:2])
+    assert examined(code=1)["processes"]["says"] == "missing: worker, scheduler"
+
+
+def test_another_version_and_an_open_host_are_told(stack, monkeypatch):
+    monkeypatch.setattr("config.version.VERSION", "9.9.9")
+    monkeypatch.setenv("REVERIE_HOST", "0.0.0.0")
+    found = examined()
+    assert "here is 9.9.9" in found["server"]["says"]
+    assert found["host"]["state"] == "warn"
+
+
+def test_a_missing_package_is_told(home, port, monkeypatch):
+    monkeypatch.setattr(checks, "MODULES", ("web", "no_such_package"))
+    assert examined(code=1)["packages"]["says"] == "not importable: no_such_package"
+
+
+def test_the_model_is_compiled(home, port, monkeypatch):
+    compiled = []
+    monkeypatch.setattr("pipeline.index.encoder.is_compiled", lambda _model, _models: bool(compiled))
+    assert examined()["model"]["state"] == "warn"
+
+    def broken(model, models):
+        raise EncoderUnavailable("no weights")
+
+    monkeypatch.setattr("pipeline.index.compile.compile_encoder", broken)
+    assert examined("--fix")["model"]["done"] == "could not be repaired: no weights"
+    monkeypatch.setattr(
+        "pipeline.index.compile.compile_encoder", lambda model, models: compiled.append(model) or models
+    )
+    fixed = examined("--fix")["model"]
+    assert (fixed["state"], compiled) == ("ok", ["hash"])
+
+
+def bury(front):
+    """Let the embedding of every memory fail for good."""
+    database = front.databases.get("default")
+    with database.write() as db:
+        db.execute("UPDATE work SET dead = 1 WHERE stage = ?", (Stage.EMBED,))
+    return database
+
+
+def test_dead_letters_get_a_fresh_start(stack):
+    remembered("The deploy runs on Fridays")
+    database = bury(stack)
+    assert examined(code=1)["default: queue"]["says"] == "failed for good: embed 1"
+    assert examined("--fix")["default: queue"]["done"] == "1 queued again"
+    with database.read() as db:
+        assert not any(work.dead(db).values())
+
+
+def test_work_that_waits_long_is_told_where_a_server_runs(stack, monkeypatch):
+    remembered("The deploy runs on Fridays")
+    monkeypatch.setattr(ward, "OLDEST_PENDING_S", -1.0)
+    assert "the oldest for" in examined()["default: queue"]["says"]
+
+
+def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
+    monkeypatch.setattr("pipeline.bootstrap.back.Back", open_back)
+    remembered("The deploy of verdict-policy.ts writes to PostgreSQL")
+    digested()
+    database = stack.databases.get("default")
+    with database.write() as db:
+        db.execute("UPDATE co_mention SET memories = memories + 1")
+    found = examined()["default: indexes"]
+    assert found["state"] == "warn"
+    assert "counted wrongly" in found["says"]
+    fixed = examined("--fix")["default: indexes"]
+    assert fixed["state"] == "ok"
+    assert fixed["done"] == "health found and repaired: co_mention_counts 1"
+
+
+def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):
+    remembered("The deploy runs on Fridays")
+    problem = Problem("damage", 1, "damage: 1 faults in the file", repairable=False)
+    monkeypatch.setattr("pipeline.sleep.health.examine", lambda _database, _paths: [problem])
+    found = examined(code=1)["default: store"]
+    assert (found["state"], found["fixable"]) == ("fail", False)
+    assert "snapshot list" in found["hint"]
+
+
+def test_a_failed_job_and_an_old_copy_are_told(stack, monkeypatch):
+    remembered("The deploy runs on Fridays")
+    moment = "2026-01-01T00:00:00.000Z"
+    failed = Run("1", "decay", moment, moment, moment, False, {}, "no room", 0, 0, 0)
+    monkeypatch.setattr(ward.runs, "last", lambda _db, job: failed if job == "decay" else None)
+    monkeypatch.setattr(ward, "OLDEST_SNAPSHOT", timedelta(0))
+    assert "took" in examined("--fix")["default: snapshots"]["done"]
+    found = examined()
+    assert found["default: jobs"]["says"] == "decay failed last: no room"
+    assert found["default: snapshots"]["says"] == "the newest is 0 days old"
+
+
+def test_a_store_that_is_no_store_is_told(home, port):
+    file = home.paths.workspace("default").events
+    file.parent.mkdir(parents=True, mode=0o700)
+    file.write_bytes(b"not a database" * 100)
+    found = examined(code=1)["default: store"]
+    assert "is damaged" in found["says"]
+    assert "snapshot restore" in found["hint"]
+
+
+def test_recent_errors_are_told(stack):
+    remembered("The deploy runs on Fridays")
+    stack.operations.record_error("digest.embed", "broken\n\x1b[2J", workspace="default")
+    assert "broken" in examined()["default: errors"]["says"]
+    assert "digest.embed: broken [2J" in run("doctor").stdout
+
+
+def test_one_workspace_is_looked_at_alone(home, port):
+    front = open_front(home)
+    for name in ("a", "b"):
+        front.databases.get(name, create=True)
+    front.close()
+    assert {"a: queue", "b: queue"} <= set(examined())
+    assert "a: queue" not in examined("-w", "b")
+
+
+def test_hosts_whose_settings_were_taken_back_are_told(home, port, tmp_path):
+    file = tmp_path / "mcp.json"
+    file.write_text('{"reverie": {}}')
+    ledger.write(home.paths.root, {str(file): ledger.Record(frozenset({"cursor"}))})
+    assert examined()["hosts"]["says"] == "cursor"
+    file.write_text("{}")
+    assert str(file) in examined()["hosts"]["says"]
+    file.unlink()
+    assert examined()["hosts"]["state"] == "warn"
+
+
+def test_a_store_of_an_older_version_is_left_as_it_is(home, port, monkeypatch):
+    open_front(home).databases.get("default", create=True)
+    monkeypatch.setattr("pipeline.store.opening.is_migrated", lambda _file, _migrations: False)
+    found = examined()
+    assert "older version" in found["default: store"]["says"]
+    assert "default: queue" not in found
+
+
+def test_a_check_that_cannot_be_made_does_not_end_the_others(stack, monkeypatch):
+    remembered("The deploy runs on Fridays")
+
+    def busy(database, paths):
+        raise StoreBusy("another write holds the store")
+
+    monkeypatch.setattr("pipeline.sleep.health.examine", busy)
+    found = examined(code=1)
+    assert found["workspace"]["says"] == "another write holds the store"
+    assert found["default: queue"]["state"] == "ok"

@@ -1,0 +1,110 @@
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pipeline.errors import ServerUnreachable
+from pipeline.write import revise
+from tests.fakes.command_line import remembered, run, serving
+from web.cli import live
+from web.cli.command import State
+from web.cli.live import Feed
+from web.client import Client
+
+
+@pytest.fixture
+def feed(front, monkeypatch):
+    with serving(front) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        with Client(f"http://127.0.0.1:{port}", front.token) as client:
+            yield Feed(client)
+
+
+def contents(memories):
+    return [memory["content"] for memory in memories]
+
+
+def test_what_is_new_is_shown_once_the_oldest_first(feed):
+    assert feed.look() == []
+    for number in range(3):
+        remembered(f"number {number}")
+    assert contents(feed.look()) == ["number 0", "number 1", "number 2"]
+    assert feed.look() == []
+    remembered("number 3")
+    assert contents(feed.look()) == ["number 3"]
+
+
+def test_an_archived_memory_does_not_bring_the_older_ones_back(feed, front):
+    memories = [remembered(f"number {number}") for number in range(3)]
+    feed.look()
+    revise.archive(front.databases.get("default"), memories[-1])
+    assert feed.look() == []
+    remembered("number 3")
+    assert contents(feed.look()) == ["number 3"]
+
+
+def test_many_at_once_are_shown_over_several_pages(feed, client):
+    feed.look()
+    client.post("/v1/memories/batch", {"items": [{"content": f"number {n}"} for n in range(120)]})
+    assert contents(feed.look()) == [f"number {n}" for n in range(120)]
+
+
+def test_the_newest_are_shown_once(feed):
+    for number in range(3):
+        remembered(f"number {number}")
+    lines = run("tail", "--once", "-n", "2").stdout.splitlines()
+    assert [line.strip() for line in lines[1::2]] == ["number 1", "number 2"]
+    told = [json.loads(line)["content"] for line in run("tail", "--once", "--json").stdout.splitlines()]
+    assert told == ["number 0", "number 1", "number 2"]
+    assert run("tail", "--once", "-n", "0").stdout == ""
+
+
+def test_it_follows_and_outlives_a_restart(feed, monkeypatch, capsys):
+    looks = [[{"content": "first"}], ServerUnreachable("gone"), ServerUnreachable("gone"), [{"content": "second"}]]
+
+    def look(self):
+        found = looks.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    class Pause(threading.Event):
+        def wait(self, timeout):
+            assert timeout == live.POLL_S
+            return not looks
+
+    monkeypatch.setattr(Feed, "look", look)
+    monkeypatch.setattr(live.threading, "Event", Pause)
+    live._follow(State(json=True), feed)
+    told = capsys.readouterr()
+    assert contents(map(json.loads, told.out.splitlines())) == ["first", "second"]
+    assert told.err == "gone; waiting for it\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_taught(shell):
+    script = run("completion", shell).stdout
+    assert f"_REVERIE_COMPLETE={shell}_complete" in script
+    assert json.loads(run("completion", shell, "--json").stdout)["shell"] == shell
+
+
+def test_no_other_shell_is_known():
+    run("completion", "cmd", code=2)
+
+
+def test_commands_and_choices_are_completed():
+    def completed(words, number):
+        answer = subprocess.run(
+            [sys.executable, "-c", "from web.cli import main; main()"],
+            env={**os.environ, "_REVERIE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(number)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return [line.partition(",")[2] for line in answer.stdout.splitlines()]
+
+    assert completed("reverie dup", 1) == ["duplicates"]
+    assert completed("reverie goals list --status do", 4) == ["done"]

@@ -1,0 +1,168 @@
+import click
+import pytest
+
+from pipeline.write import revise
+from tests.fakes.command_line import remembered, run, run_json, serving
+from web.cli import options, records
+from web.client import Client
+
+NOBODY = "01M7YZWD2TYS3P4A1GQPPBMFZK"
+
+
+@pytest.fixture(autouse=True)
+def server(front, monkeypatch):
+    with serving(front) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        yield port
+
+
+def test_a_memory_is_shown_with_all_that_is_known_of_it(digested):
+    memory = remembered("verdict-policy.ts moved to SQLite", "--tag", "ops", "--session", "s1", "--kind", "decision")
+    digested()
+    run("edit", memory, "--content", "verdict-policy.ts moved to SQLite 3", "--pin", "--anchor", "web/app.py:3-9")
+    lines = run("get", memory).stdout.splitlines()
+    assert lines[0].startswith(f"{memory}  decision  ")
+    assert lines[0].endswith("  user  session s1")
+    assert lines[1].strip() == "verdict-policy.ts moved to SQLite 3"
+    told = {line.split("  ", 1)[0]: line.split("  ", 1)[1].strip() for line in lines[3:] if "  " in line}
+    assert told["tags"] == "ops"
+    assert told["state"] == "pinned"
+    assert told["code"].startswith("web/app.py:3-9")
+    assert told["admitted"] == "created"
+    assert "verdict-policy.ts" in told["mentions"]
+    # The text before the change stands in the history.
+    assert lines[-1].strip() == "verdict-policy.ts moved to SQLite"
+    assert run_json("get", memory)["history"][0]["content"] == "verdict-policy.ts moved to SQLite"
+
+
+def test_edges_and_details_are_shown():
+    old = remembered("Jobs wait in Redis", "--kind", "decision")
+    new = remembered("Jobs wait in SQLite", "--kind", "decision")
+    run("edit", new, "--details", '{"reason": "it was there\\u001b[2J"}', "--metadata", '{"by": "ann"}')
+    output = run("get", new).stdout
+    assert "reason it was there[2J" in output
+    assert '{"by": "ann"}' in output
+    assert run("get", old).stdout.startswith(f"{old}  decision")
+
+
+def test_what_is_not_named_is_not_changed():
+    memory = remembered("Builds run at night", "--tag", "a", "--tag", "b", "--importance", "0.9")
+    changed = run_json("edit", memory, "--tag", "c", "--importance", "0")
+    assert (changed["tags"], changed["importance"], changed["content"]) == (["c"], 0.0, "Builds run at night")
+    assert run_json("edit", memory, "--no-tags", "--trust", "evidence")["tags"] == []
+    assert run_json("edit", memory, "--unpin")["trust"] == "evidence"
+    assert run("edit", memory, "--content", "-", stdin="Builds run at noon\n").stdout == f"changed {memory}: content\n"
+    assert run_json("get", memory)["content"] == "Builds run at noon"
+
+
+def test_wrong_changes_are_wrong_usage():
+    memory = remembered("Builds run at night")
+    for wrong in (
+        [],
+        ["--tag", "a", "--no-tags"],
+        ["--importance", "2"],
+        ["--metadata", "[]"],
+        ["--trust", "much"],
+        ["--anchor", ""],
+    ):
+        assert run("edit", memory, *wrong, code=2).stdout == ""
+    assert run_json("get", memory)["history"] == []
+
+
+def test_without_an_option_the_text_is_edited_in_the_editor(monkeypatch):
+    memory = remembered("Builds run at night")
+    monkeypatch.setattr(records, "sys", type("Terminal", (), {"stdin": type("In", (), {"isatty": lambda: True})}))
+    seen = []
+    answers = [None, "Builds run at night\n", "Builds run at noon\n"]
+
+    def edit(text, extension):
+        seen.append(text)
+        return answers.pop(0)
+
+    monkeypatch.setattr(click, "edit", edit)
+    for _ in range(2):
+        assert run("edit", memory).stderr == "nothing was changed\n"
+    assert run("edit", memory).stdout == f"changed {memory}: content\n"
+    assert seen == ["Builds run at night"] * 3
+    assert run_json("get", memory)["content"] == "Builds run at noon"
+
+
+def test_a_purge_asks_first():
+    memory = remembered("The old office was in Mill Lane")
+    refused = run("purge", memory, stdin="n\n", code=1)
+    assert "The old office was in Mill Lane" in refused.stdout
+    assert "nothing was purged" in refused.stderr
+    assert run("purge", memory, stdin="", code=130).stdout.startswith(memory)
+    assert run_json("purge", memory, code=2)["error"]["message"] == "--json cannot ask; add --yes"
+    assert run_json("get", memory)["id"] == memory
+
+    assert f"purged {memory}" in run("purge", memory, stdin="y\n").stdout
+    assert run("get", memory, code=1).stderr == "error: no such memory\n"
+    other = remembered("The older office was in Water Lane")
+    assert run_json("purge", other, "--yes")["purged"]
+
+
+def test_an_archived_memory_comes_back(front):
+    memory = remembered("The old office was in Mill Lane")
+    revise.archive(front.databases.get("default"), memory)
+    assert "archived" in run("get", memory).stdout
+    assert run("restore", memory).stdout == f"restored {memory}: The old office was in Mill Lane\n"
+    assert run_json("get", memory)["archived_at"] is None
+    assert run_json("restore", memory)["id"] == memory
+
+
+@pytest.mark.parametrize("name", ["", "  ", "../stats", "a/b"])
+def test_an_id_stays_within_its_place(name):
+    for command in ("get", "restore", "purge"):
+        assert "must not be empty" in run(command, name, code=2).stderr
+
+
+@pytest.mark.parametrize("name", ["..", ".", NOBODY, "a?hard=true", "%2e%2e", "x#y"])
+def test_what_is_not_there_is_told(name):
+    remembered("A workspace is needed")
+    assert run("get", name, code=1).stderr == "error: no such memory\n"
+    assert run_json("get", name, code=1)["error"]["type"] == "NotFound"
+
+
+def test_results_are_explained():
+    memory = remembered("The deploy runs on Fridays")
+    other = remembered("Tea is in the kitchen")
+    assert "A channel shows rank" in run("explain", "deploy Fridays", "-k", "1").stdout
+    assert run_json("explain", "deploy Fridays")["results"][0]["signals"]["parts"]
+    assert run("explain", "deploy Fridays", memory).stdout.startswith("found: number 1")
+    assert run_json("explain", "deploy Fridays", other)["id"] == other
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("2026-03-01", "2026-03-01T00:00:00Z"),
+        ("2026-03-01 12:30", "2026-03-01T12:30:00Z"),
+        ("2026-03-01T12:30:00Z", "2026-03-01T12:30:00Z"),
+        ("2026-03-01T12:30:00+02:00", "2026-03-01T12:30:00+02:00"),
+    ],
+)
+def test_a_date_is_a_time(given, told):
+    assert options.moment(None, None, given) == told
+
+
+@pytest.mark.parametrize("given", ["yesterday", "2026-02-30", "", "1"])
+def test_what_is_no_time_is_wrong_usage(given):
+    assert run("recall", "x", "--as-of", given, code=2).stdout == ""
+
+
+def test_recall_takes_a_day():
+    remembered("The deploy runs on Fridays", "--occurred-at", "2026-02-01")
+    assert len(run_json("recall", "deploy", "--as-of", "2026-03-01")["results"]) == 1
+    assert run_json("recall", "deploy", "--as-of", "2026-01-01")["results"] == []
+    assert run_json("recall", "deploy", "--since", "2026-02-02")["results"] == []
+
+
+def test_a_list_is_gathered_from_pages(server, front, client):
+    client.post("/v1/memories/batch", {"items": [{"content": f"number {n}"} for n in range(205)]})
+    with Client(f"http://127.0.0.1:{server}", front.token) as asking:
+        some, every = asking.listing("/v1/memories", 203), asking.listing("/v1/memories", 1000, kind=None)
+        gathered = list(asking.items("/v1/memories", 203, page=50))
+    assert some["items"] == every["items"][:203] == gathered
+    assert (some["next_cursor"] is None, every["next_cursor"], len(every["items"])) == (False, None, 205)
+    assert run_json("audit")["counted"] == 205

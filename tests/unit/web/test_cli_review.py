@@ -1,0 +1,176 @@
+import click
+import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.store import audit
+from pipeline.times import utc_now
+from pipeline.write import revise
+from tests.fakes.command_line import remembered, run, run_json, serving
+from web.cli.review import COMPARED_WORDS, differences
+from web.client import Client
+
+ONE = "The build runs nightly on the small server."
+# Most words are the same, so that hashed words find them near, and one more keeps them apart.
+MORE = "The build runs nightly on the small server together."
+
+
+@pytest.fixture
+def server(front, monkeypatch):
+    with serving(front) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        yield
+
+
+@pytest.fixture
+def pair(server, digested):
+    memories = remembered(ONE), remembered(MORE)
+    digested()
+    return memories
+
+
+def test_pairs_are_listed_with_their_differences(pair):
+    output = run("duplicates", "--list").stdout
+    assert f"older  {pair[0]}" in output
+    assert "small server {+together+}." in output
+    [found] = run_json("duplicates")["items"]
+    assert (found["older"]["id"], found["newer"]["id"]) == pair
+
+
+def test_a_pair_is_merged(pair):
+    done = run("duplicates", stdin="m\n")
+    assert done.stderr.endswith("1 merged\n")
+    assert run_json("get", pair[1])["archived_at"] is not None
+    assert run_json("duplicates")["items"] == []
+
+
+def test_a_pair_is_kept(pair):
+    assert run("duplicates", stdin="k\n").stderr.endswith("1 kept apart\n")
+    assert run_json("get", pair[1])["archived_at"] is None
+    assert run_json("duplicates")["items"] == []
+
+
+@pytest.mark.parametrize(("keys", "code"), [("s\n", 0), ("q\n", 0), ("x\nq\n", 0), ("", 130)])
+def test_a_pair_is_left(pair, keys, code):
+    run("duplicates", stdin=keys, code=code)
+    assert len(run_json("duplicates")["items"]) == 1
+
+
+def test_a_pair_that_is_settled_meanwhile_does_not_end_the_review(pair, front):
+    [waiting] = run_json("duplicates")["items"]
+    original = Client.settle_pair
+
+    def settled_before(self, pair_id, action):
+        original(self, pair_id, "keep")
+        return original(self, pair_id, action)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "settle_pair", settled_before)
+        done = run("duplicates", stdin="m\n")
+    assert "not settled: " in done.stderr
+    assert run_json("duplicates")["items"] == []
+    assert waiting["id"] in done.stdout
+
+
+def plain_again(text, begin, end):
+    return text.replace(begin, "").replace(end, "")
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", " ", "\n", ".", "ü"])).map("".join),
+    st.lists(st.sampled_from(["a", "b", " ", "\n", ".", "ü"])).map("".join),
+)
+def test_marks_add_to_the_texts_and_take_nothing(older, newer):
+    first, second = (click.unstyle(text) for text in differences(older, newer))
+    assert plain_again(first, "[-", "-]") == older
+    assert plain_again(second, "{+", "+}") == newer
+    if older == newer:
+        assert (first, second) == (older, newer)
+
+
+def test_of_long_texts_only_the_beginning_is_compared():
+    first, second = differences("a " * 5 * COMPARED_WORDS + "x", "a " * 5 * COMPARED_WORDS + "y")
+    assert first.endswith("a x")
+    assert second.endswith("a y")
+
+
+@pytest.fixture
+def candidate(server, front):
+    paths = front.settings.paths.workspace("default")
+    paths.config.parent.mkdir(parents=True, exist_ok=True)
+    paths.config.write_text(tomli_w.dumps({"review": True}))
+    return remembered("Deploys of the shop wait for the tests", "--source", "ambient")
+
+
+def test_candidates_are_let_in_or_archived(candidate):
+    assert "Deploys of the shop wait" in run("candidates").stdout
+    assert run("candidates", "accept", candidate).stdout.startswith(f"accepted {candidate}: Deploys")
+    assert run_json("candidates")["items"] == []
+    other = remembered("Deploys of the bakery wait for the tests", "--source", "ambient")
+    assert run("candidates", "reject", other).stdout.startswith(f"rejected {other}")
+    assert run("candidates").stderr == "there are none\n"
+    assert "error" in run("candidates", "accept", candidate, code=1).stderr
+
+
+def test_why_something_was_not_saved_is_told_newest_first(candidate):
+    first = remembered("Tea is in the kitchen")
+    remembered("Tea is in the kitchen")
+    found = run_json("why-not-saved")["items"]
+    assert [one["outcome"] for one in found] == ["merged", "candidate"]
+    lines = run("why-not-saved").stdout.splitlines()
+    assert "merged" in lines[1]
+    assert [one["id"] for one in run_json("why-not-saved", "--outcome", "created")["items"]] == [first]
+    assert run_json("why-not-saved", "--kind", "lesson")["items"] == []
+    assert len(run_json("why-not-saved", "-n", "1")["items"]) == 1
+    run("why-not-saved", "--outcome", "lost", code=2)
+
+
+def archived_by_night(front, memory):
+    database = front.databases.get("default")
+    revise.archive(database, memory)
+    with database.write() as db:
+        return audit.add(db, utc_now(), "archive", audit.Action.ARCHIVE, memory)
+
+
+def test_the_audit_tells_what_is_known(server, front, digested):
+    memory = remembered(ONE, "--session", "s1")
+    run("facts", "set", "user", "editor", "vim\x1b[2J", "--scope", "user")
+    run("facts", "set", "user", "language", "English")
+    remembered("Run the migrations first", "--kind", "lesson", "--source", "import")
+    act = archived_by_night(front, memory)
+    found = run_json("audit")
+    assert found["memories"]["by_kind"] == {"keyed_fact": 2, "lesson": 1}
+    assert found["scopes"] == {"workspace": 2, "user": 1}
+    assert found["trust"] == {"trusted": 2, "evidence": 1}
+    assert {one["attribute"]: one["value"] for one in found["personal"]}["language"] == "English"
+    assert len(found["personal"]) == 2
+    assert [one["id"] for one in found["acts"]] == [act]
+    output = run("audit").stdout
+    assert "English" in output
+    assert found["places"]["memories"] in output
+    assert f"archive {memory}" in output
+
+    assert run("audit", "undo", act).stdout == f"{memory} is back: {ONE}\n"
+    assert run_json("get", memory)["archived_at"] is None
+    assert run_json("audit")["acts"] == []
+    assert run_json("audit", "list")["items"][0]["undone_at"] is not None
+    assert "error" in run("audit", "undo", act, code=1).stderr
+    assert act in run("audit", "list").stdout
+
+
+def test_jobs_are_listed_and_asked_for(server):
+    remembered("A workspace is needed")
+    names = [line.split()[0] for line in run("jobs").stdout.splitlines()[1:]]
+    assert {"snapshot", "health", "decay"} <= set(names)
+    run_id = run_json("jobs", "run", "segment")["run_id"]
+    assert run_id in run("jobs", "run", "segment").stdout
+    assert "no such job" in run("jobs", "run", "breakfast", code=1).stderr
+
+
+def test_errors_are_listed(server, front):
+    remembered("A workspace is needed")
+    assert run("errors").stderr == "there are none\n"
+    front.operations.record_error("digest.embed", "broken \x1b[2J", workspace="default")
+    assert run("errors").stdout.endswith("digest.embed (default): broken [2J\n")
+    assert run_json("errors", "-n", "1")["items"][0]["component"] == "digest.embed"

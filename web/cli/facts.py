@@ -1,0 +1,139 @@
+"""Facts on the command line: what holds, what held on a day, and since when."""
+
+import json
+from typing import Any
+
+import click
+
+from pipeline.records import Source
+from web.cli import options
+from web.cli.command import Command, Group, State, pass_state
+from web.cli.lines import day, one_line, scope_name, shown
+from web.cli.render import plain, table
+
+AS_OF = "The day or the time that is asked about, as 2026-03-01.  [default: now]"
+SCOPE = "In which scope.  [default: workspace]"
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def facts(context: click.Context) -> None:
+    """Keep facts that change: each value has the time in which it holds. Without a command, list all."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_facts)
+
+
+@facts.command("list")
+@click.option("--subject", help="Only facts about this.")
+@click.option("--as-of", callback=options.moment, metavar="TIME", help="Only what held on this day, as 2026-03-01.")
+@click.option("--scope", callback=options.scope_text, metavar="KIND[:ID]", help=SCOPE)
+@options.limit(50)
+@pass_state
+def list_facts(state: State, /, limit: int, **wanted: Any) -> None:
+    """List facts with all their values, or with those of one day."""
+    with state.client() as client:
+        found = client.listing("/v1/facts", limit, **wanted)
+    _print(state, found)
+
+
+@facts.command("get")
+@click.argument("subject", callback=options.named)
+@click.argument("attribute", callback=options.named)
+@click.option("--as-of", callback=options.moment, metavar="TIME", help=AS_OF)
+@click.option("--scope", callback=options.scope_text, metavar="KIND[:ID]", help=SCOPE)
+@pass_state
+def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
+    """Print the value of a fact: of its SUBJECT the ATTRIBUTE."""
+    with state.client() as client:
+        found = client.fact(subject, attribute, **wanted)
+    if state.json:
+        state.print_json(found)
+        return
+    click.echo(plain(shown(found["value"])))
+    until = f" until {day(found['valid_to'])}" if found["valid_to"] else ""
+    click.echo(f"{_key(found)}, from {day(found['valid_from'])}{until}, {found['id']}", err=True)
+
+
+@facts.command("set")
+@click.argument("subject", callback=options.named)
+@click.argument("attribute", callback=options.named)
+@click.argument("value")
+@click.option("--from", "valid_from", callback=options.moment, metavar="TIME", help="When it begins.  [default: now]")
+@click.option("--text", is_flag=True, help="Take VALUE as text, though it looks like a number, true or false.")
+@click.option("--scope", callback=options.scope, metavar="KIND[:ID]", help=SCOPE)
+@click.option("--source", type=click.Choice([source.value for source in Source]), help="Where it comes from.")
+@click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
+@pass_state
+def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text: bool, **given: Any) -> None:
+    """Give a fact VALUE; the value before is ended, not overwritten."""
+    body = {"value": value if text else typed(value)} | options.told(given)
+    with state.client() as client:
+        found = client.set_fact(subject, attribute, body)
+    if state.json:
+        state.print_json(found)
+        return
+    replaced = f", in place of {found['replaced']}" if found.get("replaced") else ""
+    reason = f": {plain(found['reason'])}" if found.get("reason") else ""
+    click.echo(f"{found['outcome']} {_key(found)} = {one_line(shown(found['value']))}{replaced}{reason}")
+    for other in found["similar"]:
+        click.echo(f"{_key(other)} may mean the same", err=True)
+
+
+@facts.command("end")
+@click.argument("subject", callback=options.named)
+@click.argument("attribute", callback=options.named)
+@click.option("--at", "valid_to", callback=options.moment, metavar="TIME", help="When it ends.  [default: now]")
+@click.option("--scope", callback=options.scope_text, metavar="KIND[:ID]", help=SCOPE)
+@pass_state
+def end_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
+    """End the value of a fact without giving it another."""
+    with state.client() as client:
+        found = client.end_fact(subject, attribute, **wanted)
+    if state.json:
+        state.print_json(found)
+    else:
+        click.echo(f"{_key(found)} was {one_line(shown(found['value']))} until {day(found['valid_to'])}")
+
+
+@facts.command("history", cls=Command)
+@click.argument("subject", callback=options.named)
+@click.argument("attribute", callback=options.named)
+@click.option("--scope", callback=options.scope_text, metavar="KIND[:ID]", help=SCOPE)
+@pass_state
+def history(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
+    """List all values that a fact had, the first first."""
+    with state.client() as client:
+        found = client.fact_history(subject, attribute, **wanted)
+    _print(state, found)
+
+
+def typed(text: str) -> Any:
+    """Return the number or truth value that a text spells exactly, else the text: 3.10 is a version, not 3.1."""
+    try:
+        value = json.loads(text, parse_constant=str)
+    except ValueError:
+        return text
+    return value if isinstance(value, (bool, int, float)) and json.dumps(value) == text else text
+
+
+def _key(fact: dict[str, Any]) -> str:
+    return f"{one_line(fact['subject'])}/{one_line(fact['attribute'])}"
+
+
+def _print(state: State, found: dict[str, Any]) -> None:
+    if state.json:
+        state.print_json(found)
+        return
+    rows = [
+        [
+            one_line(fact["subject"]),
+            one_line(fact["attribute"]),
+            one_line(shown(fact["value"])),
+            day(fact["valid_from"]),
+            day(fact["valid_to"]),
+            fact["source"],
+            one_line(scope_name(fact["scope"])),
+        ]
+        for fact in found["items"]
+    ]
+    table(["subject", "attribute", "value", "from", "until", "source", "scope"], rows)

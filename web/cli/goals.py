@@ -1,0 +1,93 @@
+"""Goals on the command line: list them, set one, say how far it has come."""
+
+from typing import Any
+
+import click
+
+from pipeline.records import Source
+from web.cli import options
+from web.cli.command import Group, State, pass_state
+from web.cli.lines import day, one_line
+from web.cli.render import table
+
+# As pipeline/write/details.py has them, whose import is not for a command line.
+STATUSES = ("open", "in_progress", "done", "dropped")
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def goals(context: click.Context) -> None:
+    """Keep goals: their status, progress and due date. Without a command, list all."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_goals)
+
+
+@goals.command("list")
+@click.option("--status", type=click.Choice(STATUSES), help="Only goals of this status.")
+@options.viewer
+@options.limit(50)
+@pass_state
+def list_goals(state: State, /, limit: int, **wanted: Any) -> None:
+    """List goals, newest first."""
+    with state.client() as client:
+        found = client.listing("/v1/goals", limit, **wanted)
+    if state.json:
+        state.print_json(found)
+        return
+    rows = [
+        [goal["id"], goal["status"], f"{goal['progress']:.0%}", _due(goal), one_line(goal["title"])]
+        for goal in found["items"]
+    ]
+    table(["goal", "status", "progress", "due", "title"], rows, right=["progress"])
+
+
+@goals.command("add")
+@click.argument("title")
+@click.option("--status", type=click.Choice(STATUSES), help="How it stands.  [default: open]")
+@click.option("--progress", type=click.FloatRange(0, 1), help="How far it has come, 0 to 1.  [default: 0]")
+@click.option("--due", "due_at", callback=options.moment, metavar="TIME", help="When it is due, as 2026-03-01.")
+@click.option("--importance", type=click.FloatRange(0, 1), help="How much it matters, 0 to 1.")
+@click.option("--tag", "tags", multiple=True, help="A tag of a-z, 0-9 and -; may be given several times.")
+@click.option("--scope", callback=options.scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]")
+@click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
+@click.option("--source", type=click.Choice([source.value for source in Source]), help="Where it comes from.")
+@pass_state
+def add(state: State, /, title: str, **given: Any) -> None:
+    """Set a goal by its TITLE; one that is known is given what is said now."""
+    with state.client() as client:
+        found = client.add_goal({"title": title} | options.told(given))
+    _told(state, found, f"{found['outcome']} ")
+
+
+@goals.command("set")
+@click.argument("goal_id", metavar="ID", callback=options.named)
+@click.option("--title", help="The new title.")
+@click.option("--status", type=click.Choice(STATUSES), help="How it stands.")
+@click.option("--progress", type=click.FloatRange(0, 1), help="How far it has come, 0 to 1.")
+@click.option("--due", "due_at", callback=options.moment, metavar="TIME", help="When it is due, as 2026-03-01.")
+@click.option("--no-due", is_flag=True, help="Take the due date away.")
+@pass_state
+def set_goal(state: State, /, goal_id: str, *, no_due: bool, **given: Any) -> None:
+    """Change the goal ID."""
+    changes = options.told(given)
+    if no_due and "due_at" in changes:
+        raise click.UsageError("--due and --no-due contradict each other")
+    if no_due:
+        changes["due_at"] = None
+    if not changes:
+        raise click.UsageError("say what to change: --title, --status, --progress, --due or --no-due")
+    with state.client() as client:
+        found = client.change_goal(goal_id, changes)
+    _told(state, found)
+
+
+def _told(state: State, goal: dict[str, Any], outcome: str = "") -> None:
+    if state.json:
+        state.print_json(goal)
+        return
+    due = f", due {_due(goal)}" if goal["due_at"] else ""
+    click.echo(f"{outcome}{goal['id']}: {one_line(goal['title'])} ({goal['status']}, {goal['progress']:.0%}{due})")
+
+
+def _due(goal: dict[str, Any]) -> str | None:
+    return day(goal["due_at"])
