@@ -22,9 +22,13 @@ from tests.fakes.house import digest_all, open_back
 ROOT = Path(__file__).parents[2]
 HISTORY = ROOT / "demo" / "history.jsonl"
 # What differs between two undisturbed runs as well: when it was, and names that are drawn by lot.
-MOMENTS = frozenset({"at", "updated_at", "archived_at", "created_at", "started_at", "ended_at", "asked_at", "settled_at"})
+MOMENTS = frozenset(
+    {"at", "updated_at", "archived_at", "created_at", "started_at", "ended_at", "asked_at", "settled_at"}
+)
 DRAWN = frozenset({"id", "hlc", "run_id", "memory_id", "other_id"})
-NOT_COMPARED = frozenset({"job_run", "job_lock", "change", "sqlite_sequence", "_sqlite_migrations", "meta", "admission"})
+NOT_COMPARED = frozenset(
+    {"job_run", "job_lock", "change", "sqlite_sequence", "_sqlite_migrations", "meta", "admission"}
+)
 JOBS = [a.name for a in APPOINTMENTS if a.name not in ("touches", "sweep", "vectors", "segment", "snapshot")]
 
 
@@ -69,8 +73,8 @@ def state(home):
         names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {
             name: sorted(
-                json.dumps({k: v for k, v in dict(row).items() if k not in MOMENTS | DRAWN}, default=str, sort_keys=True)
-                for row in db.execute(f"SELECT * FROM {name}")
+                json.dumps({k: v for k, v in row.items() if k not in MOMENTS | DRAWN}, default=str, sort_keys=True)
+                for row in map(dict, db.execute(f"SELECT * FROM {name}"))
             )
             for name in names
             if name not in NOT_COMPARED

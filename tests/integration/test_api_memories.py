@@ -44,7 +44,8 @@ def test_the_least_that_can_be_said_gets_defaults(client):
     ("source", "trust"), [(s, "trusted" if s in ("user", "agent") else "evidence") for s in Source]
 )
 def test_what_nobody_said_themselves_is_evidence(shared, source, trust):
-    assert read(shared, shared.write(f"The deploy of {source} failed because the migration lock was held", source=source))["trust"] == trust
+    memory_id = shared.write(f"The deploy of {source} failed because the migration lock was held", source=source)
+    assert read(shared, memory_id)["trust"] == trust
 
 
 @pytest.mark.parametrize("kind", list(Kind))

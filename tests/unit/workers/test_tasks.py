@@ -34,7 +34,7 @@ def noted(monkeypatch, back):
     queue = NotedQueue()
     monkeypatch.setattr(tasks, "queue", lambda: queue)
     monkeypatch.setattr(tasks, "back", lambda: back)
-    monkeypatch.setattr(back, "ring", lambda workspace, stage: queue.digest(workspace, stage))
+    monkeypatch.setattr(back, "ring", queue.digest)
     return queue.noted
 
 
