@@ -355,6 +355,8 @@ def test_every_change_of_a_fact_is_in_the_change_log(client, front):
         (changes.CLOSE, first),
         (changes.CLOSE, second),
     ]
+
+
 def test_a_batch_may_tell_one_fact_over_and_over(client):
     fields = {"content": "x", "kind": "keyed_fact"}
     key = {"subject": "staging", "attribute": "port"}
@@ -363,5 +365,3 @@ def test_a_batch_may_tell_one_fact_over_and_over(client):
     results = client.post("/v1/memories/batch", {"items": items}).get_json()["results"]
     assert [one["outcome"] for one in results] == ["created", "merged", "created"]
     assert spans(client) == [(1, EARLY, MIDDLE), (2, MIDDLE, LATE), (1, LATE, None)]
-
-
