@@ -94,8 +94,10 @@ def _unless_silent(shop: Workshop, job: Job) -> Job:
 
 
 def _tend_vectors(shop: Workshop) -> Report:
+    # A table that cannot be read is deleted by the healing, and there is nothing to compact then.
+    queued = shop.heal()
     table = shop.table()
     compacted = needs_compaction(table, FEW_FRAGMENTS)
     if compacted:
         compact_vectors(table)
-    return Report({"compacted": int(compacted), "queued": shop.heal()})
+    return Report({"compacted": int(compacted), "queued": queued})

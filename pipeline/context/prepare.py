@@ -183,9 +183,7 @@ def _is_critical(lesson: Memory) -> bool:
 def _lately(db: Connection, viewer: Viewer) -> list[Memory]:
     """List what happened lately, the latest first."""
     since = utc_text(datetime.now(UTC) - LATELY)
-    written = memories.page(db, Filter(kinds=UNDER_WAY, viewer=viewer), LAST_WRITTEN, None)
-    recent = [memory for memory in written if memory.occurred_at >= since]
-    return sorted(recent, key=lambda memory: memory.occurred_at, reverse=True)[:SHOWN_EACH]
+    return memories.lately(db, Filter(kinds=UNDER_WAY, viewer=viewer), since, SHOWN_EACH, LAST_WRITTEN)
 
 
 def _once(found: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:

@@ -12,7 +12,7 @@ APPOINTMENTS: tuple[Appointment, ...] = (
     Appointment("sweep", "rings for work whose doorbell was lost, frees expired leases", 30 * SECOND),
     Appointment("touches", "writes buffered access counts", 5 * SECOND),
     Appointment("segment", "folds new writes into the lexical segment", 5 * MINUTE),
-    Appointment("vectors", "compacts the vector index and embeds again what is missing", 15 * MINUTE),
+    Appointment("vectors", "compacts the vector index and embeds again what is missing", 15 * MINUTE, idle=True),
     Appointment("dedup", "verifies pairs that may be one", 10 * MINUTE),
     Appointment("edges", "finds causes, contradictions and supersessions between recent memories", 10 * MINUTE),
     Appointment("arcs", "gathers memories into threads", HOUR),
@@ -22,7 +22,7 @@ APPOINTMENTS: tuple[Appointment, ...] = (
     Appointment("vocabulary", "mines the workspace's own stop words and bridges between words"),
     Appointment("consolidate", "makes one memory of many related episodes"),
     Appointment("lessons", "proposes lessons from repeated corrections and from failures and their fixes"),
-    Appointment("health", "checks invariants across store and indexes, repairs what is derived", HOUR),
+    Appointment("health", "checks invariants across store and indexes, repairs what is derived", HOUR, idle=True),
 )
 
 BY_NAME: Mapping[str, Appointment] = {appointment.name: appointment for appointment in APPOINTMENTS}

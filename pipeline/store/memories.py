@@ -209,6 +209,17 @@ def page(db: Connection, wanted: Filter, limit: int, before: int | None) -> list
     return [_memory(row) for row in rows]
 
 
+def lately(db: Connection, wanted: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
+    """List what happened since a moment, the latest first, among the last that were written."""
+    clause, values = condition(wanted)
+    return select(
+        db,
+        f"seq IN (SELECT seq FROM memory WHERE {clause} ORDER BY seq DESC LIMIT ?) "  # noqa: S608 - constant text
+        "AND occurred_at >= ? ORDER BY occurred_at DESC, seq DESC LIMIT ?",
+        (*values, looked_at, since, limit),
+    )
+
+
 def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None:
     """Set some columns of a memory and its time of change."""
     if not _EDITABLE.issuperset(values):

@@ -1,8 +1,9 @@
 """What every command shares: --json and --workspace anywhere, one clear line for an error."""
 
+import importlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -137,11 +138,23 @@ Group.group_class = Group
 
 
 class Root(Group):
-    """The whole command line: lists commands in the order given, and answers for every error."""
+    """The whole command line: imports a command when it is called, and answers for every error."""
+
+    def __init__(self, name: str, *, modules: Mapping[str, str], **rest: Any) -> None:
+        super().__init__(name, **rest)
+        self._modules = modules
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the commands in the order in which they are of use."""
-        return list(self.commands)
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """Return a command, imported now."""
+        module = self._modules.get(cmd_name)
+        if module is None:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"web.cli.{module}"), cmd_name.replace("-", "_"))
+        return found
 
     def main(  # type: ignore[override]  # always ends the process, as click's standalone mode does
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
