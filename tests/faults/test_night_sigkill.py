@@ -1,5 +1,6 @@
 """Kill a job in the middle of its work: run again, it comes to the end that an undisturbed run comes to."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -68,7 +69,7 @@ def run(home, name, fatal=0):
 def state(home):
     """Return every row of every table that a job may change, without moments and names drawn by lot."""
     file = home / "workspaces" / "default" / "events.sqlite"
-    with sqlite3.connect(file) as db:
+    with contextlib.closing(sqlite3.connect(file)) as db:
         db.row_factory = sqlite3.Row
         names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {

@@ -277,13 +277,11 @@ def test_a_copy_that_was_begun_before_a_purge_does_not_outlive_it(paths):
     with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
         secret = accept(database, Draft("The snollygoster signed."))
         copying = threading.Thread(target=snapshot, args=(Night(database, NOW, pausing), paths.snapshots))
-        go_on_once = threading.Event()
-        go_on_once.set()
         original = job.backup.copy
         try:
             # The first question comes before the copy: it is let through, so that the copy is begun.
             go_on.set()
-            job.backup.copy = lambda *arguments: go_on.clear() or inside.clear() or original(*arguments)
+            job.backup.copy = lambda *arguments: inside.clear() or go_on.clear() or original(*arguments)
             copying.start()
             for _ in range(3000):
                 if inside.wait(0.01) and not go_on.is_set():
