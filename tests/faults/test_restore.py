@@ -267,11 +267,13 @@ def test_killed_while_it_copies_the_store_and_the_older_copies_are_whole(paths, 
 
 def test_a_copy_that_was_begun_before_a_purge_does_not_outlive_it(paths):
     """The purge waits for the copy that is being made, and then takes the memory out of it."""
-    inside, go_on = threading.Event(), threading.Event()
+    begun, inside, go_on = threading.Event(), threading.Event(), threading.Event()
 
     def pausing():
-        inside.set()
-        go_on.wait(30)
+        # The first question comes before the copy.
+        if begun.is_set():
+            inside.set()
+            go_on.wait(30)
         return False
 
     with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
@@ -279,13 +281,9 @@ def test_a_copy_that_was_begun_before_a_purge_does_not_outlive_it(paths):
         copying = threading.Thread(target=snapshot, args=(Night(database, NOW, pausing), paths.snapshots))
         original = job.backup.copy
         try:
-            # The first question comes before the copy: it is let through, so that the copy is begun.
-            go_on.set()
-            job.backup.copy = lambda *arguments: inside.clear() or go_on.clear() or original(*arguments)
+            job.backup.copy = lambda *arguments: begun.set() or original(*arguments)
             copying.start()
-            for _ in range(3000):
-                if inside.wait(0.01) and not go_on.is_set():
-                    break
+            assert inside.wait(30)
             revise.purge(database, secret.id)
             scrubbing = threading.Thread(target=scrub_snapshots, args=(database, paths.snapshots, print))
             scrubbing.start()
