@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from config.settings import Settings
+from pipeline.bootstrap.parts import recall_budget_ms
 from pipeline.context.advice import lessons_about
 from pipeline.context.prepare import UNTOLD, PrepareLimits, prepare
 from pipeline.context.render import Entry, fitting, render_block
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 ADVICE_AT_ONCE = 3
 TURN_ACTIONS = 200
-# What recall may take of a hook's time: the rest is for what comes before and after it.
-RECALL_SHARE = 0.75
 # Where a session goes on with less than it knew.
 RESUMED = frozenset({"compact", "resume"})
 FORGETFUL = RESUMED | {"clear"}
@@ -58,11 +56,6 @@ class Seat:
     def viewer(self) -> Viewer:
         """Return what the agent may see."""
         return Viewer(session=self.session, agent=self.agent)
-
-
-def recall_budget_ms(settings: Settings) -> int:
-    """Return the milliseconds that recall may take, for a hook to answer in its own."""
-    return max(1, int(settings.hook_budget_ms * RECALL_SHARE))
 
 
 class Companion:

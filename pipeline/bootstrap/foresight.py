@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 
 from config.settings import Settings
-from pipeline.bootstrap.companion import recall_budget_ms
+from pipeline.bootstrap.parts import recall_budget_ms
 from pipeline.context.prepare import CONSIDERED
 from pipeline.errors import NotFound
 from pipeline.recall.query import Query

@@ -13,6 +13,9 @@ from pipeline.index.vectors import VectorTable
 from pipeline.redaction import redact
 from pipeline.store.database import Database, WriterProfile
 
+# What recall may take of a hook's time: the rest is for what comes before and after it.
+RECALL_SHARE = 0.75
+
 
 def mask(text: str) -> str:
     """Return a text without secrets."""
@@ -64,3 +67,8 @@ def load_encoder(settings: Settings) -> Encoder:
 def vector_table(paths: WorkspacePaths, encoder: Encoder) -> VectorTable:
     """Return the table of an encoder's vectors in a workspace."""
     return VectorTable(paths.vectors, encoder_directory(encoder.name, Path()).name, encoder.dimension)
+
+
+def recall_budget_ms(settings: Settings) -> int:
+    """Return the milliseconds that recall may take, for a hook to answer in its own."""
+    return max(1, int(settings.hook_budget_ms * RECALL_SHARE))

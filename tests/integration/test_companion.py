@@ -6,7 +6,8 @@ import time
 import pytest
 
 from config.settings import load_settings
-from pipeline.bootstrap.companion import Seat, recall_budget_ms
+from pipeline.bootstrap.companion import Seat
+from pipeline.bootstrap.parts import recall_budget_ms
 from pipeline.errors import StoreBusy
 from pipeline.recall.query import Channel
 from pipeline.store import actions, surfaces
