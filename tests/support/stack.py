@@ -33,7 +33,6 @@ QUICK = {
     "LEASE_S": "5",
     "BACKOFF_S": "0.2",
     "SWEEP_INTERVAL_S": "1",
-    "VECTORS_INTERVAL_S": "2",
     "RECALL_BUDGET_MS": "5000",
 }
 
