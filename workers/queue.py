@@ -29,12 +29,13 @@ COALESCE_S = 0.25
 class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships no types
     """Keep working when the queue's file is deleted or broken under a running process.
 
-    An open connection would go on with the deleted file, out of reach of every process started later. A broken file
-    is deleted: it holds only messages.
+    An open connection would go on with the deleted file, or with its deleted log, out of reach of every connection
+    that is opened later. A broken file is deleted: it holds only messages.
     """
 
     _conn: sqlite3.Connection | None
     _identity: tuple[int, int] | None = None
+    _log_identity: tuple[int, int] | None = None
 
     def initialize_schema(self) -> None:
         """Make the tables; a broken file makes way for a new one."""
@@ -48,7 +49,7 @@ class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships n
     @property
     def conn(self) -> sqlite3.Connection:
         """Return a connection to the file that has the queue's name now."""
-        if self._conn is not None and self._identity != file_identity(self.filename):
+        if self._conn is not None and (self._identity, self._log_identity) != self._identities():
             self._conn.close()
             self._conn = None
         if self._conn is None:
@@ -56,8 +57,12 @@ class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships n
             connection: sqlite3.Connection = self._create_connection()
             for statement in self.ddl:
                 connection.execute(statement)
-            self._conn, self._identity = connection, file_identity(self.filename)
+            self._conn = connection
+            self._identity, self._log_identity = self._identities()
         return self._conn
+
+    def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+        return file_identity(self.filename), file_identity(f"{self.filename}-wal")
 
     @contextmanager
     def db(self, commit: bool = False, close: bool = False) -> Iterator[sqlite3.Cursor]:
