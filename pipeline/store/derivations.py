@@ -12,7 +12,6 @@ from pipeline.store.memories import select
 
 CONSOLIDATE = "consolidate"
 LESSONS = "lessons"
-MADE_BY = (CONSOLIDATE, LESSONS)
 
 # What was told in a session that is off the record by now goes into nothing.
 _OPEN = (

@@ -6,7 +6,6 @@ was ended, or where that was told again and so holds again: the present stays wh
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from sqlite3 import Connection
 from typing import Any
@@ -144,11 +143,6 @@ def overrides_trusted(place: Place, source: Source) -> bool:
     # A person who said it too vouches for what an import said first.
     vouched = ended is not None and (ended.source not in UNTRUSTED or ended.trust is Trust.TRUSTED)
     return source in UNTRUSTED and vouched
-
-
-def key_of_details(details: Mapping[str, Any], loc: str) -> FactKey:
-    """Return the key that a keyed fact's typed fields name."""
-    return fact_key(str(details["subject"]), str(details["attribute"]), loc)
 
 
 def _spoken(name: str) -> str:
