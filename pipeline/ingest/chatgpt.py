@@ -1,0 +1,168 @@
+"""The data export of ChatGPT: conversations.json, or conversations-000.json and on, alone or in the .zip.
+
+A conversation is a tree of messages, since each may be asked and answered again; `current_node` is the leaf that the
+owner saw last. OpenAI publishes no schema: this follows what exports hold since 2023.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipeline.ingest.entries import Entry
+from pipeline.ingest.exchanges import Conversation, Extra, Turn, conversation_reading
+from pipeline.ingest.exports import Format, read_export
+from pipeline.ingest.fields import id_of, name_of, text_of, time_of
+from pipeline.ingest.items import Known, Progress, Reading, Readings, Skipped
+from pipeline.records import Kind
+
+SOURCE = "chatgpt"
+VERSION = "chatgpt 1"
+EXPECTED = "data export of ChatGPT (conversations.json, or the .zip or folder that holds it)"
+FILES = re.compile(r"(^|/)conversations(-\d+)?\.json$")
+
+# What the assistant says to a tool is no answer, but for what it notes down and the documents that it writes.
+_NOTES = "bio"
+_WRITES, _REWRITES = "canmore.create_textdoc", "canmore.update_textdoc"
+_SPOKEN = ("text", "multimodal_text", "code")
+
+_PRIVATE = "\ue200-\ue20f"
+_MARK = re.compile("( ?)\ue200([^\ue200\ue201]*)\ue201")
+_MARKS = re.compile(f"[{_PRIVATE}]")
+_FOOTNOTE = re.compile(r" ?【\d+(?::\d+)?†[^】\n]*】")
+
+
+def read_chatgpt(path: Path, known: Known, progress: Progress) -> Readings:
+    """Yield the conversations of an export, the branch that was seen last of each."""
+    yield from read_export(path, Format(EXPECTED, FILES, partial(_taken, known)), progress)
+
+
+def _taken(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
+    told = entry.value
+    if entry.number is None or not isinstance(told, dict) or not isinstance(told.get("mapping"), dict):
+        return None
+    name = id_of(told.get("conversation_id")) or id_of(told.get("id"))
+    if not name:
+        return [Skipped(place, "a conversation without an id")]
+    if told.get("is_do_not_remember") is True:
+        return [Skipped(name, "marked as not to be remembered")]
+    messages = list(_branch(told["mapping"], told.get("current_node")))
+    conversation = Conversation(
+        source=SOURCE,
+        id=name,
+        title=name_of(told.get("title")),
+        began=time_of(told.get("create_time")),
+        ended=time_of(told.get("update_time")),
+        turns=list(_turns(messages)),
+        extras=list(_extras(messages)),
+    )
+    return [conversation_reading(VERSION, conversation, known)]
+
+
+def _branch(mapping: Mapping[str, Any], current: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the visible messages of the branch that ends at the current node, oldest first."""
+    name = current if isinstance(current, str) and current in mapping else _latest_leaf(mapping)
+    nodes: dict[str, Mapping[str, Any]] = {}
+    while isinstance(name, str) and name not in nodes and isinstance(node := mapping.get(name), dict):
+        nodes[name] = node
+        name = node.get("parent")
+    for node in reversed(nodes.values()):
+        message = node.get("message")
+        if (
+            isinstance(message, dict)
+            and _field(message, "metadata", "is_visually_hidden_from_conversation") is not True
+        ):
+            yield message
+
+
+def _latest_leaf(mapping: Mapping[str, Any]) -> str | None:
+    leaves = [name for name, node in mapping.items() if isinstance(node, dict) and not node.get("children")]
+    return max(leaves, key=lambda name: time_of(_field(mapping[name], "message", "create_time")) or "", default=None)
+
+
+def _turns(messages: Iterable[Mapping[str, Any]]) -> Iterator[Turn]:
+    for message in messages:
+        role = _field(message, "author", "role")
+        spoken = _field(message, "content", "content_type") in _SPOKEN and message.get("recipient") in (None, "", "all")
+        if not spoken or role not in ("user", "assistant"):
+            continue
+        text = _without_marks(_text(message)) if role == "assistant" else _text(message) + _attached(message)
+        yield Turn(role == "user", text.strip(), time_of(message.get("create_time")))
+
+
+def _extras(messages: Iterable[Mapping[str, Any]]) -> Iterator[Extra]:
+    title = ""
+    for message in messages:
+        if _field(message, "author", "role") != "assistant":
+            continue
+        at = time_of(message.get("create_time"))
+        recipient = message.get("recipient")
+        if recipient == _NOTES:
+            yield Extra(Kind.FACT, "", _text(message), at)
+        elif recipient in (_WRITES, _REWRITES):
+            given = _json(_text(message))
+            if recipient == _WRITES:
+                title = name_of(given.get("name"))
+            yield Extra(Kind.DOCUMENT, title, text_of(given.get("content")) or _rewritten(given), at)
+
+
+def _rewritten(given: Mapping[str, Any]) -> str:
+    """Return a document's new text where all of it was replaced; a patch says nothing without what it changes."""
+    updates = given.get("updates")
+    whole = [one for one in updates if isinstance(one, dict)] if isinstance(updates, list) else []
+    if len(whole) != 1 or whole[0].get("pattern") not in (".*", "^.*$", r"[\s\S]*"):
+        return ""
+    return text_of(whole[0].get("replacement"))
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if not isinstance(content, dict):
+        return ""
+    parts = content.get("parts")
+    if not isinstance(parts, list):
+        return text_of(content.get("text"))
+    # What was spoken aloud stands as a transcript among the parts; images and sounds are only pointed to.
+    told = [text_of(one.get("text")) if isinstance(one, dict) else text_of(one) for one in parts]
+    return "\n\n".join(one for one in told if one)
+
+
+def _attached(message: Mapping[str, Any]) -> str:
+    files = _field(message, "metadata", "attachments")
+    names = [name_of(one.get("name")) for one in files if isinstance(one, dict)] if isinstance(files, list) else []
+    named = ", ".join(name for name in names if name)
+    return f"\n\nAttached: {named}" if named else ""
+
+
+def _without_marks(text: str) -> str:
+    """Return an answer without the marks of its citations, which only ChatGPT resolves."""
+    return _FOOTNOTE.sub("", _MARKS.sub("", _MARK.sub(_shown, text)))
+
+
+def _shown(mark: re.Match[str]) -> str:
+    """Return what a mark stands for: a name or a link's text; a citation stands for nothing."""
+    kind, *fields = mark[2].split("\ue202")
+    if not fields or kind not in ("entity", "url"):
+        return ""
+    if kind == "entity" and fields[0].startswith("["):
+        try:
+            fields = [one for one in json.loads(fields[0])[1:2] if isinstance(one, str)]
+        except (ValueError, RecursionError):
+            fields = []
+    return mark[1] + "".join(fields[:1])
+
+
+def _json(text: str) -> Mapping[str, Any]:
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
+def _field(value: Any, *names: str) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

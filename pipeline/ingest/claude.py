@@ -1,0 +1,180 @@
+"""The data export of claude.ai: conversations.json and memories.json, alone, in the .zip, or in a folder of .zip files.
+
+Its messages stand in one list whatever was asked again; where they name their parents, the branch is read that was
+written last. What Claude remembers of its owner stands in memories.json, or since 2026 in a file for each account.
+Anthropic publishes no schema: this follows what exports hold since 2024.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline.ingest.entries import Entry
+from pipeline.ingest.exchanges import Conversation, Extra, Turn, conversation_reading
+from pipeline.ingest.exports import Format, read_export
+from pipeline.ingest.fields import digest_of, id_of, name_of, text_of, time_of
+from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.split import headed_texts
+from pipeline.records import Draft, Kind, Source
+
+SOURCE = "claude"
+VERSION = "claude 1"
+EXPECTED = "data export of claude.ai (conversations.json, or the .zip or folder that holds it)"
+FILES = re.compile(r"(^|/)(conversations(-\d+)?\.json|memories(-\d+)?\.json|memories/[^/]+\.json)$")
+
+# The fields of what is remembered of an account: a list of such objects, or one alone.
+_ACCOUNT, _MEMORY_FIELDS = "account_uuid", ("conversations_memory", "project_memories", "memory_files")
+# What stands in the plain text of a message for a block that it cannot show.
+_PLACEHOLDER = re.compile(r"\n{0,2}```\nThis block is not supported on your current device yet\.\n```\n{0,2}")
+_SPOKEN = ("text", "voice_note")
+# The tools that write a document, and the fields that hold its title and its text.
+_WRITERS = {"artifacts": ("title", "content"), "create_file": ("path", "file_text")}
+_WHOLE = (None, "create", "rewrite")
+
+
+class _Memory(NamedTuple):
+    key: str
+    title: str
+    text: str
+    at: str | None
+
+
+def read_claude(path: Path, known: Known, progress: Progress) -> Readings:
+    """Yield the conversations of an export, and what Claude remembers of their owner."""
+    yield from read_export(path, Format(EXPECTED, FILES, partial(_taken, known)), progress)
+
+
+def _taken(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
+    told = entry.value
+    if entry.name in _MEMORY_FIELDS:
+        return _remembered(known, {entry.name: [told] if entry.number else told})
+    if entry.name == _ACCOUNT:
+        return ()
+    if not isinstance(told, dict) or entry.name is not None:
+        return None
+    if isinstance(told.get("chat_messages"), list):
+        return [_conversation(known, told, place)]
+    if any(name in told for name in _MEMORY_FIELDS):
+        return _remembered(known, told)
+    return None
+
+
+# What was talked about
+
+
+def _conversation(known: Known, told: Mapping[str, Any], place: str) -> Reading:
+    name = id_of(told.get("uuid"))
+    if not name:
+        return Skipped(place, "a conversation without an id")
+    messages = _branch(
+        [one for one in told["chat_messages"] if isinstance(one, dict)], told.get("current_leaf_message_uuid")
+    )
+    title = name_of(told.get("name"))
+    summary = text_of(told.get("summary"))
+    conversation = Conversation(
+        source=SOURCE,
+        id=name,
+        title=title,
+        began=time_of(told.get("created_at")),
+        ended=time_of(told.get("updated_at")),
+        turns=[_turn(one) for one in messages if one.get("sender") in ("human", "assistant")],
+        extras=[
+            *([Extra(Kind.EPISODE, title, summary)] if summary else []),
+            *(extra for one in messages for extra in (*_given(one), *_made(one))),
+        ],
+    )
+    return conversation_reading(VERSION, conversation, known)
+
+
+def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> list[Mapping[str, Any]]:
+    """Return the messages of the branch that was written last, oldest first; all of them where none names a parent."""
+    by_name = {one["uuid"]: one for one in messages if isinstance(one.get("uuid"), str)}
+    parents = {name: one.get("parent_message_uuid") for name, one in by_name.items()}
+    followed = {parent for parent in parents.values() if isinstance(parent, str)}
+    if not followed & by_name.keys():
+        return list(messages)
+    leaves = [name for name in by_name if name not in followed]
+    # Of two that are equally late, the one that stands further down.
+    latest = max(reversed(leaves), key=lambda name: time_of(by_name[name].get("created_at")) or "", default=None)
+    step = current if isinstance(current, str) and current in by_name else latest
+    branch: dict[str, Mapping[str, Any]] = {}
+    while isinstance(step, str) and step in by_name and step not in branch:
+        branch[step] = by_name[step]
+        step = parents[step]
+    return list(reversed(branch.values()))
+
+
+def _turn(message: Mapping[str, Any]) -> Turn:
+    asked = message.get("sender") == "human"
+    text = _text(message) + (_attached(message) if asked else "")
+    return Turn(asked, text.strip(), time_of(message.get("created_at")))
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    blocks = _objects(message.get("content"))
+    if not blocks:
+        return _PLACEHOLDER.sub("\n\n", text_of(message.get("text")))
+    # The plain text beside the blocks mixes the answer with what Claude thought before it.
+    told = (text_of(block.get("text")) for block in blocks if block.get("type") in _SPOKEN)
+    return "\n\n".join(one for one in told if one)
+
+
+def _attached(message: Mapping[str, Any]) -> str:
+    files = [*_objects(message.get("attachments")), *_objects(message.get("files"))]
+    named = ", ".join(dict.fromkeys(name for one in files if (name := name_of(one.get("file_name")))))
+    return f"\n\nAttached: {named}" if named else ""
+
+
+def _given(message: Mapping[str, Any]) -> Iterator[Extra]:
+    for one in _objects(message.get("attachments")):
+        title = name_of(one.get("file_name")) or "Pasted text"
+        yield Extra(Kind.DOCUMENT, title, text_of(one.get("extracted_content")), time_of(message.get("created_at")))
+
+
+def _made(message: Mapping[str, Any]) -> Iterator[Extra]:
+    for block in _objects(message.get("content")):
+        tool, given = block.get("name"), block.get("input")
+        if block.get("type") == "tool_use" and isinstance(tool, str) and tool in _WRITERS and isinstance(given, dict):
+            title, text = (given.get(field) for field in _WRITERS[tool])
+            if given.get("command") in _WHOLE:
+                yield Extra(Kind.DOCUMENT, name_of(title), text_of(text), time_of(message.get("created_at")))
+
+
+# What is remembered
+
+
+def _remembered(known: Known, told: Mapping[str, Any]) -> Iterator[Reading]:
+    for one in _memories(told):
+        digest = digest_of([VERSION, one.title, one.text, one.at or ""])
+        if known.get(one.key) == digest:
+            yield Unchanged(one.key)
+            continue
+        drafts = tuple(
+            Draft(
+                content=content,
+                kind=Kind.DOCUMENT,
+                tags=(SOURCE,),
+                source=Source.IMPORT,
+                occurred_at=one.at,
+                details={"title": one.title},
+            )
+            for content in headed_texts(one.title, one.text)
+        )
+        yield Item(one.key, digest, drafts) if drafts else Skipped(one.key, "no text")
+
+
+def _memories(told: Mapping[str, Any]) -> Iterator[_Memory]:
+    if whole := text_of(told.get("conversations_memory")):
+        yield _Memory("memory", "What Claude remembers", whole, None)
+    projects = told.get("project_memories")
+    for name, text in projects.items() if isinstance(projects, dict) else ():
+        yield _Memory(f"memory of project {id_of(name)}", "What Claude remembers of a project", text_of(text), None)
+    for file in _objects(told.get("memory_files")):
+        title = name_of(file.get("path")) or "A file of Claude's memory"
+        yield _Memory(f"memory file {title}", title, text_of(file.get("content")), time_of(file.get("updated_at")))
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -1,0 +1,248 @@
+"""The values of a JSON document, one after another and never all at once: it may be larger than the memory is.
+
+Where a value begins and ends is found by its quotes and brackets alone, so what is too large, too deep or broken costs
+nothing but itself. Each value is then parsed as a whole.
+"""
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pipeline.errors import FieldError, InvalidField
+
+CHUNK_BYTES = 64 * 1024
+MAX_DEPTH = 64
+MAX_NAME_BYTES = 4096
+# A value's parts may take so many times its bytes of the memory; a list or object takes more than two brackets.
+_SPREAD = 6
+_CONTAINER_COST, _VALUE_COST = 240, 40
+
+_BOM = b"\xef\xbb\xbf"
+_SPACE = re.compile(rb"[ \t\r\n]*+")
+_IN_TEXT = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+# Up to a bracket, or to a text that does not end in what was read so far.
+_PLAIN = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+_SCALAR = re.compile(rb'[^ \t\r\n,:"\[\]{}]++')
+_QUOTE, _COMMA, _COLON, _BACKSLASH = b'",:\\'
+_OPENING = frozenset(b"[{")
+_CUT = "ends before its JSON does"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A value that was passed over, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value of a list (then it has a number, from 1) or of the root object; `name` is its field in that object."""
+
+    name: str | None
+    number: int | None
+    value: Any
+
+
+class Readable(Protocol):
+    """Where bytes come from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most so many of the next bytes, none at the end."""
+
+
+def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Iterator[Entry]:
+    """Yield what a list holds, or an object's fields and what its lists hold.
+
+    A value of more than `limit` bytes, or one that cannot be read, is yielded as Lost. Raises InvalidField where the
+    document is broken around its values. `advance` is called with the number of bytes read each time.
+    """
+    text = _Text(stream, advance)
+    start = text.peek()
+    text.at += 1
+    if start == ord("["):
+        yield from _listed(None, text, limit)
+    elif start == ord("{"):
+        yield from _fields(text, limit)
+    else:
+        raise broken("is no JSON list or object")
+    if text.peek() is not None:
+        raise broken("goes on after the end of its JSON")
+
+
+def value_of(raw: bytes, limit: int) -> Any:
+    """Return the one value that the bytes are, Lost where they are none that can be read."""
+    text = _Text(io.BytesIO(raw), lambda _: None)
+    try:
+        value = _parsed(text.value(limit))
+    except InvalidField:
+        return Lost("not valid JSON")
+    return value if text.peek() is None else Lost("not valid JSON")
+
+
+def broken(problem: str) -> InvalidField:
+    """Return the error that says what is wrong with the source."""
+    return InvalidField(FieldError("path", problem))
+
+
+def _fields(text: "_Text", limit: int) -> Iterator[Entry]:
+    while (byte := text.peek()) != ord("}"):
+        if byte == _COMMA:
+            text.at += 1
+            continue
+        name = _parsed(text.value(MAX_NAME_BYTES)) if byte == _QUOTE else None
+        if not isinstance(name, str) or text.peek() != _COLON:
+            raise broken(_CUT if text.peek() is None else "is no valid JSON")
+        text.at += 1
+        if text.peek() == ord("["):
+            text.at += 1
+            yield from _listed(name, text, limit)
+        else:
+            yield Entry(name, None, _parsed(text.value(limit)))
+    text.at += 1
+
+
+def _listed(name: str | None, text: "_Text", limit: int) -> Iterator[Entry]:
+    number = 0
+    while (byte := text.peek()) != ord("]"):
+        if byte == _COMMA:
+            text.at += 1
+        else:
+            number += 1
+            yield Entry(name, number, _parsed(text.value(limit)))
+    text.at += 1
+
+
+def _parsed(raw: bytes | Lost) -> Any:
+    if isinstance(raw, Lost):
+        return raw
+    try:
+        return json.loads(raw.decode())
+    except UnicodeDecodeError:
+        return Lost("not valid UTF-8")
+    except ValueError:
+        return Lost("not valid JSON")
+
+
+class _Text:
+    """A window on the document: `at` is where the next character stands."""
+
+    def __init__(self, stream: Readable, advance: Callable[[int], None]) -> None:
+        self._stream = stream
+        self._advance = advance
+        self._window = b""
+        self.at = 0
+        if self._more():
+            self._window = self._window.removeprefix(_BOM)
+
+    def peek(self) -> int | None:
+        """Return the next byte that is no white space, None at the end."""
+        while True:
+            self.at = _end_of(_SPACE, self._window, self.at)
+            if self.at < len(self._window):
+                return self._window[self.at]
+            if not self._more():
+                return None
+
+    def value(self, limit: int) -> bytes | Lost:
+        """Read past one value and return it; one that is too large or too deep is not kept."""
+        kept = _Kept(limit)
+        first = self.peek()
+        if first is None:
+            raise broken(_CUT)
+        if first in _OPENING:
+            self._nested(kept, in_text=False)
+        elif first == _QUOTE:
+            self.at += 1
+            kept.add(b'"')
+            self._nested(kept, in_text=True)
+        else:
+            self._scalar(kept)
+        return kept.whole()
+
+    def _scalar(self, kept: "_Kept") -> None:
+        while found := _SCALAR.match(self._window, self.at):
+            self.at = found.end()
+            kept.add(found[0])
+            if self.at < len(self._window) or not self._more():
+                return
+        if not kept.size:
+            # A bracket or colon that belongs to nothing.
+            kept.add(self._window[self.at : self.at + 1])
+            self.at += 1
+
+    def _nested(self, kept: "_Kept", *, in_text: bool) -> None:
+        depth, ended = 0, False
+        while not ended:
+            start = self.at
+            depth, in_text, ended = self._through(depth, in_text, kept)
+            kept.add(self._window[start : self.at])
+            if not ended and not self._more():
+                raise broken(_CUT)
+
+    def _through(self, depth: int, in_text: bool, kept: "_Kept") -> tuple[int, bool, bool]:
+        """Go on to the end of the value or of the window; return the depth, whether in a text, whether it ended."""
+        window, end = self._window, len(self._window)
+        while True:
+            self.at = _end_of(_IN_TEXT if in_text else _PLAIN, window, self.at)
+            if self.at == end or window[self.at] == _BACKSLASH:
+                return depth, in_text, False
+            byte = window[self.at]
+            self.at += 1
+            if byte == _QUOTE:
+                in_text = not in_text
+            elif byte in _OPENING:
+                depth += 1
+                kept.opened(depth)
+            else:
+                depth -= 1
+            if depth <= 0 and not in_text:
+                return depth, in_text, True
+
+    def _more(self) -> bool:
+        chunk = self._stream.read(CHUNK_BYTES)
+        self._advance(len(chunk))
+        self._window, self.at = self._window[self.at :] + chunk, 0
+        return bool(chunk)
+
+
+class _Kept:
+    """The bytes of a value, as long as they may be kept."""
+
+    def __init__(self, limit: int) -> None:
+        self.size = 0
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._containers = 0
+        self._too_deep = False
+
+    def add(self, part: bytes) -> None:
+        """Keep a part, or nothing any more."""
+        self.size += len(part)
+        if self.size > self._limit:
+            self._parts.clear()
+        else:
+            self._parts.append(part)
+
+    def opened(self, depth: int) -> None:
+        """Note that a list or object begins."""
+        self._containers += 1
+        self._too_deep = self._too_deep or depth > MAX_DEPTH
+
+    def whole(self) -> bytes | Lost:
+        """Return what was kept."""
+        if self._too_deep:
+            return Lost(f"nested deeper than {MAX_DEPTH} levels")
+        raw = b"".join(self._parts)
+        cost = _CONTAINER_COST * self._containers + _VALUE_COST * raw.count(b",")
+        if self.size > self._limit or cost > _SPREAD * self._limit:
+            return Lost(f"larger than {self._limit >> 20} MiB")
+        return raw
+
+
+def _end_of(pattern: re.Pattern[bytes], window: bytes, start: int) -> int:
+    found = pattern.match(window, start)
+    return start if found is None else found.end()

@@ -1,0 +1,138 @@
+"""What may be taken from another tool's data, whatever its types turn out to be."""
+
+import hashlib
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pipeline.records import MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS
+from pipeline.redaction import redact_json
+from pipeline.times import utc_text
+from pipeline.write.normalize import normalize_json, normalize_text
+
+MAX_KEY_CHARS = 1024
+MAX_ID_CHARS = 200
+MAX_TITLE_CHARS = 300
+MAX_TAG_CHARS = 50
+LEFT_OUT = "left_out"
+
+# Moments outside these years are slips of a clock or a unit: nothing was written then.
+_FIRST_YEAR, _LAST_YEAR = 1990, 2099
+# What is larger counts milliseconds, then microseconds: as seconds it would lie past the year 5000.
+_MILLISECONDS_FROM, _MICROSECONDS_FROM = 1e11, 1e14
+_NO_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+def text_of(value: Any) -> str:
+    """Return a text that says something, else an empty one."""
+    return value if isinstance(value, str) and not value.isspace() else ""
+
+
+def name_of(value: Any, limit: int = MAX_TITLE_CHARS) -> str:
+    """Return a text as a name: one line, normalized, of at most `limit` characters."""
+    line = " ".join(normalize_text(value[: 4 * limit]).split()) if isinstance(value, str) else ""
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def id_of(value: Any) -> str:
+    """Return what names something within its source, empty where it cannot."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value) if abs(value) < 10**MAX_ID_CHARS else ""
+    if not isinstance(value, str) or len(value) > MAX_ID_CHARS:
+        return ""
+    return " ".join(normalize_text(value).split())
+
+
+def session_of(source: str, name: str) -> str | None:
+    """Return the session that a source's conversation is kept under; a long name stands by its hash."""
+    if not name:
+        return None
+    whole = f"{source}:{name}"
+    return whole if len(whole) <= MAX_SESSION_ID_CHARS else f"{source}:{digest_of([name])}"
+
+
+def time_of(value: Any) -> str | None:
+    """Return a moment, given as seconds since 1970 or as ISO 8601 (UTC where it names no zone), None if it is none."""
+    moment = _from_number(value) if isinstance(value, int | float) else _from_text(value)
+    if moment is None or not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        return None
+    return utc_text(moment)
+
+
+def tags_of(*values: Any) -> tuple[str, ...]:
+    """Return the texts among the values, and in lists of them, as tags, each once."""
+    flat = [one for value in values for one in (value if isinstance(value, list | tuple) else [value])]
+    slugs = (_slug(one) for one in flat if isinstance(one, str))
+    return tuple(dict.fromkeys(slug for slug in slugs if slug))[:MAX_TAGS]
+
+
+def metadata_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata as it may be stored, without empty values; names its largest fields where they do not fit."""
+    filled = {key: _finite(value) for key, value in given.items() if value not in (None, "", [], {})}
+    clean: dict[str, Any] = redact_json(normalize_json(filled))[0]
+    left_out: list[str] = []
+    while _size(clean) > MAX_METADATA_BYTES:
+        largest = max((key for key in clean if key != LEFT_OUT), key=lambda key: _size({key: clean[key]}))
+        del clean[largest]
+        left_out.append(name_of(largest, MAX_TAG_CHARS))
+        clean[LEFT_OUT] = left_out[:MAX_TAGS]
+    return clean
+
+
+def digest_of(parts: Iterable[str]) -> str:
+    """Return the SHA-256 of texts in their order."""
+    whole = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        whole.update(b"%d:" % len(encoded))
+        whole.update(encoded)
+    return whole.hexdigest()
+
+
+def digest_of_json(version: str, value: Any) -> str:
+    """Return the SHA-256 of a JSON value, the same for the same fields in any order."""
+    return digest_of([version, json.dumps(value, sort_keys=True)])
+
+
+def _from_number(value: float) -> datetime | None:
+    if isinstance(value, bool):
+        return None
+    size = abs(value)
+    unit = 1e6 if size >= _MICROSECONDS_FROM else 1e3 if size >= _MILLISECONDS_FROM else 1
+    try:
+        return datetime.fromtimestamp(value / unit, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _from_text(value: Any) -> datetime | None:
+    if not isinstance(value, str) or len(value) > 64:
+        return None
+    try:
+        moment = datetime.fromisoformat(value.strip())
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (OverflowError, ValueError):
+        return None
+
+
+def _slug(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text[: 4 * MAX_TAG_CHARS]).encode("ascii", "ignore").decode().lower()
+    return _NO_SLUG.sub("-", plain).strip("-")[:MAX_TAG_CHARS].strip("-")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))

@@ -1,0 +1,222 @@
+"""What the commits of a repository say: what was done, why, and where.
+
+A commit is a milestone: it happened once, it is done, and it matters for as long as the code does. Its message says
+why, which no file says. Who made it is left to `git show`: a name in every memory would tie all of them together.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from pipeline.errors import FieldError, InvalidField
+from pipeline.ingest.commit_words import CHANGES, says_nothing, without_trailers
+from pipeline.ingest.items import Item, Known, Progress, Readings, Skipped, Unchanged
+from pipeline.ingest.split import split_text
+from pipeline.records import MAX_CONTENT_CHARS, Draft, Kind, Source
+from pipeline.times import parse, utc_text
+
+# Counted up when what a commit becomes gets better, so that what is known is read again.
+VERSION = "git-1"
+DEFAULT_LIMIT = 2000
+# Below what is written by hand; a message that gives its reasons is worth more than one that names a change.
+PLAIN_IMPORTANCE, TOLD_IMPORTANCE = 0.35, 0.45
+TOLD_BODY_CHARS = 80
+SHORT_SHA = 10
+# More files than these are told by their folders.
+SHOWN_PATHS, SHOWN_FOLDERS, SHOWN_PATH_CHARS = 8, 4, 120
+# The rest of a memory is for what stands below its message.
+MESSAGE_CHARS = MAX_CONTENT_CHARS - 2000
+MAX_PIECE_BYTES = 1 << 20
+READ_BYTES = 1 << 16
+
+# Each ends with NUL: hash, time of author and committer, author's name and address, subject, body. The paths follow,
+# the first behind a line feed, and an empty piece ends the commit.
+_FORMAT = "--format=format:" + "".join(f"%{sign}%x00" for sign in ("H", "at", "ct", "an", "ae", "s", "b"))
+_PIECES = 7
+_LOG = ("log", "-z", "--name-only", "--no-renames", "--no-color", "--no-show-signature", "--no-notes")
+# Nothing is fetched, asked for or run, whatever a repository's own configuration says.
+_QUIET = ("-c", "protocol.allow=never", "-c", "core.fsmonitor=false", "--no-pager", "--no-optional-locks")
+_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C.UTF-8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as git tells of it, the times in seconds since the epoch."""
+
+    sha: str
+    authored: str
+    committed: str
+    author: str
+    address: str
+    subject: str
+    body: str
+    paths: tuple[str, ...]
+
+
+def read_git(
+    repo: Path, known: Known, progress: Progress, *, limit: int = DEFAULT_LIMIT, since: str | None = None
+) -> Readings:
+    """Read the commits below what is checked out but for merges, newest first: at most so many, since a moment.
+
+    Raises InvalidField where git is missing, refuses the folder, or breaks off.
+    """
+    git = _Git(repo)
+    if not git.has_commits():
+        return
+    # In seconds: of a date beyond this century git makes the present.
+    bounds = [f"--max-count={limit}", *([] if since is None else [f"--max-age={int(parse(since).timestamp())}"])]
+    chosen = ("--no-merges", *bounds, "HEAD", "--")
+    total = int(git.answer("rev-list", "--count", *chosen))
+    with git.output(*_LOG, "--encoding=UTF-8", _FORMAT, *chosen) as stream:
+        for done, commit in enumerate(_commits(_pieces(stream)), start=1):
+            yield _reading(commit, known)
+            progress(done, total)
+
+
+def _reading(commit: Commit, known: Known) -> Item | Unchanged | Skipped:
+    digest = f"{VERSION}:{commit.sha}"
+    if known.get(commit.sha) == digest:
+        return Unchanged(commit.sha)
+    if max(len(commit.subject), len(commit.body)) >= MAX_PIECE_BYTES:
+        return Skipped(commit.sha, "its message is larger than 1 MiB")
+    subject, body = " ".join(commit.subject.split()), without_trailers(commit.body)
+    reason = says_nothing(subject, body, f"{commit.author} <{commit.address}>")
+    if reason is not None:
+        return Skipped(commit.sha, reason)
+    return Item(commit.sha, digest, tuple(_drafts(commit, subject, body)))
+
+
+def _drafts(commit: Commit, subject: str, body: str) -> Iterator[Draft]:
+    change = subject.partition(":")[0].partition("(")[0].rstrip("!").lower()
+    short = commit.sha[:SHORT_SHA]
+    for number, piece in enumerate(split_text(f"{subject}\n\n{body}", MESSAGE_CHARS)):
+        below = f"commit {short}{_touched(commit.paths)}" if number == 0 else f"commit {short}, continued"
+        yield Draft(
+            content=f"{piece}\n\n{below}",
+            kind=Kind.MILESTONE,
+            importance=TOLD_IMPORTANCE if len(body) >= TOLD_BODY_CHARS else PLAIN_IMPORTANCE,
+            tags=("git", change) if change in CHANGES else ("git",),
+            metadata={"commit": commit.sha, "files": len(commit.paths)},
+            source=Source.IMPORT,
+            occurred_at=_moment(commit.authored) or _moment(commit.committed),
+        )
+
+
+def _touched(paths: Sequence[str]) -> str:
+    if not paths:
+        return ""
+    if len(paths) <= SHOWN_PATHS:
+        return f": {', '.join(_shortened(path) for path in paths)}"
+    folders = Counter("/".join(path.split("/")[:-1][:2]) or "the root" for path in paths)
+    most = ", ".join(f"{_shortened(folder)} ({count})" for folder, count in folders.most_common(SHOWN_FOLDERS))
+    return f": {len(paths)} files, {'most ' if len(folders) > SHOWN_FOLDERS else ''}in {most}"
+
+
+def _shortened(path: str) -> str:
+    return path if len(path) <= SHOWN_PATH_CHARS else f"…{path[1 - SHOWN_PATH_CHARS :]}"
+
+
+def _moment(seconds: str) -> str | None:
+    """Return a time as text; None for one that no calendar has."""
+    try:
+        return utc_text(datetime.fromtimestamp(int(seconds), UTC))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _commits(pieces: Iterator[bytes]) -> Iterator[Commit]:
+    texts = (piece.decode("utf-8", "replace") for piece in pieces)
+    for sha in texts:
+        authored, committed, author, address, subject, body = (next(texts, "") for _ in range(_PIECES - 1))
+        paths = tuple(path.removeprefix("\n") for path in iter(lambda: next(texts, ""), ""))
+        yield Commit(sha, authored, committed, author, address, subject, body, paths)
+
+
+def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield what stands between NULs, no more of each than a message may have."""
+    piece = b""
+    while block := stream.read(READ_BYTES):
+        first, *others = block.split(b"\0")
+        piece = (piece + first)[:MAX_PIECE_BYTES]
+        for other in others:
+            yield piece
+            piece = other
+    if piece:
+        yield piece
+
+
+class _Git:
+    """Git in one folder, which it may read and nothing else."""
+
+    def __init__(self, folder: Path) -> None:
+        program = shutil.which("git")
+        if program is None:
+            raise _refusal("git is not installed, or not on the PATH")
+        self._command = (program, *_QUIET, "-C", str(folder))
+        # Not the caller's: GIT_DIR, as hooks have it, would lead to another repository.
+        self._environment = {**_ENVIRONMENT, "HOME": str(Path.home())}
+
+    def has_commits(self) -> bool:
+        """Tell whether anything was committed; raise InvalidField for a folder that git does not take."""
+        self.answer("rev-parse", "--git-dir")
+        done = self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        return done.returncode == 0
+
+    def answer(self, *arguments: str) -> str:
+        """Return what a command prints; raise InvalidField when it fails."""
+        done = self._run(*arguments)
+        if done.returncode:
+            raise _refusal(_reason(done.stderr))
+        return done.stdout.decode("utf-8", "replace").strip()
+
+    @contextmanager
+    def output(self, *arguments: str) -> Iterator[IO[bytes]]:
+        """Let what a command prints be read as it comes; raise InvalidField when it fails."""
+        with tempfile.TemporaryFile() as complaints:
+            process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
+                [*self._command, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                env=self._environment,
+            )
+            assert process.stdout is not None
+            try:
+                with process.stdout:
+                    yield process.stdout
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                code = process.wait()
+            if code:
+                complaints.seek(0)
+                raise _refusal(_reason(complaints.read(READ_BYTES)))
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(  # noqa: S603 - a list of arguments, no shell
+            [*self._command, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            env=self._environment,
+        )
+
+
+def _reason(complaint: bytes) -> str:
+    lines = complaint.decode("utf-8", "replace").strip().splitlines()
+    said = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "git failed")
+    advice = next((line.strip() for line in lines if line.strip().startswith("git config")), None)
+    said = said.removeprefix("fatal: ")
+    return f"git: {said}" if advice is None else f"git: {said}; if you trust it: {advice}"
+
+
+def _refusal(message: str) -> InvalidField:
+    return InvalidField(FieldError("path", message))

@@ -1,0 +1,236 @@
+"""Memories as JSON, one object a line: in the shape in which the API takes and lists them, or whole pages of its lists.
+
+Fields that only say what became of a memory in its store are passed over; a field that nobody knows is an error of its
+line, so that nothing is taken for what it is not.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PositiveInt,
+    StringConstraints,
+    ValidationError,
+)
+from pydantic_core import PydanticCustomError
+
+from pipeline.errors import FieldError, InvalidField
+from pipeline.ingest.entries import Lost, broken, value_of
+from pipeline.ingest.fields import digest_of_json, id_of, name_of
+from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.split import split_text
+from pipeline.records import (
+    MAX_BRANCH_CHARS,
+    MAX_PATH_CHARS,
+    MAX_SESSION_ID_CHARS,
+    MAX_TAGS,
+    Anchor,
+    Draft,
+    Kind,
+    Scope,
+    ScopeKind,
+    Source,
+)
+from pipeline.redaction import redact_json
+from pipeline.times import utc_text
+from pipeline.write.details import checked_details
+from pipeline.write.keyed import fact_key
+from pipeline.write.normalize import check_metadata, normalize_json
+from pipeline.write.prepare import checked_branch
+from pipeline.write.scope import resolve_scope
+
+VERSION = "jsonl 1"
+MAX_LINE_BYTES = 8 * 1024 * 1024
+
+# What a list or a record of the API says of a memory beside what was written.
+PASSED_OVER = frozenset(
+    {"id", "source", "trust", "tier", "pinned", "updated_at", "content_hash", "recall_count", "merge_count"}
+    | {"instructs", "provenance", "edges", "entities", "history", "stale"}
+)
+# What such a memory is no more, or not yet.
+_STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that holds no longer"}
+
+
+def _in_range(moment: datetime) -> datetime:
+    try:
+        utc_text(moment)
+    except OverflowError as error:
+        raise PydanticCustomError("out_of_range", "must lie in the years 1 to 9999 in UTC") from error
+    return moment
+
+
+def _finite(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise PydanticCustomError("not_finite", "must hold finite numbers only") from error
+    return value
+
+
+_Time = Annotated[AwareDatetime, AfterValidator(_in_range)]
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS)]
+_Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
+_Object = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class _ScopeShape(_Shape):
+    kind: ScopeKind
+    id: _Name | None = None
+
+
+class _AnchorShape(_Shape):
+    path: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH_CHARS)]
+    lines: tuple[PositiveInt, PositiveInt] | None = None
+    content_hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    stale: bool | None = None
+
+
+class _MemoryShape(_Shape):
+    content: Annotated[str, StringConstraints(min_length=1)]
+    kind: Kind = Kind.FACT
+    importance: Annotated[float, Field(ge=0, le=1)] | None = None
+    scope: _ScopeShape | None = None
+    tags: Annotated[tuple[_Tag, ...], Field(max_length=MAX_TAGS)] = ()
+    metadata: _Object = Field(default_factory=dict)
+    session_id: _Name | None = None
+    occurred_at: _Time | None = None
+    created_at: _Time | None = None
+    valid_from: _Time | None = None
+    details: _Object = Field(default_factory=dict)
+    anchor: _AnchorShape | None = None
+    branch: Annotated[str, StringConstraints(min_length=1, max_length=MAX_BRANCH_CHARS)] | None = None
+
+
+def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
+    """Yield the memories of a file of JSON lines; raise InvalidField where no line is an object."""
+    objects, total = 0, _size(path)
+    with _opened(path) as file:
+        for number, line in _lines(file):
+            progress(min(file.tell(), total), total)
+            for place, given in _objects(line, f"line {number}"):
+                objects += not isinstance(given, Lost)
+                yield _reading(known, given, place)
+    progress(total, total)
+    if total and not objects:
+        raise broken("holds no JSON objects, one a line")
+
+
+def _size(path: Path) -> int:
+    if not path.is_file():
+        raise broken("names no file")
+    return path.stat().st_size
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise broken(f"cannot be read: {error.strerror}") from error
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    """Yield every line that is not blank with its number, None for one that is too long to be kept."""
+    number = 0
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+            while (rest := file.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+                continue
+            yield number, None
+        elif line.strip():
+            yield number, line
+
+
+def _objects(line: bytes | None, place: str) -> Iterator[tuple[str, Mapping[str, Any] | Lost]]:
+    """Yield the memories of a line: itself, or those of a page."""
+    given = Lost(f"longer than {MAX_LINE_BYTES >> 20} MiB") if line is None else value_of(line, MAX_LINE_BYTES)
+    if isinstance(given, dict) and isinstance(given.get("items"), list):
+        for number, one in enumerate(given["items"], 1):
+            yield f"{place} #{number}", one if isinstance(one, dict) else Lost("not an object")
+    else:
+        yield place, given if isinstance(given, dict | Lost) else Lost("not an object")
+
+
+def _reading(known: Known, given: Mapping[str, Any] | Lost, place: str) -> Reading:
+    if isinstance(given, Lost):
+        return Skipped(place, given.reason)
+    key = id_of(given.get("id")) or place
+    if state := next((told for field, told in _STATES.items() if given.get(field)), None):
+        return Skipped(key, state)
+    written = {field: value for field, value in given.items() if field not in PASSED_OVER and field not in _STATES}
+    try:
+        digest = digest_of_json(VERSION, written)
+        if known.get(key) == digest:
+            return Unchanged(key)
+        return Item(key, digest, tuple(_drafts(_shaped(written))))
+    except InvalidField as error:
+        problems = "; ".join(f"{one.loc}: {one.msg}" for one in error.errors[:3])
+        return Skipped(key, f"{place}: {problems}")
+
+
+def _shaped(written: Mapping[str, Any]) -> _MemoryShape:
+    try:
+        # As JSON: only there does a strict model read times and kinds.
+        return _MemoryShape.model_validate_json(json.dumps(normalize_json(written)))
+    except ValidationError as error:
+        raise InvalidField(
+            *(
+                FieldError(".".join(name_of(str(step), 60) for step in one["loc"]), _told(one["type"], one["msg"]))
+                for one in error.errors(include_input=False, include_url=False, include_context=False)
+            )
+        ) from error
+
+
+def _drafts(shape: _MemoryShape) -> Iterator[Draft]:
+    """Yield a memory, in as many pieces as its text is long; raise InvalidField for what the door would not take."""
+    details = checked_details(shape.kind, shape.details, "details")
+    if shape.kind is Kind.KEYED_FACT and details:
+        fact_key(details["subject"], details["attribute"], "details.")
+    metadata, _ = redact_json(shape.metadata)
+    check_metadata(metadata, "metadata")
+    scope = None if shape.scope is None else Scope(shape.scope.kind, shape.scope.id)
+    at = shape.valid_from or shape.occurred_at or shape.created_at
+    pieces = split_text(shape.content)
+    if not pieces:
+        raise InvalidField(FieldError("content", "must hold more than white space"))
+    for piece in pieces:
+        yield Draft(
+            content=piece,
+            kind=shape.kind,
+            importance=shape.importance,
+            scope=None if scope is None else resolve_scope(scope, shape.session_id, "scope.id"),
+            tags=shape.tags,
+            metadata=metadata,
+            session_id=shape.session_id,
+            source=Source.IMPORT,
+            occurred_at=None if at is None else utc_text(at),
+            details=details,
+            anchor=None if shape.anchor is None else _anchor(shape.anchor),
+            branch=checked_branch(shape.branch, "branch"),
+        )
+
+
+def _anchor(shape: _AnchorShape) -> Anchor:
+    first, last = shape.lines or (None, None)
+    if first is not None and last is not None and first > last:
+        raise InvalidField(FieldError("anchor.lines", "must name the first line before the last"))
+    return Anchor(shape.path, first, last, shape.content_hash)
+
+
+def _told(problem: str, message: str) -> str:
+    return "unknown field" if problem == "extra_forbidden" else message

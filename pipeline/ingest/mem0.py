@@ -1,0 +1,78 @@
+"""Memories of mem0, as its `get_all()` answers them and as OpenMemory backs them up.
+
+That is `{"results": […]}` (a page of the platform's says besides whether there are more), a list in older versions, and
+`{"memories": […]}` in the backup. Whose memory it was stays in the metadata: a scope of its own would hide it from
+whoever imports it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipeline.ingest.entries import Entry
+from pipeline.ingest.exports import Format, read_export
+from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, session_of, tags_of, text_of, time_of
+from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.split import split_text
+from pipeline.records import Draft, Source
+
+SOURCE = "mem0"
+VERSION = "mem0 1"
+EXPECTED = 'export of mem0 (the JSON of get_all(): {"results": […]} or a list of memories)'
+FILES = re.compile(r"\.json$")
+
+_LISTS = (None, "results", "memories")
+_TEXTS = ("memory", "content", "text", "data")
+# Around the memories stand a page's counts and links, and in a backup tables that say nothing by themselves.
+_AROUND = ("count", "previous", "total", "page", "size", "pages", "page_size", "user", "export_meta")
+_TABLES = ("apps", "categories", "memory_categories", "status_history", "access_controls")
+_OWNERS = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "app", "role", "attributed_to", "expiration_date")
+
+
+def read_mem0(path: Path, known: Known, progress: Progress) -> Readings:
+    """Yield the memories of an export."""
+    yield from read_export(path, Format(EXPECTED, FILES, partial(_taken, known)), progress)
+
+
+def _taken(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
+    if entry.name in _AROUND or entry.name in _TABLES:
+        return ()
+    if entry.name == "next":
+        return [Skipped(place, "this is one page of several; the next is not in it")] if entry.value else ()
+    if entry.name == "relations":
+        return [Skipped(place, "a relation between entities")]
+    if entry.number is None or entry.name not in _LISTS:
+        return None
+    row = {"memory": entry.value} if isinstance(entry.value, str) else entry.value
+    if not isinstance(row, dict) or not any(field in row for field in _TEXTS):
+        return None
+    return [_reading(known, row, place)]
+
+
+def _reading(known: Known, row: Mapping[str, Any], place: str) -> Reading:
+    key = id_of(row.get("id")) or place
+    if row.get("state") in ("deleted", "archived"):
+        return Skipped(key, str(row["state"]))
+    text = next((told for field in _TEXTS if (told := text_of(row.get(field)))), "")
+    if not text:
+        return Skipped(key, "no text")
+    # How well it matched a question is no part of a memory.
+    digest = digest_of_json(VERSION, {field: value for field, value in row.items() if field != "score"})
+    if known.get(key) == digest:
+        return Unchanged(key)
+    metadata = row.get("metadata")
+    given: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+    drafts = tuple(
+        Draft(
+            content=content,
+            tags=tags_of(SOURCE, row.get("categories")),
+            metadata=metadata_of({**{field: row.get(field) for field in _OWNERS}, **given}),
+            session_id=session_of(SOURCE, id_of(row.get("run_id"))),
+            source=Source.IMPORT,
+            occurred_at=time_of(row.get("created_at")) or time_of(row.get("updated_at")),
+        )
+        for content in split_text(text)
+    )
+    return Item(key, digest, drafts) if drafts else Skipped(key, "no text")

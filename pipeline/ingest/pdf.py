@@ -1,0 +1,263 @@
+"""What stands in PDF files, a passage a memory, each under the title of its document and the number of its page.
+
+Each file is read by a process of its own (`pdf_pages.py`) that may use so much time and memory and no more: a hostile
+file can end that one, and is left out.
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import FieldError, InvalidField
+from pipeline.ingest.items import Item, Known, Progress, Readings, Skipped, Unchanged
+from pipeline.ingest.split import split_text
+from pipeline.records import Draft, Kind, Source
+from pipeline.times import utc_text
+
+# Counted up when what a file becomes gets better, so that what is known is read again.
+VERSION = b"pdf 1\0"
+PROGRAM = Path(__file__).resolve().with_name("pdf_pages.py")
+MAX_FILE_BYTES = 100 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading one file may cost, and how much of it is read at most."""
+
+    seconds: int = 120
+    memory: int = 1 << 30
+    pages: int = 3000
+    chars: int = 10_000_000
+
+
+# A passage of this length says one thing, and fits the encoder's window a few times over.
+PASSAGE_CHARS = 1500
+MAX_TITLE_CHARS = 200
+# A line that so many of the pages begin or end with is of the printed page, not of the text.
+RUNNING_SHARE = 0.5
+RUNNING_PAGES = 4
+RUNNING_LINES = 2
+# Of the widest line; a line that is shorter ends its paragraph.
+FULL_LINE = 0.75
+
+_LIGATURES = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFB00, 0xFB07)} | {0xAD: None}
+_HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u2010]\n(?=[a-zß-ÿа-я])")
+_BEGINS = re.compile(r"\s*([-*•·–—▪‣o]\s|\(?\d{1,3}[.)]\s|[a-z][.)]\s|§)")
+_NUMBER = re.compile(r"[0-9]{1,6}")
+_NO_TITLE = re.compile(r"^(untitled|title|document\d*|microsoft (word|powerpoint|excel)|\W*)$", re.IGNORECASE)
+_MADE_BY = re.compile(
+    r"^microsoft (word|powerpoint|excel) - |\.(docx?|pptx?|xlsx?|pdf|tex|dvi|indd|odt|rtf)$", re.IGNORECASE
+)
+
+
+@dataclass(slots=True)
+class _Document:
+    """What was read of a file: its title, the texts of its pages by number, and what is missing."""
+
+    title: str | None = None
+    pages: dict[int, str] = field(default_factory=dict)
+    unread: list[int] = field(default_factory=list)
+    end: str | None = None
+    refused: str | None = None
+
+
+def read_pdf(path: Path, known: Known, progress: Progress, limits: Limits = Limits()) -> Readings:
+    """Read a PDF file, or all those in a folder and below it; raise InvalidField for a path that cannot be read."""
+    root, files = _files(path)
+    for done, file in enumerate(files, start=1):
+        key = file.relative_to(root).as_posix()
+        try:
+            yield from _readings(file, key, known, limits)
+        except OSError as error:
+            yield Skipped(key, f"cannot be read: {error.strerror or type(error).__name__}")
+        progress(done, len(files))
+
+
+def _files(path: Path) -> tuple[Path, list[Path]]:
+    if path.is_dir():
+        return path, sorted(_below(path))
+    if not path.exists():
+        raise InvalidField(FieldError("path", "there is no such file or folder"))
+    return path.parent, [path]
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        if Path(error.filename or folder) == folder:
+            raise InvalidField(FieldError("path", f"cannot be read: {error.strerror}")) from error
+
+    for parent, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(parent, name) for name in names if name.lower().endswith(".pdf"))
+
+
+def _readings(file: Path, key: str, known: Known, limits: Limits) -> Readings:
+    if not file.is_file():
+        yield Skipped(key, "no file")
+        return
+    status = file.stat()
+    if status.st_size > MAX_FILE_BYTES:
+        yield Skipped(key, f"larger than {MAX_FILE_BYTES // 1024**2} MiB")
+        return
+    digest = _digest(file)
+    if known.get(key) == digest:
+        yield Unchanged(key)
+        return
+    document = _read(file, limits)
+    if document.refused is not None or not document.pages:
+        nothing = "no page that can be read" if document.unread else "no text: scanned, perhaps"
+        yield Skipped(key, document.refused or nothing)
+        return
+    yield Item(key, digest, tuple(_drafts(document, key, utc_text(datetime.fromtimestamp(status.st_mtime, UTC)))))
+    for number in document.unread:
+        yield Skipped(f"{key}, page {number}", "a page that cannot be read")
+    if document.end is not None:
+        most = f"{limits.pages} pages" if document.end == "pages" else f"{limits.chars} characters"
+        yield Skipped(f"{key}, from page {max(document.pages) + 1}", f"beyond {most}")
+
+
+def _digest(file: Path) -> str:
+    found = hashlib.sha256(VERSION)
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()
+
+
+def _read(file: Path, limits: Limits) -> _Document:
+    """Read a file in a process of its own."""
+    bounds = (limits.seconds, limits.memory, limits.pages, limits.chars)
+    process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
+        [sys.executable, "-P", str(PROGRAM), str(file.resolve()), *map(str, bounds)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    document, late = _Document(), threading.Event()
+
+    def stop() -> None:
+        late.set()
+        process.kill()
+
+    # Processor time is bounded in there; this is for one that waits.
+    watch = threading.Timer(limits.seconds, stop)
+    watch.start()
+    try:
+        with process.stdout as lines:
+            for line in lines:
+                _note(document, json.loads(line))
+        if process.wait() != 0:
+            document.refused = f"takes longer than {limits.seconds} s" if late.is_set() else "broken beyond reading"
+    finally:
+        watch.cancel()
+        process.kill()
+        process.wait()
+    return document
+
+
+def _note(document: _Document, told: dict[str, Any]) -> None:
+    if "page" in told:
+        document.pages[told["page"]] = told["text"]
+    elif "unread" in told:
+        document.unread.append(told["unread"])
+    else:
+        for name in ("title", "end", "refused"):
+            if name in told:
+                setattr(document, name, told[name])
+
+
+def _drafts(document: _Document, key: str, occurred_at: str) -> Iterator[Draft]:
+    title = title_of(document.title, key)
+    pages = {number: flowing(text) for number, text in without_running_lines(document.pages).items()}
+    for first, last, passage in passages(pages):
+        place = f"p. {first}" if first == last else f"pp. {first}–{last}"
+        yield Draft(
+            content=f"{title} · {place}\n\n{passage}",
+            kind=Kind.DOCUMENT,
+            tags=("pdf",),
+            metadata={"path": key, "page": first, "last_page": last},
+            source=Source.IMPORT,
+            occurred_at=occurred_at,
+            details={"title": title, "uri": key},
+        )
+
+
+def title_of(given: str | None, key: str) -> str:
+    """Return the title that a file gives itself, or its name where that is none."""
+    title = _MADE_BY.sub("", " ".join((given or "").split()))
+    if _NO_TITLE.match(title) or len(title) < 3:
+        title = " ".join(re.split(r"[\s_]+", Path(key).stem)).strip() or "Untitled"
+    return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}…"
+
+
+def without_running_lines(pages: dict[int, str]) -> dict[int, str]:
+    """Return the pages with what most of them begin or end with standing on the first of these alone.
+
+    Such a line is the same on every page, or counts the pages.
+    """
+    rims = {number: _rim(text) for number, text in pages.items()}
+    seen = Counter(shape for number, lines in rims.items() for line in lines for shape in _shapes(line, number))
+    least = max(RUNNING_PAGES, RUNNING_SHARE * len(pages))
+    told: set[str] = set()
+    kept = {}
+    for number in sorted(pages):
+        running = {line: shape for line in rims[number] for shape in _shapes(line, number) if seen[shape] >= least}
+        again = {line for line, shape in running.items() if shape in told}
+        told.update(running.values())
+        kept[number] = "\n".join(line for line in pages[number].splitlines() if line.strip() not in again)
+    return kept
+
+
+def _rim(text: str) -> set[str]:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return {*lines[:RUNNING_LINES], *lines[-RUNNING_LINES:]}
+
+
+def _shapes(line: str, page: int) -> tuple[str, ...]:
+    # Printed numbers may begin behind a preface: what counts is by how much they differ from the file's.
+    counted = _NUMBER.sub(lambda found: f"#{int(found[0]) - page}", line)
+    return (line,) if counted == line else (line, counted)
+
+
+def flowing(text: str) -> str:
+    """Return the text of a page with its lines joined to paragraphs, one a line."""
+    joined = _HYPHEN.sub("", text.translate(_LIGATURES))
+    lines = [line.strip() for line in joined.splitlines()]
+    widest = sorted(len(line) for line in lines)[int(0.9 * (len(lines) - 1))] if lines else 0
+    paragraphs: list[str] = []
+    open_end = False
+    for line in lines:
+        if line and open_end and _BEGINS.match(line) is None:
+            paragraphs[-1] += f" {line}"
+        elif line:
+            paragraphs.append(line)
+        open_end = bool(line) and len(line) >= FULL_LINE * widest
+    return "\n".join(paragraphs)
+
+
+def passages(pages: dict[int, str]) -> Iterator[tuple[int, int, str]]:
+    """Yield (first page, last page, text) of passages that are whole paragraphs where these are not too long."""
+    held: list[str] = []
+    first = last = 0
+    for number in sorted(pages):
+        for paragraph in pages[number].split("\n"):
+            for piece in split_text(paragraph, PASSAGE_CHARS):
+                if held and sum(map(len, held)) + len(piece) > PASSAGE_CHARS:
+                    yield first, last, "\n".join(held)
+                    held = []
+                first = number if not held else first
+                held.append(piece)
+                last = number
+    if held:
+        yield first, last, "\n".join(held)

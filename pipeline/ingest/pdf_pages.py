@@ -1,0 +1,98 @@
+"""The text of one PDF's pages, read in a process of its own: a file that somebody made to do harm ends this one only.
+
+    python -P pdf_pages.py FILE SECONDS BYTES PAGES CHARS
+
+Prints JSON lines: `{"title"}`, then `{"page", "text"}` for each page with text and `{"unread"}` for one that cannot be
+read, at last `{"end"}` with what it ended for, null after the last page. `{"refused"}` says why there is nothing. This
+file stands alone: what starts it puts none of the project on its path.
+"""
+
+import json
+import logging
+import resource
+import struct
+import sys
+import zlib
+from typing import Any
+
+# What pypdf lets through from a file that is not as it should be.
+_BROKEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
+
+
+def tell(**what: Any) -> None:
+    """Print one line."""
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def limit(seconds: int, size: int) -> None:
+    """Let this process use so much time and memory, and write nothing."""
+    for what, most in (
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_AS, size),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _, highest = resource.getrlimit(what)
+        allowed = most if highest == resource.RLIM_INFINITY else min(most, highest)
+        resource.setrlimit(what, (allowed, allowed))
+
+
+def pages(file: str, most_pages: int, most_chars: int) -> None:
+    """Print the text of a file's pages."""
+    from pypdf import PasswordType, PdfReader
+    from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
+
+    try:
+        reader = PdfReader(file)
+        if reader.is_encrypted and reader.decrypt("") is PasswordType.NOT_DECRYPTED:
+            return tell(refused="encrypted")
+        count = len(reader.pages)
+        title = None if reader.metadata is None else reader.metadata.title
+    except (DependencyError, FileNotDecryptedError):
+        return tell(refused="encrypted")
+    except (PyPdfError, *_BROKEN):
+        return tell(refused="broken, or no PDF")
+    tell(title=str(title) if title else None)
+    chars = 0
+    for number in range(min(count, most_pages)):
+        try:
+            text = reader.pages[number].extract_text()
+        except (PyPdfError, *_BROKEN):
+            tell(unread=number + 1)
+            continue
+        if chars + len(text) > most_chars:
+            return tell(end="text")
+        chars += len(text)
+        if text.strip():
+            tell(page=number + 1, text=text)
+    return tell(end="pages" if count > most_pages else None)
+
+
+def main() -> None:
+    """Read the file that the command line names, within its limits."""
+    file, *limits = sys.argv[1:]
+    seconds, size, most_pages, most_chars = map(int, limits)
+    limit(seconds, size)
+    logging.disable()
+    try:
+        pages(file, most_pages, most_chars)
+    except MemoryError:
+        tell(refused="needs too much memory")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Memories of PMB, as `pmb export --format json` writes them (version 1.2.3).
+
+Its events have a type, and what they are besides stands in their metadata: a lesson, a failure and a value that
+belongs to a key are facts there, a decision is an activity.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InvalidField
+from pipeline.ingest.entries import Entry
+from pipeline.ingest.exports import Format, read_export
+from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, name_of, tags_of, text_of, time_of
+from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.split import split_text
+from pipeline.records import Draft, Kind, Source
+from pipeline.write.details import GoalStatus, checked_details
+from pipeline.write.keyed import fact_key
+
+SOURCE = "pmb"
+VERSION = "pmb 1"
+EXPECTED = "export of PMB (the JSON that `pmb export --format json` writes)"
+FILES = re.compile(r"\.json$")
+
+_AROUND = ("exported_at", "n_events")
+_KINDS = {
+    "qa": Kind.QA,
+    "goal": Kind.GOAL,
+    "goal_update": Kind.ACTIVITY,
+    "activity": Kind.ACTIVITY,
+    "git": Kind.ACTIVITY,
+    "file": Kind.ACTIVITY,
+    "test": Kind.ACTIVITY,
+    "milestone": Kind.MILESTONE,
+    "code": Kind.CODE,
+    "summary": Kind.EPISODE,
+}
+_KINDS_BY_METADATA = {"lesson": Kind.LESSON, "failure": Kind.LESSON, "decision": Kind.DECISION}
+_STATUSES = {
+    "pending": GoalStatus.OPEN,
+    "in_progress": GoalStatus.IN_PROGRESS,
+    "done": GoalStatus.DONE,
+    "cancelled": GoalStatus.DROPPED,
+}
+# What is kept in other fields, and what PMB notes for itself.
+_MAPPED = frozenset(
+    {"tags", "query", "chain_name", "goal_status", "goal_progress", "due_at", "language", "memory_type"}
+    | {"keyed_fact_key", "keyed_fact_subject", "keyed_fact_attribute", "keyed_fact_value", "supersedes"}
+    | {"kind", "activity_kind", "valid_from", "importance_clamped", "project_name"}
+)
+
+
+def read_pmb(path: Path, known: Known, progress: Progress) -> Readings:
+    """Yield the memories of an export."""
+    yield from read_export(path, Format(EXPECTED, FILES, _Taker(known)), progress)
+
+
+class _Taker:
+    """Reads events; the workspace that they are of stands before them."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._workspace = ""
+
+    def __call__(self, entry: Entry, place: str) -> Iterable[Reading] | None:
+        if entry.name == "workspace" and isinstance(entry.value, dict):
+            self._workspace = name_of(entry.value.get("name"))
+            return ()
+        if entry.name in _AROUND:
+            return ()
+        row = entry.value
+        if entry.name != "events" or entry.number is None or not isinstance(row, dict):
+            return None
+        return [self._reading(row, id_of(row.get("ulid")) or place)]
+
+    def _reading(self, row: Mapping[str, Any], key: str) -> Reading:
+        given = row.get("metadata")
+        metadata: Mapping[str, Any] = given if isinstance(given, dict) else {}
+        text = text_of(row.get("content"))
+        if reason := _left_out(row, metadata, text):
+            return Skipped(key, reason)
+        # How often it was looked up there says nothing new.
+        written = {field: value for field, value in row.items() if field != "access_count"}
+        digest = digest_of_json(VERSION, [written, self._workspace])
+        if self._known.get(key) == digest:
+            return Unchanged(key)
+        drafts = tuple(_drafts(row, metadata, text, self._workspace))
+        return Item(key, digest, drafts) if drafts else Skipped(key, "no text")
+
+
+def _left_out(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str) -> str:
+    if not text:
+        return "no text"
+    if row.get("archived") is True:
+        return "archived"
+    if metadata.get("index_artifact") is True or metadata.get("source") == "project":
+        return "an index of a project's files"
+    if row.get("type") == "fact_atom" or metadata.get("extracted") is True:
+        return "taken out of another memory"
+    if metadata.get("draft") is True:
+        return "a lesson that was never worded"
+    return ""
+
+
+def _drafts(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str, workspace: str) -> Iterable[Draft]:
+    nature = name_of(metadata.get("kind") or metadata.get("activity_kind") or metadata.get("memory_type"))
+    typed = name_of(row.get("type"))
+    kind, details = _kind_and_details(typed, nature, metadata, text)
+    if kind is Kind.QA and (question := text_of(metadata.get("query"))):
+        text = f"Q: {question}\n\nA: {text}"
+    others = [name for name in (typed, nature) if name not in ("fact", "activity", kind)]
+    project = name_of(metadata.get("project_name") or metadata.get("project"))
+    kept = {field: value for field, value in metadata.items() if field not in _MAPPED}
+    for content in split_text(text):
+        yield Draft(
+            content=content,
+            kind=kind,
+            # That of a decision was meant for an activity.
+            importance=None if kind is Kind.DECISION else _importance(row.get("importance")),
+            tags=tags_of(SOURCE, metadata.get("tags"), *others, project),
+            metadata=metadata_of({**kept, "project": project, "workspace": workspace}),
+            source=Source.IMPORT,
+            occurred_at=time_of(metadata.get("valid_from")) or time_of(row.get("timestamp")),
+            details=details,
+        )
+
+
+def _kind_and_details(
+    typed: str, nature: str, metadata: Mapping[str, Any], text: str
+) -> tuple[Kind, Mapping[str, Any]]:
+    if fact := _keyed(metadata):
+        return Kind.KEYED_FACT, fact
+    kind = _KINDS_BY_METADATA.get(nature) or _KINDS.get(typed) or Kind.FACT
+    given = {name: value for name, value in _fields(kind, metadata, text).items() if value not in (None, "")}
+    # Each for itself: one that the kind does not take spoils no other.
+    checked = {name: _checked(kind, {name: value}).get(name) for name, value in given.items()}
+    return kind, {name: value for name, value in checked.items() if value is not None}
+
+
+def _fields(kind: Kind, metadata: Mapping[str, Any], text: str) -> dict[str, Any]:
+    if kind is Kind.QA:
+        return {"question": metadata.get("query"), "answer": text}
+    if kind is Kind.MILESTONE:
+        return {"chain": metadata.get("chain_name")}
+    if kind is Kind.CODE:
+        return {"language": metadata.get("language")}
+    if kind is not Kind.GOAL:
+        return {}
+    percent = metadata.get("goal_progress")
+    progress = percent / 100 if isinstance(percent, int | float) and 0 <= percent <= 100 else None
+    status = metadata.get("goal_status")
+    return {
+        "status": _STATUSES.get(status) if isinstance(status, str) else None,
+        "progress": progress,
+        "due_at": time_of(metadata.get("due_at")),
+    }
+
+
+def _keyed(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a value that belongs to a key, empty where it cannot be kept as one."""
+    given = {name: metadata.get(f"keyed_fact_{name}") for name in ("subject", "attribute", "value")}
+    fact = _checked(Kind.KEYED_FACT, given)
+    try:
+        if fact:
+            fact_key(fact["subject"], fact["attribute"])
+    except InvalidField:
+        return {}
+    return fact
+
+
+def _checked(kind: Kind, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        return checked_details(kind, given, "details")
+    except InvalidField:
+        return {}
+
+
+def _importance(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value <= 1 else None

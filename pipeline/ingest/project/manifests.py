@@ -1,0 +1,227 @@
+"""What a project's manifest says of it: its name, what it is, how it is run, what it leans on."""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+from xml.etree import ElementTree as ET
+
+from pipeline.ingest.project.comments import bare
+from pipeline.ingest.project.outline import one_line, shortened
+from pipeline.ingest.project.render import in_parts, listed, sentence
+from pipeline.ingest.project.unfit import Unfit
+
+LONGEST_COMMAND: Final = 160
+LONGEST_DESCRIPTION: Final = 500
+
+_REQUIREMENT: Final = re.compile(r"\s*([A-Za-z0-9][\w.-]*)")
+_GO_LINE: Final = re.compile(r"^\s*(module|go|require|tool)?\s*\(?\s*([^\s()]+)?[ \t]*([^\s/]\S*)?[ \t]*(//.*)?$")
+_TARGET: Final = re.compile(
+    r"^(?P<name>[A-Za-z0-9][\w./-]*)(?P<parameters>[^:=\n]*):(?![=:])(?:[^#\n]*)(?:#+\s*(?P<doc>.*))?$"
+)
+_JUST_TARGET: Final = re.compile(
+    r"^(?P<name>[A-Za-z_][\w-]*)(?P<parameters>[^:\n]*):(?!=)(?:[^#\n]*)(?:#+\s*(?P<doc>.*))?$"
+)
+_RECIPE: Final = re.compile(r"^[ \t]+[@-]?(?P<command>[^#\s].*)$")
+
+
+def render_manifest(key: str, name: str, text: str) -> list[str]:
+    """Return the parts that tell of a manifest; raise Unfit for one that cannot be read."""
+    try:
+        title, lines = _READERS[name.casefold()](text)
+    except (ValueError, ET.ParseError) as error:
+        raise Unfit("cannot be parsed") from error
+    except RecursionError as error:
+        raise Unfit("nested too deeply") from error
+    told = list(lines)
+    if not title and not told:
+        raise Unfit("says nothing of the project")
+    return in_parts(sentence(f"{key} · {title or 'settings'}", ""), told)
+
+
+def _pyproject(text: str) -> tuple[str, Iterator[str]]:
+    data = tomllib.loads(text)
+    poetry = _mapping(_mapping(data.get("tool")).get("poetry"))
+    project = {**poetry, **_mapping(data.get("project"))}
+    groups = {**_mapping(project.get("optional-dependencies")), **_mapping(data.get("dependency-groups"))}
+
+    def lines() -> Iterator[str]:
+        yield from listed("Needs", _pairs({"Python": project.get("requires-python")}, " "))
+        scripts = {**_mapping(project.get("scripts")), **_mapping(project.get("gui-scripts"))}
+        yield from listed("Commands", _pairs(scripts))
+        yield from listed("Depends on", _requirements(project.get("dependencies")))
+        for group, names in groups.items():
+            yield from listed(f"For {group}", _requirements(names))
+        yield from listed("Settings of tools", sorted(set(_mapping(data.get("tool"))) - {"poetry"}))
+
+    return _title("Python project", project), lines()
+
+
+def _package_json(text: str) -> tuple[str, Iterator[str]]:
+    data = _mapping(json.loads(text))
+
+    def lines() -> Iterator[str]:
+        yield from listed("Scripts", _pairs(_mapping(data.get("scripts"))))
+        binaries = data.get("bin")
+        commands = binaries if isinstance(binaries, dict) else {_word(data.get("name")): binaries}
+        yield from listed("Commands", _pairs(commands))
+        yield from listed(
+            "Entry points", _pairs({name: data.get(name) for name in ("main", "module", "browser", "types")})
+        )
+        workspaces = data.get("workspaces")
+        packages = _mapping(workspaces).get("packages") if isinstance(workspaces, dict) else workspaces
+        yield from listed("Workspaces", _words(packages))
+        yield from listed("Needs", _pairs(_mapping(data.get("engines")), " "))
+        for label, name in (("Depends on", "dependencies"), ("Peers", "peerDependencies")):
+            yield from listed(label, _mapping(data.get(name)))
+        yield from listed("For development", _mapping(data.get("devDependencies")))
+
+    return _title("npm package", data), lines()
+
+
+def _cargo(text: str) -> tuple[str, Iterator[str]]:
+    data = tomllib.loads(text)
+    package, workspace = _mapping(data.get("package")), _mapping(data.get("workspace"))
+
+    def lines() -> Iterator[str]:
+        yield from listed("Workspace members", _words(workspace.get("members")))
+        binaries = data.get("bin")
+        named = [_mapping(one) for one in binaries] if isinstance(binaries, list) else []
+        yield from listed(
+            "Commands", _pairs({_word(one.get("name")): one.get("path") or "src/main.rs" for one in named})
+        )
+        yield from listed(
+            "Needs", _pairs({"Rust": package.get("rust-version"), "edition": package.get("edition")}, " ")
+        )
+        yield from listed("Features", _mapping(data.get("features")))
+        yield from listed(
+            "Depends on", {**_mapping(workspace.get("dependencies")), **_mapping(data.get("dependencies"))}
+        )
+        yield from listed("For development", _mapping(data.get("dev-dependencies")))
+        yield from listed("For building", _mapping(data.get("build-dependencies")))
+
+    return _title("Rust crate" if package else "Rust workspace", package), lines()
+
+
+def _go_mod(text: str) -> tuple[str, Iterator[str]]:
+    said: dict[str, list[str]] = {"module": [], "go": [], "require": [], "tool": []}
+    block = ""
+    for line in text.splitlines():
+        found = _GO_LINE.match(line)
+        if found is None:
+            continue
+        word, first, _, comment = found.groups()
+        if line.strip() == ")":
+            block = ""
+        elif line.rstrip().endswith("("):
+            block = word or "other"
+        elif first and (word or block) in said and "indirect" not in (comment or ""):
+            said[word or block].append(first)
+    lines = (
+        line for label, word in (("Depends on", "require"), ("Tools", "tool")) for line in listed(label, said[word])
+    )
+    version = f" for Go {said['go'][0]}" if said["go"] else ""
+    return f"Go module {said['module'][0]}{version}" if said["module"] else "", lines
+
+
+def _pom(text: str) -> tuple[str, Iterator[str]]:
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise Unfit("XML with a document type")
+    root = ET.fromstring(text)  # noqa: S314 - without a document type there are no entities to expand
+    parent = _child(root, "parent")
+    own = {tag: _below(root, tag) or _below(parent, tag) for tag in ("groupId", "version")}
+    name = ":".join(part for part in (own["groupId"], _below(root, "artifactId")) if part)
+    described = {"name": name, "version": own["version"], "description": _below(root, "description")}
+
+    def lines() -> Iterator[str]:
+        yield from listed("Named", [_below(root, "name")] if _below(root, "name") else [])
+        yield from listed("Modules", [one_line(one.text or "") for one in _children(_child(root, "modules"), "module")])
+        yield from listed("Parent", [_below(parent, "artifactId")] if parent is not None else [])
+        dependencies = _children(_child(root, "dependencies"), "dependency")
+        yield from listed("Depends on", [_below(one, "artifactId") for one in dependencies])
+
+    return _title("Maven project", described) if name else "", lines()
+
+
+def _makefile(text: str) -> tuple[str, Iterator[str]]:
+    return "what make runs", _recipes(text, "make", _TARGET)
+
+
+def _justfile(text: str) -> tuple[str, Iterator[str]]:
+    return "what just runs", _recipes(text, "just", _JUST_TARGET)
+
+
+def _recipes(text: str, program: str, targets: re.Pattern[str]) -> Iterator[str]:
+    """Yield what can be run: each target with what is said of it and its first command."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        target = targets.match(line)
+        if target is None:
+            continue
+        above = lines[number - 1] if number and lines[number - 1].startswith("#") else ""
+        recipe = _RECIPE.match(lines[number + 1]) if number + 1 < len(lines) else None
+        parameters = one_line(target["parameters"]) if program == "just" else ""
+        said = [one_line(target["doc"] or bare(above)), shortened(recipe["command"], LONGEST_COMMAND) if recipe else ""]
+        shown = " — ".join(part for part in said if part)
+        if shown:
+            yield sentence(one_line(f"{program} {target['name']} {parameters} (l. {number + 1})"), shown)
+
+
+_READERS: Final[Mapping[str, Callable[[str], tuple[str, Iterator[str]]]]] = {
+    "pyproject.toml": _pyproject,
+    "package.json": _package_json,
+    "cargo.toml": _cargo,
+    "go.mod": _go_mod,
+    "pom.xml": _pom,
+    "makefile": _makefile,
+    "gnumakefile": _makefile,
+    "justfile": _justfile,
+}
+
+
+def _title(what: str, described: Mapping[str, Any]) -> str:
+    words = [_word(described.get("name")), _word(described.get("version"))]
+    if not words[0] and not described.get("description"):
+        return ""
+    head = " ".join([what, *(word for word in words if word)])
+    said = shortened(one_line(_word(described.get("description"))), LONGEST_DESCRIPTION)
+    return f"{head}: {said}" if said else head
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _words(value: Any) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _pairs(values: Mapping[str, Any], between: str = " = ") -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, str) and name:
+            yield f"{name}{between}{shortened(one_line(value), LONGEST_COMMAND)}"
+
+
+def _requirements(value: Any) -> Iterable[str]:
+    """Return the names of packages, written as a list of requirements or as a table."""
+    if isinstance(value, dict):
+        return [name for name in value if name != "python"]
+    return [found[1] for one in _words(value) if (found := _REQUIREMENT.match(one))]
+
+
+def _children(element: ET.Element | None, tag: str) -> list[ET.Element]:
+    return [] if element is None else [child for child in element if child.tag.rpartition("}")[2] == tag]
+
+
+def _child(element: ET.Element | None, tag: str) -> ET.Element | None:
+    return next(iter(_children(element, tag)), None)
+
+
+def _below(element: ET.Element | None, tag: str) -> str:
+    child = _child(element, tag)
+    return "" if child is None else one_line(child.text or "")

@@ -1,0 +1,148 @@
+"""The reader of a project: walk → what each file is → did it change? → its text → its memories."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pipeline.errors import FieldError, InvalidField
+from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.project.choice import Use, use_of
+from pipeline.ingest.project.contents import line_count, read_file, text_of, written_by_people
+from pipeline.ingest.project.imports import Tree, resolve
+from pipeline.ingest.project.languages import language_of
+from pipeline.ingest.project.manifests import render_manifest
+from pipeline.ingest.project.outlines import outline_of
+from pipeline.ingest.project.prose import render_prose
+from pipeline.ingest.project.render import render_outline
+from pipeline.ingest.project.unfit import Unfit
+from pipeline.ingest.project.walk import File, walk
+from pipeline.records import MAX_PATH_CHARS, Anchor, Draft, Kind, Source
+from pipeline.times import utc_text
+from pipeline.write.normalize import normalize_id
+
+# Counted up when outlines get better, so that what is known is read again.
+OUTLINE_VERSION: Final = b"outline 1\0"
+
+# Below what people say: it can be read again at any time.
+IMPORTANCE: Final = {Use.CODE: 0.35, Use.MANIFEST: 0.4, Use.PROSE: 0.4}
+IMPORTANCE_OF_TESTS: Final = 0.25
+_TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "testdata", "spec", "fixtures"})
+_TEST_WORDS: Final = frozenset({"test", "tests", "spec", "conftest"})
+
+
+def read_project(root: Path, known: Known, progress: Progress) -> Readings:
+    """Yield a memory for each source file, manifest and document of a project; progress counts files.
+
+    Raises InvalidField for a root that is no folder.
+    """
+    top = _folder(root)
+    tree = Tree(top)
+    # Walked twice: a list of all files would grow with the project.
+    total = sum(isinstance(found, File) for found in walk(top))
+    done = 0
+    for found in walk(top):
+        if isinstance(found, Skipped):
+            yield found
+            continue
+        reading = _read(found, known, tree)
+        done += 1
+        progress(done, max(done, total))
+        yield reading
+
+
+def _folder(root: Path) -> Path:
+    try:
+        resolved = root.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InvalidField(FieldError("path", "is not a folder that can be read")) from error
+    if not resolved.is_dir():
+        raise InvalidField(FieldError("path", "is not a folder"))
+    return resolved
+
+
+def _read(file: File, known: Known, tree: Tree) -> Reading:
+    try:
+        use = use_of(file.name)
+        data, written_at = read_file(file.path)
+        digest = hashlib.sha256(OUTLINE_VERSION + data).hexdigest()
+        if known.get(file.key) == digest:
+            return Unchanged(file.key)
+        return Item(file.key, digest, _drafts(file, use, data, written_at, tree))
+    except Unfit as unfit:
+        return Skipped(file.key, unfit.reason)
+
+
+def _drafts(file: File, use: Use, data: bytes, written_at: float, tree: Tree) -> tuple[Draft, ...]:
+    text = text_of(data)
+    lines = line_count(text)
+    common: dict[str, Any] = {
+        "source": Source.IMPORT,
+        "occurred_at": _moment(written_at),
+        "anchor": _anchor(file, data),
+        "importance": IMPORTANCE_OF_TESTS if _is_test(file.key) else IMPORTANCE[use],
+    }
+    facts: dict[str, Any] = {"path": file.key, "lines": lines}
+    if use is Use.CODE:
+        return _of_code(file, written_by_people(text), tree, common, facts)
+    common |= {"kind": Kind.DOCUMENT, "tags": ("document", str(use), *_test_tag(file))}
+    if use is Use.MANIFEST:
+        return _numbered(render_manifest(file.key, file.name, text), common, facts)
+    title, parts = render_prose(file.key, text)
+    details = {"title": title} if title else {}
+    return _numbered(parts, {**common, "details": details}, facts)
+
+
+def _of_code(file: File, text: str, tree: Tree, common: dict[str, Any], facts: dict[str, Any]) -> tuple[Draft, ...]:
+    language = language_of(file.name)
+    assert language is not None
+    outline = outline_of(text.encode(), language.grammar)
+    if not (outline.purpose or outline.symbols or outline.imports):
+        raise Unfit("defines nothing")
+    head = f"{file.key} · {language.name}, {facts['lines']} line{'s' if facts['lines'] != 1 else ''}"
+    parts = render_outline(head, outline, resolve(outline.imports, language.grammar, file.key, tree))
+    common |= {
+        "kind": Kind.CODE,
+        "tags": ("code", language.tag, *_test_tag(file)),
+        "details": {"language": language.name},
+    }
+    return _numbered(parts, common, {**facts, "language": language.name})
+
+
+def _numbered(parts: Sequence[str], common: dict[str, Any], facts: dict[str, Any]) -> tuple[Draft, ...]:
+    if len(parts) == 1:
+        return (Draft(parts[0], metadata=facts, **common),)
+    return tuple(
+        Draft(part, metadata={**facts, "part": number, "parts": len(parts)}, **common)
+        for number, part in enumerate(parts, 1)
+    )
+
+
+def _anchor(file: File, data: bytes) -> Anchor:
+    """Return an anchor that can be checked; by a path that is stored otherwise than it is, no file would be found."""
+    if len(file.path) > MAX_PATH_CHARS:
+        return Anchor(file.key)
+    if normalize_id(file.path) != file.path:
+        return Anchor(file.path)
+    return Anchor(file.path, content_hash=hashlib.sha256(data).hexdigest())
+
+
+def _moment(written_at: float) -> str:
+    # Archives unpack files from the future, and from before there were any.
+    return utc_text(datetime.fromtimestamp(min(max(written_at, 0.0), time.time()), UTC))
+
+
+def _test_tag(file: File) -> tuple[str, ...]:
+    return ("test",) if _is_test(file.key) else ()
+
+
+def _is_test(key: str) -> bool:
+    *folders, name = key.casefold().split("/")
+    stem = name.partition(".")[0].split("_")
+    return bool(
+        _TEST_FOLDERS & set(folders)
+        or _TEST_WORDS & {stem[0], stem[-1], *name.split(".")}
+        or key.rpartition("/")[2].partition(".")[0].endswith(("Test", "Tests"))
+    )

@@ -1,0 +1,107 @@
+"""The text of a file's memory: its path first, then what it is for, what it defines, and what it leans on."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from pipeline.ingest.project.comments import LONGEST_PURPOSE
+from pipeline.ingest.project.outline import Outline, Role, Symbol, shortened
+
+# A part is what one memory holds: short enough that what is found is what was asked for.
+PART_CHARS: Final = 4000
+MAX_PARTS: Final = 12
+LIST_CHARS: Final = 1000
+LONGEST_LINE: Final = 2000
+MAX_FIELDS: Final = 24
+_ENDS: Final = (".", "!", "?", "…", ":")
+
+
+def render_outline(head: str, outline: Outline, imports: Sequence[str]) -> list[str]:
+    """Return the parts that tell of a source file; `head` names it."""
+    stem = head.partition(" · ")[0].rpartition("/")[2].partition(".")[0]
+    outline = _with_purpose(outline, stem)
+    return in_parts(sentence(head, outline.purpose), [*_definitions(outline), *_lists(outline, imports)])
+
+
+def sentence(head: str, tail: str) -> str:
+    """Join a head and what is said of it, ending as a sentence does."""
+    text = f"{head}: {tail}" if tail else head
+    return text if text.endswith(_ENDS) else f"{text}."
+
+
+def listed(label: str, items: Iterable[str]) -> Iterator[str]:
+    """Write items one after another, in as many lines as that takes."""
+    line = ""
+    for item in map(_item, items):
+        if line and len(line) + len(item) + 2 > LIST_CHARS:
+            yield f"{label}: {line}."
+            line = ""
+        line = f"{line}, {item}" if line else item
+    if line:
+        yield f"{label}: {line}."
+
+
+def in_parts(head: str, lines: Iterable[str]) -> list[str]:
+    """Return lines in parts that each begin with the head; says how many lines a bounded whole leaves out."""
+    parts: list[list[str]] = [[]]
+    length = left_out = 0
+    head = shortened(head, LONGEST_LINE)
+    for line in (shortened(whole, LONGEST_LINE) for whole in lines):
+        if length + len(line) > PART_CHARS - len(head) and parts[-1]:
+            if len(parts) == MAX_PARTS:
+                left_out += 1
+                continue
+            parts.append([])
+            length = 0
+        parts[-1].append(line)
+        length += len(line) + 1
+    if left_out:
+        parts[-1].append(f"{left_out} more lines are left out.")
+    if len(parts) == 1:
+        return ["\n".join([head, *parts[0]])]
+    return ["\n".join([f"{head} Part {n} of {len(parts)}.", *part]) for n, part in enumerate(parts, 1)]
+
+
+def _item(text: str) -> str:
+    return shortened(text, LIST_CHARS // 4)
+
+
+def _with_purpose(outline: Outline, stem: str) -> Outline:
+    """Return an outline that says of the file what its main symbol says, where the file says nothing itself."""
+    if outline.purpose:
+        return outline
+    public = [one for one in outline.symbols if one.public and one.role is Role.DEFINITION]
+    alike = [one for one in public if _folded(one.name) == _folded(stem)] or (public if len(public) == 1 else [])
+    if not alike or not alike[0].doc:
+        return outline
+    symbols = tuple(replace(one, doc="") if one is alike[0] else one for one in outline.symbols)
+    return Outline(shortened(alike[0].doc, LONGEST_PURPOSE), symbols, outline.imports)
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").replace("-", "").casefold()
+
+
+def _definitions(outline: Outline) -> Iterator[str]:
+    for symbol in outline.symbols:
+        if symbol.public and symbol.role is Role.DEFINITION:
+            line = sentence(f"{symbol.signature} (l. {symbol.line})", symbol.doc)
+            yield f"{line} Fields: {_fields(symbol.fields)}." if symbol.fields else line
+
+
+def _fields(names: Sequence[str]) -> str:
+    more = len(names) - MAX_FIELDS
+    return ", ".join(names[:MAX_FIELDS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _lists(outline: Outline, imports: Sequence[str]) -> Iterator[str]:
+    public = [one for one in outline.symbols if one.public]
+    yield from listed("Constants", _placed(public, Role.CONSTANT))
+    yield from listed("Tests", _placed(outline.symbols, Role.TEST))
+    hidden = (replace(one, signature=one.name) for one in outline.symbols if not one.public)
+    yield from listed("Private", _placed(hidden, Role.DEFINITION))
+    yield from listed("Imports", imports)
+
+
+def _placed(symbols: Iterable[Symbol], role: Role) -> Iterator[str]:
+    return (f"{one.signature} (l. {one.line})" for one in symbols if one.role is role)

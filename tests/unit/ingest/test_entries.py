@@ -1,0 +1,136 @@
+"""A document is read value by value; what is broken in one value costs that value alone."""
+
+import io
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import InvalidField
+from pipeline.ingest import entries as module
+from pipeline.ingest.entries import MAX_DEPTH, Entry, Lost, entries, value_of
+
+LIMIT = 1024 * 1024
+
+SCALAR = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+
+
+def _read(raw, limit=LIMIT):
+    return list(entries(io.BytesIO(raw), limit, lambda _: None))
+
+
+def _values(raw, limit=LIMIT):
+    return [entry.value for entry in _read(raw, limit)]
+
+
+@given(st.lists(VALUE, max_size=8), st.integers(1, 30), st.sampled_from([None, 1]), st.booleans())
+def test_a_list_gives_what_it_holds_however_it_arrives(values, chunk, indent, ascii_only):
+    raw = json.dumps(values, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "replace")
+    expected = json.loads(raw.decode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CHUNK_BYTES", chunk)
+        assert _read(raw) == [Entry(None, number, value) for number, value in enumerate(expected, 1)]
+
+
+@given(st.dictionaries(st.text(max_size=8), VALUE, max_size=6), st.integers(1, 30))
+def test_an_object_gives_its_fields_and_what_its_lists_hold(fields, chunk):
+    expected = [
+        entry
+        for name, value in fields.items()
+        for entry in (
+            [Entry(name, number, one) for number, one in enumerate(value, 1)]
+            if isinstance(value, list)
+            else [Entry(name, None, value)]
+        )
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CHUNK_BYTES", chunk)
+        assert _read(json.dumps(fields).encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "lost"),
+    [
+        (b"[1, {not json}, 3]", "not valid JSON"),
+        (b'[1, {"a": "\xff"}, 3]', "not valid UTF-8"),
+        (b"[1, " + b"9" * 5000 + b", 3]", "not valid JSON"),
+        (b"[1, " + b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1) + b", 3]", f"nested deeper than {MAX_DEPTH} levels"),
+        (b"[1, " + b"[" * 100_000 + b"]" * 100_000 + b", 3]", f"nested deeper than {MAX_DEPTH} levels"),
+        (b'[1, {"a": "' + b"x" * LIMIT + b'"}, 3]', "larger than 1 MiB"),
+        (b'[1, "' + b"x" * LIMIT + b'", 3]', "larger than 1 MiB"),
+        # Small as bytes, large as objects.
+        (b"[1, [" + b"[]," * (LIMIT // 4) + b"0], 3]", "larger than 1 MiB"),
+        (b"[1, }, 3]", "not valid JSON"),
+        (b"[1, tru, 3]", "not valid JSON"),
+    ],
+)
+def test_what_cannot_be_read_of_a_value_is_lost_alone(raw, lost):
+    assert _values(raw) == [1, Lost(lost), 3]
+
+
+def test_numbers_may_be_anything():
+    assert str(_values(b"[NaN, 1e999, -0.0, 123456789012345678901234567890]")) == (
+        "[nan, inf, -0.0, 123456789012345678901234567890]"
+    )
+
+
+def test_a_mark_of_byte_order_is_passed_over():
+    assert _values(b"\xef\xbb\xbf[1]") == [1]
+
+
+@pytest.mark.parametrize("raw", [b"", b" ", b"1", b'"x"', b"null", b"\x00\x00", b"PK\x03\x04", b"# Notes"])
+def test_what_is_no_list_or_object_is_refused(raw):
+    with pytest.raises(InvalidField, match="is no JSON list or object"):
+        _read(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        (b"[1, 2", "ends before its JSON does"),
+        (b'[1, {"a": [', "ends before its JSON does"),
+        (b'["a\\', "ends before its JSON does"),
+        (b'{"a"', "ends before its JSON does"),
+        (b'{"a":', "ends before its JSON does"),
+        (b'{"a": 1', "ends before its JSON does"),
+        (b'{"a": 1, b: 2}', "is no valid JSON"),
+        (b'{"a" 1}', "is no valid JSON"),
+        (b"[1] [2]", "goes on after the end of its JSON"),
+        (b'{"' + b"x" * 5000 + b'": 1}', "is no valid JSON"),
+    ],
+)
+def test_a_broken_frame_is_told_after_what_stands_before_it(raw, problem):
+    with pytest.raises(InvalidField, match=problem):
+        _read(raw)
+
+
+def test_what_stands_before_a_broken_end_was_yielded():
+    found = entries(io.BytesIO(b'[{"a": 1}, {"b": 2}, {"c'), LIMIT, lambda _: None)
+    assert [next(found).value, next(found).value] == [{"a": 1}, {"b": 2}]
+    with pytest.raises(InvalidField):
+        next(found)
+
+
+@given(st.binary(max_size=60) | st.text('[]{}",:\\ 1tn', max_size=40).map(str.encode), st.integers(1, 9))
+def test_no_bytes_raise_anything_else(raw, chunk):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CHUNK_BYTES", chunk)
+        with suppress(InvalidField):
+            _read(raw)
+
+
+def test_every_byte_is_counted():
+    counted = []
+    raw = json.dumps([{"a": "x" * 100_000}] * 5).encode()
+    assert len(list(entries(io.BytesIO(raw), LIMIT, counted.append))) == 5
+    assert sum(counted) == len(raw)
+
+
+def test_one_value_is_one_value():
+    assert value_of(b' {"a": 1}\r\n', LIMIT) == {"a": 1}
+    assert value_of(b"{} {}", LIMIT) == Lost("not valid JSON")
+    assert value_of(b'{"a"', LIMIT) == Lost("not valid JSON")
+    assert value_of(b"", LIMIT) == Lost("not valid JSON")
