@@ -1,13 +1,14 @@
 """A client of the HTTP contract over one kept-alive connection pool."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 import urllib3
 
 from config.settings import Settings
+from config.token import CurrentToken
 from pipeline.errors import (
     FieldError,
     InvalidField,
@@ -20,6 +21,8 @@ CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 60.0
 # The most that a list answers at once.
 LARGEST_PAGE = 200
+LARGEST_PAGE_OF_ITEMS = 1000
+EVERYTHING = 2**62
 HOW_TO_START = "start it with `reverie up` (`reverie up --daemon` for the background)"
 
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a server binds to, no client can call
@@ -49,7 +52,12 @@ class Client:
     """Call a Reverie server; safe to use from several threads."""
 
     def __init__(
-        self, url: str, token: str = "", workspace: str = "default", *, timeout_s: float = ANSWER_TIMEOUT_S
+        self,
+        url: str,
+        token: str | CurrentToken = "",
+        workspace: str = "default",
+        *,
+        timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> None:
         self.url = url.rstrip("/")
         self.workspace = workspace
@@ -65,9 +73,8 @@ class Client:
         cls, settings: Settings, workspace: str | None = None, *, timeout_s: float = ANSWER_TIMEOUT_S
     ) -> Self:
         """Return a client of the settings' server and, unless another is named, their workspace."""
-        file = settings.paths.token_file
         # Only a server makes the token: a question to one that never ran must not leave a home behind.
-        token = file.read_text(encoding="ascii").strip() if file.exists() else ""
+        token = CurrentToken(settings.paths.token_file)
         return cls(server_url(settings), token, workspace or settings.workspace, timeout_s=timeout_s)
 
     def __enter__(self) -> Self:
@@ -90,8 +97,9 @@ class Client:
     ) -> Any:
         """Send one request and return the answer's JSON; raise ReverieError for anything but success."""
         headers = {"Accept": "application/json", WORKSPACE_HEADER: workspace or self.workspace}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
+        token = self._token if isinstance(self._token, str) else self._token()
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
         data = None
         if body is not None:
             data = json.dumps(body, ensure_ascii=False).encode()
@@ -132,6 +140,10 @@ class Client:
     def stats(self) -> dict[str, Any]:
         """Return what the workspace holds."""
         return self._object("GET", "/v1/stats")
+
+    def dashboard_link(self) -> dict[str, Any]:
+        """Make a link that signs one browser in to the dashboard."""
+        return self._object("POST", "/v1/dashboard/links")
 
     def queue(self, workspace: str | None = None) -> dict[str, Any]:
         """Return what waits and what failed for good in a workspace."""
@@ -242,6 +254,18 @@ class Client:
     def undo(self, entry_id: str) -> dict[str, Any]:
         """Take back an automatic merge or archive."""
         return self._object("POST", _path("audit", entry_id, "undo"))
+
+    def source_items(self, source: str) -> Iterator[dict[str, Any]]:
+        """Yield every item that a source is known by."""
+        return self.items(_path("sources", source, "items"), EVERYTHING, LARGEST_PAGE_OF_ITEMS)
+
+    def put_items(self, source: str, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Bring the memories of a source in step with some of its items."""
+        return self._object("PUT", _path("sources", source, "items"), {"items": items})
+
+    def forget_items(self, source: str, keys: Sequence[str]) -> dict[str, Any]:
+        """Forget items that a source holds no more."""
+        return self._object("POST", _path("sources", source, "forget"), {"keys": keys})
 
     def jobs(self) -> dict[str, Any]:
         """Return the jobs with schedule, last run and next."""

@@ -1,6 +1,8 @@
 """The dedup stage: a memory that says what another says is merged, one that denies it is linked, a doubt waits.
 
-The newer always goes into the older, whichever of the two is looked at first: workers digest in no fixed order.
+The newer always goes into the older, whichever of the two is looked at first: workers digest in no fixed order. What
+is kept in step with a source is compared with what people and agents said, never with its like: the source alone says
+what it holds, and two similar files are two files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +16,7 @@ from pipeline.enrich.sameness import DENIAL_COSINE, PAIR_COSINE, Judgement, Rela
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.vectors import Vector, VectorTable
 from pipeline.records import EdgeKind, Memory, WorkItem
-from pipeline.store import changes, edges, memories, merging, meta, pairs, work
+from pipeline.store import changes, edges, ingested, memories, merging, meta, pairs, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 
@@ -85,6 +87,8 @@ class DedupStage:
         near = [seq for seq in scores.top(CONSIDERED).tolist() if scores.cosines[seq] > NEAR - CODING_ERROR]
         with self.database.read() as db:
             others = {other.seq for other in pairs.comparable(db, near, memory.scope)} - {memory.seq}
+            if ingested.in_step(db, [memory.seq]):
+                others -= ingested.in_step(db, near)
         return [seq for seq in near if seq in others][:NEIGHBOURS]
 
     def _judged(self, memory: Memory, near: dict[int, float]) -> Iterator[Finding]:
@@ -105,6 +109,8 @@ def act(db: Connection, finding: Finding, now: str) -> None:
     older, newer = found[finding.older.seq], found[finding.newer.seq]
     if (older.content, newer.content) != (finding.older.content, finding.newer.content):
         # An edited text is embedded and compared again.
+        return
+    if len(ingested.in_step(db, list(found))) == 2:
         return
     relation = finding.judgement.relation
     if relation is Relation.CONTRADICTS:

@@ -19,7 +19,7 @@ from pipeline.records import EdgeKind, Memory, Trust
 from pipeline.sleep.containment import says_more
 from pipeline.sleep.model import as_data
 from pipeline.sleep.night import Night, Report
-from pipeline.store import changes, edges, memories, merging, pairs
+from pipeline.store import changes, edges, ingested, memories, merging, pairs
 from pipeline.store.merging import DEDUP_JOB
 from pipeline.store.pairs import ASKED, TOLD_APART, Pair, PairState
 
@@ -180,7 +180,10 @@ def _both(db: Connection, pair: Pair) -> tuple[Memory, Memory] | None:
         return None
     older, newer = found[pair.older_seq], found[pair.newer_seq]
     alike = (older.kind, older.scope, older.key) == (newer.kind, newer.scope, newer.key) and older.key is None
-    return (older, newer) if alike and not any(one.archived_at or one.candidate for one in found.values()) else None
+    if not alike or any(one.archived_at or one.candidate for one in found.values()):
+        return None
+    # What their sources hold is theirs to say.
+    return None if len(ingested.in_step(db, list(found))) == 2 else (older, newer)
 
 
 def _changed(before: tuple[Memory, Memory], now: tuple[Memory, Memory]) -> bool:

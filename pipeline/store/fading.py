@@ -49,6 +49,8 @@ _LOOSE = """
     AND NOT EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind <> 'next_in_session')
     AND NOT EXISTS (SELECT 1 FROM arc_member am JOIN arc a ON a.seq = am.arc_seq
         WHERE am.memory_seq = m.seq AND a.status = 'active')
+    AND NOT (kind IN ('code', 'document')
+        AND EXISTS (SELECT 1 FROM ingest_memory l WHERE l.memory_seq = m.seq AND l.given = 1))
 """
 
 
@@ -61,10 +63,23 @@ def page(db: Connection, at: str, after_seq: int, limit: int) -> list[Usage]:
     return [Usage(*row) for row in rows]
 
 
+def of(db: Connection, at: str, seq: int) -> Usage | None:
+    """Return how a memory, archived or not, is used as of a moment."""
+    row = db.execute(f"SELECT {_COLUMNS} FROM memory WHERE seq = :seq", {"at": at, "seq": seq}).fetchone()  # noqa: S608 - constant text
+    return None if row is None else Usage(*row)
+
+
+def recalled_at(db: Connection, seq: int) -> str | None:
+    """Return when a memory was last recalled, None for never."""
+    row = db.execute("SELECT recalled_at FROM memory WHERE seq = ?", (seq,)).fetchone()
+    return None if row is None else row[0]
+
+
 def loose(db: Connection, at: str, used_by: str, after_seq: int, limit: int) -> list[Usage]:
     """List what nothing holds and nobody used since a moment, above a row number, in row order.
 
-    Pinned memories, keyed facts, unfinished goals, members of an active arc, and both ends of an edge are held.
+    Pinned memories, keyed facts, unfinished goals, members of an active arc, both ends of an edge, and what stands in
+    code and documents that are kept in step are held.
     """
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM memory m WHERE {_LOOSE} AND seq > :after ORDER BY seq LIMIT :limit",  # noqa: S608 - constant text

@@ -59,6 +59,19 @@ DERIVED: tuple[Derived, ...] = (
         "NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = co_mention.low) "
         "OR NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = co_mention.high)",
     ),
+    Derived(
+        "places",
+        "entity_place",
+        ("entity_seq", "drawing"),
+        "NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = entity_place.entity_seq)",
+    ),
+    Derived(
+        "map_ties",
+        "map_tie",
+        ("low", "high", "drawing"),
+        "NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = map_tie.low) "
+        "OR NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = map_tie.high)",
+    ),
     Derived("edges", "edge", ("from_seq", "kind", "to_seq"), f"{_gone('edge.from_seq')} OR {_gone('edge.to_seq')}"),
     Derived("pairs", "pair", ("seq",), f"{_gone('pair.older_seq')} OR {_gone('pair.newer_seq')}"),
     Derived(
@@ -76,6 +89,7 @@ DERIVED: tuple[Derived, ...] = (
         ("seq",),
         "NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = tail.seq AND archived_at IS NULL AND candidate = 0)",
     ),
+    Derived("ingest_memories", "ingest_memory", ("item_seq", "hash"), _gone("ingest_memory.memory_seq")),
     # A purge works on what is gone.
     Derived(
         "work",

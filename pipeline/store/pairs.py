@@ -105,12 +105,33 @@ def told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
 def waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> list[Pair]:
     """List the pairs that wait, whose memories are both active and reach a viewer, newest first."""
     reach, values = within_reach(viewer)
-    mine = f"(SELECT seq FROM memory WHERE {reach})"  # noqa: S608 - constant text
+    # Looked up pair by pair: a join would let the planner go through every two memories there are.
+    mine = f"EXISTS (SELECT 1 FROM memory WHERE seq = p.{{0}} AND archived_at IS NULL AND {reach})"  # noqa: S608 - constant text
+    rows = db.execute(
+        f"{_SELECT} WHERE p.state = ? AND p.seq < ? AND {mine.format('older_seq')} AND {mine.format('newer_seq')} "
+        "ORDER BY p.seq DESC LIMIT ?",
+        (PairState.WAITING, before if before is not None else 2**62, *values, *values, limit),
+    )
+    return [_pair(row) for row in rows]
+
+
+def count_waiting(db: Connection) -> int:
+    """Count the pairs that wait, whose memories are both active."""
+    row = db.execute(
+        "SELECT count(*) FROM pair p JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "
+        "WHERE p.state = ? AND a.archived_at IS NULL AND b.archived_at IS NULL",
+        (PairState.WAITING,),
+    ).fetchone()
+    return int(row[0])
+
+
+def beside(db: Connection, seq: int, limit: int) -> list[Pair]:
+    """List the pairs of a memory that wait, the most alike first."""
     rows = db.execute(
         f"{_SELECT} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "
-        "WHERE p.state = ? AND a.archived_at IS NULL AND b.archived_at IS NULL AND p.seq < ? "
-        f"AND p.older_seq IN {mine} AND p.newer_seq IN {mine} ORDER BY p.seq DESC LIMIT ?",
-        (PairState.WAITING, before if before is not None else 2**62, *values, *values, limit),
+        "WHERE (p.older_seq = ? OR p.newer_seq = ?) AND p.state = ? "
+        "AND a.archived_at IS NULL AND b.archived_at IS NULL ORDER BY p.cosine DESC, p.seq DESC LIMIT ?",
+        (seq, seq, PairState.WAITING, limit),
     )
     return [_pair(row) for row in rows]
 

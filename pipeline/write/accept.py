@@ -36,7 +36,7 @@ class Door:
 
 
 @dataclass(slots=True)
-class _Ledger:
+class Ledger:
     """What a transaction did so far, to be announced together at its end."""
 
     created: list[tuple[int, Prepared]] = field(default_factory=list)
@@ -58,16 +58,22 @@ def accept_batch(database: Database, drafts: Sequence[Draft], door: Door = Door(
 
 def commit(database: Database, prepared: Sequence[Prepared], door: Door = Door()) -> list[Receipt]:
     """Store prepared memories in one transaction, each as the door decides."""
-    ledger = _Ledger()
+    ledger = Ledger()
     with database.write() as db:
-        receipts = [_take(db, item, door, ledger) for item in prepared]
-        _announce(db, ledger)
+        receipts = [take(db, item, door, ledger) for item in prepared]
+        announce(db, ledger)
     return receipts
 
 
-def _take(db: Connection, item: Prepared, door: Door, ledger: _Ledger) -> Receipt:
+def off_the_record(db: Connection, memory: NewMemory, door: Door) -> bool:
+    """Tell whether nothing of a memory may be stored."""
+    return door.incognito or (memory.session_id is not None and incognito.since(db, memory.session_id) is not None)
+
+
+def take(db: Connection, item: Prepared, door: Door, ledger: Ledger) -> Receipt:
+    """Decide about one prepared memory within a transaction, at whose end the ledger is announced."""
     memory = item.memory
-    if door.incognito or (memory.session_id is not None and incognito.since(db, memory.session_id) is not None):
+    if off_the_record(db, memory, door):
         # Not even the decision is kept.
         return Receipt(memory.id, Outcome.REJECTED, reason=OFF_THE_RECORD)
     echoed = _echoed(db, item)
@@ -90,7 +96,7 @@ def _take(db: Connection, item: Prepared, door: Door, ledger: _Ledger) -> Receip
     return _decided(ledger, memory, Outcome.MERGED, 1.0, ("says what is known",), twin.id)
 
 
-def _take_fact(db: Connection, item: Prepared, door: Door, ledger: _Ledger) -> Receipt:
+def _take_fact(db: Connection, item: Prepared, door: Door, ledger: Ledger) -> Receipt:
     place = find_place(db, item.memory)
     if place.same is not None:
         # At once: what the same batch tells next may be older than this repetition.
@@ -103,7 +109,7 @@ def _take_fact(db: Connection, item: Prepared, door: Door, ledger: _Ledger) -> R
     return replace(receipt, replaced=place.replaced.id)
 
 
-def _admit(db: Connection, item: Prepared, door: Door, ledger: _Ledger, place: Place | None) -> Receipt:
+def _admit(db: Connection, item: Prepared, door: Door, ledger: Ledger, place: Place | None) -> Receipt:
     memory = item.memory
     admission = _admission(db, item, door, place)
     if admission.verdict is Verdict.REJECTED:
@@ -151,7 +157,7 @@ def _offer(item: Prepared, repeats: int, *, contradicts: bool) -> Offer:
 
 
 def _decided(
-    ledger: _Ledger,
+    ledger: Ledger,
     memory: NewMemory,
     outcome: Outcome,
     score: float,
@@ -181,7 +187,7 @@ def _repeats(echo: Echo, memory: Memory) -> bool:
     return is_echo_of(echo, memory.content) or is_echo_of(echo, told(memory))
 
 
-def _review_again(db: Connection, twin: Memory, item: Prepared, door: Door, ledger: _Ledger) -> None:
+def _review_again(db: Connection, twin: Memory, item: Prepared, door: Door, ledger: Ledger) -> None:
     """Let a candidate in that was offered often enough."""
     memory = item.memory
     contradicts = denies_fact(db, memory.content, memory.source, memory.created_at)
@@ -199,7 +205,7 @@ def _inherited(db: Connection, item: Prepared) -> Trust:
     return Trust.EVIDENCE if hearsay else item.memory.trust
 
 
-def _draw_edges(db: Connection, seq: int, item: Prepared, place: Place | None, ledger: _Ledger) -> None:
+def _draw_edges(db: Connection, seq: int, item: Prepared, place: Place | None, ledger: Ledger) -> None:
     memory = item.memory
     for number, edge in enumerate(item.edges):
         other = memories.get(db, edge.to)
@@ -211,7 +217,8 @@ def _draw_edges(db: Connection, seq: int, item: Prepared, place: Place | None, l
         ledger.ended.append(place.replaced.id)
 
 
-def _announce(db: Connection, ledger: _Ledger) -> None:
+def announce(db: Connection, ledger: Ledger) -> None:
+    """Log and queue what a transaction did, at its end."""
     if ledger.created:
         first = changes.append(db, changes.CREATE, [item.memory.id for _, item in ledger.created])
         for number, (seq, item) in enumerate(ledger.created, start=first):

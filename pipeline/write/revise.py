@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.analysis import memory_tokens
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Anchor, Memory, Stage, Trust
+from pipeline.records import Anchor, Memory, Source, Stage, Trust
 from pipeline.redaction import redact, redact_json
 from pipeline.store import (
     actions,
@@ -22,6 +22,7 @@ from pipeline.store import (
     embeddings,
     entities,
     history,
+    ingested,
     memories,
     merging,
     meta,
@@ -35,6 +36,7 @@ from pipeline.store import (
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write.accept import DIGESTION
+from pipeline.write.deeds import is_told
 from pipeline.write.details import checked_details
 from pipeline.write.instructions import instructs
 from pipeline.write.keyed import fit_between
@@ -84,10 +86,15 @@ def archive(database: Database, memory_id: str) -> Memory:
     with database.write() as db:
         memory = existing(db, memory_id)
         if memory.archived_at is None:
-            memories.archive(db, memory.seq, utc_now())
-            tail.drop(db, memory.seq)
-            changes.append(db, changes.ARCHIVE, [memory.id])
+            put_away(db, memory, utc_now())
         return existing(db, memory_id)
+
+
+def put_away(db: Connection, memory: Memory, at: str) -> None:
+    """Archive a memory within a transaction."""
+    memories.archive(db, memory.seq, at)
+    tail.drop(db, memory.seq)
+    changes.append(db, changes.ARCHIVE, [memory.id])
 
 
 def restore(database: Database, memory_id: str) -> Memory:
@@ -147,6 +154,7 @@ def purge(database: Database, memory_id: str) -> None:
 
 
 def _purge(db: Connection, memory: Memory) -> None:
+    _purge_deeds(db, memory)
     for table in (
         arcs.purge,
         entities.unlink,
@@ -156,6 +164,7 @@ def _purge(db: Connection, memory: Memory) -> None:
         pairs.purge,
         surfaces.purge,
         actions.purge,
+        ingested.purge,
     ):
         table(db, memory.seq)
     admissions.purge(db, memory.id, memory.content_hash)
@@ -168,6 +177,18 @@ def _purge(db: Connection, memory: Memory) -> None:
     number = changes.append(db, changes.PURGE, [memory.id])
     meta.put(db, meta.SEGMENT_WANTED, str(number))
     work.add(db, [memory.seq], [Stage.PURGE], time.time())
+
+
+def _purge_deeds(db: Connection, memory: Memory) -> None:
+    """Delete from the journal what a memory that was made of it tells, in every form that it had."""
+    earlier = history.of(db, memory.seq)
+    # The same result of another turn was merged into it.
+    offered: list[tuple[Any, Any]] = [(memory.source, memory.session_id)]
+    offered += [(entry.detail.get("source"), entry.detail.get("session_id")) for entry in earlier]
+    sessions = {session for source, session in offered if source == Source.AMBIENT and session}
+    if sessions:
+        texts = [memory.content, *(entry.content for entry in earlier if entry.content)]
+        actions.purge_told(db, sessions, lambda action: any(is_told(action, text) for text in texts))
 
 
 def _values(revision: Revision) -> dict[str, Any]:

@@ -170,8 +170,8 @@ class EdgeBody(Body):
         return EdgeDraft(self.kind, self.to)
 
 
-class MemoryBody(Body):
-    """A memory to store."""
+class DraftBody(Body):
+    """A memory to store, whoever it comes from."""
 
     content: Content
     kind: Annotated[Kind, Field(strict=False)] = Kind.FACT
@@ -180,14 +180,13 @@ class MemoryBody(Body):
     tags: Annotated[Tags, Field(strict=False)] = ()
     metadata: Metadata = Field(default_factory=dict)
     session_id: SessionId | None = None
-    source: Annotated[Source, Field(strict=False)] = Source.USER
     occurred_at: Moment | None = None
     details: Metadata = Field(default_factory=dict)
     anchor: AnchorBody | None = None
     branch: Branch | None = None
     edges: Annotated[list[EdgeBody], Field(max_length=MAX_EDGES)] = Field(default_factory=list)
 
-    def record(self) -> Draft:
+    def draft(self, source: Source) -> Draft:
         """Return the record."""
         return Draft(
             content=self.content,
@@ -197,13 +196,23 @@ class MemoryBody(Body):
             tags=self.tags,
             metadata=self.metadata,
             session_id=self.session_id,
-            source=self.source,
+            source=source,
             occurred_at=as_text(self.occurred_at),
             details=self.details,
             anchor=None if self.anchor is None else self.anchor.record(),
             branch=self.branch,
             edges=tuple(edge.record() for edge in self.edges),
         )
+
+
+class MemoryBody(DraftBody):
+    """A memory to store."""
+
+    source: Annotated[Source, Field(strict=False)] = Source.USER
+
+    def record(self) -> Draft:
+        """Return the record."""
+        return self.draft(self.source)
 
 
 class BatchBody(Body):

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import keyword
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -153,7 +154,8 @@ class Root(Group):
         module = self._modules.get(cmd_name)
         if module is None:
             return None
-        found: click.Command = getattr(importlib.import_module(f"web.cli.{module}"), cmd_name.replace("-", "_"))
+        attribute = cmd_name.replace("-", "_") + ("_" if keyword.iskeyword(cmd_name) else "")
+        found: click.Command = getattr(importlib.import_module(f"web.cli.{module}"), attribute)
         return found
 
     def main(  # type: ignore[override]  # always ends the process, as click's standalone mode does

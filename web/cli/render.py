@@ -99,3 +99,19 @@ def progress(text: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], 
     with Progress(*columns, console=console(stderr=True)) as bar:
         task = bar.add_task(text, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+@contextmanager
+def reading(text: str, *, quiet: bool) -> Iterator[Callable[[int, int], Any]]:
+    """Show on standard error how far a reading is; yields the function that sets what is done and how much there is."""
+    if quiet or not sys.stderr.isatty():
+        if not quiet:
+            click.echo(f"{text} …", err=True)
+        yield lambda _done, _total: None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True)) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

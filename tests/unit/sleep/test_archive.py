@@ -9,6 +9,7 @@ from pipeline.write.revise import Revision, edit
 from pipeline.write.touches import write_touches
 from tests.fakes.house import scratch_database
 from tests.fakes.nights import Killed, after, night_of, read, set_fact, text_of, write
+from tests.fakes.sources import keep_in_step
 from tests.fakes.world import opened_world
 
 LATE = 200
@@ -59,6 +60,14 @@ def test_what_is_cold_old_and_unimportant_goes_with_its_tail_its_change_and_its_
         text_of(LATE),
     )
     assert entry.detail == {"unused_days": LATE, "importance": 0.05, "recalls": 0}
+
+
+@pytest.mark.parametrize("kind", [Kind.CODE, Kind.DOCUMENT, Kind.ACTIVITY])
+def test_code_and_documents_that_stand_where_they_stood_stay(database, kind):
+    memory_id = chatter(database, kind=kind, importance=0.05)
+    keep_in_step(database, memory_id)
+    live_until(database, 1000, step=20)
+    assert archive(night_of(database, 1000)).counts == {"archived": 0 if kind is not Kind.ACTIVITY else 1}
 
 
 def test_what_is_archived_is_found_no_more():

@@ -1,0 +1,205 @@
+"""What was taken from which item of a source, and which memories stand for its texts.
+
+A source is read again and again: the digest tells whether an item changed, the links which memories it brought. A text
+is known by the name under which it was offered, since a person may have edited its memory.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from pipeline.records import Memory, Source, Trust
+from pipeline.store import memories, meta
+
+# Ends the hash in a text's name where a hash alone does not tell two offers apart.
+NAME_JOINT = "@"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    """An item as it was read last, and how many texts it gives; one without a digest is forgotten."""
+
+    seq: int
+    key: str
+    digest: str
+    texts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSummary:
+    """A source, how many items it is known by, how many memories they give, and when one was taken last."""
+
+    seq: int
+    source: str
+    items: int
+    memories: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A memory that stands for a text, and when it was archived because no item held the text any more."""
+
+    memory_seq: int
+    archived_at: str | None
+
+
+def sources(db: Connection, limit: int, before: int | None) -> list[SourceSummary]:
+    """List the sources that are known by anything, the newest first, from below the first row of one."""
+    rows = db.execute(
+        """
+        SELECT first, source, items, (
+            SELECT count(DISTINCT l.memory_seq) FROM ingest_item i JOIN ingest_memory l ON l.item_seq = i.seq
+            WHERE i.source = known.source AND l.given = 1
+        ), at
+        FROM (SELECT min(seq) AS first, source, count(*) AS items, max(at) AS at FROM ingest_item
+            WHERE digest <> '' GROUP BY source) known
+        WHERE first < ? ORDER BY first DESC LIMIT ?
+        """,
+        (before if before is not None else 2**62, limit),
+    )
+    return [SourceSummary(*row) for row in rows]
+
+
+def items(db: Connection, source: str, limit: int, after: int | None) -> list[StoredItem]:
+    """List the items that a source is known by, from above a row number, in row order."""
+    rows = db.execute(
+        "SELECT seq, key, digest, (SELECT count(*) FROM ingest_memory WHERE item_seq = seq AND given = 1) "
+        "FROM ingest_item WHERE source = ? AND digest <> '' AND seq > ? ORDER BY seq LIMIT ?",
+        (source, after or 0, limit),
+    )
+    return [StoredItem(*row) for row in rows]
+
+
+def find(db: Connection, source: str, key: str) -> StoredItem | None:
+    """Return an item, forgotten or not."""
+    row = db.execute("SELECT seq, key, digest FROM ingest_item WHERE source = ? AND key = ?", (source, key)).fetchone()
+    return None if row is None else StoredItem(*row)
+
+
+def put(db: Connection, source: str, key: str, digest: str, at: str) -> int:
+    """Note that an item was read as it is now; return its row number."""
+    row = db.execute(
+        "INSERT INTO ingest_item (source, key, digest, at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (source, key) DO UPDATE SET digest = excluded.digest, at = excluded.at RETURNING seq",
+        (source, key, digest, at),
+    ).fetchone()
+    return int(row[0])
+
+
+def forget(db: Connection, item_seq: int, at: str) -> None:
+    """Note that an item is there no more; what it brought stays linked to it, should it come back."""
+    db.execute("UPDATE ingest_item SET digest = '', at = ? WHERE seq = ?", (at, item_seq))
+
+
+def link(db: Connection, item_seq: int, name: str, memory_seq: int) -> None:
+    """Let a memory stand for a text of an item."""
+    db.execute(
+        "INSERT INTO ingest_memory (item_seq, hash, memory_seq, given) VALUES (?, ?, ?, 1) "
+        "ON CONFLICT (item_seq, hash) DO UPDATE SET memory_seq = excluded.memory_seq, given = 1",
+        (item_seq, name, memory_seq),
+    )
+
+
+def link_as(db: Connection, item_seq: int, name: str, memory_id: str, content_hash: str) -> bool:
+    """Let the memory with an id stand for a text of an item if it says that text; return whether it does."""
+    cursor = db.execute(
+        "INSERT INTO ingest_memory (item_seq, hash, memory_seq, given) "
+        "SELECT ?, ?, seq, 1 FROM memory WHERE id = ? AND content_hash = ? "
+        "ON CONFLICT (item_seq, hash) DO UPDATE SET memory_seq = excluded.memory_seq, given = 1",
+        (item_seq, name, memory_id, content_hash),
+    )
+    return cursor.rowcount == 1
+
+
+def release(db: Connection, item_seq: int, but: Collection[str]) -> list[int]:
+    """Note that an item gives none but these texts any more; return the row numbers of what stood for the others."""
+    kept = json.dumps(list(but))
+    rows = db.execute(
+        "UPDATE ingest_memory SET given = 0 WHERE item_seq = ? AND given = 1 "
+        "AND hash NOT IN (SELECT value FROM json_each(?)) RETURNING memory_seq",
+        (item_seq, kept),
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
+def known_among(db: Connection, names: Iterable[str]) -> set[str]:
+    """Return those of some texts for which any memory stands, or stood."""
+    rows = db.execute(
+        "SELECT DISTINCT hash FROM ingest_memory WHERE hash IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(names)),),
+    )
+    return {row[0] for row in rows}
+
+
+def of_text(db: Connection, name: str) -> list[Link]:
+    """List the memories that stand, or stood, for a text of any item."""
+    rows = db.execute("SELECT DISTINCT memory_seq, archived_at FROM ingest_memory WHERE hash = ?", (name,))
+    return [Link(*row) for row in rows]
+
+
+def unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
+    """List those of some memories that only an import held, and no item holds any more.
+
+    What a person or an agent wrote, pinned, edited, vouched for or said again is theirs by now.
+    """
+    return memories.select(
+        db,
+        "seq IN (SELECT value FROM json_each(?)) AND archived_at IS NULL AND source = ? AND pinned = 0 AND trust = ? "  # noqa: S608 - constant text
+        f"AND NOT EXISTS (SELECT 1 FROM ingest_memory l WHERE l.memory_seq = memory.seq AND l.given = 1) "
+        f"AND {_UNTOUCHED} ORDER BY seq",
+        (json.dumps(list(seqs)), Source.IMPORT, Trust.EVIDENCE),
+    )
+
+
+def is_own(db: Connection, seq: int, item_seq: int) -> bool:
+    """Tell whether a memory says what one item brought and nothing else."""
+    row = db.execute(
+        f"SELECT 1 FROM memory WHERE seq = ?1 AND source = ?3 AND {_UNTOUCHED} AND NOT EXISTS "  # noqa: S608 - constant text
+        "(SELECT 1 FROM ingest_memory l WHERE l.memory_seq = ?1 AND l.given = 1 AND l.item_seq <> ?2)",
+        (seq, item_seq, Source.IMPORT),
+    ).fetchone()
+    return row is not None
+
+
+def note_archived(db: Connection, seqs: Iterable[int], at: str) -> None:
+    """Note that memories went because no item holds them, so that they come back when one does."""
+    db.executemany("UPDATE ingest_memory SET archived_at = ? WHERE memory_seq = ?", [(at, seq) for seq in seqs])
+
+
+def in_step(db: Connection, seqs: Sequence[int]) -> set[int]:
+    """Return those of some memories that an item gives: they are kept as their source has them."""
+    rows = db.execute(
+        "SELECT memory_seq FROM ingest_memory WHERE given = 1 AND memory_seq IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(seqs)),),
+    )
+    return {row[0] for row in rows}
+
+
+def purged_among(db: Connection, names: Iterable[str]) -> set[str]:
+    """Return those of some texts that were purged."""
+    if db.execute("SELECT 1 FROM ingest_purged LIMIT 1").fetchone() is None:
+        return set()
+    marks = {_mark(db, name): name for name in names}
+    rows = db.execute(
+        "SELECT mark FROM ingest_purged WHERE mark IN (SELECT value FROM json_each(?))", (json.dumps(list(marks)),)
+    )
+    return {marks[row[0]] for row in rows}
+
+
+def purge(db: Connection, memory_seq: int) -> None:
+    """Let no item know of a memory any more, and no item bring its texts back."""
+    rows = db.execute("DELETE FROM ingest_memory WHERE memory_seq = ? RETURNING hash", (memory_seq,)).fetchall()
+    db.executemany("INSERT OR IGNORE INTO ingest_purged VALUES (?)", [(_mark(db, name),) for (name,) in rows])
+
+
+# An exact repetition by anybody else, and whatever was merged into a memory, stands in its history.
+_UNTOUCHED = "NOT EXISTS (SELECT 1 FROM history h WHERE h.memory_seq = memory.seq AND h.event IN ('edited', 'merged'))"
+
+
+def _mark(db: Connection, name: str) -> str:
+    """Return by what a purged text is known again: nothing that could be looked up elsewhere."""
+    text = f"{meta.get(db, 'node')}:{name.partition(NAME_JOINT)[0]}"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,46 @@
+"""Where entities stand on the map, and what is archived."""
+
+from sqlite_utils import Database
+
+from pipeline.store.migrations.registry import MIGRATIONS
+
+# A drawing is made row by row beside the one that is shown, and then shown as a whole.
+ENTITY_PLACE = """
+CREATE TABLE entity_place (
+    entity_seq INTEGER NOT NULL REFERENCES entity (seq),
+    drawing INTEGER NOT NULL,
+    x REAL NOT NULL,
+    y REAL NOT NULL,
+    radius REAL NOT NULL,
+    community INTEGER NOT NULL,
+    centrality REAL NOT NULL,
+    mentions INTEGER NOT NULL,
+    PRIMARY KEY (entity_seq, drawing)
+) WITHOUT ROWID
+"""
+
+MAP_TIE = """
+CREATE TABLE map_tie (
+    low INTEGER NOT NULL REFERENCES entity (seq),
+    high INTEGER NOT NULL REFERENCES entity (seq),
+    drawing INTEGER NOT NULL,
+    weight REAL NOT NULL,
+    memories INTEGER NOT NULL,
+    PRIMARY KEY (low, high, drawing)
+) WITHOUT ROWID
+"""
+
+# A write of a memory does not touch it: counting what is shown takes these few away instead of looking at all others.
+MEMORY_ARCHIVED = "CREATE INDEX memory_archived ON memory (archived_at) WHERE archived_at IS NOT NULL"
+
+
+@MIGRATIONS()
+def m009_map(db: Database) -> None:
+    """Let entities have a place on the map."""
+    for statement in (
+        ENTITY_PLACE,
+        MAP_TIE,
+        "CREATE INDEX map_tie_high ON map_tie (high)",
+        MEMORY_ARCHIVED,
+    ):
+        db.execute(statement)

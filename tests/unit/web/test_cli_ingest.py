@@ -1,0 +1,328 @@
+"""`reverie index` and `reverie import` against a server: taken, in step, broken off and begun again."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipeline.ingest.items import Item
+from pipeline.records import Draft
+from tests.fakes.command_line import run, run_json, serving
+from tests.fakes.pdfs import pdf
+from web.cli.ingest import COMMITS, FORMATS, source_name
+
+README = "# Lock shop\n\nThe shop sells tea at the upper lock, from nine until the last boat has gone through.\n"
+MODULE = '''"""Open and close the shop."""
+
+
+def open_shop(hour: int) -> bool:
+    """Open when the lamp is green."""
+    return hour > 8
+'''
+
+
+@pytest.fixture
+def server(front, monkeypatch):
+    with serving(front) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        yield
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "Lock Shop"
+    folder.mkdir()
+    (folder / "README.md").write_text(README)
+    (folder / "shop.py").write_text(MODULE)
+    return folder
+
+
+def sources():
+    return {one["source"]: one for one in run_json("index", "list")["items"]}
+
+
+def test_a_project_is_taken_and_kept_in_step(server, project):
+    first = run_json("index", "project", str(project))
+    assert first["workspace"] == "default"
+    assert first["source"] == source_name("project", project)
+    assert first["source"].startswith("project:lock-shop-")
+    assert first["items"] == {"created": 2}
+    assert first["memories"]["created"] >= 2
+    assert run_json("index", "project", str(project))["items"] == {"unchanged": 2}
+    (project / "shop.py").write_text(MODULE.replace("green", "blue"))
+    (project / "README.md").unlink()
+    changed = run_json("index", "project", str(project))
+    assert changed["items"] == {"replaced": 1, "forgotten": 1}
+    assert changed["memories"]["archived"] >= 1
+    assert run_json("recall", "shop sells tea at the upper lock")["results"][0]["kind"] == "code"
+    (project / "README.md").write_text(README)
+    assert run_json("index", "project", str(project))["memories"]["restored"] >= 1
+    assert "tea" in run_json("recall", "shop sells tea at the upper lock")["results"][0]["content"]
+
+
+def test_what_was_done_is_told_in_plain_lines(server, project):
+    (project / "logo.png").write_bytes(b"\x89PNG\x00\x01")
+    told = run("index", "project", str(project))
+    lines = {line.split("  ")[0]: line for line in told.stdout.splitlines()}
+    assert list(lines) == ["workspace", "source", "items", "memories", "left out", "took"]
+    assert "2 created" in lines["items"]
+    assert "logo.png" in lines["left out"]
+    assert told.stderr == f"reading {source_name('project', project)} …\n"
+
+
+def test_a_dry_run_writes_nothing(server, project, front):
+    told = run_json("index", "project", str(project), "--dry-run")
+    assert (told["items"], told["dry_run"]) == ({"created": 2}, True)
+    assert told["memories"]["given"] >= 2
+    assert front.settings.paths.workspace_ids() == []
+    assert "nothing was written" in run("index", "project", str(project), "--dry-run").stdout
+
+
+def test_a_project_goes_to_the_workspace_of_its_folder(server, project, front):
+    (project / ".reverie.toml").write_text('workspace = "canal"\n')
+    assert run_json("index", "project", str(project))["workspace"] == "canal"
+    assert run_json("-w", "other", "index", "project", str(project))["workspace"] == "other"
+    assert front.settings.paths.workspace_ids() == ["canal", "other"]
+
+
+def test_the_current_folder_is_taken_unless_told(server, project, monkeypatch):
+    monkeypatch.chdir(project)
+    assert run_json("index", "project")["source"] == source_name("project", project)
+
+
+def test_sources_are_listed_and_forgotten(server, project):
+    source = run_json("index", "project", str(project))["source"]
+    assert sources()[source]["items"] == 2
+    assert source in run("index", "list").stdout
+    assert run_json("index", "forget", source, "--dry-run")["items"] == {"forgotten": 2}
+    assert run_json("index", "forget", source)["items"] == {"forgotten": 2}
+    assert sources() == {}
+    assert run_json("stats")["memories"]["active"] == 0
+    assert run_json("index", "forget", "never:heard-of")["items"] == {}
+    assert run_json("index", "project", str(project))["items"] == {"created": 2}
+
+
+def test_what_was_purged_is_counted_as_rejected(server, tmp_path):
+    path = tmp_path / "memories.jsonl"
+    memory = {"id": "m1", "content": "The lamp at the upper gate of Thornmere is green"}
+    path.write_text(json.dumps(memory) + "\n")
+    run_json("import", "jsonl", str(path))
+    run("purge", run_json("recall", "lamp at the upper gate")["results"][0]["id"], "--yes")
+    path.write_text(json.dumps(memory | {"tags": ["lamp"]}) + "\n")
+    told = run_json("import", "jsonl", str(path))
+    assert told["items"] == {"replaced": 1}
+    assert (told["memories"]["rejected"], told["rejected"]) == (1, {"was purged": 1})
+    path.write_text(json.dumps(memory | {"tags": ["lock"]}) + "\n")
+    assert "rejected   1 was purged" in run("import", "jsonl", str(path)).stdout
+    assert run_json("recall", "lamp at the upper gate")["results"] == []
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
+def test_commits_are_taken(server, project):
+    def git(*arguments):
+        who = {f"GIT_{role}_{what}": "ada" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        environment = {"PATH": os.environ["PATH"], **who}
+        subprocess.run(["git", *arguments], cwd=project, check=True, capture_output=True, env=environment)
+
+    git("init", "-q", "-b", "main")
+    for message in ("Open the gate at nine", "wip", "Close it when the last boat is through"):
+        git("commit", "-q", "--allow-empty", "-m", message)
+    (project / "sub").mkdir()
+    told = run_json("index", "git", str(project / "sub"))
+    assert told["source"] == source_name("git", project)
+    assert told["items"] == {"created": 2}
+    assert told["skipped"] == {"unfinished work": {"count": 1, "first": told["skipped"]["unfinished work"]["first"]}}
+    assert run_json("index", "git", str(project), "--limit", "1")["items"] == {"unchanged": 1}
+    assert run_json("index", "git", str(project), "--since", "2999-01-01")["items"] == {}
+
+
+def test_a_folder_without_a_repository_is_an_error(server, tmp_path):
+    if shutil.which("git") is not None:
+        assert "not a git repository" in run("index", "git", str(tmp_path), code=1).stderr
+
+
+def test_as_many_commits_are_read_as_the_reader_reads():
+    from pipeline.ingest.git import DEFAULT_LIMIT
+
+    assert COMMITS == DEFAULT_LIMIT
+
+
+def test_pdf_files_are_taken(server, tmp_path):
+    (tmp_path / "handbook.pdf").write_bytes(pdf(["The lamp is green when the lock may be entered."]))
+    (tmp_path / "scan.pdf").write_bytes(pdf([]))
+    told = run_json("index", "pdf", str(tmp_path))
+    assert told["items"] == {"created": 1}
+    assert list(told["skipped"].values()) == [{"count": 1, "first": ["scan.pdf"]}]
+    assert "handbook · p. 1" in run_json("recall", "when may the lock be entered")["results"][0]["content"]
+
+
+CONVERSATION = {
+    "chatgpt": [
+        {
+            "id": "c1",
+            "conversation_id": "c1",
+            "title": "Locks",
+            "create_time": 1750000000.0,
+            "update_time": 1750000100.0,
+            "current_node": "b",
+            "mapping": {
+                "r": {"id": "r", "message": None, "parent": None, "children": ["a"]},
+                "a": {
+                    "id": "a",
+                    "parent": "r",
+                    "children": ["b"],
+                    "message": {
+                        "id": "a",
+                        "author": {"role": "user"},
+                        "create_time": 1750000000.0,
+                        "content": {"content_type": "text", "parts": ["When may a boat enter the lock at Thornmere?"]},
+                    },
+                },
+                "b": {
+                    "id": "b",
+                    "parent": "a",
+                    "children": [],
+                    "message": {
+                        "id": "b",
+                        "author": {"role": "assistant"},
+                        "create_time": 1750000050.0,
+                        "content": {"content_type": "text", "parts": ["When the lamp at the upper gate is green."]},
+                    },
+                },
+            },
+        }
+    ],
+    "claude": [
+        {
+            "uuid": "c1",
+            "name": "Locks",
+            "created_at": "2026-01-01T10:00:00.000Z",
+            "updated_at": "2026-01-01T10:05:00.000Z",
+            "chat_messages": [
+                {
+                    "uuid": "m1",
+                    "sender": "human",
+                    "text": "When may a boat enter the lock at Thornmere?",
+                    "created_at": "2026-01-01T10:00:00.000Z",
+                },
+                {
+                    "uuid": "m2",
+                    "sender": "assistant",
+                    "text": "When the lamp at the upper gate is green.",
+                    "created_at": "2026-01-01T10:01:00.000Z",
+                },
+            ],
+        }
+    ],
+    "mem0": {"results": [{"id": "m1", "memory": "The lamp at the upper gate of Thornmere is green", "user_id": "ada"}]},
+    "pmb": {
+        "exported_at": "2026-01-01T10:00:00Z",
+        "workspace": {"name": "canal"},
+        "n_events": 1,
+        "events": [
+            {
+                "ulid": "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+                "type": "fact",
+                "content": "The lamp at the upper gate of Thornmere is green",
+                "metadata": {},
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture
+def exported(tmp_path):
+    """Return the path of an export in a format."""
+
+    def export(form):
+        if form == "markdown":
+            path = tmp_path / "notes"
+            path.mkdir()
+            (path / "lock.md").write_text("# Thornmere\n\nThe lamp at the upper gate is green.\n")
+        elif form == "jsonl":
+            path = tmp_path / "memories.jsonl"
+            path.write_text(json.dumps({"content": "The lamp at the upper gate of Thornmere is green"}) + "\n")
+        else:
+            path = tmp_path / "conversations.json"
+            path.write_text(json.dumps(CONVERSATION[form]))
+        return str(path)
+
+    return export
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_other_tools_remember_is_imported_once(server, exported, form):
+    path = exported(form)
+    first = run_json("import", form, path)
+    assert first["items"] == {"created": 1}, first
+    assert first["source"] == (source_name(form, Path(path)) if FORMATS[form].by_path else form)
+    assert run_json("import", form, path)["items"] == {"unchanged": 1}
+    best = run_json("recall", "lamp at the upper gate")["results"][0]
+    assert (best["source"], best["trust"]) == ("import", "evidence")
+
+
+@pytest.mark.parametrize("form", [name for name in FORMATS if name != "markdown"])
+def test_a_file_of_another_kind_is_an_error(server, tmp_path, form):
+    path = tmp_path / "something.json"
+    path.write_text('"no export at all"')
+    assert run("import", form, str(path), code=1).stderr.splitlines()[-1].startswith("error: path:")
+
+
+def test_a_broken_off_import_goes_on_where_it_stopped(server, tmp_path, monkeypatch):
+    path = tmp_path / "memories.jsonl"
+    path.write_text("{}\n")
+
+    def reading(stops_after):
+        def read(path, known, progress):
+            for number in range(500):
+                if number == stops_after:
+                    raise KeyboardInterrupt
+                yield Item(str(number), "1", (Draft(f"Boat {number} went through"),))
+
+        return read
+
+    monkeypatch.setattr("pipeline.ingest.jsonl.read_jsonl", reading(450))
+    broken = run("import", "jsonl", str(path), code=130)
+    assert "what was taken stays; the same command goes on where this one stopped" in broken.stderr
+    assert broken.stderr.endswith("interrupted\n")
+    taken = run_json("stats")["memories"]["active"]
+    assert 0 < taken < 500
+    monkeypatch.setattr("pipeline.ingest.jsonl.read_jsonl", reading(None))
+    again = run_json("import", "jsonl", str(path))
+    assert again["memories"]["created"] == 500 - taken
+    assert run_json("stats")["memories"]["active"] == 500
+
+
+def test_without_a_server_there_is_one_line(home, project, monkeypatch):
+    monkeypatch.setenv("REVERIE_PORT", "1")
+    told = run("index", "project", str(project), code=1).stderr
+    assert told.splitlines()[-1].startswith("error: no Reverie server answers")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("index", "project", "/no/such/folder"),
+        ("index", "git", "/no/such/folder"),
+        ("index", "git", "--limit", "0"),
+        ("index", "pdf"),
+        ("import", "chatgpt"),
+        ("import", "gossip", "/"),
+        ("index", "forget", "a/b"),
+    ],
+)
+def test_wrong_usage_asks_the_server_nothing(home, monkeypatch, arguments):
+    monkeypatch.setenv("REVERIE_PORT", "1")
+    run(*arguments, code=2)
+
+
+def test_a_source_is_named_by_its_place(tmp_path):
+    one, other = tmp_path / "a" / "Ünï Shop!", tmp_path / "b" / "Ünï Shop!"
+    assert source_name("pdf", one) != source_name("pdf", other)
+    assert source_name("pdf", one).startswith("pdf:n-shop-")
+    assert source_name("pdf", tmp_path / "a" / ".." / "a" / "Ünï Shop!") == source_name("pdf", one)
+    assert source_name("project", Path("/")).startswith("project:root-")

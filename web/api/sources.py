@@ -1,0 +1,232 @@
+"""Sources that are read again and again: what is known of them, what they give now, what they give no more."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from pipeline.errors import FieldError, InvalidField
+from pipeline.records import MAX_BATCH, Source, Stage
+from pipeline.redaction import redact
+from pipeline.store import ingested
+from pipeline.write.ingest import Fate, Offered, forget_items, take_items
+from pipeline.write.prepare import prepare
+from web.api import bodies
+from web.api.answers import Answer, ReceiptAnswer
+from web.api.render import page_json, receipt_json
+from web.api.ringing import ring_for, ring_for_receipts
+from web.endpoint import Api, Call, Endpoint
+
+MAX_ITEMS = 200
+MAX_ITEMS_PAGE = 1000
+MAX_KEY_CHARS = 1024
+SOURCE_ID = re.compile(r"[a-z0-9][a-z0-9._:-]{0,127}")
+
+api = Api("sources")
+
+
+def _without_secrets(key: str) -> str:
+    # A key is compared with what is read again, so it is stored as it is or not at all.
+    if redact(key).text != key:
+        raise PydanticCustomError("secret", "must hold no secret")
+    return key
+
+
+Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS), AfterValidator(_without_secrets)]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z._:-]{1,128}$")]
+
+
+class ItemBody(bodies.Body):
+    """An item: its key within the source, the digest of what was read, and all memories that it gives, as evidence."""
+
+    key: Key
+    digest: Digest
+    memories: Annotated[list[bodies.DraftBody], Field(max_length=MAX_BATCH)] = Field(default_factory=list)
+
+
+class ItemsBody(bodies.Body):
+    """Items of a source, with at most 1000 memories in all."""
+
+    items: Annotated[list[ItemBody], Field(max_length=MAX_ITEMS)]
+
+
+class KeysBody(bodies.Body):
+    """Items that a source holds no more."""
+
+    keys: Annotated[list[Key], Field(max_length=MAX_ITEMS)]
+
+
+class ItemsQuery(bodies.PageQuery):
+    """A page of the items of a source."""
+
+    limit: Annotated[int, Field(ge=1, le=MAX_ITEMS_PAGE)] = MAX_ITEMS_PAGE
+
+
+class SourceAnswer(Answer):
+    """A source, the items that it is known by, the memories that they give, and when something was taken last."""
+
+    source: str
+    items: int
+    memories: int
+    at: str
+
+
+class SourcesAnswer(Answer):
+    """A page of sources."""
+
+    items: list[SourceAnswer]
+    next_cursor: str | None
+
+
+class KnownItemAnswer(Answer):
+    """An item by the digest that it had, and how many memories it gives."""
+
+    key: str
+    digest: str
+    memories: int
+
+
+class KnownItemsAnswer(Answer):
+    """A page of the items of a source."""
+
+    items: list[KnownItemAnswer]
+    next_cursor: str | None
+
+
+class TakenItemAnswer(Answer):
+    """What became of an item, and of each of its memories in their order; none where it is unchanged.
+
+    A memory that stays is `merged` into itself.
+    """
+
+    key: str
+    outcome: Fate
+    receipts: list[ReceiptAnswer]
+
+
+class TakenAnswer(Answer):
+    """What became of items, and how many memories went or came back because of them."""
+
+    items: list[TakenItemAnswer]
+    archived: int
+    restored: int
+
+
+class ForgottenItemsAnswer(Answer):
+    """How many items were forgotten, and how many memories archived with them."""
+
+    items: int
+    archived: int
+
+
+@api.route(
+    Endpoint(
+        "GET",
+        "/v1/sources",
+        "List the sources that memories were taken from, the newest first",
+        query=bodies.PageQuery,
+        answer=SourcesAnswer,
+        problems=(404,),
+    )
+)
+def list_sources(call: Call) -> dict[str, Any]:
+    """List a page of sources."""
+    with call.front.databases.get(call.workspace).read() as db:
+        found = ingested.sources(db, call.query.limit + 1, call.query.before)
+    return dict(page_json(found, call.query.limit, lambda one: one.seq, _source_json))
+
+
+@api.route(
+    Endpoint(
+        "GET",
+        "/v1/sources/{source}/items",
+        "List the items that a source is known by, with their digests",
+        query=ItemsQuery,
+        answer=KnownItemsAnswer,
+        problems=(404, 422),
+    )
+)
+def list_items(call: Call, source: str) -> dict[str, Any]:
+    """List a page of the items of a source; none of one that nothing was taken from."""
+    name = _source(source)
+    with call.front.databases.get(call.workspace).read() as db:
+        found = ingested.items(db, name, call.query.limit + 1, call.query.before)
+    return dict(page_json(found, call.query.limit, lambda one: one.seq, _item_json))
+
+
+@api.route(
+    Endpoint(
+        "PUT",
+        "/v1/sources/{source}/items",
+        "Bring the memories of a source in step with up to 200 of its items, in one transaction, all or none",
+        body=ItemsBody,
+        answer=TakenAnswer,
+        problems=(422, 503),
+    )
+)
+def put_items(call: Call, source: str) -> dict[str, Any]:
+    """Take items of a source."""
+    name = _source(source)
+    offered = _offered(call.body)
+    # Made only now: items that cannot be taken must not make a workspace.
+    database = call.front.databases.get(call.workspace, create=True)
+    sweep = take_items(database, name, offered, call.front.door(call.workspace))
+    ring_for_receipts(call, [receipt for item in sweep.taken for receipt in item.receipts])
+    if sweep.restored:
+        ring_for(call, (Stage.DEDUP,))
+    return {
+        "items": [
+            {"key": item.key, "outcome": item.fate, "receipts": [receipt_json(one) for one in item.receipts]}
+            for item in sweep.taken
+        ],
+        "archived": len(sweep.archived),
+        "restored": len(sweep.restored),
+    }
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/sources/{source}/forget",
+        "Forget items that a source holds no more, and archive what only they brought",
+        body=KeysBody,
+        answer=ForgottenItemsAnswer,
+        problems=(404, 422, 503),
+    )
+)
+def forget(call: Call, source: str) -> dict[str, Any]:
+    """Forget items of a source."""
+    forgotten = forget_items(call.front.databases.get(call.workspace), _source(source), call.body.keys)
+    return {"items": len(forgotten.keys), "archived": len(forgotten.archived)}
+
+
+def _source(name: str) -> str:
+    if SOURCE_ID.fullmatch(name) is None:
+        raise InvalidField(FieldError("source", f"must match {SOURCE_ID.pattern}"))
+    return name
+
+
+def _offered(body: ItemsBody) -> list[Offered]:
+    if sum(len(item.memories) for item in body.items) > MAX_BATCH:
+        raise InvalidField(FieldError("items", f"must hold at most {MAX_BATCH} memories in all"))
+    keys = [item.key for item in body.items]
+    again = next((place for place, key in enumerate(keys) if key in keys[:place]), None)
+    if again is not None:
+        raise InvalidField(FieldError(f"items.{again}.key", "names an item for the second time"))
+    return [
+        Offered(
+            item.key,
+            item.digest,
+            tuple(prepare(one.draft(Source.IMPORT), f"items.{i}.memories.{j}.") for j, one in enumerate(item.memories)),
+        )
+        for i, item in enumerate(body.items)
+    ]
+
+
+def _source_json(summary: ingested.SourceSummary) -> dict[str, Any]:
+    return {"source": summary.source, "items": summary.items, "memories": summary.memories, "at": summary.at}
+
+
+def _item_json(item: ingested.StoredItem) -> dict[str, Any]:
+    return {"key": item.key, "digest": item.digest, "memories": item.texts}

@@ -1,0 +1,327 @@
+"""Take what a reader reads to the server: in batches, counted, and so that whoever breaks off can begin again.
+
+What was taken stands with the server alone: a reading that begins anew passes over it.
+"""
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from pipeline.errors import InvalidField, NotFound, StoreUnavailable
+from pipeline.ingest.items import Item, Known, Readings, Skipped
+from pipeline.records import Draft
+from pipeline.redaction import redact
+from web.client import Client
+
+# As web/api/sources.py has them, whose import is not for a command line.
+MAX_ITEMS = 200
+MAX_KEY_CHARS = 1024
+# A request may hold 1000 memories and 8 MiB. Whoever writes beside an import waits for one request, not for that much.
+MAX_MEMORIES = 250
+MAX_BYTES = 4 * 1024 * 1024
+# An item that is too large for one request goes as several: under its key and the number of the part.
+PART_JOINT = "\x1f"
+# How many names of what was left out are told for a reason.
+FIRST = 3
+# So begins the reason of what may hold what it held: a file, or a folder with all below it.
+UNREAD = "cannot be read"
+# Seconds to wait before a busy store is asked again.
+PATIENCE = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+_PART = re.compile(rf"{PART_JOINT}[0-9]+$")
+_PLACE = re.compile(r"items\.([0-9]+)(?:\.memories\.([0-9]+))?")
+
+Read = Callable[[Known], Readings]
+Thing = TypeVar("Thing")
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """How many were left out for one reason, and the names of the first."""
+
+    count: int = 0
+    first: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the items of a source and of their memories."""
+
+    items: Counter[str] = field(default_factory=Counter)
+    memories: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    skipped: dict[str, LeftOut] = field(default_factory=dict)
+
+    def count(self, key: str, outcome: str) -> None:
+        """Count what became of an item; of its parts only one is counted."""
+        if whole(key) == key:
+            self.items[outcome] += 1
+
+    def receive(self, receipt: Mapping[str, Any]) -> None:
+        """Count what became of a memory."""
+        self.memories[receipt["outcome"]] += 1
+        if receipt["outcome"] == "rejected":
+            self.rejected[receipt["reason"]] += 1
+
+    def reject(self, reason: str) -> None:
+        """Count a memory that the server cannot take."""
+        self.memories["rejected"] += 1
+        self.rejected[reason] += 1
+
+    def skip(self, key: str, reason: str) -> None:
+        """Count something that was left out."""
+        found = self.skipped.setdefault(reason, LeftOut())
+        found.count += 1
+        if len(found.first) < FIRST:
+            found.first.append(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item, or a part of one, as it goes to the server; `size` is of its memories in bytes."""
+
+    key: str
+    digest: str
+    memories: Sequence[Mapping[str, Any]]
+    size: int
+
+    def measure(self) -> tuple[int, int, int]:
+        """Return how much of a request it takes: items, memories, bytes."""
+        return 1, len(self.memories), self.size
+
+    def body(self) -> dict[str, Any]:
+        """Return it as a body."""
+        return {"key": self.key, "digest": self.digest, "memories": self.memories}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An item as the server knows it."""
+
+    digest: str
+    memories: int
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Where readings go: a source of a client's workspace.
+
+    `sweeps` says that what is read no more is forgotten, `dry` that nothing is written.
+    """
+
+    client: Client
+    source: str
+    sweeps: bool = False
+    dry: bool = False
+    wait: Callable[[float], None] = time.sleep
+
+    def take(self, read: Read) -> Tally:
+        """Read everything and take it to the server."""
+        tally = Tally()
+        stored = self.stored()
+        reading = _Reading(stored, tally)
+        with closing(reading.entries(read)) as entries:
+            for batch in _packed(entries, Entry.measure, (MAX_ITEMS, MAX_MEMORIES, MAX_BYTES)):
+                self._put(batch, stored, tally)
+        # Only now: of a reading that broke off nobody knows what it would have come upon.
+        self._forget({key: one for key, one in stored.items() if reading.misses(key, sweeps=self.sweeps)}, tally)
+        return tally
+
+    def forget(self) -> Tally:
+        """Forget everything that was taken from the source."""
+        tally = Tally()
+        self._forget(self.stored(), tally)
+        return tally
+
+    def stored(self) -> dict[str, Stored]:
+        """Return the items that the source is known by."""
+        try:
+            found = list(self.client.source_items(self.source))
+        except NotFound:
+            # Nothing was written to the workspace yet.
+            return {}
+        return {item["key"]: Stored(item["digest"], item["memories"]) for item in found}
+
+    def _put(self, batch: Sequence[Entry], stored: Mapping[str, Stored], tally: Tally) -> None:
+        if self.dry:
+            for entry in batch:
+                tally.count(entry.key, "replaced" if entry.key in stored else "created")
+                tally.memories["given"] += len(entry.memories)
+            return
+        answer = None
+        while answer is None:
+            try:
+                bodies = [entry.body() for entry in batch]
+                answer = self._patiently(partial(self.client.put_items, self.source, bodies))
+            except InvalidField as error:
+                batch = _without(batch, error, tally)
+        for item in answer["items"]:
+            tally.count(item["key"], item["outcome"])
+            for receipt in item["receipts"]:
+                tally.receive(receipt)
+        tally.memories.update({name: answer[name] for name in ("archived", "restored")})
+
+    def _forget(self, gone: Mapping[str, Stored], tally: Tally) -> None:
+        for keys in _packed(gone, lambda key: (1, gone[key].memories), (MAX_ITEMS, MAX_MEMORIES)):
+            for key in keys:
+                tally.count(key, "forgotten")
+            if not self.dry:
+                answer = self._patiently(partial(self.client.forget_items, self.source, keys))
+                tally.memories["archived"] += answer["archived"]
+
+    def _patiently(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        for pause in PATIENCE:
+            try:
+                return ask()
+            except StoreUnavailable:
+                self.wait(pause)
+        return ask()
+
+
+class _Reading:
+    """One reading of a source: notes which keys it comes upon."""
+
+    def __init__(self, stored: Mapping[str, Stored], tally: Tally) -> None:
+        self._tally = tally
+        self._digests = {key: one.digest for key, one in stored.items() if whole(key) == key}
+        self._parts: dict[str, list[str]] = {}
+        for key in stored.keys() - self._digests.keys():
+            self._parts.setdefault(whole(key), []).append(key)
+        self._seen: set[str] = set()
+        self._unread: set[str] = set()
+
+    def entries(self, read: Read) -> Generator[Entry]:
+        """Yield what is to be taken; the part that names an item comes last, so that it vouches for all."""
+        for reading in _stream(read(self._digests)):
+            if isinstance(reading, Skipped):
+                self._tally.skip(reading.key, reading.reason)
+                if reading.reason.startswith(UNREAD):
+                    self._unread.add(reading.key.rstrip("/"))
+                continue
+            reason = "read a second time" if reading.key in self._seen else unfit(reading.key)
+            if reason is not None:
+                self._tally.skip(reading.key, reason)
+                continue
+            self._seen.add(reading.key)
+            if isinstance(reading, Item):
+                entries = entries_of(reading)
+                self._seen.update(entry.key for entry in entries)
+                yield from entries
+            else:
+                self._seen.update(self._parts.get(reading.key, ()))
+                self._tally.items["unchanged"] += 1
+
+    def misses(self, key: str, *, sweeps: bool) -> bool:
+        """Tell whether a stored key names nothing any more: a part that is too many, or an item that is gone."""
+        if key in self._seen:
+            return False
+        name = whole(key)
+        folders = (name[:end] for end, sign in enumerate(name) if sign == "/")
+        return name in self._seen or (sweeps and self._unread.isdisjoint((name, *folders)))
+
+
+def whole(key: str) -> str:
+    """Return the key of the item that a part belongs to."""
+    return _PART.sub("", key)
+
+
+def unfit(key: str) -> str | None:
+    """Say why nothing can be taken under a key, None when it can."""
+    if not 0 < len(key) <= MAX_KEY_CHARS:
+        return "its name is too long" if key else "it has no name"
+    if PART_JOINT in key or key.encode("utf-8", "replace").decode() != key:
+        return "its name is not valid text"
+    return None if redact(key).text == key else "its name holds a secret"
+
+
+def entries_of(item: Item) -> list[Entry]:
+    """Return an item as the parts that one request each can hold, the one under its own key last."""
+    written = ((body, len(json.dumps(body, ensure_ascii=False).encode())) for body in map(draft_body, item.drafts))
+    groups = list(_packed(written, lambda one: (1, one[1]), (MAX_MEMORIES, MAX_BYTES))) or [[]]
+    parts = [
+        Entry(
+            item.key if number == 1 else f"{item.key}{PART_JOINT}{number}",
+            item.digest,
+            [body for body, _ in group],
+            sum(size for _, size in group),
+        )
+        for number, group in enumerate(groups, start=1)
+    ]
+    return [*parts[1:], parts[0]]
+
+
+def draft_body(draft: Draft) -> dict[str, Any]:
+    """Return a draft as the body of an item's memory."""
+    body: dict[str, Any] = {
+        "content": draft.content,
+        "kind": draft.kind,
+        "importance": draft.importance,
+        "tags": list(draft.tags),
+        "metadata": dict(draft.metadata),
+        "session_id": draft.session_id,
+        "occurred_at": draft.occurred_at,
+        "details": dict(draft.details),
+        "branch": draft.branch,
+        "edges": [{"kind": edge.kind, "to": edge.to} for edge in draft.edges],
+    }
+    if draft.scope is not None:
+        body["scope"] = {"kind": draft.scope.kind, "id": draft.scope.id}
+    if draft.anchor is not None:
+        first, last = draft.anchor.first_line, draft.anchor.last_line
+        lines = None if first is None else [first, last or first]
+        body["anchor"] = {"path": draft.anchor.path, "lines": lines, "content_hash": draft.anchor.content_hash}
+    return {name: value for name, value in body.items() if value not in (None, [], {})}
+
+
+def _packed(
+    things: Iterable[Thing], measure: Callable[[Thing], Sequence[int]], most: Sequence[int]
+) -> Iterator[list[Thing]]:
+    """Yield things in their order, in groups whose measures add up to no more than allowed, or of one thing alone."""
+    group: list[Thing] = []
+    sums = [0] * len(most)
+    for thing in things:
+        added = measure(thing)
+        if group and any(total + more > limit for total, more, limit in zip(sums, added, most, strict=True)):
+            yield group
+            group, sums = [], [0] * len(most)
+        group.append(thing)
+        sums = [total + more for total, more in zip(sums, added, strict=True)]
+    if group:
+        yield group
+
+
+def _without(batch: Sequence[Entry], error: InvalidField, tally: Tally) -> list[Entry]:
+    """Return a batch without what an error says cannot be taken; raise the error when it names none of it."""
+    items: dict[int, str] = {}
+    memories: dict[tuple[int, int], str] = {}
+    for one in error.errors:
+        place = _PLACE.match(one.loc)
+        if place is None:
+            raise error
+        if place[2] is None:
+            items[int(place[1])] = one.msg
+        else:
+            memories[int(place[1]), int(place[2])] = f"{one.loc[place.end() + 1 :]}: {one.msg}"
+    left = [
+        replace(entry, memories=[one for j, one in enumerate(entry.memories) if (i, j) not in memories])
+        for i, entry in enumerate(batch)
+        if i not in items
+    ]
+    if sum(1 + len(entry.memories) for entry in left) == sum(1 + len(entry.memories) for entry in batch):
+        raise error
+    for index, reason in items.items():
+        tally.skip(batch[index].key, reason)
+    for reason in memories.values():
+        tally.reject(reason)
+    return left
+
+
+def _stream(readings: Readings) -> Readings:
+    # Closing this closes a generator below it, and with it whatever it reads from.
+    yield from readings
