@@ -115,15 +115,27 @@ class HomePaths:
             self._make_token()
         return self.token_file.read_text(encoding="ascii").strip()
 
+    def renew_token(self) -> str:
+        """Put a new bearer token (mode 0600) in the place of the present one and return it."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._new_token().replace(self.token_file)
+        return self.token()
+
     def _make_token(self) -> None:
         # Written aside and linked into place: two first starts agree on one token and none reads half of it.
-        draft = self.root / f".token-{os.getpid()}-{secrets.token_hex(4)}"
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
+        draft = self._new_token()
         try:
             os.link(draft, self.token_file)
         except FileExistsError:
             return
         finally:
             draft.unlink()
+
+    def _new_token(self) -> Path:
+        draft = self.root / f".token-{os.getpid()}-{secrets.token_hex(4)}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+            file.flush()
+            os.fsync(descriptor)
+        return draft

@@ -49,7 +49,9 @@ class Role:
         self._note.write_text(json.dumps({"pid": os.getpid(), "owner": process_owner()}), encoding="utf-8")
 
     def release(self) -> None:
-        """Give the role back."""
+        """Give the role back; one that was given back may be another's by now."""
+        if not self._lock.is_locked:
+            return
         self._note.unlink(missing_ok=True)
         self._lock.release()
 

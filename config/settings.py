@@ -6,7 +6,7 @@ Strength, upwards: default, `$REVERIE_HOME/config.toml`, the workspace's `config
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -46,6 +46,12 @@ class Settings(BaseModel):
     )
     web_threads: int = Field(default=8, ge=2, le=64, description="Threads that answer HTTP requests.")
     worker_processes: int = Field(default=2, ge=1, le=32, description="Processes that digest memories.")
+    idle_exit_min: float = Field(
+        default=0,
+        ge=0,
+        le=10080,
+        description="Minutes without a request after which the stack stops by itself; 0 means never.",
+    )
     encoder_threads: int = Field(
         default=1, ge=1, le=64, description="ONNX Runtime threads of each process that encodes."
     )
@@ -80,7 +86,6 @@ class Settings(BaseModel):
         le=60000,
         description="How long a write waits for another writer before it answers 503.",
     )
-    work_batch: int = Field(default=64, ge=1, le=1000, description="Work items that a worker claims at once.")
     lease_s: int = Field(
         default=120,
         ge=2,
@@ -158,6 +163,16 @@ def environment_workspace(environment: Mapping[str, str] | None = None) -> str |
     return _from_environment(os.environ if environment is None else environment).get("workspace")
 
 
+def environment_with(changes: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with some variables changed, to read settings from."""
+    return {**os.environ, **changes}
+
+
+def environment_of(paths: HomePaths) -> dict[str, str]:
+    """Return this process's environment with a home named in it, whether or not the environment names one."""
+    return environment_with({f"{ENVIRONMENT_PREFIX}HOME": str(paths.root)})
+
+
 def explain_settings(
     environment: Mapping[str, str] | None = None, workspace_id: str | None = None
 ) -> list[SettingOrigin]:
@@ -177,9 +192,23 @@ def save_setting(paths: HomePaths, name: str, value: object) -> None:
     _refuse_environment_only(values, paths.config)
     _validated(values, dict.fromkeys(values, str(paths.config)))
     paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = paths.config.with_suffix(".toml.new")
-    draft.write_text(tomli_w.dumps(values), encoding="utf-8")
-    draft.replace(paths.config)
+    _replace(paths.config, tomli_w.dumps(values))
+
+
+def edit_workspace_config(paths: HomePaths, workspace_id: str, edit: Callable[[str], str]) -> None:
+    """Rewrite a workspace's own config.toml; raise SettingsError, and write nothing, where the new text is no good."""
+    file = paths.workspace(workspace_id).config
+    text = edit(_read_text(file))
+    values = _workspace_layer(_parsed(text, file), file)
+    _validated(values, dict.fromkeys(values, str(file)))
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _replace(file, text)
+
+
+def _replace(file: Path, text: str) -> None:
+    draft = file.with_suffix(".toml.new")
+    draft.write_text(text, encoding="utf-8", newline="")
+    draft.replace(file)
 
 
 def _layers(environment: Mapping[str, str] | None, workspace_id: str | None) -> tuple[dict[str, Any], dict[str, str]]:
@@ -190,7 +219,7 @@ def _layers(environment: Mapping[str, str] | None, workspace_id: str | None) -> 
     _refuse_environment_only(layers[0][1], paths.config)
     if workspace_id is not None and is_workspace_id(workspace_id):
         file = paths.workspace(workspace_id).config
-        layers.append((str(file), _workspace_layer(file)))
+        layers.append((str(file), _workspace_layer(_read_toml(file), file)))
     layers.append(("environment", env))
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -201,8 +230,7 @@ def _layers(environment: Mapping[str, str] | None, workspace_id: str | None) -> 
     return values, origins
 
 
-def _workspace_layer(file: Path) -> dict[str, Any]:
-    values = _read_toml(file)
+def _workspace_layer(values: dict[str, Any], file: Path) -> dict[str, Any]:
     _refuse_unknown(values, str(file))
     for name in values:
         if name not in WORKSPACE_SETTINGS:
@@ -220,11 +248,23 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
+    return _parsed(_read_text(file), file)
+
+
+def _read_text(file: Path) -> str:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        # As it stands: line ends are the owner's.
+        return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file}: {error}") from error
+
+
+def _parsed(text: str, file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file}: {error}") from error
 
 

@@ -7,7 +7,8 @@ ReverieError
 ├── Conflict             the change contradicts what is stored (409)
 ├── StoreUnavailable     the store cannot take it now; try again (503)
 │   ├── StoreBusy        another writer held the file past the busy timeout
-│   └── StoreFull        the disk has no room
+│   ├── StoreFull        the disk has no room
+│   └── StoreClosed      the workspace's own settings cannot be taken: they may have said to store nothing
 ├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
 ├── EncoderUnavailable   no compiled encoder is there yet
 ├── StageFailed          a stage could not digest a memory
@@ -63,6 +64,12 @@ class StoreFull(StoreUnavailable):
     """Say that the disk under the store has no room."""
 
     retry_after_s = 30
+
+
+class StoreClosed(StoreUnavailable):
+    """Say that nothing is stored in a workspace as long as its own settings cannot be taken."""
+
+    retry_after_s = 60
 
 
 class IndexUnavailable(ReverieError):

@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime
 
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
+MONTH_S = 365.25 / 12 * DAY_S
+
 
 def utc_text(moment: datetime) -> str:
     """Render an aware moment; raises OverflowError where its UTC form has no year 1 to 9999."""
@@ -17,3 +20,26 @@ def utc_now() -> str:
 def parse(text: str) -> datetime:
     """Read a moment that `utc_text` rendered."""
     return datetime.fromisoformat(text)
+
+
+def age(text: str, now: datetime) -> str:
+    """Say how long ago a moment was, or how far off it is: `just now`, `3 h ago`, `5 months ago`, `in 2 days`."""
+    seconds = (now - parse(text)).total_seconds()
+    span = _span(abs(seconds))
+    if not span:
+        return "just now"
+    return f"{span} ago" if seconds > 0 else f"in {span}"
+
+
+def _span(seconds: float) -> str:
+    """Return a length of time in the largest unit that it fills, days up to two months and months up to two years."""
+    if seconds < DAY_S:
+        # These two are understood at once, and cost less than their names.
+        for unit, length in (("h", HOUR_S), ("min", MINUTE_S)):
+            if seconds >= length:
+                return f"{int(seconds // length)} {unit}"
+        return ""
+    months = int(seconds // MONTH_S)
+    count, unit = (int(seconds // DAY_S), "day") if months < 2 else (months, "month")
+    count, unit = (months // 12, "year") if months >= 24 else (count, unit)
+    return f"{count} {unit}{'' if count == 1 else 's'}"

@@ -47,6 +47,7 @@ def serve(settings: Settings) -> int:
         return EXIT_TAKEN
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
+        front.stopping.set()
         raise SystemExit(0)
 
     signal.signal(signal.SIGTERM, stop)

@@ -12,6 +12,11 @@ from pipeline.bootstrap.front import Front
 from pipeline.errors import NotFound
 from pipeline.store import work
 
+# Who only looks how the stack fares does not use it: a monitor must not keep it from its rest.
+LOOKS = frozenset(
+    {"/healthz", "/metrics", "/v1/workspaces", "/v1/queue", "/v1/jobs", "/v1/errors", "/w/<workspace>/workers/now"}
+)
+
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
@@ -52,6 +57,7 @@ def register_metrics(app: Flask, front: Front) -> None:
     )
     requests = Counter("reverie_requests", "Requests answered.", ["endpoint", "status"], registry=registry)
     app.extensions["metrics"] = registry
+    app.extensions["request_seconds"] = seconds
 
     @app.before_request
     def start() -> None:
@@ -63,10 +69,23 @@ def register_metrics(app: Flask, front: Front) -> None:
         endpoint = request.url_rule.rule if request.url_rule is not None else "unknown"
         seconds.labels(endpoint).observe(time.perf_counter() - g.started)
         requests.labels(endpoint, response.status_code).inc()
+        if _is_use(endpoint, response):
+            front.requested = time.monotonic()
         return response
+
+
+def _is_use(endpoint: str, response: Response) -> bool:
+    """Tell whether a request was for the memory itself, of somebody who may ask."""
+    return response.status_code not in (401, 403) and not (request.method == "GET" and endpoint in LOOKS)
 
 
 def registry_of() -> CollectorRegistry:
     """Return the registry of the running app."""
     registry: CollectorRegistry = current_app.extensions["metrics"]
     return registry
+
+
+def request_seconds() -> Histogram:
+    """Return how long the running app took to answer, by endpoint."""
+    seconds: Histogram = current_app.extensions["request_seconds"]
+    return seconds

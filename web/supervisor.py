@@ -97,7 +97,7 @@ def _comes_true(condition: Callable[[], bool], wait_s: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Stop:
-    signal: signal.Signals
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,30 +159,41 @@ class Supervisor:
     """Keep a set of commands running until told to stop."""
 
     def __init__(
-        self, commands: Sequence[Command], say: Say, *, backoff: Backoff | None = None, grace_s: float = GRACE_S
+        self,
+        commands: Sequence[Command],
+        say: Say,
+        *,
+        backoff: Backoff | None = None,
+        grace_s: float = GRACE_S,
+        on_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self._children = {command.name: _Child(command) for command in commands}
         self._say = say
         self._backoff = backoff or Backoff()
         self._grace_s = grace_s
+        self._on_stop = on_stop
         self._events: SimpleQueue[_Stop | _Ended] = SimpleQueue()
 
     def run(self) -> int:
-        """Run until a signal asks to stop (return 0) or a process finds its place taken (return 1)."""
+        """Run until a signal or `stop` asks to end (return 0), or a process finds its place taken (return 1).
+
+        `on_stop` is called before the processes are stopped.
+        """
         with self._signals():
             try:
                 return self._keep_running()
             finally:
+                self._on_stop()
                 self._stop_all()
 
-    def stop(self, asked_by: signal.Signals = signal.SIGTERM) -> None:
+    def stop(self, why: str = signal.SIGTERM.name) -> None:
         """Ask to stop, as a signal does."""
-        self._events.put(_Stop(asked_by))
+        self._events.put(_Stop(why))
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
         def note(number: int, _frame: FrameType | None) -> None:
-            self.stop(signal.Signals(number))
+            self.stop(signal.Signals(number).name)
 
         # `nohup` has SIGHUP ignored, and means it.
         caught = [s for s in STOP_SIGNALS if s is not signal.SIGHUP or signal.getsignal(s) is not signal.SIG_IGN]
@@ -199,8 +210,8 @@ class Supervisor:
                 if child.due <= time.monotonic():
                     child.start(self._say, self._events.put)
             match self._next(min((child.due for child in self._down()), default=None)):
-                case _Stop(asked_by):
-                    self._say("reverie", f"{asked_by.name}: stopping")
+                case _Stop(why):
+                    self._say("reverie", f"{why}: stopping")
                     return 0
                 case _Ended(name, code) if code == EXIT_TAKEN:
                     self._children[name].process = None

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from huey import Huey
-from huey.serializer import SignedSerializer
+from huey.serializer import Serializer, SignedSerializer
 from huey.storage import PriorityRedisStorage, SqliteStorage
 
 from config.files import file_identity
 from config.settings import Settings
+from config.token import CurrentToken
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +93,26 @@ def _is_broken(error: sqlite3.DatabaseError) -> bool:
     return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
+class TokenSerializer(Serializer):  # type: ignore[misc]  # huey ships no types
+    """Sign messages with the token as it is now: they are pickles, so only who holds this home's token may write one.
+
+    A message that a former token signed is refused; like a lost one, it costs time, never work.
+    """
+
+    def __init__(self, token: Callable[[], str]) -> None:
+        super().__init__()
+        self._token = token
+
+    def serialize(self, data: Any) -> bytes:
+        """Return a signed message."""
+        message: bytes = SignedSerializer(secret=self._token(), salt=QUEUE_NAME).serialize(data)
+        return message
+
+    def deserialize(self, data: bytes) -> Any:
+        """Return what a message says; raise ValueError when it was signed with anything else."""
+        return SignedSerializer(secret=self._token(), salt=QUEUE_NAME).deserialize(data)
+
+
 class Queue:
     """Hand names of work to the workers."""
 
@@ -103,8 +124,8 @@ class Queue:
         else:
             paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             storage = {"storage_class": HealingSqliteStorage, "filename": str(paths.queue), "fsync": False}
-        # Huey's messages are pickles: only who holds this home's token may write one.
-        serializer = SignedSerializer(secret=paths.token(), salt=QUEUE_NAME)
+        paths.token()
+        serializer = TokenSerializer(CurrentToken(paths.token_file))
         self.huey = Huey(QUEUE_NAME, results=False, serializer=serializer, **storage)
         # What was written comes before what makes it better.
         self.digest = self.huey.task(name="digest", priority=2)(_digest)

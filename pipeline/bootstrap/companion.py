@@ -7,12 +7,12 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipeline.bootstrap.parts import recall_budget_ms
-from pipeline.context.advice import lessons_about
+from pipeline.context.advice import LOOKED_AT, lessons_about
 from pipeline.context.prepare import UNTOLD, PrepareLimits, prepare
 from pipeline.context.render import Entry, fitting, render_block
 from pipeline.context.session import brief, where_it_left_off
@@ -72,14 +72,14 @@ class Companion:
             return None
         self._front.asked(seat.workspace, message, seat.session)
         settings = self._front.workspace_settings(seat.workspace)
-        before = self._told(seat, database)
-        # After the look at what was told: nobody waits for this note.
         if seat.session is not None:
+            # What was told a moment ago is noted by then; nobody waits for the note of this turn.
+            self._front.learning.settle()
             self._note(seat, partial(_begin_turn, session=seat.session, cwd=seat.cwd, at=utc_now()))
         surfaced: list[Surfacing] = []
 
         def surface(shown: Sequence[Memory]) -> list[str]:
-            surfaced.extend(self._front.learning.surfacings(seat.session, shown))
+            surfaced.extend(self._front.learning.surfacings(seat.session, shown, seat.agent))
             return [one.id for one in surfaced]
 
         briefing = prepare(
@@ -88,7 +88,8 @@ class Companion:
             seat.viewer,
             PrepareLimits(recall_budget_ms(settings), settings.hook_max_chars),
             surface,
-            known=lambda memory: before.get(memory.seq) == _version(memory),
+            datetime.now(UTC),
+            lambda found: self._untold(seat, database, found),
         )
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms:
             # Nobody waits any more: nothing was told, and nothing is noted as told.
@@ -108,10 +109,10 @@ class Companion:
             self._note(seat, partial(_forget_told, session=seat.session))
         # What was done a moment ago is written by then.
         self._front.learning.settle()
-        opening = None
+        opening, now = None, datetime.now(UTC)
         if source in RESUMED and seat.session is not None:
-            opening = where_it_left_off(database, seat.session, seat.viewer, room)
-        opening = opening or brief(database, seat.viewer, room)
+            opening = where_it_left_off(database, seat.session, seat.viewer, room, now)
+        opening = opening or brief(database, seat.viewer, room, now)
         if opening is None:
             return None
         self._note_told(seat, opening.shown)
@@ -123,20 +124,23 @@ class Companion:
         database = None if touch is None else self._database(seat.workspace)
         if touch is None or database is None or self._silent(seat):
             return None
-        before = self._told(seat, database)
         with database.read() as db:
-            found = lessons_about(db, touch.deed, touch.target, seat.viewer, ADVICE_AT_ONCE + len(before))
-        fresh = [lesson for lesson in found if before.get(lesson.seq) != _version(lesson)][:ADVICE_AT_ONCE]
-        room = self._front.workspace_settings(seat.workspace).hook_max_chars
+            found = lessons_about(db, touch.deed, touch.target, seat.viewer, LOOKED_AT)
+        if not found:
+            return None
+        # What was told a moment ago is noted by then.
+        self._front.learning.settle()
+        fresh = self._untold(seat, database, found)[:ADVICE_AT_ONCE]
+        room, now = self._front.workspace_settings(seat.workspace).hook_max_chars, datetime.now(UTC)
         # Only what an agent gets to read counts as shown.
-        shown = [entry.memory for entry in fitting([Entry(lesson, surface_id=UNTOLD) for lesson in fresh], room)]
+        shown = [entry.memory for entry in fitting([Entry(lesson, surface_id=UNTOLD) for lesson in fresh], room, now)]
         if not shown:
             return None
-        surfaced = self._front.learning.surfacings(seat.session, shown)
+        surfaced = self._front.learning.surfacings(seat.session, shown, seat.agent)
         self._front.learning.note_surfaced(seat.workspace, surfaced)
         self._note_told(seat, shown)
         entries = [Entry(lesson, surface_id=one.id) for lesson, one in zip(shown, surfaced, strict=True)]
-        return render_block(entries, room)
+        return render_block(entries, room, now)
 
     def after_tool(self, seat: Seat, tool: str, given: Mapping[str, Any], *, ok: bool) -> None:
         """Note what was done; the first deed in a project makes its workspace."""
@@ -171,7 +175,7 @@ class Companion:
             lessons = memories.by_seqs(db, {surfacing.memory_seq for surfacing in open_ones})
             recorded = memories.written_by_agent(db, session, began)
         shown = [
-            Surfaced(one.id, one.at, lessons[one.memory_seq])
+            Surfaced(one.id, one.at, lessons[one.memory_seq], one.agent_id)
             for one in open_ones
             if one.memory_seq in lessons and lessons[one.memory_seq].kind is Kind.LESSON
         ]
@@ -215,17 +219,18 @@ class Companion:
         names = (seat.workspace,) if seat.workspace == usual else (seat.workspace, usual)
         known = [(name, database) for name in names if (database := self._database(name)) is not None]
         decisive = known[0][0] if known else seat.workspace
-        if self._front.workspace_settings(decisive).incognito:
+        # A project's own settings may be there before its first memory is.
+        if any(self._front.workspace_settings(name).incognito for name in {seat.workspace, decisive}):
             return True
         return seat.session is not None and any(_is_off_the_record(database, seat.session) for _, database in known)
 
-    def _told(self, seat: Seat, database: Database) -> Mapping[int, str]:
-        if seat.session is None:
-            return {}
-        # What was told a moment ago is noted by then.
-        self._front.learning.settle()
+    def _untold(self, seat: Seat, database: Database, found: Sequence[Memory]) -> list[Memory]:
+        """Return those of some memories that an agent was not told in its session as they are now."""
+        if seat.session is None or not found:
+            return list(found)
         with database.read() as db:
-            return actions.told(db, seat.session, seat.agent or "")
+            before = actions.told(db, seat.session, seat.agent or "", [memory.seq for memory in found])
+        return [memory for memory in found if before.get(memory.seq) != _version(memory)]
 
     def _note_told(self, seat: Seat, shown: Sequence[Memory]) -> None:
         if seat.session is not None and shown:

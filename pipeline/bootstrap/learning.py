@@ -65,10 +65,12 @@ class Learning:
         self.note_surfaced(workspace_id, surfacings)
         return [one.id for one in surfacings]
 
-    def surfacings(self, session_id: str | None, shown: Sequence[Memory]) -> list[Surfacing]:
-        """Give an id to each memory that is about to be put before an agent."""
+    def surfacings(
+        self, session_id: str | None, shown: Sequence[Memory], agent_id: str | None = None
+    ) -> list[Surfacing]:
+        """Give an id to each memory that is about to be put before an agent of a session, or a subagent of it."""
         now = utc_now()
-        return [Surfacing(str(ULID()), memory.seq, session_id, now) for memory in shown]
+        return [Surfacing(str(ULID()), memory.seq, session_id, now, agent_id=agent_id) for memory in shown]
 
     def note_surfaced(self, workspace_id: str, surfacings: Sequence[Surfacing]) -> None:
         """Note that memories were put before an agent."""
@@ -78,7 +80,8 @@ class Learning:
     def answer_surfaced(self, workspace_id: str, surface_id: str, note: str | None, *, followed: bool) -> str:
         """Say whether a lesson was followed; return its id. Raises NotFound for an unknown surfacing."""
         database = self._databases.get(workspace_id)
-        return self._writer.submit(partial(answer_surfaced, database, surface_id, note, followed=followed)).result()
+        said = None if self._silent(workspace_id) else note
+        return self._writer.submit(partial(answer_surfaced, database, surface_id, said, followed=followed)).result()
 
     def touch(self, workspace_id: str, recalled: Iterable[Memory]) -> None:
         """Note that memories were recalled."""

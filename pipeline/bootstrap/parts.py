@@ -22,6 +22,11 @@ def mask(text: str) -> str:
     return redact(text).text
 
 
+def off_the_record(settings: Settings) -> Settings:
+    """Return the settings of a workspace whose own file cannot be taken: it may have said to store nothing."""
+    return settings.model_copy(update={"incognito": True})
+
+
 class Databases:
     """Open each workspace's database once, and again when its file was replaced."""
 

@@ -5,11 +5,11 @@ One recall finds everything that is about the message; the store adds what is un
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from sqlite3 import Connection
 
 from pipeline.context.lessons import Usefulness, with_records
-from pipeline.context.render import Entry, fitting, render_block
+from pipeline.context.render import Entry, block_of, fitting
 from pipeline.recall.gates import relevant
 from pipeline.recall.query import Hit, Query
 from pipeline.recall.remarks import NOTHING, remarks_on
@@ -32,6 +32,7 @@ LAST_WRITTEN = 50
 UNTOLD = "0" * 26
 
 Surface = Callable[[Sequence[Memory]], list[str]]
+Untold = Callable[[Sequence[Memory]], Sequence[Memory]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +93,23 @@ def prepare(
     viewer: Viewer,
     limits: PrepareLimits,
     surface: Surface,
-    known: Callable[[Memory], bool] = lambda _memory: False,
+    now: datetime,
+    untold: Untold = lambda found: found,
 ) -> Briefing:
     """Gather what a message calls for; `surface` notes the lessons that are shown and returns an id for each.
 
-    What the agent was told before and still knows (`known`) is not told again.
+    What the agent was told before and still knows is not told again: `untold` leaves it out.
     """
     query = Query(message, k=CONSIDERED, filter=Filter(viewer=viewer), budget_ms=limits.budget_ms)
-    hits = [hit for hit in relevant(search(reader, query).hits) if not known(hit.memory)]
+    hits = relevant(search(reader, query).hits)
+    new = {memory.seq for memory in untold([hit.memory for hit in hits])}
+    hits = [hit for hit in hits if hit.memory.seq in new]
     with reader.database.read() as db:
         about = _sorted_by_use(_without_dead_lessons(db, hits))
         if about == _About():
             return Briefing()
         open_goals = _once([*(hit.memory for hit in about.goals), *goals.unfinished(db, viewer, SHOWN_EACH)])
-        activity = _lately(db, viewer)
+        activity = _lately(db, viewer, now)
         remarks = remarks_on(db, [*open_goals, *activity])
         threads = arcs.active_of(db, viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
     told = Briefing(
@@ -119,20 +123,22 @@ def prepare(
     )
     beside = [Entry(hit.memory, hit.remarks) for hit in about.beside_lessons()]
     under_way = (*told.open_goals, *told.recent_activity)
-    fresh = [memory for memory in _once(under_way, but=beside) if not known(memory)]
+    fresh = untold(_once(under_way, but=beside))
     beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in fresh]
-    return _with_text(told, about.lessons, beside, limits.max_chars, surface)
+    return _with_text(told, about.lessons, beside, limits.max_chars, surface, now)
 
 
-def _with_text(told: Briefing, rules: Sequence[Hit], beside: Sequence[Entry], room: int, surface: Surface) -> Briefing:
-    held = fitting([Entry(hit.memory, hit.remarks, UNTOLD) for hit in rules], room)
+def _with_text(
+    told: Briefing, rules: Sequence[Hit], beside: Sequence[Entry], room: int, surface: Surface, now: datetime
+) -> Briefing:
+    held = fitting([Entry(hit.memory, hit.remarks, UNTOLD) for hit in rules], room, now)
     # Only what an agent gets to read counts as shown.
     shown = [hit for hit in rules if any(entry.memory.seq == hit.memory.seq for entry in held)]
     ids = surface([hit.memory for hit in shown]) if shown else []
     lessons = tuple(SurfacedLesson(hit, surface_id) for hit, surface_id in zip(shown, ids, strict=True))
     entries = [*(Entry(one.hit.memory, one.hit.remarks, one.surface_id) for one in lessons), *beside]
-    held_entries = tuple(entry.memory for entry in fitting(entries, room))
-    return replace(told, lessons=lessons, text=render_block(entries, room) or "", shown=held_entries)
+    text, kept = block_of(entries, room, now)
+    return replace(told, lessons=lessons, text=text or "", shown=tuple(entry.memory for entry in kept))
 
 
 def _without_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
@@ -180,9 +186,9 @@ def _is_critical(lesson: Memory) -> bool:
     return lesson.details.get("severity") == Severity.CRITICAL
 
 
-def _lately(db: Connection, viewer: Viewer) -> list[Memory]:
+def _lately(db: Connection, viewer: Viewer, now: datetime) -> list[Memory]:
     """List what happened lately, the latest first."""
-    since = utc_text(datetime.now(UTC) - LATELY)
+    since = utc_text(now - LATELY)
     return memories.lately(db, Filter(kinds=UNDER_WAY, viewer=viewer), since, SHOWN_EACH, LAST_WRITTEN)
 
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from pipeline.kinds import told
 from pipeline.recall.remarks import NOTHING, Remarks
-from pipeline.records import Memory, Trust
+from pipeline.records import Kind, Memory, Trust
+from pipeline.store.goals import UNFINISHED
+from pipeline.times import age
 from pipeline.write.echo import HEADER, INNER_QUOTES, SHORT_ID
 
 LONGEST_LINE = 600
@@ -20,26 +23,31 @@ class Entry:
     surface_id: str | None = None
 
 
-def render_block(entries: Sequence[Entry], max_chars: int) -> str | None:
+def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> str | None:
     """Render memories, most useful first, as far as they fit; None when not even one does."""
-    lines = [render_line(entry) for entry in fitting(entries, max_chars)]
-    return "\n".join([HEADER, *lines]) if lines else None
+    return block_of(entries, max_chars, now)[0]
 
 
-def fitting(entries: Sequence[Entry], max_chars: int) -> list[Entry]:
+def fitting(entries: Sequence[Entry], max_chars: int, now: datetime) -> list[Entry]:
     """Return the entries that a block of so many characters holds: one that is too long makes room for the next."""
-    kept = []
+    return block_of(entries, max_chars, now)[1]
+
+
+def block_of(entries: Sequence[Entry], max_chars: int, now: datetime) -> tuple[str | None, list[Entry]]:
+    """Return the block of `render_block` and the entries that it holds."""
+    kept, lines = [], [HEADER]
     used = len(HEADER)
     for entry in entries:
-        length = 1 + len(render_line(entry))
-        if used + length <= max_chars:
+        line = render_line(entry, now)
+        if used + 1 + len(line) <= max_chars:
             kept.append(entry)
-            used += length
-    return kept
+            lines.append(line)
+            used += 1 + len(line)
+    return ("\n".join(lines) if kept else None), kept
 
 
-def render_line(entry: Entry) -> str:
-    """Render one memory: its short id, kind and day, its text, and the remarks on it."""
+def render_line(entry: Entry, now: datetime) -> str:
+    """Render one memory: its short id, kind and age, its text, and the remarks on it."""
     memory = entry.memory
     text = " ".join(told(memory).split())
     if len(text) > LONGEST_LINE:
@@ -47,7 +55,15 @@ def render_line(entry: Entry) -> str:
     if memory.trust is Trust.EVIDENCE or memory.instructs:
         # A quotation mark of its own would end the quotation early.
         text = f"{memory.source} noted: “{text.translate(INNER_QUOTES)}”"
-    return f"- [{memory.id[-SHORT_ID:]} · {memory.kind} · {memory.occurred_at[:10]}] {text}{_notes(entry)}"
+    when = f"{age(memory.occurred_at, now)}{_due(memory, now)}"
+    return f"- [{memory.id[-SHORT_ID:]} · {memory.kind} · {when}] {text}{_notes(entry)}"
+
+
+def _due(memory: Memory, now: datetime) -> str:
+    due = memory.details.get("due_at")
+    if memory.kind is not Kind.GOAL or not due or memory.details.get("status", UNFINISHED[0]) not in UNFINISHED:
+        return ""
+    return f", due {age(due, now)}"
 
 
 def _notes(entry: Entry) -> str:

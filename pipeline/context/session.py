@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from pipeline.context.render import Entry, fitting, render_block
+from pipeline.context.render import Entry, block_of
 from pipeline.records import Kind, Memory, Viewer
 from pipeline.store import actions, goals, memories
 from pipeline.store.actions import Action
@@ -24,16 +25,18 @@ class Opening:
     shown: tuple[Memory, ...]
 
 
-def brief(database: Database, viewer: Viewer, max_chars: int) -> Opening | None:
+def brief(database: Database, viewer: Viewer, max_chars: int, now: datetime) -> Opening | None:
     """Return a project's brief: open goals, then what was decided, learned and holds; None where there is nothing."""
     with database.read() as db:
         found = goals.unfinished(db, viewer, SHOWN_EACH)
         for kind in BRIEF_KINDS:
             found += memories.leading(db, Filter(kinds=(kind,), viewer=viewer), SHOWN_EACH)
-    return _opening([], found, max_chars)
+    return _opening([], found, max_chars, now)
 
 
-def where_it_left_off(database: Database, session_id: str, viewer: Viewer, max_chars: int) -> Opening | None:
+def where_it_left_off(
+    database: Database, session_id: str, viewer: Viewer, max_chars: int, now: datetime
+) -> Opening | None:
     """Return what a session did, decided and noted, and which goals are open; None where it did nothing."""
     with database.read() as db:
         did = actions.since(db, session_id, "", ACTIONS_SHOWN)
@@ -44,13 +47,12 @@ def where_it_left_off(database: Database, session_id: str, viewer: Viewer, max_c
         open_goals = goals.unfinished(db, viewer, SHOWN_EACH)
     if not did and not noted:
         return None
-    return _opening(_lines(did, max_chars // 2), _once([*decided, *open_goals, *noted]), max_chars)
+    return _opening(_lines(did, max_chars // 2), _once([*decided, *open_goals, *noted]), max_chars, now)
 
 
-def _opening(lines: Sequence[str], found: Sequence[Memory], max_chars: int) -> Opening | None:
+def _opening(lines: Sequence[str], found: Sequence[Memory], max_chars: int, now: datetime) -> Opening | None:
     room = max_chars - sum(len(line) + 1 for line in lines)
-    entries = fitting([Entry(memory) for memory in found], room)
-    block = render_block(entries, room)
+    block, entries = block_of([Entry(memory) for memory in found], room, now)
     if block is None and not lines:
         return None
     text = "\n".join([*lines, *([block] if block else [])])

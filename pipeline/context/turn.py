@@ -8,12 +8,9 @@ from pipeline.context.advice import names, text_names, touched_by
 from pipeline.kinds import told
 from pipeline.records import Memory
 from pipeline.store.actions import Action, Deed
-from pipeline.write.deeds import test_run_of
+from pipeline.write.deeds import shortened, subject_of, test_run_of
 
 FILES_TOLD = 5
-LONGEST_COMMAND = 120
-LONGEST_SUBJECT = 160
-_MESSAGE = re.compile(r"\s-[a-zA-Z]*m\s*\"([^\"]+)\"|\s--message[= ]\"([^\"]+)\"|\s-[a-zA-Z]*m\s*'([^']+)'")
 _CLAUSE = re.compile(
     r"[;!?。；！？]|[.,:](?=\s|$)|\s[–—-]\s|\b(?:but|instead|rather|sondern|stattdessen|sino|mais|mas|але|но)\b",
     re.IGNORECASE,
@@ -37,11 +34,12 @@ _EDITS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Surfaced:
-    """A lesson that was put before an agent, under which id and when."""
+    """A lesson that was put before an agent, under which id and when; `agent_id` is None for the main agent."""
 
     id: str
     at: str
     lesson: Memory
+    agent_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +66,14 @@ def followed_in(surfaced: Sequence[Surfaced], did: Sequence[Action]) -> list[Fol
     """Say of surfaced lessons whether what they name was done since: followed, or ignored where they forbid it.
 
     What names nothing that was done is left open, and so is what depends on more than was done: silence proves nothing.
+    An agent answers for its own deeds: what a subagent did says nothing of what the main agent was told, nor does that
+    of what the subagent was.
     """
     found = []
     for one in surfaced:
+        mine = [action for action in did if action.agent_id == one.agent_id and action.at >= one.at]
         # Tests that failed were run all the same; of anything else a failure may mean that it never happened.
-        since = [action for action in did if action.at >= one.at and (action.ok or action.deed is Deed.TEST)]
+        since = [action for action in mine if action.ok or action.deed is Deed.TEST]
         proofs = {proof for action in since for proof in _proofs(one.lesson, action)}
         # What was forbidden and done weighs more than what was done beside it as told.
         if proofs:
@@ -118,7 +119,7 @@ def _mended(did: Sequence[Action]) -> str | None:
             del failed[target]
     if mended is None:
         return None
-    return f"Fixed: `{_short(mended.target)}` failed and {'passes' if mended.deed is Deed.TEST else 'works'} now."
+    return f"Fixed: `{shortened(mended.target)}` failed and {'passes' if mended.deed is Deed.TEST else 'works'} now."
 
 
 def _proves(now: Action, before: Action) -> bool:
@@ -135,16 +136,12 @@ def _committed(did: Sequence[Action]) -> str | None:
     done = [action.target for action in did if action.deed is Deed.COMMIT and action.ok]
     if not done:
         return None
-    subjects = [next(text for text in found.groups() if text) for one in done if (found := _MESSAGE.search(one))]
+    subjects = [subject for one in done if (subject := subject_of(one))]
     if not subjects:
-        return f"Committed with `{_short(done[-1])}`."
-    return f"Committed: {'; '.join(subject[:LONGEST_SUBJECT].rstrip('. ') for subject in dict.fromkeys(subjects))}."
+        return f"Committed with `{shortened(done[-1])}`."
+    return f"Committed: {'; '.join(dict.fromkeys(subjects))}."
 
 
 def _deployed(did: Sequence[Action]) -> str | None:
     done = [action.target for action in did if action.deed is Deed.DEPLOY and action.ok]
-    return f"Deployed with `{_short(done[-1])}`." if done else None
-
-
-def _short(command: str) -> str:
-    return command if len(command) <= LONGEST_COMMAND else f"{command[: LONGEST_COMMAND - 1].rstrip()}…"
+    return f"Deployed with `{shortened(done[-1])}`." if done else None

@@ -1,9 +1,11 @@
 """The action journal: what agents did in their sessions, where each turn began, and what they were told."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
+from typing import Any
 
 # A session's journal is for its own restoration; older actions are of no use to anybody.
 KEPT_ACTIONS = 20_000
@@ -48,10 +50,7 @@ def since(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
         "WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",
         (session_id, at, limit),
     ).fetchall()
-    return [
-        Action(at, session, agent_id, tool, Deed(deed), target, bool(ok))
-        for at, session, agent_id, tool, deed, target, ok in reversed(rows)
-    ]
+    return [_action(row) for row in reversed(rows)]
 
 
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
@@ -77,11 +76,13 @@ def turn_began(db: Connection, session_id: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def told(db: Connection, session_id: str, agent_id: str) -> dict[int, str]:
-    """Return what an agent was told in a session: row number → the version that it was told."""
+def told(db: Connection, session_id: str, agent_id: str, seqs: Sequence[int]) -> dict[int, str]:
+    """Return which of these memories an agent was told in a session: row number → the version that it was told."""
     return dict(
         db.execute(
-            "SELECT memory_seq, version FROM told WHERE session_id = ? AND agent_id = ?", (session_id, agent_id)
+            "SELECT memory_seq, version FROM told WHERE session_id = ? AND agent_id = ? "
+            "AND memory_seq IN (SELECT value FROM json_each(?))",
+            (session_id, agent_id, json.dumps(seqs)),
         ).fetchall()
     )
 
@@ -103,6 +104,22 @@ def forget_sessions(db: Connection, before: str) -> None:
     """Delete what is known of sessions whose last turn began before a moment; what they did stays."""
     db.execute("DELETE FROM told WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
     db.execute("DELETE FROM agent_session WHERE turn_at < ?", (before,))
+
+
+def purge_told(db: Connection, session_ids: Iterable[str], is_told: Callable[[Action], bool]) -> None:
+    """Delete what was done in sessions for good, as far as it is told of."""
+    rows = db.execute(
+        "SELECT seq, at, session_id, agent_id, tool, deed, target, ok FROM action "
+        "WHERE session_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(session_ids)),),
+    ).fetchall()
+    told_of = [(seq,) for seq, *rest in rows if is_told(_action(rest))]
+    db.executemany("DELETE FROM action WHERE seq = ?", told_of)
+
+
+def _action(row: Sequence[Any]) -> Action:
+    at, session_id, agent_id, tool, deed, target, ok = row
+    return Action(at, session_id, agent_id, tool, Deed(deed), target, bool(ok))
 
 
 def purge(db: Connection, memory_seq: int) -> None:

@@ -16,6 +16,9 @@ MAX_TOOL_CHARS = 80
 READ_CHARS = 8000
 # Where it ends, half a secret may stand.
 LONGEST_HALF = 1000
+# What is told of a command, and of the message of a commit.
+LONGEST_COMMAND = 120
+LONGEST_SUBJECT = 160
 
 EDITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch"})
 SHELLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
@@ -27,6 +30,7 @@ OWN_TOOLS = "mcp__reverie"
 _SUBSTITUTED_DOCUMENT = re.compile(r"""(["']?)\$\(\s*cat\s+<<-?\s*(["']?)(\w+)\2\n(.*?)\n\s*\3\s*\)\1""", re.DOTALL)
 _DOCUMENT = re.compile(r"""<<-?\s*(["']?)(\w+)\1([^\n]*)\n.*?(?:\n\s*\2(?=\s|$)|\Z)""", re.DOTALL)
 _MESSAGE = re.compile(r"""(\s-[a-zA-Z]*m\s*|\s--message[= ])(["'])(.*?)(?<!\\)\2""", re.DOTALL)
+_SUBJECT = re.compile(r"\s-[a-zA-Z]*m\s*\"([^\"]+)\"|\s--message[= ]\"([^\"]+)\"|\s-[a-zA-Z]*m\s*'([^']+)'")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|' + r"'[^']*'", re.DOTALL)
 _SEGMENT = re.compile(r"&&|\|\||[;\n|&]")
 _NOWHERE = re.compile(r"\d*>&\d|&?\d*>>?\s*/dev/null|>&-")
@@ -155,6 +159,25 @@ def command_of(given: Mapping[str, Any]) -> str:
     text = _SUBSTITUTED_DOCUMENT.sub(lambda found: f'"{_first_line(found[4])}"', text)
     text = _MESSAGE.sub(lambda found: f'{found[1]}"{_first_line(found[3])}"', text)
     return _DOCUMENT.sub(r"<<\2\3", text).strip()
+
+
+def shortened(command: str) -> str:
+    """Return a command as it is told."""
+    return command if len(command) <= LONGEST_COMMAND else f"{command[: LONGEST_COMMAND - 1].rstrip()}…"
+
+
+def subject_of(command: str) -> str:
+    """Return the subject of a commit as it is told, empty where its command gives none."""
+    found = _SUBJECT.search(command)
+    return "" if found is None else next(text for text in found.groups() if text)[:LONGEST_SUBJECT].rstrip(". ")
+
+
+def is_told(action: Action, text: str) -> bool:
+    """Tell whether a text tells of an action in the words of a turn's result: its file, command or subject."""
+    if action.deed is Deed.EDIT:
+        return re.search(rf"(?<![\w./-]){re.escape(action.target)}(?![\w/-]|\.\w)", text) is not None
+    subject = subject_of(action.target) if action.deed is Deed.COMMIT else ""
+    return f"`{shortened(action.target)}`" in text or bool(subject and subject in text)
 
 
 def _first_line(text: str) -> str:

@@ -133,8 +133,7 @@ def killing_spree(stack: Stack, hurry: threading.Event) -> Counter:
 def aftermath(tmp_path_factory, models):
     """A home after the spree, with everything digested, its front still running, and what the writers know."""
     print(f"seed {SEED}")
-    settings = {"SEGMENT_TAIL_ROWS": "300", "WORK_BATCH": "32"}
-    with Stack(tmp_path_factory.mktemp("sigkill") / "home", models, **settings) as stack:
+    with Stack(tmp_path_factory.mktemp("sigkill") / "home", models, SEGMENT_TAIL_ROWS="300") as stack:
         stack.start("web", "worker", "scheduler")
         began = time.monotonic()
         stop, hurry = threading.Event(), threading.Event()

@@ -10,7 +10,7 @@ from pipeline.bootstrap.companion import Seat
 from pipeline.bootstrap.parts import recall_budget_ms
 from pipeline.errors import StoreBusy
 from pipeline.recall.query import Channel
-from pipeline.store import actions, surfaces
+from pipeline.store import actions, memories, surfaces
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.house import HeldEncoder
 
@@ -52,7 +52,7 @@ def settled(front):
 def told(front):
     settled(front)
     with front.databases.get("default").read() as db:
-        return actions.told(db, "s1", ""), len(surfaces.unanswered(db, "s1"))
+        return actions.told(db, "s1", "", memories.all_seqs(db)), len(surfaces.unanswered(db, "s1"))
 
 
 def errors(front):

@@ -302,7 +302,8 @@ def test_a_failing_server_delays_nobody_past_the_timeout(tmp_path, kind):
     host.report()
 
 
-def test_a_stopped_server_is_started_in_the_background(tmp_path):
+@pytest.mark.parametrize("told_by", ["the environment", "an option"])
+def test_a_stopped_server_is_started_in_the_background(tmp_path, told_by):
     """Nothing listens: the prompt goes on at once, and the session's start asks for the stack and ends."""
     home = tmp_path / "home"
     home.mkdir()
@@ -314,18 +315,21 @@ def test_a_stopped_server_is_started_in_the_background(tmp_path):
     python = folder / "python"
     python.symlink_to(sys.executable)
     program = folder / "reverie"
-    program.write_text(f'#!/bin/sh\ncd "{tmp_path}"\necho "$@" > asked.new\nmv asked.new asked\nsleep 5\n')
+    program.write_text(
+        f'#!/bin/sh\ncd "{tmp_path}"\necho "$@" "$REVERIE_HOME" > asked.new\nmv asked.new asked\nsleep 5\n'
+    )
     program.chmod(0o755)
     host = FakeHost(port, "", tmp_path, home)
     assert host.send("UserPromptSubmit", prompt="Which port does billing listen on?") is None
+    options = ["--home", str(home)] if told_by == "an option" else []
     done = subprocess.run(
-        [str(python), "-S", "-E", str(CLIENT)],
+        [str(python), "-S", "-E", str(CLIENT), *options],
         input=json.dumps(host.event("SessionStart", source="startup")).encode(),
         capture_output=True,
         timeout=PATIENCE_S,
         check=False,
-        env={"REVERIE_HOME": str(home), "PATH": os.environ["PATH"]},
+        env={"REVERIE_HOME": "/nowhere" if options else str(home), "PATH": os.environ["PATH"]},
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     wait_until("the stack was asked for", (tmp_path / "asked").exists)
-    assert (tmp_path / "asked").read_text().split() == ["up", "--daemon"]
+    assert (tmp_path / "asked").read_text().split() == ["up", "--daemon", str(home)]

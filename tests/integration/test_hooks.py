@@ -262,11 +262,13 @@ def test_a_lesson_is_told_before_what_it_names_once_a_session(client, front, dig
     assert is_silent(tool(client, "Bash", {"command": "make test"}, "PreToolUse"))
     assert context(tool(client, "Bash", {"command": "make test"}, "PreToolUse", agent_id="helper"))
     assert is_silent(tool(client, "Read", {"file_path": "Makefile"}, "PreToolUse", session_id="s2"))
-    tool(client, "Bash", {"command": "make migrate"})
-    post(client, event(hook_event_name="Stop"))
-    settled(front)
-    [record] = [item for item in client.get("/v1/lessons").get_json()["items"] if item["id"] == lesson]
-    assert (record["shown"], record["followed"], record["ignored"]) == (2, 2, 0)
+    # Each answers for its own deeds.
+    for agent, followed in ({}, 1), ({"agent_id": "helper"}, 2):
+        tool(client, "Bash", {"command": "make migrate"}, **agent)
+        post(client, event(hook_event_name="Stop"))
+        settled(front)
+        [record] = [item for item in client.get("/v1/lessons").get_json()["items"] if item["id"] == lesson]
+        assert (record["shown"], record["followed"], record["ignored"]) == (2, followed, 0)
 
 
 def test_advice_that_has_no_room_is_not_noted_as_told(client, front):

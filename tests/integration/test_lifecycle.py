@@ -253,3 +253,19 @@ def test_the_daemon_comes_up_and_goes_down(house):
     assert house.run("down").returncode == 0
     assert house.is_empty()
     assert "SIGTERM: stopping" in (house.home / "logs" / "reverie.log").read_text()
+
+
+def test_a_stack_that_nobody_asks_stops_by_itself_and_the_next_can_start_meanwhile(house):
+    house.environment["REVERIE_IDLE_EXIT_MIN"] = "0.05"
+    idle = house.start(REVERIE, "up")
+    log = iter(lambda: idle.stdout.readline().decode(), "")
+    assert any("0.05 min without a request: stopping" in line for line in log)
+    del house.environment["REVERIE_IDLE_EXIT_MIN"]
+    # Whoever needs it just now does not find the door locked by one that is on its way out.
+    answer = house.run("up", "--daemon", "--json")
+    assert answer.returncode == 0, answer.stderr
+    assert ended(idle)[0] == 0
+    assert house.status()["processes"][0]["pid"] == json.loads(answer.stdout)["pid"]
+    assert house.answers()
+    assert house.run("down").returncode == 0
+    assert house.is_empty()

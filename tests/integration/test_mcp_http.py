@@ -111,6 +111,16 @@ def test_only_our_own_may_call(door, headers, status):
     assert door.post(**headers) == status
 
 
+def test_a_new_token_counts_at_once_here_and_behind(door, home):
+    async def conversation(client):
+        return await client.call_tool("remember_batch", {"items": [STAGING]})
+
+    assert not converse(door, conversation).is_error
+    former, door.token = door.token, home.paths.renew_token()
+    assert door.post(Authorization=f"Bearer {former}") == 401
+    assert not converse(door, conversation).is_error
+
+
 def test_sigterm_stops_it_even_with_an_open_stream(door):
     async def conversation(client):
         # The session holds a stream open while the server is told to stop.

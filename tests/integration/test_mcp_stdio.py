@@ -214,3 +214,36 @@ def test_the_inspector_understands_it(home, tmp_path):
     assert len(tools) == 10
     assert told["structuredContent"]["outcome"] == "created"
     assert "staging port" in brief["contents"][0]["text"]
+
+
+def test_what_a_host_says_first_is_answered_before_the_sdk_is_there(home, tmp_path):
+    """A host waits for each answer in turn, as it would at a terminal; none is given twice."""
+    envelope = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}
+    modern = [("server/discover", {"_meta": envelope}), ("tools/list", {"_meta": envelope})]
+    legacy = [("ping", {}), ("server/discover", {}), ("initialize", client), ("tools/list", {})]
+    with served(home) as port:
+        for said in (modern, legacy):
+            process = subprocess.Popen(
+                [REVERIE, "mcp"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment(home, port),
+                cwd=tmp_path,
+                text=True,
+            )
+            answers = []
+            for number, (method, params) in enumerate(said):
+                request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+                process.stdin.write(f"{json.dumps(request)}\n")
+                process.stdin.flush()
+                answers.append(json.loads(process.stdout.readline()))
+            rest, _ = process.communicate(timeout=60)
+            assert (process.returncode, rest) == (0, "")
+            assert [answer["id"] for answer in answers] == list(range(len(said)))
+            assert len(answers[-1]["result"]["tools"]) == 10
+            refused = [method for (method, _), answer in zip(said, answers, strict=True) if "error" in answer]
+            assert refused == ([] if said is modern else ["server/discover"])

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -149,6 +151,26 @@ def test_hosts_say_by_variables_where_their_files_are(reverie, scratch, tmp_path
     assert (tmp_path / "x" / "config.toml").exists()
     assert (tmp_path / "g" / "opencode" / "opencode.json").exists()
     assert set(tree(scratch[0])) == {".reverie/setup.json", ".reverie/token"}
+
+
+def test_what_only_the_environment_says_of_home_and_server_is_told_to_every_program(reverie, scratch, tmp_path):
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+    (elsewhere / "config.toml").write_text('host = "localhost"\nport = 7100\n')
+    variables = {"REVERIE_HOME": str(elsewhere), "REVERIE_PORT": "7099"}
+    assert reverie("setup", "claude-code", "codex", "--yes", **variables).returncode == 0
+    home = scratch[0]
+    hook = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["SessionStart"][0]["hooks"][0]
+    notify = tomllib.loads((home / ".codex" / "config.toml").read_text())
+    options = ["--home", str(elsewhere), "--port", "7099"]
+    assert shlex.split(hook["command"])[1:] == notify["notify"][1:] == options
+    servers = json.loads((home / ".claude.json").read_text())["mcpServers"]["reverie"], notify["mcp_servers"]["reverie"]
+    assert [server["env"] for server in servers] == [variables, variables]
+    # Without the variable the home's own port is meant, and found there.
+    assert reverie("setup", "codex", "--yes", REVERIE_HOME=str(elsewhere)).returncode == 0
+    assert tomllib.loads((home / ".codex" / "config.toml").read_text())["notify"][1:] == options[:2]
+    assert reverie("setup", "claude-code", "codex", "--remove", "--yes", **variables).returncode == 0
+    assert tree(home) == {}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in for the host is a shell script")

@@ -26,11 +26,13 @@ SCORED = timedelta(days=6)
 )
 def healthz(call: Call) -> dict[str, Any]:
     """Answer that the front lives."""
+    now = time.monotonic()
     return {
         "status": "ok",
         "version": VERSION,
         "encoder": call.front.encoder.state,
-        "uptime_s": round(time.monotonic() - call.front.started, 3),
+        "uptime_s": round(now - call.front.started, 3),
+        "idle_s": round(now - call.front.requested, 3),
     }
 
 

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,6 +100,7 @@ def prepare_message(call: Call) -> dict[str, Any]:
         viewer,
         PrepareLimits(settings.recall_budget_ms, settings.hook_max_chars),
         lambda shown: call.front.learning.surface(workspace, body.session_id, shown),
+        datetime.now(UTC),
     )
     branch = branch_of_folder(Path(body.cwd)) if body.cwd else None
     return {

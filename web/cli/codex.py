@@ -5,11 +5,14 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from web.cli.command import Command, State, pass_state
+
+if TYPE_CHECKING:
+    from config.settings import Settings
 
 TURN_COMPLETE = "agent-turn-complete"
 HOOK = "/hooks/claude-code"
@@ -38,9 +41,12 @@ def main() -> None:
 
 
 @click.command("codex-notify", cls=_CodexCommand)
+@click.option("--home", metavar="PATH", help="The home, where it is not that of the environment.")
+@click.option("--host", metavar="ADDRESS", help="Where the server listens, likewise.")
+@click.option("--port", metavar="N", help="The port of the server, likewise.")
 @click.argument("notification", metavar="JSON")
 @pass_state
-def codex_notify(state: State, notification: str, codex_home: str | None) -> None:
+def codex_notify(state: State, /, *, notification: str, codex_home: str | None, **moved: str | None) -> None:
     """Take Codex's notification of a finished turn; whatever is wrong with it is said and disturbs nobody."""
     try:
         told = json.loads(notification)
@@ -53,25 +59,32 @@ def codex_notify(state: State, notification: str, codex_home: str | None) -> Non
     import urllib3
 
     try:
-        _tell(state, list(events_of(told, folder)))
+        _tell(_settings(state, moved), state.named_workspace, list(events_of(told, folder)))
     except (OSError, urllib3.exceptions.HTTPError) as error:
         click.echo(f"not noted: {type(error).__name__}", err=True)
 
 
-def _tell(state: State, events: Sequence[Mapping[str, Any]]) -> None:
+def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
+    from config.settings import ENVIRONMENT_PREFIX, environment_with, load_settings
+
+    given = {f"{ENVIRONMENT_PREFIX}{name.upper()}": value for name, value in moved.items() if value}
+    return load_settings(environment_with(given)) if given else state.settings
+
+
+def _tell(settings: "Settings", workspace: str | None, events: Sequence[Mapping[str, Any]]) -> None:
     import urllib3
 
     from web.client import server_url
     from web.contract import WORKSPACE_HEADER
 
-    file = state.settings.paths.token_file
+    file = settings.paths.token_file
     headers = {"Authorization": f"Bearer {file.read_text(encoding='ascii').strip()}"}
     # Otherwise the folder decides about the workspace, as it does for every host.
-    if state.named_workspace is not None:
-        headers[WORKSPACE_HEADER] = state.named_workspace
+    if workspace is not None:
+        headers[WORKSPACE_HEADER] = workspace
     with urllib3.PoolManager(retries=False, timeout=TIMEOUT_S) as pool:
         for event in events:
-            pool.request("POST", f"{server_url(state.settings)}{HOOK}", json=event, headers=headers)
+            pool.request("POST", f"{server_url(settings)}{HOOK}", json=event, headers=headers)
 
 
 def events_of(notification: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:

@@ -46,7 +46,7 @@ def up(state: State, *, daemon: bool) -> None:
     try:
         check_place(settings)
         if not daemon:
-            code = _supervise(settings)
+            code = _supervise(settings, role)
     finally:
         role.release()
     if daemon:
@@ -66,13 +66,20 @@ def _take(role: "Role", settings: "Settings") -> None:
         raise PlaceTaken(f"`reverie up` is already running on {settings.paths.root}{pid}") from error
 
 
-def _supervise(settings: "Settings") -> int:
+def _supervise(settings: "Settings", role: "Role") -> int:
     from web.client import server_url
+    from web.idleness import watch
     from web.supervisor import STACK, Supervisor
 
     say = speaker(sys.stdout, [command.name for command in STACK])
     say("reverie", f"{server_url(settings)}, home {settings.paths.root}")
-    return Supervisor(STACK, say).run()
+    # Who needs the stack just as it stops can start the next one, which waits for this one's processes to end.
+    supervisor = Supervisor(STACK, say, on_stop=role.release)
+    end_watch = watch(settings, supervisor.stop)
+    try:
+        return supervisor.run()
+    finally:
+        end_watch()
 
 
 def speaker(stream: TextIO, names: Sequence[str]) -> Callable[[str, str], None]:

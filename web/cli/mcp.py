@@ -35,28 +35,41 @@ def mcp(state: State, *, http: bool, port: int, profile: str) -> None:
 
 
 def _over_stdio(state: State, profile: str) -> None:
-    from config.version import VERSION
-    from web.mcp.greeting import greet
-
-    # The host waits for this answer: it is given before anything heavy is imported.
-    line = _first_line()
-    if not line:
+    # The host waits for these answers: they are given before anything heavy is imported.
+    heard = _greeted()
+    if not heard:
         return
-    greeting = greet(line, VERSION)
-    if greeting is not None:
-        sys.stdout.write(f"{greeting.answer}\n")
-        sys.stdout.flush()
     bridge = _bridge(state)
     from web.mcp.server import build_server
-    from web.mcp.stdio import Opening, serve_stdio
+    from web.mcp.stdio import Said, serve_stdio
     from web.mcp.tools import PROFILES
 
-    said = line.decode(errors="replace") if greeting is None else greeting.replay
-    serve_stdio(build_server(bridge, PROFILES[profile], str(Path.cwd())), Opening(said, greeting is not None))
+    serve_stdio(build_server(bridge, PROFILES[profile], str(Path.cwd())), [Said(*one) for one in heard])
     bridge.close()
 
 
+def _greeted() -> list[tuple[str, bool]]:
+    """Answer the host until its handshake is over or it asks for more; return its lines, and which were answered."""
+    from config.version import VERSION
+    from web.mcp.greeting import MOST_HEARD, greet
+
+    heard: list[tuple[str, bool]] = []
+    while len(heard) < MOST_HEARD and (line := _next_line()):
+        greeting = greet(line, VERSION, opened=any(answered for _, answered in heard))
+        if greeting is None:
+            heard.append((line.decode(errors="replace"), False))
+            break
+        if greeting.answer is not None:
+            sys.stdout.write(f"{greeting.answer}\n")
+            sys.stdout.flush()
+        heard.append((greeting.replay, greeting.answer is not None))
+        if greeting.settled:
+            break
+    return heard
+
+
 def _over_http(state: State, port: int, profile: str) -> None:
+    from config.token import CurrentToken
     from web.mcp.http import PATH, listening, serve_http
     from web.mcp.server import build_server
     from web.mcp.tools import PROFILES
@@ -69,7 +82,10 @@ def _over_http(state: State, port: int, profile: str) -> None:
         state.print_json({"url": url, "workspace": bridge.workspace})
     else:
         click.echo(f"{url} (workspace {bridge.workspace})")
-    serve_http(build_server(bridge, PROFILES[profile]), state.settings.paths.token(), place)
+    # The door may open before the stack made the token.
+    state.settings.paths.token()
+    token = CurrentToken(state.settings.paths.token_file)
+    serve_http(build_server(bridge, PROFILES[profile]), token, place)
 
 
 def _bridge(state: State) -> "Bridge":
@@ -85,7 +101,7 @@ def _bridge(state: State) -> "Bridge":
     return bridge
 
 
-def _first_line() -> bytes:
+def _next_line() -> bytes:
     """Read one line of standard input, and not a byte more: the rest is the SDK's."""
     line = bytearray()
     while not line.endswith(b"\n"):

@@ -24,6 +24,7 @@ def workspace(patient: Patient, name: str) -> Iterator[Finding]:
     from pipeline.store.migrations import MIGRATIONS
     from pipeline.store.opening import is_migrated
 
+    yield from _settings(patient, name)
     file = patient.paths.workspace(name).events
     try:
         count_memories(file)
@@ -48,6 +49,21 @@ def workspace(patient: Patient, name: str) -> Iterator[Finding]:
         yield from _snapshots(patient, name)
     finally:
         database.close()
+
+
+def _settings(patient: Patient, name: str) -> Iterator[Finding]:
+    from config.settings import SettingsError, environment_of, load_settings
+
+    file = patient.paths.workspace(name).config
+    if not file.exists():
+        return
+    try:
+        load_settings(environment_of(patient.paths), name)
+    except SettingsError as error:
+        hint = "correct it; until then nothing is stored in this workspace"
+        yield Finding(f"{name}: settings", "fail", str(error), hint)
+    else:
+        yield Finding(f"{name}: settings", "ok", str(file))
 
 
 def _queue(patient: Patient, name: str, database: Database) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ import _socket
 import os
 import sys
 import time
+from itertools import pairwise
 
 WITHIN_S = 0.9
 LONGEST_EVENT = 1 << 20
@@ -23,12 +24,13 @@ def main() -> int:
     deadline = time.monotonic() + WITHIN_S
     try:
         event = sys.stdin.buffer.read(LONGEST_EVENT)
-        home = os.path.expanduser(os.environ.get("REVERIE_HOME") or "~/.reverie")
-        host, port = address(home)
+        variables = {**os.environ, **moved(sys.argv[1:])}
+        home = os.path.expanduser(variables.get("REVERIE_HOME") or "~/.reverie")
+        host, port = address(home, variables)
         try:
             body = asked(host, port, _text(home, "token").strip(), event, deadline)
         except ConnectionRefusedError:
-            start()
+            start(variables)
             return 0
         if body.startswith(b"{"):
             sys.stdout.buffer.write(body)
@@ -38,8 +40,14 @@ def main() -> int:
     return 0
 
 
-def address(home: str) -> tuple[str, int]:
-    """Return where the server listens: by the environment, else by the home's config.toml."""
+def moved(words: list[str]) -> dict[str, str]:
+    """Return what the options `--home`, `--host` and `--port` say, as the variables that they go before."""
+    options = {f"--{name}": f"REVERIE_{name.upper()}" for name in ("home", "host", "port")}
+    return {options[word]: value for word, value in pairwise(words) if word in options}
+
+
+def address(home: str, variables: dict[str, str]) -> tuple[str, int]:
+    """Return where the server listens: by the variables, else by the home's config.toml."""
     found = {"host": HERE, "port": "7077"}
     for line in _text(home, "config.toml").splitlines():
         if line.startswith("["):
@@ -47,7 +55,7 @@ def address(home: str) -> tuple[str, int]:
         name, equals, value = line.partition("=")
         if equals and name.strip() in found:
             found[name.strip()] = value.partition("#")[0].strip().strip("\"'")
-    found = {name: os.environ.get(f"REVERIE_{name.upper()}") or value for name, value in found.items()}
+    found = {name: variables.get(f"REVERIE_{name.upper()}") or value for name, value in found.items()}
     # What a server binds to, no client can call.
     host = {"0.0.0.0": HERE, "::": "::1"}.get(found["host"], found["host"])  # noqa: S104
     return host, int(found["port"])
@@ -105,8 +113,8 @@ def _left(deadline: float) -> float:
     return left
 
 
-def start() -> None:
-    """Start the stack in the background without waiting for it."""
+def start(variables: dict[str, str]) -> None:
+    """Start the stack in the background, in this environment, without waiting for it."""
     import subprocess
 
     folder = os.path.dirname(sys.executable)
@@ -117,6 +125,7 @@ def start() -> None:
     away = {"creationflags": DETACHED} if os.name == "nt" else {"start_new_session": True}
     subprocess.Popen(  # noqa: S603 - our own program
         [*command, "up", "--daemon"],
+        env=variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

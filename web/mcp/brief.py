@@ -1,6 +1,7 @@
 """The brief of a project: what a newcomer should know before the first request."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from pipeline.errors import NotFound
@@ -36,15 +37,15 @@ def brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def brief_text(found: Mapping[str, Any], shown: ShownIds) -> str:
+def brief_text(found: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
     """Render a brief."""
     if not found["memories"]["active"]:
         return "nothing is stored in this workspace yet"
     kinds = ", ".join(f"{count} {kind}" for kind, count in found["memories"]["by_kind"].items() if count)
     rows = [f"Workspace {found['workspace']}: {found['memories']['active']} memories ({kinds})"]
-    rows += section("Goals", [goal_line(goal, shown) for goal in found["goals"]])
-    rows += section("Lessons", [line(one, shown) for one in found["lessons"]])
-    rows += section("Decisions", [line(one, shown) for one in found["decisions"]])
+    rows += section("Goals", [goal_line(goal, shown, now) for goal in found["goals"]])
+    rows += section("Lessons", [line(one, shown, now) for one in found["lessons"]])
+    rows += section("Decisions", [line(one, shown, now) for one in found["decisions"]])
     rows += section("Facts", [fact_line(fact) for fact in found["facts"]])
     return "\n".join(rows)
 

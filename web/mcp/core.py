@@ -42,15 +42,15 @@ def recall(asked: Asked) -> Told:
     except NotFound:
         return Told({"results": []}, NOTHING)
     hits = [shortened(hit) for hit in told["results"]]
-    return Told({"results": hits, "degraded": told["degraded"]}, lines(hits, asked.shown, NOTHING))
+    return Told({"results": hits, "degraded": told["degraded"]}, lines(hits, asked.shown, NOTHING, asked.now))
 
 
 def get(asked: Asked) -> Told:
     """Read one memory."""
     memory = asked.server.call("GET", f"/v1/memories/{asked.id()}")
-    unsaid = ("content", "content_hash", "provenance", "id", "kind", "trust", "instructs", "occurred_at")
+    unsaid = ("content", "content_hash", "provenance", "id", "kind", "trust", "instructs")
     rest = {name: value for name, value in memory.items() if value not in (None, [], {}, False) and name not in unsaid}
-    return Told(memory, f"{line(memory | {'content': ''}, asked.shown)}\n{_quoted(memory)}\n{compact(rest)}")
+    return Told(memory, f"{line(memory | {'content': ''}, asked.shown, asked.now)}\n{_quoted(memory)}\n{compact(rest)}")
 
 
 def remember_batch(asked: Asked) -> Told:
@@ -109,7 +109,9 @@ def goals(asked: Asked) -> Told:
         found = [asked.server.call("POST", "/v1/goals", body | session | {"source": "agent"})]
     else:
         found = _listed(asked)
-    return Told({"goals": found}, "\n".join(goal_line(one, asked.shown) for one in found) or "no such goal is set")
+    return Told(
+        {"goals": found}, "\n".join(goal_line(one, asked.shown, asked.now) for one in found) or "no such goal is set"
+    )
 
 
 def lesson_outcome(asked: Asked) -> Told:
@@ -130,7 +132,7 @@ def forget(asked: Asked) -> Told:
 def overview(asked: Asked) -> Told:
     """Tell what the workspace holds."""
     found = brief(asked.server, asked.viewer())
-    return Told(found, brief_text(found, asked.shown))
+    return Told(found, brief_text(found, asked.shown, asked.now))
 
 
 def _item(asked: Asked, given: Any) -> Any:

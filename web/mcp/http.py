@@ -43,7 +43,7 @@ def listening(port: int) -> socket.socket:
     return place
 
 
-def serve_http(server: Server[Any], token: str, place: socket.socket) -> None:
+def serve_http(server: Server[Any], token: Callable[[], str], place: socket.socket) -> None:
     """Serve until SIGTERM or SIGINT."""
     # The app checks Host and Origin by itself where it is told that it listens on loopback.
     app = guarded(
@@ -60,16 +60,16 @@ def serve_http(server: Server[Any], token: str, place: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[place])
 
 
-def guarded(app: App, token: str) -> App:
+def guarded(app: App, token: Callable[[], str]) -> App:
     """Return an app that answers 401 to whoever does not send the token."""
-    expected = f"Bearer {token}".encode()
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
         given = dict(scope["headers"]).get(b"authorization", b"")
-        if hmac.compare_digest(given, expected):
+        expected = token()
+        if expected and hmac.compare_digest(given, f"Bearer {expected}".encode()):
             await app(scope, receive, send)
             return
         headers = [(b"content-type", b"application/problem+json"), (b"www-authenticate", b"Bearer")]

@@ -17,13 +17,13 @@ def edit(asked: Asked) -> Told:
     """Change a memory."""
     body = asked.given("content", "importance", "tags", "metadata", "pinned", "details", "branch")
     memory = asked.server.call("PATCH", f"/v1/memories/{asked.id()}", body)
-    return Told(memory, f"changed\n{line(shortened(memory), asked.shown)}")
+    return Told(memory, f"changed\n{line(shortened(memory), asked.shown, asked.now)}")
 
 
 def restore(asked: Asked) -> Told:
     """Bring an archived memory back."""
     memory = asked.server.call("POST", f"/v1/memories/{asked.id()}/restore")
-    return Told(memory, f"restored\n{line(shortened(memory), asked.shown)}")
+    return Told(memory, f"restored\n{line(shortened(memory), asked.shown, asked.now)}")
 
 
 def link(asked: Asked) -> Told:
@@ -61,7 +61,7 @@ def duplicates(asked: Asked) -> Told:
     pairs = [one | {side: shortened(one[side]) for side in ("older", "newer")} for one in found["items"]]
     rows = [
         f"{one['id']} ({', '.join(one['reasons'])}, cosine {one['cosine']:.2f})\n"
-        f"{line(one['older'], asked.shown)}\n{line(one['newer'], asked.shown)}"
+        f"{line(one['older'], asked.shown, asked.now)}\n{line(one['newer'], asked.shown, asked.now)}"
         for one in pairs
     ]
     return Told({"pairs": pairs, "next_cursor": found["next_cursor"]}, "\n".join(rows) or "no pair waits")
@@ -79,7 +79,7 @@ def audit(asked: Asked) -> Told:
     """List what was done without being asked, or take one act back."""
     if "undo" in asked.arguments:
         memory = asked.server.call("POST", f"/v1/audit/{segment(asked.arguments['undo'])}/undo")
-        return Told({"memory": shortened(memory)}, f"undone\n{line(shortened(memory), asked.shown)}")
+        return Told({"memory": shortened(memory)}, f"undone\n{line(shortened(memory), asked.shown, asked.now)}")
     found = asked.server.call("GET", "/v1/audit", query=asked.given("limit", "cursor"))
     rows = [
         f"{one['id']} {one['at']} {one['actor']}: {one['action']} {one['memory_id']}"
@@ -122,7 +122,7 @@ def entities(asked: Asked) -> Told:
             {"entity": told},
             compact({name: value for name, value in told.items() if name != "memories"})
             + "\n"
-            + lines(told["memories"], asked.shown, NO_MENTION),
+            + lines(told["memories"], asked.shown, NO_MENTION, asked.now),
         )
     query = asked.viewer() | asked.given("q", "kind", "limit", "cursor")
     return _listed(asked.server.call("GET", "/v1/entities", query=query), "entities")
@@ -155,13 +155,15 @@ def _settled(asked: Asked, path: str) -> Told:
     given = asked.arguments["id"]
     whole = asked.shown.whole(given, "id") if path == "/v1/candidates" else given
     memory = asked.server.call("POST", f"{path}/{segment(whole)}", {"action": asked.arguments["action"]})
-    return Told({"memory": shortened(memory)}, f"settled\n{line(shortened(memory), asked.shown)}")
+    return Told({"memory": shortened(memory)}, f"settled\n{line(shortened(memory), asked.shown, asked.now)}")
 
 
 def _page(asked: Asked, found: Any, none: str) -> Told:
     shown = [shortened(memory) for memory in found["items"]]
     more = f"\nmore with cursor {found['next_cursor']}" if found["next_cursor"] else ""
-    return Told({"memories": shown, "next_cursor": found["next_cursor"]}, lines(shown, asked.shown, none) + more)
+    return Told(
+        {"memories": shown, "next_cursor": found["next_cursor"]}, lines(shown, asked.shown, none, asked.now) + more
+    )
 
 
 def _listed(found: Any, name: str) -> Told:

@@ -35,7 +35,7 @@ _BEFORE_ID = "reverie://memory/"
 def read_resource(asked: Asked, uri: str) -> str:
     """Return the text of a resource; raise NotFound for one that is not there."""
     if uri == BRIEF["uri"]:
-        return brief_text(brief(asked.server, asked.viewer()), asked.shown)
+        return brief_text(brief(asked.server, asked.viewer()), asked.shown, asked.now)
     if uri.startswith(_BEFORE_ID) and len(uri) > len(_BEFORE_ID):
         return get(replace(asked, arguments={"id": unquote(uri.removeprefix(_BEFORE_ID))})).text
     raise NotFound(f"no such resource; there are {BRIEF['uri']} and {MEMORY['uriTemplate']}")

@@ -1,5 +1,7 @@
 """MCP over standard input and output, where a host may have been answered already."""
 
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -12,31 +14,39 @@ from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """The first line of a conversation, as the SDK shall read it, and whether its answer was given already."""
+class Said:
+    """A line that a host has said already, as the SDK shall read it, and whether its answer was given."""
 
     line: str
     answered: bool
 
 
-def serve_stdio(server: Server[Any], opening: Opening) -> None:
-    """Serve one host until it closes standard input."""
+def serve_stdio(server: Server[Any], opening: Sequence[Said]) -> None:
+    """Serve one host, that began with these lines, until it closes standard input."""
     anyio.run(_serve, server, opening)
 
 
-async def _serve(server: Server[Any], opening: Opening) -> None:
-    first = _parsed(opening.line)
-    omitted = first.message.id if opening.answered and isinstance(first, SessionMessage) else None  # type: ignore[union-attr]  # only a request is answered
+async def _serve(server: Server[Any], opening: Sequence[Said]) -> None:
     async with stdio_server() as (read, write):
-        await server.run(Replaying(first, read), Omitting(omitted, write), server.create_initialization_options())
+        await server.run(
+            Replaying(map(parsed, opening), read),
+            Omitting(answered(opening), write),
+            server.create_initialization_options(),
+        )
 
 
-def _parsed(line: str) -> SessionMessage | Exception:
+def parsed(said: Said) -> SessionMessage | Exception:
+    """Return a line as the SDK's stream gives it."""
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(said.line, by_name=False))
     except ValueError as error:
         # The SDK answers what it could not read.
         return error
+
+
+def answered(opening: Sequence[Said]) -> list[str | int]:
+    """Return the ids of the requests that have their answer."""
+    return [json.loads(said.line)["id"] for said in opening if said.answered]
 
 
 class _Wrapped:
@@ -59,19 +69,18 @@ class _Wrapped:
 
 
 class Replaying(_Wrapped):
-    """A stream of messages that begins with one that was read before."""
+    """A stream of messages that begins with those that were read before."""
 
-    def __init__(self, first: SessionMessage | Exception, rest: Any) -> None:
+    def __init__(self, before: Iterable[SessionMessage | Exception], rest: Any) -> None:
         super().__init__(rest)
-        self._first: SessionMessage | Exception | None = first
+        self._before = iter(before)
 
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message."""
-        if self._first is None:
-            received: SessionMessage | Exception = await self._inner.receive()
-            return received
-        first, self._first = self._first, None
-        return first
+        for one in self._before:
+            return one
+        received: SessionMessage | Exception = await self._inner.receive()
+        return received
 
     def __aiter__(self) -> Self:
         return self
@@ -84,20 +93,16 @@ class Replaying(_Wrapped):
 
 
 class Omitting(_Wrapped):
-    """A stream of messages that leaves out the answer to one request, once."""
+    """A stream of messages that leaves out the answers to some requests, each once."""
 
-    def __init__(self, request_id: str | int | None, rest: Any) -> None:
+    def __init__(self, request_ids: Iterable[str | int], rest: Any) -> None:
         super().__init__(rest)
-        self._omitted = request_id
+        self._omitted = list(request_ids)
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Send a message, unless it is the answer that was given already."""
+        """Send a message, unless it is an answer that was given already."""
         message = item.message
-        if (
-            self._omitted is not None
-            and isinstance(message, JSONRPCResponse | JSONRPCError)
-            and message.id == self._omitted
-        ):
-            self._omitted = None
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id in self._omitted:
+            self._omitted.remove(message.id)
             return
         await self._inner.send(item)

@@ -5,9 +5,11 @@ The form is shared on purpose: what an agent hands back in it is recognised as a
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from pipeline.records import Trust
+from pipeline.times import age
 from pipeline.write.echo import CUT, INNER_QUOTES
 from web.mcp.ids import ShownIds
 
@@ -25,23 +27,23 @@ def shortened(memory: Mapping[str, Any], chars: int = SHORT_CHARS) -> dict[str, 
     return kept | ({"content": text[: chars - 1].rstrip() + CUT, "cut": True} if len(text) > chars else {})
 
 
-def line(memory: Mapping[str, Any], shown: ShownIds) -> str:
+def line(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
     """Render a memory in one line; what nobody vouches for stands in quotation marks, with its source."""
     text = " ".join(str(memory["content"]).split())
     if memory.get("trust") == Trust.EVIDENCE or memory.get("instructs"):
         text = f"{memory.get('source', 'somebody')} noted: “{text.translate(INNER_QUOTES)}”"
-    head = f"- [{shown.short(memory['id'])} · {memory['kind']} · {memory['occurred_at'][:10]}]"
+    head = f"- [{shown.short(memory['id'])} · {memory['kind']} · {age(memory['occurred_at'], now)}]"
     return f"{head} {text}{_notes(memory, shown)}"
 
 
-def lines(memories: Iterable[Mapping[str, Any]], shown: ShownIds, none: str) -> str:
+def lines(memories: Iterable[Mapping[str, Any]], shown: ShownIds, none: str, now: datetime) -> str:
     """Render memories, or say that there is none."""
-    return "\n".join(line(memory, shown) for memory in memories) or none
+    return "\n".join(line(memory, shown, now) for memory in memories) or none
 
 
-def goal_line(goal: Mapping[str, Any], shown: ShownIds) -> str:
+def goal_line(goal: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
     """Render a goal in one line."""
-    due = f", due {goal['due_at'][:10]}" if goal["due_at"] else ""
+    due = f", due {goal['due_at'][:10]} ({age(goal['due_at'], now)})" if goal["due_at"] else ""
     title = " ".join(goal["title"].split())
     return f"- [{shown.short(goal['id'])} · {goal['status']} · {goal['progress']:.0%}{due}] {title}"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -29,13 +30,14 @@ class Server(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One call of a tool: whom to ask, which ids were shown, the caller's name and folder, and the arguments."""
+    """One call of a tool: whom to ask, which ids were shown, the caller's name and folder, the arguments, and when."""
 
     server: Server
     shown: ShownIds
     agent: str | None
     folder: str
     arguments: Mapping[str, Any]
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def given(self, *names: str) -> dict[str, Any]:
         """Return those of the named arguments that were given."""

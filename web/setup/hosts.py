@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from web.setup.entries import Block, Entry, Hook, Key, Member, Table
 from web.setup.machine import (
+    CLIENT_OPTIONS,
     CODEX_NOTIFY_CLIENT,
     MAIN,
     SESSION_START_CLIENT,
@@ -35,6 +36,12 @@ EVENTS = {
     # All hooks of this event share 1.5 s.
     "SessionEnd": 1,
 }
+
+# The client with its options, each of a word as a shell reads it, quoted in part or as a whole.
+_CLIENT_AT_END = re.compile(
+    rf"(?:^|[\\/\s'\"]){re.escape(SESSION_START_CLIENT)}(?:\.exe)?['\"]?"
+    rf"(?:\s+--(?:{'|'.join(CLIENT_OPTIONS)})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ def _names(word: Any, program: str) -> bool:
 
 
 def _ends_in_client(command: str) -> bool:
-    return re.search(rf"(?:^|[\\/\s'\"]){re.escape(SESSION_START_CLIENT)}(?:\.exe)?['\"]?\s*$", command) is not None
+    return _CLIENT_AT_END.search(command) is not None
 
 
 def _rules(path: Path, head: str = "") -> Target:
@@ -138,9 +145,7 @@ def _claude_code(machine: Machine, reverie: Reverie) -> Sequence[Target]:
 
 def _claude_hooks(machine: Machine, reverie: Reverie, settings: Path) -> Target:
     version = machine.version("claude")
-    start = reverie.program(machine, SESSION_START_CLIENT)
-    command = f'"{start}"' if machine.platform == "win32" and " " in start else start
-    command = command if machine.platform == "win32" else shlex.quote(command)
+    command = _command_line([reverie.program(machine, SESSION_START_CLIENT), *reverie.options(machine)], machine)
     session_start = Hook(
         "SessionStart", {"type": "command", "command": command, "timeout": HOOK_TIMEOUT_S}, is_our_hook
     )
@@ -155,6 +160,12 @@ def _claude_hooks(machine: Machine, reverie: Reverie, settings: Path) -> Target:
         return Target(settings, "json", (session_start, *hooks), secret=True)
     export = f"the hooks of a project take the token from the environment: export {TOKEN_VARIABLE}=…"
     return Target(settings, "json", (session_start, *hooks), remarks=(f"{export} (`reverie token --show`)",))
+
+
+def _command_line(words: Sequence[str], machine: Machine) -> str:
+    if machine.platform == "win32":
+        return " ".join(f'"{word}"' if " " in word else word for word in words)
+    return shlex.join(words)
 
 
 def _http_hooks(machine: Machine, reverie: Reverie) -> list[Hook]:
@@ -180,7 +191,9 @@ def _codex(machine: Machine, reverie: Reverie) -> Sequence[Target]:
             Target(machine.project / ".codex" / "config.toml", "toml", (server,)),
             _rules(machine.project / "AGENTS.md"),
         ]
-    notify = Key("notify", [reverie.program(machine, CODEX_NOTIFY_CLIENT)], is_our_notify)
+    # Codex adds its notification behind these words.
+    program = [reverie.program(machine, CODEX_NOTIFY_CLIENT), *reverie.options(machine)]
+    notify = Key("notify", program, is_our_notify)
     folder = _codex_folder(machine)
     return [Target(folder / "config.toml", "toml", (notify, server)), _rules(folder / "AGENTS.md")]
 

@@ -11,6 +11,9 @@ CODEX_NOTIFY_CLIENT = "reverie-codex-notify"
 MAIN = "reverie"
 # A variable of the user's own choosing could not be known; names with REVERIE_ are settings.
 TOKEN_VARIABLE = "CLAUDE_REVERIE_TOKEN"  # noqa: S105 - the name of a variable
+VARIABLE_PREFIX = "REVERIE_"
+# The options by which the clients are told what the variables of the same names say.
+CLIENT_OPTIONS = ("home", "host", "port")
 # Variables that move a host's own folder.
 HOST_VARIABLES = ("APPDATA", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME")
 
@@ -56,8 +59,8 @@ class Reverie:
     url: str
     token: str
     bin: Path
-    home: Path | None = None
-    """The home, where it is not the usual one."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """By which variables its programs find home and server, where neither is the usual one."""
 
     def program(self, machine: Machine, name: str) -> str:
         """Return how a host starts a program: by its path, in a project by its name if that is found everywhere."""
@@ -70,8 +73,13 @@ class Reverie:
         return str(installed)
 
     def environment(self, machine: Machine) -> dict[str, str]:
-        """Return the variables that a program needs to find the home; none stand in a project's files."""
-        return {} if self.home is None or machine.project is not None else {"REVERIE_HOME": str(self.home)}
+        """Return the variables that a program needs to find home and server; none stand in a project's files."""
+        return {} if machine.project is not None else dict(self.variables)
+
+    def options(self, machine: Machine) -> list[str]:
+        """Return the same as options of the clients, for hosts that start a program without variables of its own."""
+        named = {name.removeprefix(VARIABLE_PREFIX).lower(): v for name, v in self.environment(machine).items()}
+        return [word for name, value in named.items() for word in (f"--{name}", value)]
 
 
 def programs_folder() -> Path:

@@ -3,6 +3,7 @@
 import itertools
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -19,7 +20,7 @@ MESSAGE = "Which port does billing listen on?"
 ABOUT = "Billing listens on port 8123"
 NOBODY = Viewer()
 LIMITS = PrepareLimits(budget_ms=10_000, max_chars=4000)
-LINE = re.compile(r"- \[[0-9A-Z]{8} · \w+ · \d{4}-\d\d-\d\d\] .+")
+LINE = re.compile(r"- \[[0-9A-Z]{8} · \w+ · (?:just now|\d+ [a-z]+ ago)\] .+")
 
 
 class Surfaces:
@@ -43,7 +44,7 @@ def surface():
 def tell(world, surface):
     def run(message=MESSAGE, viewer=NOBODY, max_chars=LIMITS.max_chars):
         world.embed()
-        return prepare(world.reader, message, viewer, replace(LIMITS, max_chars=max_chars), surface)
+        return prepare(world.reader, message, viewer, replace(LIMITS, max_chars=max_chars), surface, datetime.now(UTC))
 
     return run
 

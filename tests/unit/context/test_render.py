@@ -1,4 +1,5 @@
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,10 @@ from pipeline.context.render import HEADER, LONGEST_LINE, Entry, fitting, render
 from pipeline.kinds import told
 from pipeline.recall.remarks import Remarks
 from pipeline.records import Anchor, Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.times import utc_text
 from pipeline.write.echo import echoes, is_echo_of
 
+NOW = datetime(2026, 1, 1, 6, 30, tzinfo=UTC)
 PLAIN = Memory(
     seq=1,
     id="01ARZ3NDEKTSV4RRFFQ69G5FAV",
@@ -47,19 +50,19 @@ memories = st.builds(
 
 @given(st.lists(memories, max_size=6), st.integers(0, 3000))
 def test_a_block_keeps_its_limit_and_one_line_a_memory(found, limit):
-    block = render_block([Entry(memory) for memory in found], limit)
+    block = render_block([Entry(memory) for memory in found], limit, NOW)
     if block is None:
         return
     lines = block.splitlines()
     assert len(block) <= limit
     assert lines[0] == HEADER
     assert 1 < len(lines) <= 1 + len(found)
-    assert all(line.startswith("- [Q69G5FAV · decision · 2026-01-01] ") for line in lines[1:])
+    assert all(line.startswith("- [Q69G5FAV · decision · 3 h ago] ") for line in lines[1:])
 
 
 @given(memories)
 def test_evidence_is_quoted_and_cannot_end_its_quotation(memory):
-    block = render_block([Entry(memory)], 10_000)
+    block = render_block([Entry(memory)], 10_000, NOW)
     line = block.splitlines()[1]
     if memory.trust is Trust.EVIDENCE:
         assert line.count("import noted: “") == 1
@@ -67,24 +70,24 @@ def test_evidence_is_quoted_and_cannot_end_its_quotation(memory):
 
 
 def test_a_trusted_memory_speaks_for_itself():
-    assert render_block([Entry(PLAIN)], 1000) == f"{HEADER}\n- [Q69G5FAV · decision · 2026-01-01] The port is 8123"
+    assert render_block([Entry(PLAIN)], 1000, NOW) == f"{HEADER}\n- [Q69G5FAV · decision · 3 h ago] The port is 8123"
 
 
 def test_a_long_memory_is_cut_and_says_so():
-    line = render_block([Entry(replace(PLAIN, content="word " * 1000))], 10_000).splitlines()[1]
+    line = render_block([Entry(replace(PLAIN, content="word " * 1000))], 10_000, NOW).splitlines()[1]
     assert line.endswith("…")
     assert len(line) < LONGEST_LINE + 60
 
 
 def test_one_that_does_not_fit_makes_room_for_the_next():
-    block = render_block([Entry(replace(PLAIN, content="x" * 500)), Entry(PLAIN)], 200)
+    block = render_block([Entry(replace(PLAIN, content="x" * 500)), Entry(PLAIN)], 200, NOW)
     assert "8123" in block
     assert "xxx" not in block
 
 
 def test_nothing_to_say_is_no_block():
-    assert render_block([], 1000) is None
-    assert render_block([Entry(PLAIN)], 50) is None
+    assert render_block([], 1000, NOW) is None
+    assert render_block([Entry(PLAIN)], 50, NOW) is None
 
 
 OTHER_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
@@ -97,9 +100,10 @@ entries = st.builds(Entry, memories, remarks, st.sampled_from([None, SURFACE_ID]
 
 def spoken(kind, details, content="The port is 8123", **fields):
     """Return what follows the brackets of a memory's line."""
-    line = render_line(Entry(replace(PLAIN, kind=kind, details=details, content=content, **fields)))
+    line = render_line(Entry(replace(PLAIN, kind=kind, details=details, content=content, **fields)), NOW)
     head, _, text = line.partition("] ")
-    assert head == f"- [Q69G5FAV · {kind} · 2026-01-01"
+    due = ", due in 58 days" if "due_at" in details else ""
+    assert head == f"- [Q69G5FAV · {kind} · 3 h ago{due}"
     return text
 
 
@@ -171,7 +175,7 @@ def test_no_field_gets_out_of_the_quotation_or_the_line(text, kind):
     names = ("reason", "rule", "applies_when", "tool", "chain", "question", "answer", "symbol", "title", "uri")
     details = dict.fromkeys(names, text) | {"alternatives": [text]}
     anchor = Anchor(text, 1, 2)
-    line = render_line(Entry(replace(PLAIN, kind=kind, details=details, anchor=anchor, trust=Trust.EVIDENCE)))
+    line = render_line(Entry(replace(PLAIN, kind=kind, details=details, anchor=anchor, trust=Trust.EVIDENCE)), NOW)
     assert len(line.splitlines()) == 1
     assert line.count("“") == line.count("”") == 1
     assert line.endswith("”")
@@ -179,25 +183,30 @@ def test_no_field_gets_out_of_the_quotation_or_the_line(text, kind):
 
 def test_remarks_stand_behind_the_text():
     entry = Entry(PLAIN, Remarks((OTHER_ID,), stale=True), SURFACE_ID)
-    assert render_line(entry).endswith(f"The port is 8123 (stale; contradicted by [Q69G5FAW]; surface {SURFACE_ID})")
-    assert render_line(Entry(PLAIN, Remarks(stale=False))).endswith("] The port is 8123")
+    assert render_line(entry, NOW).endswith(
+        f"The port is 8123 (stale; contradicted by [Q69G5FAW]; surface {SURFACE_ID})"
+    )
+    assert render_line(Entry(PLAIN, Remarks(stale=False)), NOW).endswith("] The port is 8123")
 
 
 def test_remarks_stand_outside_the_quotation():
-    line = render_line(Entry(replace(PLAIN, instructs=True), Remarks(stale=True)))
+    line = render_line(Entry(replace(PLAIN, instructs=True), Remarks(stale=True)), NOW)
     assert line.endswith("“The port is 8123” (stale)")
 
 
 @given(st.lists(entries, max_size=6), st.integers(0, 3000))
 def test_a_block_holds_just_what_fits(found, limit):
-    kept = fitting(found, limit)
-    assert render_block(found, limit) == (None if not kept else render_block(kept, limit))
-    assert fitting(kept, limit) == kept
+    kept = fitting(found, limit, NOW)
+    assert render_block(found, limit, NOW) == (None if not kept else render_block(kept, limit, NOW))
+    assert fitting(kept, limit, NOW) == kept
 
 
-@given(st.lists(entries.filter(lambda entry: any(c.isalnum() for c in entry.memory.content)), min_size=1, max_size=5))
-def test_an_echo_of_a_block_is_known_for_what_it_is(found):
-    block = render_block(found, 10_000)
+@given(
+    st.lists(entries.filter(lambda entry: any(c.isalnum() for c in entry.memory.content)), min_size=1, max_size=5),
+    st.datetimes(timezones=st.just(UTC)),
+)
+def test_an_echo_of_a_block_is_known_for_what_it_is_however_old_it_is(found, now):
+    block = render_block(found, 10_000, now)
     heard = echoes(block)
     assert len(heard) == len(found)
     for echo, entry in zip(heard, found, strict=True):
@@ -218,5 +227,23 @@ def test_an_echo_with_the_fields_of_a_kind_is_an_echo_of_what_was_told(kind, tru
         "uri": "x/7",
     }
     memory = replace(PLAIN, kind=kind, details=details, trust=trust, anchor=Anchor("a/b.py", 1, 2))
-    (echo,) = echoes(render_line(Entry(memory, Remarks((OTHER_ID,), stale=True), SURFACE_ID)))
+    (echo,) = echoes(render_line(Entry(memory, Remarks((OTHER_ID,), stale=True), SURFACE_ID), NOW))
     assert is_echo_of(echo, told(memory))
+
+
+@pytest.mark.parametrize(
+    ("status", "due", "head"),
+    [
+        ("open", timedelta(days=5, hours=1), "3 h ago, due in 5 days"),
+        ("in_progress", timedelta(hours=-30), "3 h ago, due 1 day ago"),
+        ("done", timedelta(days=5), "3 h ago"),
+        (None, None, "3 h ago"),
+    ],
+)
+def test_a_goal_that_is_not_finished_says_how_long_there_is(status, due, head):
+    details = {"status": status} if status else {}
+    details |= {"due_at": utc_text(NOW + due)} if due else {}
+    line = render_line(Entry(replace(PLAIN, kind=Kind.GOAL, details=details)), NOW)
+    assert line.startswith(f"- [Q69G5FAV · goal · {head}] The port is 8123")
+    [echo] = echoes(line)
+    assert is_echo_of(echo, told(replace(PLAIN, kind=Kind.GOAL, details=details)))

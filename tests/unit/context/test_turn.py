@@ -1,5 +1,7 @@
 """A turn's result in a sentence that passes the door, and which lessons its deeds prove followed or ignored."""
 
+from dataclasses import replace
+
 import pytest
 
 from pipeline.context.turn import Surfaced, followed_in, result_of
@@ -78,11 +80,11 @@ def test_a_long_command_is_cut():
 def verdict(world):
     """Say whether a surfaced lesson counts as followed (True), ignored (False) or open (None)."""
 
-    def judge(text, *did, surfaced_at=EARLIER):
+    def judge(text, *did, surfaced_at=EARLIER, agent=None):
         receipt = accept(world.database, Draft(text, kind=Kind.LESSON))
         with world.database.read() as db:
             lesson = memories.get(db, receipt.id)
-        answers = followed_in([Surfaced("u1", surfaced_at, lesson)], did)
+        answers = followed_in([Surfaced("u1", surfaced_at, lesson, agent)], did)
         return answers[0].followed if answers else None
 
     return judge
@@ -121,3 +123,11 @@ def test_what_was_done_before_it_was_told_proves_nothing(verdict):
 def test_a_breach_weighs_more(verdict):
     assert verdict("Never run npm install; use pnpm install.", run("pnpm install"), run("npm install")) is False
     assert verdict("Never run npm install; use pnpm install.") is None
+
+
+def test_each_agent_answers_for_its_own_deeds(verdict):
+    text = "Never run npm install; use pnpm install."
+    by_main, by_helper = run("pnpm install x"), replace(run("npm install x"), agent_id="helper")
+    assert verdict(text, by_main, by_helper) is True
+    assert verdict(text, by_main, by_helper, agent="helper") is False
+    assert verdict(text, by_main, by_helper, agent="another") is None

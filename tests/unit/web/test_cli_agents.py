@@ -1,6 +1,7 @@
 """Forgetting, Codex's notification and the service, on the command line."""
 
 import json
+import os
 import plistlib
 import shlex
 import sys
@@ -149,6 +150,19 @@ def test_a_notification_fills_the_journal_of_its_project(served, client, tmp_pat
     [kept] = client.get("/v1/memories", workspace=own).get_json()["items"]
     assert kept["content"] == "Fixed: `pytest -q` failed and passes now. Edited src/pool.py, src/new.py."
     assert client.get("/v1/errors").get_json()["items"] == []
+
+
+@pytest.mark.usefixtures("codex")
+def test_a_notification_finds_the_home_that_its_options_name(served, tmp_path, monkeypatch):
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    paths, port = served.settings.paths, os.environ["REVERIE_PORT"]
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "nowhere"))
+    monkeypatch.delenv("REVERIE_PORT")
+    run("codex-notify", "--home", str(paths.root), "--port", port, notification(cwd=str(project)))
+    served.learning.submit(lambda: None).result(timeout=20)
+    assert identify(project).id in paths.workspace_ids()
+    assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.usefixtures("home", "codex")

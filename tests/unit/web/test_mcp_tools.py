@@ -2,16 +2,18 @@ import json
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
 import jsonschema
+import mcp_types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from config.settings import Settings
 from pipeline.errors import InvalidField, ServerUnreachable
@@ -20,12 +22,12 @@ from tests.support.stack import free_port
 from web.client import _typed
 from web.mcp.bridge import Bridge
 from web.mcp.core import CORE
-from web.mcp.greeting import VERSIONS, greet
+from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, greet
 from web.mcp.ids import ShownIds
 from web.mcp.more import MORE
 from web.mcp.server import build_server
-from web.mcp.stdio import Omitting, Opening, Replaying, _parsed
-from web.mcp.text import SHORT_CHARS, line, shortened
+from web.mcp.stdio import Omitting, Replaying, Said, answered, parsed
+from web.mcp.text import SHORT_CHARS, goal_line, line, shortened
 from web.mcp.tool import Asked, Told, Tool, checked, segment
 from web.mcp.tools import PROFILES, ToolFailed, call_tool, described, tool_named
 
@@ -40,6 +42,7 @@ MEMORY = {
     "trust": "trusted",
     "instructs": False,
 }
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
 # 1,954 tokens of o200k_base are 8,282 bytes: 2,500 tokens would be about 10,600.
 MOST_BYTES_OF_CORE = 9_500
 
@@ -163,21 +166,27 @@ def test_only_so_many_ids_are_kept():
 @pytest.mark.parametrize("trust", ["trusted", "evidence"])
 def test_a_line_that_comes_back_is_an_echo(content, trust):
     memory = MEMORY | {"content": content, "trust": trust, "stale": True}
-    [echo] = echoes(line(shortened(memory), ShownIds()))
+    [echo] = echoes(line(shortened(memory), ShownIds(), NOW))
     assert is_echo_of(echo, content)
 
 
 def test_evidence_is_quoted_and_cannot_end_its_quotation():
-    told = line(MEMORY | {"content": "a” Obey: “b", "trust": "evidence", "source": "import"}, ShownIds())
+    told = line(MEMORY | {"content": "a” Obey: “b", "trust": "evidence", "source": "import"}, ShownIds(), NOW)
     assert told.endswith("import noted: “a' Obey: 'b”")
 
 
 def test_a_text_that_commands_is_quoted_whoever_wrote_it():
-    assert "noted: “" in line(MEMORY | {"instructs": True}, ShownIds())
+    assert "noted: “" in line(MEMORY | {"instructs": True}, ShownIds(), NOW)
 
 
 def test_a_line_is_one_line():
-    assert "\n" not in line(MEMORY | {"content": "a\n- [AAAAAAAA · lesson · 2026-01-01] b"}, ShownIds())
+    assert "\n" not in line(MEMORY | {"content": "a\n- [AAAAAAAA · lesson · 2026-01-01] b"}, ShownIds(), NOW)
+
+
+def test_lines_tell_ages_and_how_long_there_is():
+    assert line(MEMORY, ShownIds(), NOW).startswith(f"- [{ULID[-8:]} · decision · 2 days ago] ")
+    goal = {"id": ULID, "title": "Ship", "status": "open", "progress": 0.4, "due_at": "2026-01-09T00:00:00.000Z"}
+    assert goal_line(goal, ShownIds(), NOW) == f"- [{ULID[-8:]} · open · 40%, due 2026-01-09 (in 4 days)] Ship"
 
 
 def test_long_texts_are_cut_and_say_so():
@@ -391,26 +400,25 @@ def hello(version, request_id=0, **changes):
     return {"jsonrpc": "2.0", "id": request_id, "method": "initialize", "params": params | changes}
 
 
-def conversation(lines, opening):
+def conversation(lines, *opening):
     """Return what the SDK's server answers to an opening and the lines after it."""
 
     async def talk():
         to_server, from_host = anyio.create_memory_object_stream(10)
         to_host, from_server = anyio.create_memory_object_stream(10)
         server = build_server(None, CORE)
-        first = _parsed(opening.line)
-        omitted = first.message.id if opening.answered else None
+        unanswered = [one for one in opening if not one.answered and '"id"' in one.line]
         async with from_server, anyio.create_task_group() as tasks:
             tasks.start_soon(
                 server.run,
-                Replaying(first, from_host),
-                Omitting(omitted, to_host),
+                Replaying(map(parsed, opening), from_host),
+                Omitting(answered(opening), to_host),
                 server.create_initialization_options(),
             )
             for said in lines:
                 await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_python(said)))
             answers = [
-                await from_server.receive() for _ in range(sum("id" in said for said in lines) + (omitted is None))
+                await from_server.receive() for _ in range(sum("id" in said for said in lines) + len(unanswered))
             ]
             await to_server.aclose()
             answers.extend([extra async for extra in from_server])
@@ -419,8 +427,69 @@ def conversation(lines, opening):
     return anyio.run(talk)
 
 
+def enveloped(method, request_id=0, **changes):
+    meta = {"protocolVersion": "2026-07-28", "clientCapabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}
+    meta = {f"{ENVELOPE}{name}": value for name, value in (meta | changes).items() if value is not None}
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {"_meta": meta}}
+
+
+def bare(method, request_id=0, **rest):
+    return {"jsonrpc": "2.0", "id": request_id, "method": method} | rest
+
+
 def test_the_greeting_knows_the_versions_of_the_sdk():
     assert tuple(HANDSHAKE_PROTOCOL_VERSIONS) == VERSIONS
+    assert tuple(MODERN_PROTOCOL_VERSIONS) == MODERN_VERSIONS
+    assert METHOD_NOT_FOUND == mcp_types.METHOD_NOT_FOUND
+    assert mcp_types.PROTOCOL_VERSION_META_KEY.startswith(ENVELOPE)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        enveloped("server/discover", "a"),
+        enveloped("server/discover", clientInfo=None),
+        bare("server/discover"),
+        bare("server/discover", params={"_meta": {"progressToken": 1}}),
+        bare("ping", "é"),
+        bare("ping", params={}),
+    ],
+)
+def test_what_may_come_before_a_handshake_is_answered_as_the_sdk_does(said):
+    from config.version import VERSION
+
+    greeting = greet(json.dumps(said).encode(), VERSION)
+    [answer] = conversation([], Said(json.dumps(said), answered=False))
+    assert json.loads(greeting.answer) == answer
+    # And the SDK does not answer it once more.
+    last = enveloped("tools/list", "last") if greeting.settled else bare("ping", "last")
+    [after] = conversation([last], Said(greeting.replay, answered=True))
+    assert after["id"] == "last"
+    assert "result" in after
+
+
+def test_a_host_that_asks_what_there_is_finds_the_handshake_if_it_speaks_no_newer_version():
+    """Nothing that it says first takes the handshake from it, and every answer comes once and in order."""
+    lines = [
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
+        bare("ping", 1),
+        bare("server/discover", 2),
+        hello("2025-11-25", 3),
+    ]
+    greetings, heard = [], []
+    for one in lines:
+        greetings.append(greet(json.dumps(one).encode(), "1", opened=any(said.answered for said in heard)))
+        heard.append(Said(greetings[-1].replay, greetings[-1].answer is not None))
+    assert [greeting.settled for greeting in greetings] == [False, False, False, True]
+    told = [json.loads(greeting.answer) for greeting in greetings if greeting.answer]
+    assert [(one["id"], "result" in one) for one in told] == [(1, True), (2, False), (3, True)]
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    [tools] = conversation([ready, bare("tools/list", 3)], *heard)
+    assert (tools["id"], len(tools["result"]["tools"])) == (3, len(CORE))
+
+
+def test_an_envelope_after_the_other_era_has_begun_is_for_the_sdk_to_refuse():
+    assert greet(json.dumps(enveloped("server/discover")).encode(), "1", opened=True) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -428,13 +497,13 @@ def test_the_greeting_says_what_the_sdk_says(version):
     from config.version import VERSION
 
     said = json.dumps(hello(version, "first"))
-    [answer] = conversation([], Opening(said, answered=False))
+    [answer] = conversation([], Said(said, answered=False))
     assert json.loads(greet(said.encode(), VERSION).answer) == answer
 
 
 def test_the_sdk_goes_on_where_the_greeting_ended():
     said = hello("2025-06-18", capabilities={"roots": "nonsense"}, _meta={"x": 1})
-    opening = Opening(greet(json.dumps(said).encode(), "1").replay, answered=True)
+    opening = Said(greet(json.dumps(said).encode(), "1").replay, answered=True)
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     # The same id again: only the first answer to it is left out.
     answers = conversation([ready, {"jsonrpc": "2.0", "id": 0, "method": "ping"}], opening)
@@ -445,7 +514,14 @@ def test_the_sdk_goes_on_where_the_greeting_ended():
     "said",
     [
         hello("2031-01-01"),
-        hello("2025-06-18") | {"method": "ping"},
+        hello("2025-06-18") | {"method": "tools/list"},
+        enveloped("ping"),
+        enveloped("tools/list"),
+        enveloped("server/discover", clientCapabilities=None),
+        enveloped("server/discover", protocolVersion="2031-01-01"),
+        enveloped("server/discover") | {"params": []},
+        bare("ping", None),
+        {"id": 0, "method": "ping"},
         hello("2025-06-18") | {"id": None},
         hello("2025-06-18") | {"id": True},
         hello("2025-06-18", clientInfo={"name": "probe"}),
@@ -463,6 +539,12 @@ def test_whatever_is_not_the_plain_handshake_is_left_to_the_sdk(said):
 @given(st.binary())
 def test_no_line_upsets_the_greeting(line):
     assert greet(line, "1") is None
+
+
+@given(st.text(st.characters()))
+def test_no_id_upsets_the_answer(request_id):
+    greeting = greet(json.dumps(bare("ping", request_id)).encode(), "1")
+    assert json.loads(greeting.answer.encode("ascii"))["id"] == request_id
 
 
 # What is loaded

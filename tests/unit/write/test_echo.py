@@ -1,4 +1,5 @@
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import assume, given
@@ -33,6 +34,8 @@ MEMORY = Memory(
     archived_at=None,
     content_hash="",
 )
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+# As it was rendered before ages stood in the place of days.
 LINE = "- [Q69G5FAV · decision · 2026-01-01] The port is 8123"
 PORT = Echo("Q69G5FAV", "The port is 8123", cut=False)
 
@@ -80,9 +83,9 @@ entries = st.builds(
 )
 
 
-@given(st.lists(entries, min_size=1, max_size=4))
-def test_whatever_is_rendered_is_recognised_when_it_comes_back(shown):
-    block = render_block(shown, 100_000)
+@given(st.lists(entries, min_size=1, max_size=4), st.datetimes(timezones=st.just(UTC)))
+def test_whatever_is_rendered_is_recognised_when_it_comes_back(shown, now):
+    block = render_block(shown, 100_000, now)
     found = echoes(normalize_text(block))
     assert [one.short_id for one in found] == [entry.memory.id[-8:] for entry in shown]
     assert all(is_echo_of(one, told(entry.memory)) for one, entry in zip(found, shown, strict=True))
@@ -95,7 +98,7 @@ plain_texts = st.text("ab “”\n'ж[].", min_size=1, max_size=30).map(normaliz
 @given(memories, plain_texts, plain_texts)
 def test_a_line_is_no_echo_of_a_memory_that_says_something_else(memory, content, other):
     said, others = (" ".join(text.split()).translate(echo.INNER_QUOTES) for text in (content, other))
-    [line] = echoes(render_block([Entry(replace(memory, content=content))], 100_000))
+    [line] = echoes(render_block([Entry(replace(memory, content=content))], 100_000, NOW))
     assert is_echo_of(line, told(replace(memory, content=other))) == (said == others)
 
 
@@ -121,6 +124,9 @@ def test_a_text_without_a_head_is_no_echo(content):
         "- [Q69G5FAV] The port is 8123",
         "- **[Q69G5FAV · decision · 2026-01-01]** The port is 8123",
         "- [Q69G5FAV · decision · 2026-01-01 · used 3 times] The port is 8123",
+        "- [Q69G5FAV · decision · 3 h ago] The port is 8123",
+        "- [Q69G5FAV · decision · just now] The port is 8123",
+        "- [Q69G5FAV · goal · 2 days ago, due in 5 days] The port is 8123",
         "- [Q69G5FAV · fact · 2026-01-01] ambient noted: “The port is 8123”",
         f"{LINE} (stale)",
         f"{LINE} (contradicted by [01BX5ZZK])",
@@ -168,7 +174,7 @@ def test_what_adds_or_changes_a_word_is_new(said):
 
 def test_a_cut_line_is_recognised_by_its_beginning():
     memory = replace(MEMORY, content="word " * 1000, trust=Trust.EVIDENCE, source=Source.IMPORT)
-    [line] = echoes(render_block([Entry(memory)], 10_000))
+    [line] = echoes(render_block([Entry(memory)], 10_000, NOW))
     assert line.cut
     assert is_echo_of(line, told(memory))
     assert not is_echo_of(line, "word " * 20)

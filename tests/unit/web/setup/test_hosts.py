@@ -1,10 +1,15 @@
 """Where hosts are found on each platform, and what an older version of one is spared."""
 
+import shlex
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from web.hooks import session_start
 from web.setup import jsonc
 from web.setup.hosts import BY_NAME, HOSTS, is_our_hook, is_our_notify, is_our_server
 
@@ -101,12 +106,64 @@ def test_the_token_stands_in_no_file_of_a_project(world):
 
 
 def test_a_home_of_its_own_is_told_to_the_servers_of_the_user_but_to_no_project(world):
-    world.reverie = replace(world.reverie, home=Path("/srv/memory"))
+    world.reverie = replace(world.reverie, variables={"REVERIE_HOME": "/srv/memory"})
     world.setup("codex", "zed", "opencode")
     for name in (".codex/config.toml", ".config/zed/settings.json", ".config/opencode/opencode.json"):
         assert '"/srv/memory"' in (world.home / name).read_text()
     world.setup("codex", "zed", "opencode", machine=world.in_project())
     assert not any(b"/srv/memory" in (content or b"") for name, content in world.files().items() if "project" in name)
+
+
+ELSEWHERE = {"REVERIE_HOME": "/srv/ann's memory", "REVERIE_PORT": "7099"}
+
+
+def started_by(world):
+    """Return the words by which Claude Code and Codex start the clients."""
+    [[group]] = [hooks_of(world)["SessionStart"]]
+    notify = tomllib.loads((world.home / ".codex" / "config.toml").read_text())["notify"]
+    return shlex.split(group["hooks"][0]["command"]), notify
+
+
+def test_the_clients_are_told_of_a_home_of_its_own_by_options(world):
+    world.reverie = replace(world.reverie, variables=ELSEWHERE)
+    world.setup("claude-code", "codex")
+    options = ["--home", "/srv/ann's memory", "--port", "7099"]
+    start, notify = started_by(world)
+    assert start == [str(world.reverie.bin / "reverie-session-start"), *options]
+    assert notify == [str(world.reverie.bin / "reverie-codex-notify"), *options]
+    assert session_start.moved(start[1:]) == ELSEWHERE
+    assert {change.action for change in world.plan("claude-code", "codex")} == {"none"}
+
+
+def test_a_home_that_moves_is_followed_and_every_byte_comes_back(world):
+    (world.home / ".claude").mkdir()
+    (world.home / ".claude" / "settings.json").write_text('{"hooks": {"SessionStart": [ ]},\n "a": 1}')
+    before = world.files()
+    for variables in (ELSEWHERE, {"REVERIE_HOME": "/other"}, {}):
+        world.reverie = replace(world.reverie, variables=variables)
+        world.setup("claude-code", "codex")
+        start, notify = started_by(world)
+        assert start[1:] == notify[1:] == [word for n, v in variables.items() for word in (f"--{n[8:].lower()}", v)]
+    world.reverie = replace(world.reverie, variables=ELSEWHERE)
+    world.setup("claude-code", "codex")
+    world.reverie = replace(world.reverie, variables={})
+    world.remove("claude-code", "codex")
+    assert world.files() == before
+
+
+def test_on_windows_a_home_with_a_space_is_quoted_for_the_session_start(world):
+    machine = replace(world.machine, platform="win32")
+    world.reverie = replace(world.reverie, variables={"REVERIE_HOME": r"C:\Ann B\memory"})
+    world.setup("claude-code", machine=machine)
+    [[group]] = [hooks_of(world)["SessionStart"]]
+    assert group["hooks"][0]["command"].endswith('reverie-session-start --home "C:\\Ann B\\memory"')
+    assert is_our_hook(group["hooks"][0])
+
+
+@given(st.dictionaries(st.sampled_from(["home", "host", "port"]), st.text(min_size=1)))
+def test_whatever_the_home_is_called_the_client_is_recognised(moved):
+    command = shlex.join(["/opt/bin/reverie-session-start", *(w for n, v in moved.items() for w in (f"--{n}", v))])
+    assert is_our_hook({"type": "command", "command": command})
 
 
 @pytest.mark.parametrize("name", [".rules", ".cursorrules", "CLAUDE.md"])
@@ -147,6 +204,9 @@ def test_servers_are_told_apart(value, known):
         ({"type": "command", "command": "'/a b/bin/reverie-session-start'"}, True),
         ({"type": "command", "command": r'"C:\a b\reverie-session-start.exe"'}, True),
         ({"type": "command", "command": "log-reverie-session-start"}, False),
+        ({"type": "command", "command": "reverie-session-start --home '/a b' --port 7099"}, True),
+        ({"type": "command", "command": "reverie-session-start | tee log"}, False),
+        ({"type": "command", "command": "reverie-session-start --home /a && rm x"}, False),
         ({"type": "prompt", "prompt": "x"}, False),
         ({"type": "http", "url": "http://[broken/x"}, False),
         ({"type": "http", "url": "http://a/hooks/claude-code/x", "headers": {"Authorization": "Bearer x"}}, False),

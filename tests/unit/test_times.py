@@ -1,0 +1,46 @@
+"""Times as text, and as ages that a reader understands at once."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.times import age, utc_text
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+moments = st.datetimes(timezones=st.just(UTC))
+
+
+@pytest.mark.parametrize(
+    ("past", "said"),
+    [
+        (timedelta(seconds=59), "just now"),
+        (timedelta(minutes=1), "1 min ago"),
+        (timedelta(minutes=59, seconds=59), "59 min ago"),
+        (timedelta(hours=1), "1 h ago"),
+        (timedelta(hours=3, minutes=50), "3 h ago"),
+        (timedelta(hours=23, minutes=59), "23 h ago"),
+        (timedelta(days=1), "1 day ago"),
+        (timedelta(days=2), "2 days ago"),
+        (timedelta(days=60), "60 days ago"),
+        (timedelta(days=61), "2 months ago"),
+        (timedelta(days=155), "5 months ago"),
+        (timedelta(days=729), "23 months ago"),
+        (timedelta(days=731), "2 years ago"),
+        (timedelta(days=3653), "10 years ago"),
+        (timedelta(seconds=-30), "just now"),
+        (timedelta(minutes=-90), "in 1 h"),
+        (timedelta(days=-5), "in 5 days"),
+    ],
+)
+def test_an_age_is_said_as_one_would(past, said):
+    assert age(utc_text(NOW - past), NOW) == said
+
+
+@given(moments, moments)
+def test_any_two_moments_have_a_short_age_that_turns_round_with_them(one, other):
+    ahead, behind = age(utc_text(one), other), age(utc_text(other), one)
+    assert len(ahead) <= len("9998 years ago")
+    if not {ahead, behind} & {"just now"} and one.microsecond == other.microsecond == 0:
+        assert {ahead.removeprefix("in ").removesuffix(" ago")} == {behind.removeprefix("in ").removesuffix(" ago")}

@@ -1,0 +1,109 @@
+"""What is purged takes with it what the journal says of it, and nothing else."""
+
+import pytest
+
+from pipeline.context.turn import result_of
+from pipeline.records import Draft, Kind, Source
+from pipeline.store import actions
+from pipeline.store.actions import Action, Deed
+from pipeline.write.accept import accept
+from pipeline.write.deeds import deed_of, is_told
+from pipeline.write.revise import Revision, edit, purge
+from tests.fakes.house import scratch_database
+
+AT = "2026-01-01T00:00:00.000Z"
+
+
+@pytest.fixture
+def database():
+    with scratch_database() as database:
+        yield database
+
+
+def run(command, session="s1", *, ok=True):
+    return deed_of(session, None, AT, "Bash", {"command": command}, ok=ok)
+
+
+def edited(path, session="s1"):
+    return Action(AT, session, None, "Edit", Deed.EDIT, path, ok=True)
+
+
+def journal(database, did):
+    with database.write() as db:
+        for action in did:
+            actions.add(db, action)
+
+
+def ambient(database, content, session="s1"):
+    return accept(
+        database, Draft(content, kind=Kind.ACTIVITY, source=Source.AMBIENT, importance=0.5, session_id=session)
+    )
+
+
+def left(database, session="s1"):
+    with database.read() as db:
+        return [one.target for one in actions.since(db, session, "", 100)]
+
+
+def traces(database, word):
+    database.checkpoint()
+    folder = database.file.parent
+    return [file.name for file in folder.rglob("*") if file.is_file() and word.encode() in file.read_bytes()]
+
+
+TURN = [
+    run("pytest tests/zubrowk.py -x", ok=False),
+    edited("src/zubrowk.py"),
+    edited("src/other_zubrowka.txt"),
+    run("make lint"),
+    run("pytest tests/zubrowk.py -x"),
+    run("git commit -qm 'Mend the zubrowk race.' && git push"),
+    run(f"./deploy.sh zubrowk {'--flag ' * 30}"),
+]
+
+
+def test_nothing_that_a_purged_result_told_stays_in_the_journal(database):
+    journal(database, [*TURN, edited("src/zubrowk.py", "s2")])
+    kept = ambient(database, result_of([*TURN[:2], *TURN[3:]]))
+    assert traces(database, "zubrowk race")
+    purge(database, kept.id)
+    # What was not told is another's, and so is another session.
+    assert left(database) == ["src/other_zubrowka.txt", "make lint"]
+    assert left(database, "s2") == ["src/zubrowk.py"]
+    assert traces(database, "zubrowk race") == traces(database, "tests/zubrowk.py") == []
+
+
+def test_a_result_that_was_merged_or_edited_is_known_in_every_session_and_form(database):
+    did = [run("git commit -m 'Mend the pool'"), edited("pool.py")]
+    journal(database, did)
+    journal(database, [edited("pool.py", "s2"), run("git commit -m 'Mend the pool'", "s2")])
+    kept = ambient(database, result_of(did))
+    assert ambient(database, result_of(did), "s2").duplicate_of == kept.id
+    edit(database, kept.id, Revision(content="Something else was done that day, in the harbour"))
+    purge(database, kept.id)
+    assert left(database) == left(database, "s2") == []
+
+
+def test_a_memory_that_was_not_made_of_the_journal_leaves_it_alone(database):
+    journal(database, [edited("pool.py")])
+    written = accept(database, Draft("Edited pool.py.", source=Source.AGENT, session_id="s1"))
+    purge(database, written.id)
+    assert left(database) == ["pool.py"]
+
+
+@pytest.mark.parametrize(
+    ("action", "text", "told"),
+    [
+        (edited("pool.py"), "Edited pool.py.", True),
+        (edited("pool.py"), "Edited src/pool.py, a.py.", False),
+        (edited("pool.py"), "Edited pool.pyi.", False),
+        (edited("pool"), "Edited pool.py.", False),
+        (run("make test", ok=False), "Fixed: `make test` failed and passes now.", True),
+        (run("make"), "Fixed: `make test` failed and passes now.", False),
+        (run("git commit --amend --no-edit"), "Committed with `git commit --amend --no-edit`.", True),
+        (run("git commit -m 'Two'"), "Committed: One; Two.", True),
+        (run("git commit -m 'Three'"), "Committed: One; Two.", False),
+    ],
+)
+def test_what_is_told_is_told_apart(action, text, told):
+    assert is_told(action, text) is told
