@@ -68,6 +68,14 @@ bench-hooks: $(STAMP) ## Measure what a host waits for at each event of its hook
 bench-year: $(STAMP) ## Live through a year of 20,000 memories and 365 nights (ARGS="--memories 2000")
 	$(BIN)/python -m tests.benchmarks.year $(ARGS)
 
+.PHONY: bench-dashboard
+bench-dashboard: $(STAMP) ## Measure every page of the dashboard at 100,000 memories (ARGS="--memories 10000")
+	$(BIN)/python -m tests.benchmarks.dashboard $(ARGS)
+
+.PHONY: screenshots
+screenshots: $(STAMP) ## Draw every page of the dashboard, light and dark, into docs/screenshots (needs Chromium)
+	$(BIN)/python -m tests.browser.screenshots
+
 .PHONY: lock
 lock: $(STAMP) ## Resolve the pinned dependencies anew
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements.lock pyproject.toml

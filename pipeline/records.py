@@ -124,12 +124,19 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who asks: a memory of an owned scope is visible only to the owner that is named here."""
+    """Who asks: a memory of an owned scope is visible only to the owner that is named here.
+
+    `everything` is for the person whose home this is, never for an agent.
+    """
 
     user: str | None = None
     agent: str | None = None
     session: str | None = None
     task: str | None = None
+    everything: bool = False
+
+
+OWNER = Viewer(everything=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,13 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "huey": ("workers",),
     "apscheduler": ("workers",),
     "sqlite_utils": ("pipeline.store",),
+    "pathspec": ("pipeline.ingest.project.gitignore",),
+    "pypdf": ("pipeline.ingest.pdf",),
+    "tree_sitter": ("pipeline.ingest.project.syntax",),
+    **{
+        f"tree_sitter_{language}": ("pipeline.ingest.project.syntax",)
+        for language in ("go", "java", "javascript", "python", "rust", "typescript")
+    },
 }
 # Types of the standard library's sqlite3 that may be named anywhere; connecting and SQL belong to the store.
 SQLITE_TYPES = frozenset({"Connection", "IntegrityError", "OperationalError"})

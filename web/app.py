@@ -5,6 +5,7 @@ from flask import Flask, Response
 from pipeline.bootstrap.front import Front
 from web.api import (
     arcs,
+    dashboard,
     entities,
     facts,
     goals,
@@ -19,7 +20,9 @@ from web.api import (
     recall,
     relations,
     review,
+    sources,
 )
+from web.dashboard import blueprint, sign_in
 from web.endpoint import json_response
 from web.hooks import claude_code
 from web.metrics import register_metrics
@@ -39,11 +42,13 @@ APIS = (
     lessons.api,
     review.api,
     incognito.api,
+    sources.api,
     queue.api,
     jobs.api,
     arcs.api,
     entities.api,
     observe.api,
+    dashboard.api,
     claude_code.api,
     later.api,
 )
@@ -55,10 +60,12 @@ def create_app(front: Front) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions["front"] = front
     register_metrics(app, front)
-    register_security(app, front.token, front.settings.host)
+    sign_in.register_sessions(app, lambda: front.token, front.settings.port)
+    register_security(app, lambda: front.token, front.settings.host, {"dashboard": sign_in.open_door})
     register_problems(app)
     for api in APIS:
         app.register_blueprint(api.blueprint)
+    app.register_blueprint(blueprint.dashboard())
     description = document(endpoint for api in APIS for endpoint in api.endpoints)
 
     @app.get("/openapi.json")

@@ -1,10 +1,11 @@
-"""Who may call: loopback names against DNS rebinding, our own pages only, and the bearer token."""
+"""Who may call: loopback names against DNS rebinding, our own pages only, and the bearer token or a way of its own."""
 
 import hmac
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, request
+from flask import Flask, g, request
+from werkzeug.wrappers import Response
 
 from web.problems import problem
 
@@ -12,10 +13,13 @@ OPEN_PATHS = frozenset({"/healthz"})
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-def register_security(app: Flask, token: str, host: str) -> None:
-    """Check every request before anything else sees it."""
+# Answers None to let a request in.
+Door = Callable[[], Response | None]
+
+
+def register_security(app: Flask, token: Callable[[], str], host: str, doors: Mapping[str, Door]) -> None:
+    """Check every request before anything else sees it; a blueprint may have a door for those without the token."""
     names = LOOPBACK_NAMES | {host.lower()}
-    expected = f"Bearer {token}".encode()
 
     @app.before_request
     def guard() -> Response | None:
@@ -27,11 +31,17 @@ def register_security(app: Flask, token: str, host: str) -> None:
         if request.path in OPEN_PATHS and request.method == "GET":
             return None
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        if not hmac.compare_digest(given, expected):
-            refusal = problem(401, "a bearer token is needed; it stands in the file `token` of the Reverie home")
-            refusal.headers["WWW-Authenticate"] = "Bearer"
-            return refusal
-        return None
+        expected = token()
+        # Without a token nobody holds it.
+        g.bearer = bool(expected) and hmac.compare_digest(given, f"Bearer {expected}".encode())
+        if g.bearer:
+            return None
+        door = doors.get(request.blueprint or "")
+        if door is not None and "Authorization" not in request.headers:
+            return door()
+        refusal = problem(401, "a bearer token is needed; it stands in the file `token` of the Reverie home")
+        refusal.headers["WWW-Authenticate"] = "Bearer"
+        return refusal
 
 
 def _is_our_host(host: str, names: Collection[str]) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from config.owner import is_alive, process_owner
-from config.settings import Settings, SettingsError, load_settings
+from config.settings import Settings, SettingsError, environment_of, load_settings
 from config.threads import limit_threads
 from pipeline.bootstrap.nightwork import FEW_FRAGMENTS, Workshop, jobs_of
-from pipeline.bootstrap.parts import Databases, load_encoder, mask, vector_table
+from pipeline.bootstrap.parts import Databases, load_encoder, mask, off_the_record, vector_table
 from pipeline.enrich.dedup import DedupStage
 from pipeline.enrich.digest import DigestPolicy
 from pipeline.enrich.embed import EmbedStage
@@ -34,6 +34,8 @@ from pipeline.store.operations import Operations
 log = logging.getLogger(__name__)
 
 CHECKPOINT_PAGES = 1_000
+# Work items that a worker claims at once: enough for the encoder to batch, few enough for others to have their turn.
+WORK_BATCH = 64
 # LanceDB reads every fragment of a table: when appends have left many, they are merged at once.
 MANY_FRAGMENTS = 64
 # What a person or an agent waits for.
@@ -54,7 +56,7 @@ class Back:
         self.owner = process_owner()
         self.operations = Operations(settings.paths.operations, mask)
         self.databases = Databases(settings, WriterProfile("NORMAL", CHECKPOINT_PAGES, settings.busy_timeout_ms))
-        self.policy = DigestPolicy(settings.work_batch, settings.lease_s, settings.backoff_s)
+        self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
         self._dense: dict[str, tuple[Encoder, DenseIndex]] = {}
 
     @cached_property
@@ -121,10 +123,10 @@ class Back:
         if not self.settings.paths.workspace(workspace_id).config.is_file():
             return self.settings
         try:
-            return load_settings(workspace_id=workspace_id)
+            return load_settings(environment_of(self.settings.paths), workspace_id)
         except SettingsError as error:
             self.operations.record_error("settings", str(error), workspace=workspace_id)
-            return self.settings
+            return off_the_record(self.settings)
 
     def run_job(
         self, workspace_id: str, name: str, pausing: Callable[[], bool], on_progress: Progress = silently

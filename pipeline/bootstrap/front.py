@@ -4,14 +4,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 
-from config.settings import Settings, SettingsError, load_settings
+from config.settings import Settings, SettingsError, environment_of, load_settings
+from config.token import CurrentToken
 from pipeline.bootstrap.companion import Companion
 from pipeline.bootstrap.foresight import Foresight
 from pipeline.bootstrap.learning import Learning
-from pipeline.bootstrap.parts import Databases, load_encoder, mask, vector_table
-from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound, ReverieError
+from pipeline.bootstrap.parts import Databases, load_encoder, mask, off_the_record, vector_table
+from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound, ReverieError, StoreClosed
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder, is_compiled
 from pipeline.index.lexical import LexicalIndex
@@ -36,6 +38,15 @@ log = logging.getLogger(__name__)
 ENCODER_CHECK_S = 0.5
 # A front's commits carry no checkpoints until the log is large; the workers' smaller threshold comes first.
 CHECKPOINT_PAGES = 16_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A workspace's settings, when its file was changed last (ns), and why that cannot be taken, if so."""
+
+    changed: int
+    settings: Settings
+    problem: str | None = None
 
 
 class QueryEncoder:
@@ -83,9 +94,13 @@ class Front:
 
     def __init__(self, settings: Settings, ring: Callable[[str, Stage | None], None]) -> None:
         settings.paths.ensure()
-        self.started = time.monotonic()
+        self.started = self.requested = time.monotonic()
+        # Set as soon as the process is asked to end: an answer that takes its time must not hold it up.
+        self.stopping = threading.Event()
         self.settings = settings
-        self.token = settings.paths.token()
+        # Made here, on the first start; what the file says later counts later.
+        settings.paths.token()
+        self._token = CurrentToken(settings.paths.token_file)
         self.operations = Operations(settings.paths.operations, mask)
         self.databases = Databases(settings, WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms))
         self.ring = ring
@@ -96,8 +111,13 @@ class Front:
         self.companion = Companion(self)
         self._lock = threading.Lock()
         self._readers: dict[str, Reader] = {}
-        self._overridden: dict[str, tuple[int, Settings]] = {}
+        self._overridden: dict[str, _Own] = {}
         self.foresight = Foresight(self.reader, self.workspace_settings, self._report_foresight)
+
+    @property
+    def token(self) -> str:
+        """Return the bearer token that opens this front now."""
+        return self._token()
 
     def warm_up(self) -> None:
         """Load in a thread what the first requests would otherwise wait for."""
@@ -122,21 +142,27 @@ class Front:
             self.operations.record_error("warm-up", str(error), workspace=self.settings.workspace)
 
     def workspace_settings(self, workspace_id: str) -> Settings:
-        """Return the settings with a workspace's own on top, read again when its file changed."""
+        """Return the settings with a workspace's own on top, read again when its file changed.
+
+        As long as that file cannot be taken, the workspace is off the record.
+        """
+        return self._own(workspace_id).settings
+
+    def _own(self, workspace_id: str) -> "_Own":
         file = self.settings.paths.workspace(workspace_id).config
         try:
             changed = file.stat().st_mtime_ns
         except FileNotFoundError:
-            return self.settings
+            return _Own(0, self.settings)
         known = self._overridden.get(workspace_id)
-        if known is None or known[0] != changed:
+        if known is None or known.changed != changed:
             try:
-                known = (changed, load_settings(workspace_id=workspace_id))
+                known = _Own(changed, load_settings(environment_of(self.settings.paths), workspace_id))
             except SettingsError as error:
                 self.operations.record_error("settings", str(error), workspace=workspace_id)
-                known = (changed, self.settings)
+                known = _Own(changed, off_the_record(self.settings), str(error))
             self._overridden[workspace_id] = known
-        return known[1]
+        return known
 
     def reader(self, workspace_id: str) -> Reader:
         """Return what recall reads of a workspace; raise NotFound when it does not exist."""
@@ -172,10 +198,12 @@ class Front:
         )
 
     def door(self, workspace_id: str) -> Door:
-        """Return how a workspace takes memories in."""
+        """Return how a workspace takes memories in; raise StoreClosed when its own settings cannot be taken."""
         self.foresight.stir(workspace_id)
-        settings = self.workspace_settings(workspace_id)
-        return Door(review=settings.review, incognito=settings.incognito)
+        own = self._own(workspace_id)
+        if own.problem is not None:
+            raise StoreClosed(f"nothing is stored in this workspace until its settings are corrected: {own.problem}")
+        return Door(review=own.settings.review, incognito=own.settings.incognito)
 
     def asked(self, workspace_id: str, text: str, *sessions: str | None) -> None:
         """Note a question; raise NotFound when the workspace does not exist."""
@@ -204,6 +232,7 @@ class Front:
 
     def close(self) -> None:
         """Let go of every thread and file."""
+        self.stopping.set()
         self.encoder.stop()
         self.foresight.close()
         self._channels.close()

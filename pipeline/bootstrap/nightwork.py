@@ -15,6 +15,7 @@ from pipeline.sleep.decay import decay
 from pipeline.sleep.dedup import dedup
 from pipeline.sleep.edges import edges
 from pipeline.sleep.health import health
+from pipeline.sleep.layout import layout
 from pipeline.sleep.lessons import lessons
 from pipeline.sleep.model import NightModel
 from pipeline.sleep.model_call import Endpoint
@@ -84,6 +85,7 @@ def jobs_of(shop: Workshop) -> Mapping[str, Job]:
         "vocabulary": vocabulary,
         "consolidate": _unless_silent(shop, partial(consolidate, tables=shop.table, model=model)),
         "lessons": _unless_silent(shop, partial(lessons, model=model)),
+        "layout": layout,
         "health": partial(health, paths=shop.paths, heal_vectors=shop.heal, on_problem=shop.on_problem),
     }
 

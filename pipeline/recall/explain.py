@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.index.rows import Floats, taken
 from pipeline.recall.evidence import Candidates
 from pipeline.recall.gates import relevance
-from pipeline.recall.query import Channel, ChannelSignal, Lift, Query, Signals
+from pipeline.recall.query import SEARCHED, Channel, ChannelSignal, Lift, Query, Signals
 from pipeline.recall.rank import Evidence, Integers, Ranking, neighbour_places
 from pipeline.records import Memory
 from pipeline.store import memories
@@ -65,7 +65,7 @@ def verdict(db: Connection, ranking: Ranking, candidates: Candidates, query: Que
     seen = {channel: _seen(scores.by_row, memory.seq, top) for channel, scores, top in candidates.channels()}
     place = int(neighbour_places(ranking.evidence.seqs, np.array([memory.seq]))[0]) if len(ranking.order) else -1
     if place < 0:
-        reasons = _filtered(db, query, memory) or _unfound(seen)
+        reasons = _filtered(db, query, memory) or _unfound(query, seen)
         return Verdict(memory, None, None, seen, None, 0.0, tuple(reasons))
     rank = int(np.flatnonzero(ranking.order == place)[0]) + 1
     signals = signals_of(db, ranking, candidates, np.array([place]))[0]
@@ -126,11 +126,13 @@ def _not_wanted(wanted: Filter, memory: Memory) -> Iterator[str]:
         yield f"filtered by until: it happened at {memory.occurred_at}"
 
 
-def _unfound(seen: Mapping[Channel, ChannelVerdict]) -> list[str]:
+def _unfound(query: Query, seen: Mapping[Channel, ChannelVerdict]) -> list[str]:
     reasons = []
-    for channel in (Channel.LEXICAL, Channel.DENSE):
+    for channel in SEARCHED:
         found = seen.get(channel)
-        if found is None:
+        if channel not in query.channels:
+            reasons.append(f"{channel}: the channel is off")
+        elif found is None:
             reasons.append(f"{channel}: the channel did not answer in time")
         elif found.rank is None:
             reasons.append(

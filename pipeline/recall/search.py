@@ -87,13 +87,21 @@ def search(reader: Reader, query: Query) -> Answer:
     now = datetime.now(UTC)
     with reader.database.read() as db:
         state = standing(db, now)
-        if query.filter.owns and not memories.owns_any(db, query.filter.viewer):
-            # It is told what anybody is told, and what was found for anybody answers it.
-            query = replace(query, filter=replace(query.filter, viewer=Viewer()))
+        query = _for_anybody(db, query)
     answer = reader.answers.get((state, query), lambda: _answer(reader, query, now), query.budget_ms / 1000)
     # A kept answer names the state of the store that it was computed from; files change without it.
     hits = tuple(replace(hit, remarks=brought_up_to_date(hit.memory, hit.remarks)) for hit in answer.hits)
     return replace(answer, hits=hits, took_ms=elapsed_ms(began))
+
+
+def measure(reader: Reader, query: Query) -> Answer:
+    """Answer a query anew, whatever is kept: for who wants to know what an answer takes."""
+    began = time.perf_counter()
+    if not query.text:
+        return _listing(reader, query, began)
+    with reader.database.read() as db:
+        query = _for_anybody(db, query)
+    return replace(_answer(reader, query, datetime.now(UTC)), took_ms=elapsed_ms(began))
 
 
 def standing(db: Connection, now: datetime) -> Hashable:
@@ -113,6 +121,13 @@ def why(reader: Reader, query: Query, memory_id: str) -> Verdict:
             raise NotFound("no such memory")
         _, candidates, ranking = _ranked(reader, db, heard)
         return verdict(db, ranking, candidates, query, memory)
+
+
+def _for_anybody(db: Connection, query: Query) -> Query:
+    if query.filter.owns and not memories.owns_any(db, query.filter.viewer):
+        # It is told what anybody is told, and what was found for anybody answers it.
+        return replace(query, filter=replace(query.filter, viewer=Viewer()))
+    return query
 
 
 def _answer(reader: Reader, query: Query, now: datetime) -> Answer:
@@ -135,7 +150,9 @@ def _listen(reader: Reader, query: Query, now: datetime) -> Heard:
         Channel.LEXICAL: lambda: _lexical(reader, question),
         Channel.DENSE: lambda: _dense(reader, query.text, allowed),
     }
-    return Heard(question, allowed, reader.channels.run(searches, deadline, reader.on_error))
+    wanted = {channel: find for channel, find in searches.items() if channel in query.channels}
+    found = reader.channels.run(wanted, deadline, reader.on_error)
+    return Heard(question, allowed, dict.fromkeys(searches, Found(OFF)) | found)
 
 
 def _ranked(reader: Reader, db: Connection, heard: Heard) -> tuple[Heard, Candidates, Ranking]:

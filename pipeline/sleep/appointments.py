@@ -22,6 +22,7 @@ APPOINTMENTS: tuple[Appointment, ...] = (
     Appointment("vocabulary", "mines the workspace's own stop words and bridges between words"),
     Appointment("consolidate", "makes one memory of many related episodes"),
     Appointment("lessons", "proposes lessons from repeated corrections and from failures and their fixes"),
+    Appointment("layout", "draws the map of what memories mention"),
     Appointment("health", "checks invariants across store and indexes, repairs what is derived", HOUR, idle=True),
 )
 

@@ -1,13 +1,60 @@
 """Which jobs are due in a workspace now."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from sqlite3 import Connection
 
-from pipeline.sleep.calendar import Appointment, is_due
+from pipeline.sleep.calendar import Appointment, is_due, next_run
 from pipeline.store import changes, runs
 from pipeline.store.runs import Run
 from pipeline.times import parse
+
+
+class Standing(StrEnum):
+    """How a job stands."""
+
+    NEVER = "never ran"
+    DONE = "done"
+    FAILED = "failed"
+    ASKED = "asked for"
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """A job, its last run that began, how it stands, and when it is due next (UTC)."""
+
+    appointment: Appointment
+    last: Run | None
+    standing: Standing
+    next_at: datetime
+
+
+def outlooks(db: Connection, appointments: Iterable[Appointment], now: datetime) -> list[Outlook]:
+    """Tell how each job stands."""
+    asked, held = set(runs.asked(db)), runs.held_locks(db, now.timestamp())
+    found = []
+    for appointment in appointments:
+        last = runs.last(db, appointment.name)
+        standing = _standing(last, is_asked=appointment.name in asked, is_held=appointment.name in held)
+        due = next_run(appointment, begun(db, last), now)
+        found.append(Outlook(appointment, last, standing, max(due, now)))
+    return found
+
+
+def _standing(last: Run | None, *, is_asked: bool, is_held: bool) -> Standing:
+    if last is not None and last.ended_at is None and is_held:
+        return Standing.RUNNING
+    if is_asked:
+        return Standing.ASKED
+    if last is None:
+        return Standing.NEVER
+    if last.ended_at is None:
+        return Standing.INTERRUPTED
+    return Standing.DONE if last.ok else Standing.FAILED
 
 
 def due_jobs(db: Connection, appointments: Iterable[Appointment], now: datetime) -> list[str]:

@@ -14,7 +14,8 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.records import EntityKind, Kind, Scope, ScopeKind, Trust, Viewer
+from pipeline.records import EntityKind, Kind, Memory, Scope, ScopeKind, Trust, Viewer
+from pipeline.store.memories import select
 from pipeline.store.visibility import Filter, condition, within_reach
 
 PREVIEW_CHARS = 200
@@ -101,6 +102,7 @@ class ShownArc:
 
 
 _SCOPED = "scope_kind = ? AND scope_id = ?"
+_ACTIVE_FIRST = "CASE status WHEN 'active' THEN 2 WHEN 'dormant' THEN 1 ELSE 0 END"
 _STANDING = (
     "archived_at IS NULL AND candidate = 0 AND instructs = 0 AND (valid_from IS NULL OR valid_from <= ?) "
     "AND (valid_to IS NULL OR valid_to > ?)"
@@ -231,18 +233,70 @@ def purge(db: Connection, seq: int) -> None:
         drop(db, row[0])
 
 
-def page(db: Connection, viewer: Viewer, status: ArcStatus | None, limit: int, before: int | None) -> list[ShownArc]:
+def page(
+    db: Connection,
+    viewer: Viewer,
+    status: ArcStatus | None,
+    limit: int,
+    before: int | None,
+    *,
+    active_first: bool = False,
+) -> list[ShownArc]:
     """List what a viewer may see of arcs, the latest to happen first, from below an arc's row number."""
     reach, owners = within_reach(viewer)
     clause, values = condition(Filter(viewer=viewer))
+    place = [_ACTIVE_FIRST, "last_at", "seq"] if active_first else ["last_at", "seq"]
     rows = db.execute(
         f"SELECT seq FROM arc WHERE {reach} AND status = coalesce(?, status) "  # noqa: S608 - constant text
-        "AND (? IS NULL OR (last_at, seq) < (SELECT last_at, seq FROM arc WHERE seq = ?)) "
+        f"AND (? IS NULL OR ({', '.join(place)}) < (SELECT {', '.join(place)} FROM arc WHERE seq = ?)) "
         "AND EXISTS (SELECT 1 FROM memory JOIN arc_member ON memory_seq = memory.seq "
-        f"WHERE arc_seq = arc.seq AND {clause}) ORDER BY last_at DESC, seq DESC LIMIT ?",
+        f"WHERE arc_seq = arc.seq AND {clause}) ORDER BY {' DESC, '.join(place)} DESC LIMIT ?",
         (*owners, status, before, before, *values, limit),
     ).fetchall()
     return [_shown(db, row[0], viewer) for row in rows]
+
+
+def members(db: Connection, viewer: Viewer, arc_seq: int, limit: int, after: int | None) -> list[Memory]:
+    """List what a viewer may see of an arc's members in order of time, from after a member's row number."""
+    clause, values = condition(Filter(viewer=viewer))
+    place = "(SELECT position FROM arc_member WHERE memory_seq = {})"
+    return select(
+        db,
+        f"seq IN (SELECT memory_seq FROM arc_member WHERE arc_seq = ? "  # noqa: S608 - constant text
+        f"AND position > coalesce({place.format('?')}, -1)) AND {clause} ORDER BY {place.format('memory.seq')} LIMIT ?",
+        (arc_seq, after, *values, limit),
+    )
+
+
+def pulse(db: Connection, viewer: Viewer, arc_seq: int) -> list[str]:
+    """List when the members of an arc that a viewer may see happened, in order of time."""
+    clause, values = condition(Filter(viewer=viewer))
+    rows = db.execute(
+        f"SELECT occurred_at FROM memory JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = ? AND {clause} "  # noqa: S608
+        "ORDER BY position",
+        (arc_seq, *values),
+    )
+    return [row[0] for row in rows]
+
+
+def get(db: Connection, viewer: Viewer, arc_id: str) -> ShownArc | None:
+    """Return an arc of which a viewer may see something."""
+    reach, owners = within_reach(viewer)
+    clause, values = condition(Filter(viewer=viewer))
+    row = db.execute(
+        f"SELECT seq FROM arc WHERE id = ? AND {reach} AND EXISTS (SELECT 1 FROM memory "  # noqa: S608 - constant text
+        f"JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = arc.seq AND {clause})",
+        (arc_id, *owners, *values),
+    ).fetchone()
+    return None if row is None else _shown(db, row[0], viewer)
+
+
+def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> ShownArc | None:
+    """Return the arc that a memory belongs to, if a viewer may see something of it."""
+    row = db.execute(
+        "SELECT a.id FROM arc_member m JOIN arc a ON a.seq = m.arc_seq WHERE m.memory_seq = ?", (memory_seq,)
+    ).fetchone()
+    return None if row is None else get(db, viewer, row[0])
 
 
 def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[ShownArc]:

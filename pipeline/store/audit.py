@@ -67,6 +67,12 @@ def page(db: Connection, limit: int, before: int | None) -> list[Entry]:
     return [_entry(row) for row in rows]
 
 
+def of(db: Connection, memory_id: str, limit: int) -> list[Entry]:
+    """List the acts on a memory, the last first."""
+    rows = db.execute(f"{_SELECT} WHERE memory_id = ? ORDER BY seq DESC LIMIT ?", (memory_id, limit))
+    return [_entry(row) for row in rows]
+
+
 def merge_of(db: Connection, memory_id: str) -> Entry | None:
     """Return the act by which a memory is merged into another, None when it is not."""
     row = db.execute(

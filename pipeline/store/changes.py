@@ -4,8 +4,10 @@ The stamp is `<physical ms>-<counter>-<node>`, fixed width, so that text order i
 "Logical Physical Clocks", 2014).
 """
 
+import json
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from sqlite3 import Connection
 
@@ -21,6 +23,15 @@ CLOSE = "close"
 RELATE = "relate"
 # Importance alone: what fades changes the order of answers, and nothing that anybody said.
 FADE = "fade"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One operation on one memory, which may be purged since."""
+
+    number: int
+    op: str
+    memory_id: str
 
 
 def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
@@ -48,10 +59,49 @@ def happened(db: Connection, op: str, after: int) -> bool:
     return db.execute("SELECT 1 FROM change WHERE seq > ? AND op = ? LIMIT 1", (after, op)).fetchone() is not None
 
 
+def after(db: Connection, number: int, limit: int) -> list[Change]:
+    """List what was done after a change number, the first first; fading is left out."""
+    rows = db.execute(
+        "SELECT seq, op, memory_id FROM change WHERE seq > ? AND op <> ? ORDER BY seq LIMIT ?", (number, FADE, limit)
+    )
+    return [Change(*row) for row in rows]
+
+
+def tally_since(db: Connection, moment: datetime) -> dict[str, int]:
+    """Count what was done since a moment, by operation; fading is left out."""
+    rows = db.execute(
+        f"SELECT op, count(*) FROM change WHERE {_SINCE} AND op <> ? GROUP BY op",  # noqa: S608 - constant text
+        (_stamp(moment), FADE),
+    )
+    return dict(rows.fetchall())
+
+
+def latest_since(db: Connection, moment: datetime, ops: Sequence[str], limit: int) -> list[tuple[datetime, Change]]:
+    """List what was done since a moment, of some operations, with when it was done (UTC), the last first."""
+    rows = db.execute(
+        f"SELECT hlc, seq, op, memory_id FROM change WHERE {_SINCE} "  # noqa: S608 - constant text
+        "AND op IN (SELECT value FROM json_each(?)) ORDER BY seq DESC LIMIT ?",
+        (_stamp(moment), json.dumps(list(ops)), limit),
+    )
+    return [(_made_at(hlc), Change(number, op, memory_id)) for hlc, number, op, memory_id in rows]
+
+
+# Numbers grow with the clock, so that one look at the clock's index finds where a stretch of the table begins.
+_SINCE = "seq >= (SELECT seq FROM change WHERE hlc >= ? ORDER BY hlc LIMIT 1)"
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{int(moment.timestamp() * 1000):014d}"
+
+
+def _made_at(hlc: str) -> datetime:
+    return datetime.fromtimestamp(int(hlc.partition("-")[0]) / 1000, UTC)
+
+
 def first_at(db: Connection) -> datetime | None:
     """Return when the first change was made (UTC), None without any."""
     row = db.execute("SELECT hlc FROM change ORDER BY seq LIMIT 1").fetchone()
-    return None if row is None else datetime.fromtimestamp(int(row[0].split("-")[0]) / 1000, UTC)
+    return None if row is None else _made_at(row[0])
 
 
 def generation(db: Connection) -> int:

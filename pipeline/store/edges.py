@@ -71,6 +71,24 @@ def erase(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, at: str) -
     return True
 
 
+def redraw(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
+    """Draw an edge again as if nobody had taken it away; return whether somebody had."""
+    erased = db.execute(
+        "DELETE FROM history WHERE memory_seq = ? AND about_seq = ? AND event = ? "
+        "AND json_extract(detail, '$.kind') = ?",
+        (from_seq, to_seq, ERASED, kind),
+    )
+    return erased.rowcount > 0 and add(db, from_seq, kind, to_seq, made_by, at)
+
+
+def maker(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> str | None:
+    """Return who drew an edge, None where there is none."""
+    row = db.execute(
+        "SELECT made_by FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq)
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
 def remove(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> bool:
     """Take an edge away; return whether it was there."""
     cursor = db.execute("DELETE FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq))

@@ -118,6 +118,19 @@ def named_in(db: Connection, text: str, moment: str) -> list[Memory]:
     )
 
 
+def replaced_by(db: Connection, fact: Memory) -> Memory | None:
+    """Return the fact that another one ended where it began, if it still ends there."""
+    assert fact.key is not None
+    found = select(
+        db,
+        f"{_OF_KEY} AND valid_to = ? "  # noqa: S608 - constant text
+        "AND seq IN (SELECT to_seq FROM edge WHERE from_seq = ? AND kind = 'supersedes') "
+        "ORDER BY valid_from DESC, seq DESC LIMIT 1",
+        (*_values(fact.key, fact.scope), fact.valid_from, fact.seq),
+    )
+    return found[0] if found else None
+
+
 def last_turn(db: Connection, moment: str) -> str:
     """Return when a fact last began or ended before a moment; "" when none did."""
     row: Sequence[str] = db.execute(

@@ -30,6 +30,30 @@ def of(db: Connection, memory_seq: int) -> list[HistoryEntry]:
     return [HistoryEntry(at, event, content, json.loads(detail)) for at, event, content, detail in rows]
 
 
+def page(db: Connection, memory_seq: int, limit: int, before: int | None) -> list[tuple[int, HistoryEntry]]:
+    """List (row number, earlier state) of a memory, the last first, from below a row number."""
+    rows = db.execute(
+        "SELECT seq, at, event, content, detail FROM history WHERE memory_seq = ? AND seq < ? "
+        "ORDER BY seq DESC LIMIT ?",
+        (memory_seq, before if before is not None else 2**62, limit),
+    )
+    return [(seq, HistoryEntry(at, event, content, json.loads(detail))) for seq, at, event, content, detail in rows]
+
+
+def text_after(db: Connection, memory_seq: int, seq: int) -> str | None:
+    """Return the text that a memory had after an entry of its history until the next edit, None where none followed."""
+    row = db.execute(
+        "SELECT content FROM history WHERE memory_seq = ? AND seq > ? AND event = 'edited' ORDER BY seq LIMIT 1",
+        (memory_seq, seq),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def count(db: Connection, memory_seq: int) -> int:
+    """Count the earlier states of a memory."""
+    return int(db.execute("SELECT count(*) FROM history WHERE memory_seq = ?", (memory_seq,)).fetchone()[0])
+
+
 def purge(db: Connection, memory_seq: int) -> None:
     """Delete a memory's history for good, and what others' history tells of it."""
     db.execute("DELETE FROM history WHERE memory_seq = ? OR about_seq = ?", (memory_seq, memory_seq))

@@ -19,6 +19,18 @@ def since(db: Connection, session_id: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def page(db: Connection) -> list[tuple[str, str]]:
-    """List (session, since) of what is off the record."""
-    return db.execute("SELECT session_id, since FROM incognito ORDER BY since DESC").fetchall()
+def page(db: Connection, limit: int = -1, below: str | None = None) -> list[tuple[str, str]]:
+    """List (session, since) of what is off the record, the latest first, from below a place on; -1 lists all."""
+    return db.execute(
+        f"SELECT session_id, since FROM incognito WHERE ? IS NULL OR {_PLACE} < ? ORDER BY {_PLACE} DESC LIMIT ?",  # noqa: S608 - constant text
+        (below, below, limit),
+    ).fetchall()
+
+
+def place(session_id: str, since: str) -> str:
+    """Return where a session stands in the list."""
+    return f"{since}{session_id}"
+
+
+# Times are all as long, so that this is the order of time.
+_PLACE = "(since || session_id)"

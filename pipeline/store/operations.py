@@ -84,6 +84,18 @@ class Operations:
             )
             return [LoggedError(*row) for row in rows.fetchall()]
 
+    def errors_since(self, workspace: str, at: float) -> int:
+        """Count the errors since a moment: a workspace's own and those of no workspace."""
+        with self._lock:
+            row = (
+                self._connection()
+                .execute(
+                    "SELECT count(*) FROM error WHERE (workspace IS NULL OR workspace = ?) AND at >= ?", (workspace, at)
+                )
+                .fetchone()
+            )
+            return int(row[0])
+
     def report_worker(self, owner: str) -> None:
         """Note that a worker lives."""
         now = time.time()

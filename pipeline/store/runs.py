@@ -11,6 +11,8 @@ from typing import Any
 
 from ulid import ULID
 
+from pipeline.times import parse
+
 KEPT_RUNS = 50
 
 
@@ -29,6 +31,13 @@ class Run:
     done: int
     total: int
     generation: int
+
+    @property
+    def took_s(self) -> float | None:
+        """Return the seconds that it took, None until it ended."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return (parse(self.ended_at) - parse(self.started_at)).total_seconds()
 
 
 _SELECT = "SELECT id, name, asked_at, started_at, ended_at, ok, counts, error, done, total, generation FROM job_run"
@@ -109,6 +118,11 @@ def lock(db: Connection, name: str, owner: str, now: float, until: float) -> boo
 def unlock(db: Connection, name: str, owner: str) -> None:
     """Give a lock back."""
     db.execute("DELETE FROM job_lock WHERE name = ? AND owner = ?", (name, owner))
+
+
+def held_locks(db: Connection, now: float) -> dict[str, str]:
+    """Return who holds which job's lock."""
+    return dict(db.execute("SELECT name, owner FROM job_lock WHERE until > ?", (now,)).fetchall())
 
 
 def lock_owners(db: Connection) -> list[str]:

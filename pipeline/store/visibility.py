@@ -92,7 +92,7 @@ def owned(wanted: Filter) -> tuple[str, list[Any]]:
 
 def reaches(scope: Scope, viewer: Viewer) -> bool:
     """Tell whether a memory of a scope is visible to a viewer; the rule that the SQL condition follows."""
-    if scope.kind is ScopeKind.WORKSPACE or scope == Scope(ScopeKind.USER):
+    if viewer.everything or scope.kind is ScopeKind.WORKSPACE or scope == Scope(ScopeKind.USER):
         return True
     return bool(scope.id) and scope.id == getattr(viewer, scope.kind)
 
@@ -104,13 +104,16 @@ def within_reach(viewer: Viewer) -> tuple[str, list[Any]]:
 
 def viewer_within(scope: Scope) -> Viewer:
     """Return who is at home in a scope: it sees what reaches the workspace and what is its own."""
-    return Viewer() if scope.kind is ScopeKind.WORKSPACE else Viewer(**{str(scope.kind): scope.id})
+    named = {str(kind): scope.id if kind is scope.kind else None for kind in ScopeKind}
+    return Viewer(named["user"], named["agent"], named["session"], named["task"])
 
 
 def _reach(wanted: Filter) -> tuple[str, list[Any]]:
     if wanted.scope is not None:
         return "scope_kind = ? AND scope_id = ?", [wanted.scope.kind, wanted.scope.id or ""]
     viewer = wanted.viewer
+    if viewer.everything:
+        return "scope_kind IS NOT NULL", []
     owners = {
         ScopeKind.USER: viewer.user,
         ScopeKind.AGENT: viewer.agent,

@@ -5,7 +5,8 @@ fails, and dead after MAX_ATTEMPTS tries. A claim is a try: a memory that kills 
 Times are seconds since the epoch.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -16,11 +17,30 @@ MAX_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An item that failed for good."""
+    """An item that failed for good, after so many tries; `queued_at` is when it was first asked for."""
 
     memory_seq: int
     stage: Stage
     error: str
+    attempts: int
+    queued_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Undigested:
+    """What digestion has still to do on the newest memories.
+
+    `waiting` names the stages by memory id, `failed` those that were given up. From the row number `since` on, every
+    memory that is not in it is digested.
+    """
+
+    since: int
+    waiting: Mapping[str, tuple[Stage, ...]]
+    failed: Mapping[str, tuple[Stage, ...]]
+
+
+# What makes a memory findable by meaning, by what it names, and no double; a purge digests nothing.
+DIGESTING = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
 
 
 def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float) -> None:
@@ -151,10 +171,61 @@ def dead(db: Connection) -> dict[Stage, int]:
     return _counts(db, dead=True)
 
 
-def dead_letters(db: Connection, limit: int) -> list[DeadLetter]:
-    """List dead letters with what ended them."""
-    rows = db.execute("SELECT memory_seq, stage, error FROM work WHERE dead = 1 ORDER BY queued_at LIMIT ?", (limit,))
-    return [DeadLetter(seq, Stage(stage), error or "") for seq, stage, error in rows]
+def dead_letters(db: Connection, limit: int, before: int | None = None) -> list[DeadLetter]:
+    """List the dead letters of so many memories, the last written first, from below a row number."""
+    rows = db.execute(
+        "SELECT memory_seq, stage, error, attempts, queued_at FROM work WHERE dead = 1 AND memory_seq IN "
+        "(SELECT DISTINCT memory_seq FROM work WHERE dead = 1 AND memory_seq < ? ORDER BY memory_seq DESC LIMIT ?) "
+        "ORDER BY memory_seq DESC, stage",
+        (2**62 if before is None else before, limit),
+    )
+    return [DeadLetter(seq, Stage(stage), error or "", tries, at) for seq, stage, error, tries, at in rows]
+
+
+def digested_since(db: Connection, created_at: str) -> tuple[int, int]:
+    """Return how many memories were written since a moment, and how many of them are digested."""
+    # Rows stand in the order of their writing: walking back ends at the first that is older.
+    last = db.execute(
+        "SELECT coalesce((SELECT seq FROM memory WHERE created_at < ? ORDER BY seq DESC LIMIT 1), 0)", (created_at,)
+    ).fetchone()[0]
+    (written,) = db.execute("SELECT count(*) FROM memory WHERE seq > ?", (last,)).fetchone()
+    (left,) = db.execute(
+        "SELECT count(DISTINCT memory_seq) FROM work "
+        "WHERE stage IN (SELECT value FROM json_each(?)) AND memory_seq > ?",
+        (json.dumps(DIGESTING), last),
+    ).fetchone()
+    return written, written - left
+
+
+def oldest_by_stage(db: Connection) -> dict[Stage, float]:
+    """Return when the oldest pending item of each stage was queued."""
+    rows = db.execute("SELECT stage, min(queued_at) FROM work WHERE dead = 0 GROUP BY stage")
+    return {Stage(stage): at for stage, at in rows}
+
+
+def undigested(db: Connection, limit: int) -> Undigested:
+    """Return what waits of the newest memories, up to so many of each stage."""
+    since, found = 0, []
+    for stage in DIGESTING:
+        rows = db.execute(
+            "SELECT w.memory_seq, w.stage, w.dead, m.id FROM work w JOIN memory m ON m.seq = w.memory_seq "
+            "WHERE w.stage = ? ORDER BY w.memory_seq DESC LIMIT ?",
+            (stage, limit),
+        ).fetchall()
+        if len(rows) == limit:
+            since = max(since, rows[-1][0])
+        found += [row[1:] for row in rows]
+    return _undigested(since, found)
+
+
+def undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
+    """Return what waits of some memories."""
+    rows = db.execute(
+        "SELECT w.stage, w.dead, m.id FROM json_each(?) s JOIN json_each(?) d "
+        "JOIN work w ON w.stage = d.value AND w.memory_seq = s.value JOIN memory m ON m.seq = s.value",
+        (json.dumps(list(seqs)), json.dumps(DIGESTING)),
+    )
+    return _undigested(0, rows)
 
 
 def due(db: Connection, now: float) -> list[Stage]:
@@ -188,3 +259,12 @@ def _counts(db: Connection, *, dead: bool) -> dict[Stage, int]:
     rows = db.execute("SELECT stage, count(*) FROM work WHERE dead = ? GROUP BY stage", (dead,))
     counts.update({Stage(stage): count for stage, count in rows})
     return counts
+
+
+def _undigested(since: int, rows: Iterable[tuple[str, int, str]]) -> Undigested:
+    waiting: dict[str, tuple[Stage, ...]] = {}
+    failed: dict[str, tuple[Stage, ...]] = {}
+    for stage, is_dead, memory_id in rows:
+        known = failed if is_dead else waiting
+        known[memory_id] = (*known.get(memory_id, ()), Stage(stage))
+    return Undigested(since, waiting, failed)

@@ -1,8 +1,9 @@
 """Setting and ending keyed facts."""
 
+from sqlite3 import Connection
 from typing import Any
 
-from pipeline.errors import NotFound
+from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, FactKey, Memory, Receipt, Scope
 from pipeline.store import changes, facts, memories
 from pipeline.store.database import Database
@@ -10,6 +11,7 @@ from pipeline.times import utc_now
 from pipeline.write.accept import Door, commit
 from pipeline.write.keyed import end_at
 from pipeline.write.prepare import prepare_fact
+from pipeline.write.revise import existing, put_away
 
 
 def set_fact(database: Database, key: FactKey, value: Any, draft: Draft, door: Door) -> Receipt:
@@ -30,3 +32,47 @@ def end_fact(database: Database, key: FactKey, scope: Scope, moment: str | None 
         ended = memories.get(db, holder.id)
         assert ended is not None
         return ended
+
+
+def take_back_fact(database: Database, fact_id: str) -> Memory:
+    """Undo the setting of a value: archive it, and let the one that it ended hold again; return the archived one.
+
+    Raises Conflict for one that was told again of a later moment: who said that said it, too.
+    """
+    now = utc_now()
+    with database.write() as db:
+        fact = _standing(db, fact_id)
+        assert fact.valid_from is not None
+        if facts.repeats(db, fact, fact.valid_from):
+            raise Conflict("this was told again since; end it instead")
+        ended = None if fact.candidate else facts.replaced_by(db, fact)
+        put_away(db, fact, now)
+        if ended is not None and fact.valid_to != fact.valid_from:
+            facts.close(db, ended.seq, fact.valid_to, now)
+            changes.append(db, changes.CLOSE, [ended.id])
+        return existing(db, fact_id)
+
+
+def reopen_fact(database: Database, fact_id: str, until: str | None) -> Memory:
+    """Undo the end of a value: it holds until a moment, for good without one, or until the next value begins."""
+    now = utc_now()
+    with database.write() as db:
+        fact = _standing(db, fact_id)
+        assert fact.key is not None
+        assert fact.valid_from is not None
+        following = facts.after(db, fact.key, fact.scope, fact.valid_from)
+        bounds = (until, None if following is None else following.valid_from)
+        ends = min((bound for bound in bounds if bound is not None), default=None)
+        if ends is not None and fact.valid_to is not None and ends < fact.valid_to:
+            raise Conflict("it would end earlier than it does")
+        facts.close(db, fact.seq, ends, now)
+        changes.append(db, changes.CLOSE, [fact.id])
+        return existing(db, fact_id)
+
+
+def _standing(db: Connection, fact_id: str) -> Memory:
+    """Return a fact that is not archived; raise NotFound where there is none."""
+    fact = facts.by_id(db, fact_id)
+    if fact is None or fact.archived_at is not None:
+        raise NotFound("no such fact")
+    return fact

@@ -43,3 +43,11 @@ def answer_surfaced(database: Database, surface_id: str, note: str | None, *, fo
             told = None
         surfaces.answer(db, surface_id, told, utc_now(), followed=followed)
         return found[surfacing.memory_seq].id
+
+
+def withdraw_answer(database: Database, surface_id: str) -> None:
+    """Take back what was said about a lesson that was shown; raise NotFound for an unknown surfacing."""
+    with database.write() as db:
+        if surfaces.get(db, surface_id) is None:
+            raise NotFound("no such surfacing")
+        surfaces.withdraw(db, surface_id)

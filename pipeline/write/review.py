@@ -7,13 +7,13 @@ from sqlite3 import Connection
 from pipeline.analysis import memory_tokens
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import EdgeKind, Memory, Stage
-from pipeline.store import audit, changes, edges, memories, merging, pairs, tail, work
+from pipeline.store import audit, changes, edges, facts, memories, merging, pairs, tail, work
 from pipeline.store.audit import Action
 from pipeline.store.database import Database
 from pipeline.store.pairs import PairState
 from pipeline.times import utc_now
 from pipeline.write.keyed import fit_between
-from pipeline.write.revise import bring_back, existing, separate
+from pipeline.write.revise import bring_back, existing, put_away, separate
 
 PERSON = "review"
 
@@ -30,6 +30,14 @@ class CandidateVerdict(StrEnum):
 
     ACCEPT = "accept"
     REJECT = "reject"
+
+
+class DenialVerdict(StrEnum):
+    """Which of two memories that contradict each other holds: the one that denies, the one that is denied, or both."""
+
+    DENYING = "denying"
+    DENIED = "denied"
+    BOTH = "both"
 
 
 def settle_pair(database: Database, pair_id: str, verdict: PairVerdict) -> Memory:
@@ -68,6 +76,77 @@ def settle_candidate(database: Database, memory_id: str, verdict: CandidateVerdi
         return existing(db, memory_id)
 
 
+def reopen_pair(database: Database, pair_id: str) -> Memory:
+    """Take the verdict on a pair back, with the merge if it was one: it waits again. Return its newer memory."""
+    now = utc_now()
+    with database.write() as db:
+        pair = pairs.get(db, pair_id)
+        found = {} if pair is None else memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
+        if pair is None or len(found) < 2:
+            raise NotFound("no such pair, or one of the two was purged")
+        newer = found[pair.newer_seq]
+        if pair.state is PairState.WAITING:
+            raise Conflict("this pair waits for a verdict already")
+        if pair.state is PairState.MERGED:
+            merge = audit.merge_of(db, newer.id)
+            if merge is None or merge.other_id != found[pair.older_seq].id:
+                raise Conflict("this was undone already")
+            separate(db, merge, newer, now)
+        pairs.settle(db, pair.id, PairState.WAITING, now)
+        return existing(db, newer.id)
+
+
+def put_back_candidate(database: Database, memory_id: str) -> Memory:
+    """Take back that a candidate was let in: it waits again, and the fact that it ended holds again.
+
+    Raises Conflict for what is archived by now, or was told again since.
+    """
+    now = utc_now()
+    with database.write() as db:
+        memory = existing(db, memory_id)
+        if memory.candidate or memory.archived_at is not None:
+            raise Conflict("this memory is not as it was let in")
+        if memory.key is not None:
+            _reopen_ended(db, memory, now)
+        memories.update(db, memory.seq, {"candidate": 1}, now)
+        tail.drop(db, memory.seq)
+        changes.append(db, changes.ARCHIVE, [memory.id])
+        return existing(db, memory_id)
+
+
+def settle_denial(database: Database, denying_id: str, denied_id: str, verdict: DenialVerdict) -> str:
+    """Archive the one of two memories that does not hold, or keep both and take the contradiction between them away.
+
+    Returns who had found the contradiction. Raises NotFound when the first does not contradict the second, Conflict
+    when one of them is archived.
+    """
+    now = utc_now()
+    with database.write() as db:
+        denying, denied = existing(db, denying_id), existing(db, denied_id)
+        made_by = edges.maker(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq)
+        if made_by is None:
+            raise NotFound("these two do not contradict each other")
+        if denying.archived_at is not None or denied.archived_at is not None:
+            raise Conflict("this contradiction is settled")
+        if verdict is DenialVerdict.BOTH:
+            for one, other in ((denying, denied), (denied, denying)):
+                edges.erase(db, one.seq, EdgeKind.CONTRADICTS, other.seq, now)
+            changes.append(db, changes.RELATE, [denying.id, denied.id])
+        else:
+            put_away(db, denied if verdict is DenialVerdict.DENYING else denying, now)
+        return made_by
+
+
+def reopen_denial(database: Database, denying_id: str, denied_id: str, made_by: str) -> None:
+    """Let a contradiction stand again that was taken away; raise Conflict where none was."""
+    now = utc_now()
+    with database.write() as db:
+        denying, denied = existing(db, denying_id), existing(db, denied_id)
+        if not edges.redraw(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq, made_by, now):
+            raise Conflict("no contradiction between these two was taken away")
+        changes.append(db, changes.RELATE, [denying.id, denied.id])
+
+
 def undo(database: Database, entry_id: str) -> Memory:
     """Take back an automatic merge or archive; return the memory that came back. Raises Conflict when it cannot be."""
     now = utc_now()
@@ -84,6 +163,17 @@ def undo(database: Database, entry_id: str) -> Memory:
             bring_back(db, memory, now)
             audit.mark_undone(db, entry.id, now)
         return existing(db, memory.id)
+
+
+def _reopen_ended(db: Connection, memory: Memory, now: str) -> None:
+    assert memory.valid_from is not None
+    if facts.repeats(db, memory, memory.valid_from):
+        raise Conflict("this was told again since")
+    ended = facts.replaced_by(db, memory)
+    if ended is not None and memory.valid_to != memory.valid_from:
+        facts.close(db, ended.seq, memory.valid_to, now)
+        edges.remove(db, memory.seq, EdgeKind.SUPERSEDES, ended.seq)
+        changes.append(db, changes.CLOSE, [ended.id])
 
 
 def _let_in(db: Connection, memory: Memory, now: str) -> None:

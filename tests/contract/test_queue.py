@@ -90,7 +90,7 @@ def test_another_process_of_this_home_reads_the_message(queue, queue_settings, p
 def test_a_message_holds_names_only(queue):
     ring(queue, Ring("alpha", "embed"))
     [message] = queue.huey.storage.enqueued_items()
-    task = pickle.loads(queue.huey.serializer._unsign(message))
+    task = queue.huey.serializer.deserialize(message)
     assert task.args == ("alpha", "embed")
     assert not task.kwargs
     assert len(message) < 400
@@ -104,6 +104,19 @@ def test_a_message_of_another_home_is_refused(queue, tmp_path, performed):
     queue.huey.storage.enqueue(message)
     refused(queue)
     assert performed == []
+
+
+def test_a_message_under_a_former_token_is_refused_and_later_ones_are_not(queue, queue_settings, performed):
+    queue.digest("alpha", "embed")
+    queue_settings.paths.renew_token()
+    refused(queue)
+    late = Queue(queue_settings)
+    queue.digest("beta", "embed")
+    drain(late)
+    late.digest("gamma", "embed")
+    drain(queue)
+    late.huey.storage.close()
+    assert performed == [("digest", "beta", "embed"), ("digest", "gamma", "embed")]
 
 
 def test_a_tampered_message_is_refused(queue, performed):

@@ -3,6 +3,7 @@
 from typing import Any
 
 from flask import Flask
+from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 
 from web.app import APIS
@@ -20,6 +21,10 @@ class CheckedClient:
         self._endpoints = {(e.method, e.path): e for api in APIS for e in api.endpoints}
         self.auth = {"Authorization": f"Bearer {token}", "Host": HOST}
         self.document: dict[str, Any] = self._client.get("/openapi.json", headers=self.auth).get_json()
+
+    def browser(self) -> FlaskClient:
+        """Return a client that knows no token and keeps its cookies."""
+        return self._app.test_client()
 
     def call(self, method: str, path: str, *, workspace: str | None = None, auth: bool = True, **rest: Any) -> Any:
         """Return the response, checked."""

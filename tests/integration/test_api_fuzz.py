@@ -72,6 +72,12 @@ def bodies(path):
     objects = st.fixed_dictionaries(needed, optional=optional)
     if path == "/v1/memories/batch":
         objects = st.fixed_dictionaries({"items": st.lists(bodies("/v1/memories") | anything, max_size=3)})
+    if path == "/v1/sources/{source}/items":
+        item = {"key": texts | anything, "digest": st.sampled_from(["1", "2"]) | anything}
+        given = {"memories": st.lists(bodies("/v1/memories"), max_size=3) | anything}
+        objects = st.fixed_dictionaries({"items": st.lists(st.fixed_dictionaries(item, optional=given), max_size=3)})
+    if path == "/v1/sources/{source}/forget":
+        objects = st.fixed_dictionaries({"keys": st.lists(texts | anything, max_size=3)})
     return objects | anything
 
 
@@ -89,7 +95,8 @@ def house(tmp_path_factory):
 def test_no_json_body_breaks_a_route(house, method, path, data):
     client, memory_id = house
     body = json.dumps(data.draw(bodies(path))).encode("utf-8", "surrogatepass")
-    response = client.call(method, path.replace("{memory_id}", memory_id), data=body)
+    named = path.replace("{memory_id}", memory_id).replace("{source}", "fuzz")
+    response = client.call(method, named, data=body)
     assert response.status_code in EXPECTED
 
 

@@ -3,6 +3,7 @@
 import pytest
 import tomli_w
 
+from pipeline.identity import identify
 from pipeline.records import Stage
 from pipeline.store import work
 
@@ -80,6 +81,75 @@ def test_nothing_is_stored_in_a_silent_workspace(silent_workspace, front, digest
         assert (answer["outcome"], answer["reason"]) == ("rejected", "off the record")
     digested()
     assert silent_workspace.get("/v1/stats").get_json()["generation"] == before
+    assert traces(front) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["incognito = true\nrecall_budget = 3\n", "incognito = true\n[", "review = 'perhaps'\n", b"\xff"]
+)
+def test_a_workspace_whose_settings_cannot_be_taken_stores_nothing_and_says_which_file(client, front, digested, text):
+    client.write(KNOWN)
+    digested()
+    generation = client.get("/v1/stats").get_json()["generation"]
+    file = front.settings.paths.workspace("default").config
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    memory = {"content": SAID, "session_id": "s1"}
+    for method, path, body in (
+        ("POST", "/v1/memories", memory),
+        ("POST", "/v1/memories/batch", {"items": [memory]}),
+        ("PUT", "/v1/facts/qwyjibofier/zubrowked", {"value": SAID}),
+        ("POST", "/v1/goals", {"title": SAID}),
+    ):
+        answer = client.call(method, path, json=body)
+        assert answer.status_code == 503
+        assert str(file) in answer.get_json()["detail"]
+    for event in ("UserPromptSubmit", "PostToolUse", "Stop"):
+        given = {"tool_name": "Edit", "tool_input": {"file_path": "qwyjibofier.py"}, "prompt": SAID}
+        said = client.post("/hooks/claude-code", {"hook_event_name": event, "session_id": "s1", "cwd": "", **given})
+        assert said.status_code == 200
+    # Recall goes on.
+    assert [hit["content"] for hit in client.recall("flumadiddle port")["results"]] == [KNOWN]
+    assert KNOWN in client.post("/v1/prepare", {"message": KNOWN}).get_json()["text"]
+    front.learning.submit(lambda: None).result(timeout=20)
+    digested()
+    assert client.get("/v1/stats").get_json()["generation"] == generation
+    assert traces(front) == []
+    [logged] = [e["message"] for e in client.get("/v1/errors").get_json()["items"] if e["component"] == "settings"]
+    assert str(file) in logged
+    file.write_text("review = true\n")
+    assert client.post("/v1/memories", memory).get_json()["outcome"] == "created"
+
+
+def test_nor_do_its_nights_make_anything_new_of_it(client, front, back):
+    client.write(KNOWN)
+    front.settings.paths.workspace("default").config.write_text("incognito = true\n[")
+    assert back._workspace_settings("default").incognito is True
+    assert [error.component for error in back.operations.errors(workspace="default", limit=5)] == ["settings"]
+
+
+def test_a_projects_own_settings_keep_it_silent_before_its_first_memory(client, front, tmp_path):
+    """Somebody may take a project off the record before anything was ever done in it."""
+    client.write(KNOWN)
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    own = front.settings.paths.workspace(identify(project).id)
+    own.root.mkdir()
+    own.config.write_text("incognito = true\n")
+    edit = {"tool_name": "Edit", "tool_input": {"file_path": "qwyjibofier.py"}}
+    event = {"hook_event_name": "PostToolUse", "session_id": "s1", "cwd": str(project), **edit}
+    assert client.post("/hooks/claude-code", event).status_code == 200
+    front.learning.submit(lambda: None).result(timeout=20)
+    assert front.settings.paths.workspace_ids() == ["default"]
+
+
+def test_a_note_about_a_lesson_is_not_stored_in_a_silent_workspace(client, front, digested):
+    client.write("Never restart the flumadiddle while it listens on port 5433.", kind="lesson")
+    digested()
+    told = client.post("/v1/prepare", {"message": "flumadiddle port 5433 restart"}).get_json()
+    front.settings.paths.workspace("default").config.write_text("incognito = true\n")
+    surface_id = told["lessons"][0]["surface_id"]
+    answer = client.post(f"/v1/lessons/surfaces/{surface_id}", {"followed": False, "note": SAID})
+    assert answer.status_code == 200
     assert traces(front) == []
 
 

@@ -293,12 +293,13 @@ class RebuildAnswer(Answer):
 
 
 class HealthAnswer(Answer):
-    """That the server answers, and whether it can encode queries yet."""
+    """That the server answers, whether it can encode queries yet, and how long nobody has asked it for anything."""
 
     status: Literal["ok"]
     version: str
     encoder: Literal["ready", "loading"]
     uptime_s: float
+    idle_s: float
 
 
 class WorkspaceAnswer(Answer):

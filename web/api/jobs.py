@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.bootstrap.clockwork import appointments
+from pipeline.bootstrap.front import Front
 from pipeline.errors import NotFound
 from pipeline.sleep.appointments import BY_NAME
-from pipeline.sleep.calendar import Appointment, next_run
-from pipeline.sleep.due import begun
+from pipeline.sleep.due import Outlook, outlooks
 from pipeline.store import runs
 from pipeline.store.runs import Run
 from pipeline.times import utc_now, utc_text
@@ -59,14 +59,9 @@ class AskedAnswer(Answer):
 )
 def list_jobs(call: Call) -> dict[str, Any]:
     """List the jobs of a workspace."""
-    now = datetime.now(UTC)
     with call.front.databases.get(call.workspace).read() as db:
-        items = []
-        for appointment in appointments(call.front.settings):
-            last = runs.last(db, appointment.name)
-            due = next_run(appointment, begun(db, last), now)
-            items.append(_job_json(appointment, last, max(due, now)))
-    return {"items": items, "next_cursor": None}
+        found = outlooks(db, appointments(call.front.settings), datetime.now(UTC))
+    return {"items": [_job_json(outlook) for outlook in found], "next_cursor": None}
 
 
 @api.route(
@@ -81,32 +76,34 @@ def list_jobs(call: Call) -> dict[str, Any]:
 )
 def run_job(call: Call, name: str) -> dict[str, Any]:
     """Ask for a run."""
+    return {"run_id": ask_for(call.front, call.workspace, name)}
+
+
+def ask_for(front: Front, workspace: str, name: str) -> str:
+    """Ask for a run of a job and return its id; raise NotFound for a job or workspace that there is none of."""
     if name not in BY_NAME:
         raise NotFound(f"no such job; there are {', '.join(BY_NAME)}")
-    database = call.front.databases.get(call.workspace)
+    database = front.databases.get(workspace)
     if name == "touches":
-        return {"run_id": call.front.learning.write_touches(call.workspace)}
+        return front.learning.write_touches(workspace)
     with database.write() as db:
         run_id = runs.ask(db, name, utc_now())
-    call.front.ring(call.workspace, None)
-    return {"run_id": run_id}
+    front.ring(workspace, None)
+    return run_id
 
 
-def _job_json(appointment: Appointment, last: Run | None, due: datetime) -> dict[str, Any]:
+def _job_json(outlook: Outlook) -> dict[str, Any]:
+    appointment, last = outlook.appointment, outlook.last
     return {
         "name": appointment.name,
         "summary": appointment.summary,
         "schedule": appointment.schedule,
         "last_run": None if last is None else _run_json(last),
-        "next_run_at": utc_text(due),
+        "next_run_at": utc_text(outlook.next_at),
     }
 
 
 def _run_json(run: Run) -> dict[str, Any]:
-    assert run.started_at is not None
-    took = None
-    if run.ended_at is not None:
-        took = (datetime.fromisoformat(run.ended_at) - datetime.fromisoformat(run.started_at)).total_seconds()
     return {
         "id": run.id,
         "started_at": run.started_at,
@@ -116,5 +113,5 @@ def _run_json(run: Run) -> dict[str, Any]:
         "error": run.error,
         "done": run.done,
         "total": run.total,
-        "took_s": took,
+        "took_s": run.took_s,
     }

@@ -12,7 +12,6 @@ api = Api("later")
 PLANNED: tuple[tuple[str, str], ...] = (
     ("GET", "/v1/changes"),
     ("POST", "/v1/changes"),
-    ("GET", "/"),
 )
 
 
@@ -21,7 +20,7 @@ def _planned(method: str, path: str) -> Callable[..., Response]:
         return problem(501, f"{method} {path} is not in this version; the README's status table says what is")
 
     words = path.replace("{", "").replace("}", "").strip("/").replace("/", "_")
-    not_yet.__name__ = f"{method.lower()}_{words or 'dashboard'}"
+    not_yet.__name__ = f"{method.lower()}_{words}"
     return not_yet
 
 

@@ -24,17 +24,37 @@ def config(state: State) -> None:
 
 @click.command(cls=Command)
 @click.option("--show", is_flag=True, help="Print the token itself.")
+@click.option("--renew", is_flag=True, help="Make a new one; the old one opens nothing from then on.")
+@click.option("--yes", is_flag=True, help="Do not ask before.")
 @pass_state
-def token(state: State, *, show: bool) -> None:
-    """Show where the bearer token stands."""
+def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
+    """Show where the bearer token stands, or make a new one."""
     file = state.settings.paths.token_file
     if not file.exists():
         raise NotFound(f"there is no token yet; the first `reverie up` makes {file}")
+    if renew and not _renewed(state, yes=yes):
+        return 1
     secret = file.read_text(encoding="ascii").strip() if show else None
     if state.json:
         state.print_json({"path": str(file)} | ({"token": secret} if secret is not None else {}))
     else:
         click.echo(secret if secret is not None else str(file))
+    return 0
+
+
+def _renewed(state: State, *, yes: bool) -> bool:
+    from web.setup.holders import token_holders
+
+    if state.json and not yes:
+        raise click.UsageError("--json cannot ask; add --yes")
+    warning = "Every browser will be signed out, and whoever holds the old token refused. Make a new one?"
+    if not (yes or click.confirm(warning, err=True)):
+        click.echo("the token stays", err=True)
+        return False
+    paths = state.settings.paths
+    for holder in token_holders(paths.root, paths.renew_token()):
+        click.echo(f"{holder.path} holds the old one: run `reverie setup {' '.join(holder.hosts)}`", err=True)
+    return True
 
 
 @click.command(cls=Command)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from config.files import file_identity
 from config.owner import is_alive, process_owner
 from config.paths import HomePaths, is_workspace_id
+from config.token import CurrentToken
 
 
 def mode(path):
@@ -45,6 +46,30 @@ def test_racing_first_starts_agree_on_one_token(tmp_path):
         assert len(tokens) == 8
         assert len(set(tokens)) == 1
         assert [entry.name for entry in root.iterdir()] == ["token"]
+
+
+def test_a_new_token_takes_the_place_of_the_present_one_at_once(paths):
+    known = CurrentToken(paths.token_file)
+    assert known() == ""
+    first = paths.token()
+    assert known() == first
+    paths.token_file.chmod(0o644)
+    second = paths.renew_token()
+    assert second != first
+    assert len(second) >= 40
+    assert known() == paths.token() == second
+    assert mode(paths.token_file) == 0o600
+    assert [entry.name for entry in paths.root.iterdir()] == ["token"]
+
+
+def test_a_token_whose_file_is_gone_or_empty_stays_known(paths):
+    known = CurrentToken(paths.token_file)
+    token = paths.token()
+    assert known() == token
+    paths.token_file.write_text("")
+    assert known() == token
+    paths.token_file.unlink()
+    assert known() == token
 
 
 def test_the_homes_folders_are_their_owners_alone(paths):

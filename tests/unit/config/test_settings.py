@@ -10,6 +10,8 @@ from config.settings import (
     WORKSPACE_SETTINGS,
     Settings,
     SettingsError,
+    edit_workspace_config,
+    environment_of,
     explain_settings,
     load_settings,
     save_setting,
@@ -153,6 +155,21 @@ def test_saving_keeps_what_else_was_set_and_refuses_what_cannot_be(folder):
             save_setting(paths, name, value)
     assert tomllib.loads(paths.config.read_text()) == {"log_level": "DEBUG", "port": 9000}
     assert sorted(Path(folder).glob("config*")) == [paths.config]
+
+
+def test_a_workspaces_file_is_rewritten_as_a_whole_or_not_at_all(folder):
+    paths = HomePaths(folder)
+    file = paths.workspace("mine").config
+    edit_workspace_config(paths, "mine", lambda text: text + "# ours\r\nreview = true\r\n")
+    assert file.read_bytes() == b"# ours\r\nreview = true\r\n"
+    for broken in ("review = maybe", "review = 7", "port = 7099", "prot = 1", "hook_max_chars = 1", "review ="):
+        with pytest.raises(SettingsError, match=r"workspaces/mine/config\.toml"):
+            edit_workspace_config(paths, "mine", lambda _text, broken=broken: f"{broken}\n")
+    assert file.read_bytes() == b"# ours\r\nreview = true\r\n"
+    assert sorted(file.parent.glob("config*")) == [file]
+    edit_workspace_config(paths, "new", lambda text: f"{text}incognito = true\n")
+    assert load_settings(environment_of(paths), "new").incognito
+    assert not load_settings(environment_of(paths), "mine").incognito
 
 
 @given(st.integers(1, 65535), st.sampled_from(["DEBUG", "ERROR"]))

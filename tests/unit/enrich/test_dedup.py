@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.index.dense import DenseIndex
 from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, FactKey, Kind, Scope, ScopeKind, Source, Stage, Trust
-from pipeline.store import memories, pairs, work
+from pipeline.store import ingested, memories, pairs, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write import revise
@@ -16,6 +16,7 @@ from pipeline.write.relate import draw
 from pipeline.write.revise import Revision
 from tests.fakes.angles import Doubles
 from tests.fakes.house import PROFILE, scratch_database
+from tests.fakes.sources import keep_in_step
 
 ONE = "The build runs nightly on the small server."
 SAME = "the build runs nightly on the small server"
@@ -108,6 +109,43 @@ def test_kinds_and_scopes_stay_apart(doubles, fields, others):
     doubles.digest()
     assert doubles.active() == both
     assert doubles.pairs() == []
+
+
+@pytest.mark.parametrize("text", [SAME, MORE, DENIAL])
+@pytest.mark.parametrize("other_source", ["project:shop-0d1a25a8", "project:copy-1234abcd"])
+def test_what_sources_hold_is_never_compared_with_its_like(doubles, text, other_source):
+    older, newer = doubles.write(ONE, kind=Kind.CODE), doubles.write(text, CLOSE, kind=Kind.CODE)
+    keep_in_step(doubles.database, older)
+    keep_in_step(doubles.database, newer, source=other_source)
+    doubles.digest()
+    assert doubles.active() == {older, newer}
+    assert (doubles.pairs(), doubles.edges(), doubles.merges()) == ([], [], [])
+
+
+def test_hundreds_of_similar_files_leave_nothing_to_review(doubles):
+    written = [doubles.write(f"Package marker of module {chr(97 + n)}", CLOSE, kind=Kind.CODE) for n in range(20)]
+    keep_in_step(doubles.database, *written)
+    doubles.digest()
+    assert (doubles.pairs(), doubles.merges()) == ([], [])
+
+
+def test_what_a_source_holds_is_compared_with_what_people_said(doubles):
+    said = doubles.write(ONE)
+    # More of them than a memory is compared with: they do not stand before what was said.
+    crowd = [doubles.write(f"{MORE} {n}", CLOSE) for n in range(12)]
+    held = doubles.write(SAME, CLOSE)
+    keep_in_step(doubles.database, held, *crowd)
+    doubles.digest()
+    assert (held, said) in doubles.merges()
+
+
+def test_what_its_source_dropped_and_somebody_keeps_is_compared_again(doubles):
+    older, newer = doubles.write(ONE), doubles.write(SAME, CLOSE)
+    keep_in_step(doubles.database, older, newer)
+    with doubles.database.write() as db:
+        ingested.release(db, 1, ())
+    doubles.digest()
+    assert doubles.merges() == [(newer, older)]
 
 
 def test_a_denial_crosses_no_scope(doubles):

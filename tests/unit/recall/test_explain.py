@@ -151,6 +151,14 @@ def test_a_memory_ranked_below_the_last_result_says_both_scores(world):
     assert f"{verdict.score:.3f}" in told
 
 
+def test_a_channel_that_is_off_is_named(world):
+    world.write("zebra")
+    other = world.write("otter")
+    world.embed()
+    verdict = why(world.reader, Query("zebra", channels=(Channel.LEXICAL,), budget_ms=10_000), other)
+    assert "dense: the channel is off" in verdict.reasons
+
+
 def test_a_channel_that_is_late_is_named(world, monkeypatch):
     world.write("zebra")
     other = world.write("giraffe")

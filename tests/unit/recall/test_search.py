@@ -273,6 +273,18 @@ def test_a_channel_that_is_off_is_told_and_is_no_loss(world):
     assert not answer.degraded
 
 
+@pytest.mark.parametrize("channel", [Channel.LEXICAL, Channel.DENSE])
+def test_a_channel_that_is_not_asked_for_says_nothing(world, channel):
+    world.write("zebra")
+    world.embed()
+    answer = world.ask("zebra", channels=(channel,), explain=True)
+    searched = {name for name, report in answer.channels.items() if report.state is not ChannelState.OFF}
+    assert searched == {channel}
+    assert not answer.degraded
+    assert set(answer.hits[0].signals.channels) == {channel}
+    assert world.ask("zebra").hits[0].score > answer.hits[0].score
+
+
 def test_without_an_encoder_words_still_find(world, monkeypatch):
     written = world.write("zebra")
     world.embed()

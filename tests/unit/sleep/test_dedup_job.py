@@ -17,6 +17,7 @@ from pipeline.write import review
 from pipeline.write.revise import Revision, archive, edit
 from tests.fakes.house import scratch_database
 from tests.fakes.nights import Killed, after, night_of, read, set_fact, text_of, write
+from tests.fakes.sources import keep_in_step
 
 ONE = "The build runs nightly on the small server."
 SAME = "the build runs nightly on the small server"
@@ -64,6 +65,21 @@ def entries(database):
 
 def never(_system, _text):
     raise AssertionError("nobody may be asked")
+
+
+def test_two_that_sources_hold_are_left_to_a_person(database):
+    both = pair(database, ONE, SAME)
+    keep_in_step(database, *both)
+    dedup(night_of(database, 2), never)
+    assert active(database) == set(both)
+    assert [state for state, _ in standing(database)] == [PairState.WAITING]
+
+
+def test_one_that_a_source_holds_is_settled_with_what_was_said(database):
+    older, newer = pair(database, ONE, SAME)
+    keep_in_step(database, newer)
+    dedup(night_of(database, 2), never)
+    assert active(database) == {older}
 
 
 def test_words_that_align_are_one_whatever_the_encoder_thinks(database):

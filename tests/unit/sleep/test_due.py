@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pipeline.sleep.calendar import Appointment
-from pipeline.sleep.due import due_jobs
+from pipeline.sleep.due import Standing, due_jobs, outlooks
 from pipeline.store import changes, runs
 from pipeline.times import utc_text
 from tests.fakes.house import scratch_database
@@ -78,3 +78,46 @@ def test_what_was_asked_for_is_due(database):
     with database.write() as db:
         runs.ask(db, "hourly", utc_text(NOW))
     assert "hourly" in due(database)
+
+
+def standing(database, now=NOW):
+    with database.read() as db:
+        return {one.appointment.name: one.standing for one in outlooks(db, (HOURLY, NIGHTLY, FADING), now)}
+
+
+def test_a_job_stands_as_its_last_run_left_it(database):
+    assert set(standing(database).values()) == {Standing.NEVER}
+    ran(database, "hourly", 2)
+    ran(database, "nightly", 2, error="boom")
+    ran(database, "fading", 2, ends=False)
+    assert standing(database) == {
+        "hourly": Standing.DONE,
+        "nightly": Standing.FAILED,
+        "fading": Standing.INTERRUPTED,
+    }
+
+
+def test_a_run_goes_on_while_its_lock_is_held_and_may_be_asked_for_again(database):
+    ran(database, "fading", 2, ends=False)
+    with database.write() as db:
+        runs.lock(db, "fading", "anna", NOW.timestamp(), NOW.timestamp() + 300)
+        for name in ("fading", "hourly"):
+            runs.ask(db, name, utc_text(NOW))
+    assert standing(database) == {
+        "hourly": Standing.ASKED,
+        "nightly": Standing.NEVER,
+        "fading": Standing.RUNNING,
+    }
+    assert standing(database, NOW + timedelta(minutes=6))["fading"] is Standing.ASKED
+
+
+def test_a_job_is_due_next_when_its_time_comes_and_never_in_the_past(database):
+    written(database)
+    ran(database, "hourly", 0.25)
+    ran(database, "fading", 9)
+    with database.read() as db:
+        hourly, nightly, fading = outlooks(db, (HOURLY, NIGHTLY, FADING), NOW)
+    assert hourly.next_at == NOW + timedelta(minutes=45)
+    assert fading.next_at == NOW
+    assert nightly.next_at >= NOW
+    assert hourly.last.took_s == 15 * 60

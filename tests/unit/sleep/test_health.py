@@ -119,6 +119,7 @@ ORPHANS = {
     ],
     "arcs": ["INSERT INTO arc VALUES (1, 'a', 't', 's', 'open', 'workspace', '', '', '', '')"],
     "surfaces": ["INSERT INTO surface (id, memory_seq, at) VALUES ('s', 4711, '')"],
+    "ingest_memories": ["INSERT INTO ingest_memory VALUES (1, 'h', 4711, 1, NULL)"],
     "embeddings": ["INSERT INTO embedding VALUES (4711, 'hash', 1)"],
     "tail": [
         "INSERT INTO tail VALUES (4711, 1, 'x')",

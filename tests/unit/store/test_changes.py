@@ -1,4 +1,5 @@
 import itertools
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -41,3 +42,25 @@ def test_a_stamp_keeps_pace_with_the_wall_clock(monkeypatch):
 def test_an_empty_log_has_generation_nought():
     with scratch_database() as database, database.read() as db:
         assert changes.generation(db) == 0
+
+
+def test_what_was_done_since_a_moment_is_counted_and_listed_the_last_first(monkeypatch):
+    def at(wall_ms, op, *memory_ids):
+        monkeypatch.setattr(changes.time, "time_ns", lambda: wall_ms * 1_000_000)
+        with database.write() as db:
+            changes.append(db, op, memory_ids)
+
+    with scratch_database() as database:
+        at(START_MS - 1, changes.CREATE, "before")
+        at(START_MS, changes.CREATE, "a", "b")
+        at(START_MS + 1500, changes.FADE, "a", "b")
+        at(START_MS + 2000, changes.EDIT, "a")
+        since = datetime.fromtimestamp(START_MS / 1000, UTC)
+        with database.read() as db:
+            assert changes.tally_since(db, since) == {changes.CREATE: 2, changes.EDIT: 1}
+            assert changes.tally_since(db, since + timedelta(days=1)) == {}
+            found = changes.latest_since(db, since, [changes.CREATE, changes.EDIT, changes.FADE], 3)
+            assert [(one.op, one.memory_id) for _, one in found] == [("edit", "a"), ("fade", "b"), ("fade", "a")]
+            assert found[0][0] == since + timedelta(seconds=2)
+            [(at_first, first), _] = changes.latest_since(db, since, [changes.CREATE], 9)
+            assert (at_first, first.memory_id) == (since, "b")

@@ -66,3 +66,10 @@ def test_processes_that_start_at_once_make_the_tables_once(tmp_path):
     assert len(journals[0].workers()) == len(journals)
     for journal in journals:
         journal.close()
+
+
+def test_errors_are_counted_since_a_moment_for_a_workspace_and_the_whole_home(journal, monkeypatch):
+    for at, workspace in ((10, "mine"), (20, "mine"), (30, None), (40, "another")):
+        monkeypatch.setattr(operations.time, "time", lambda now=at: now)
+        journal.record_error("web", "boom", workspace=workspace)
+    assert [journal.errors_since("mine", at) for at in (10, 20, 25, 35)] == [3, 2, 1, 0]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records import Draft, Kind, Scope, ScopeKind, Viewer
+from pipeline.records import OWNER, Draft, Kind, Scope, ScopeKind, Viewer
 from pipeline.store import memories
 from pipeline.store.visibility import Filter, reaches, viewer_within
 from pipeline.write.accept import accept
@@ -50,6 +50,15 @@ def test_what_is_owned_and_what_reaches_everyone_are_all_that_is_visible(stored,
         everyone = {scopes[row.seq] for row in memories.standings(db, -1) if row.visible}
     assert everyone == set(EVERYONE)
     assert owned | everyone == visible(stored, Filter(viewer=viewer))
+
+
+def test_the_homes_owner_sees_every_scope(stored):
+    database, _ = stored
+    assert visible(stored, Filter(viewer=OWNER)) == set(SCOPES)
+    assert all(reaches(scope, OWNER) for scope in SCOPES)
+    assert visible(stored, Filter(viewer=OWNER, scope=SCOPES[2])) == {SCOPES[2]}
+    with database.read() as db:
+        assert memories.owns_any(db, OWNER)
 
 
 @given(viewer=VIEWERS)

@@ -10,6 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from pipeline.records import Stage, WorkItem
 from pipeline.store import work
 from tests.fakes.house import scratch_database
+from tests.fakes.nights import text_of, write
 
 LEASE_S = 100.0
 BACKOFF_S = 8.0
@@ -206,7 +207,8 @@ def test_an_item_that_fails_five_times_is_a_dead_letter_with_its_last_error(data
     assert waits == [2.0, 4.0, 8.0, 16.0]
     assert claim(database, "anna", now + 1e9) == []
     with database.read() as db:
-        assert work.dead_letters(db, 10) == [work.DeadLetter(7, Stage.EMBED, "failure 5")]
+        [letter] = work.dead_letters(db, 10)
+        assert (letter.memory_seq, letter.stage, letter.error, letter.attempts) == (7, Stage.EMBED, "failure 5", 5)
 
 
 def test_an_item_that_kills_its_worker_each_time_is_a_dead_letter_too(database):
@@ -259,3 +261,44 @@ def test_the_oldest_pending_item_is_told(database):
         work.add(db, [1], [Stage.EMBED], 50.0)
         work.add(db, [2], [Stage.ENTITIES], 40.0)
         assert work.oldest_pending(db) == 40.0
+
+
+def test_dead_letters_are_paged_by_memory_the_last_written_first(database):
+    with database.write() as db:
+        work.add(db, range(1, 8), [Stage.EMBED, Stage.ENTITIES], 50.0)
+        db.execute("UPDATE work SET dead = 1, error = 'boom', attempts = 5 WHERE memory_seq > 2 AND stage = 'embed'")
+        db.execute("UPDATE work SET dead = 1 WHERE memory_seq = 7 AND stage = 'entities'")
+    with database.read() as db:
+        first = work.dead_letters(db, 2)
+        assert [(one.memory_seq, one.stage, one.error) for one in first] == [
+            (7, Stage.EMBED, "boom"),
+            (7, Stage.ENTITIES, ""),
+            (6, Stage.EMBED, "boom"),
+        ]
+        assert {(one.attempts, one.queued_at) for one in work.dead_letters(db, 9)} == {(5, 50.0), (0, 50.0)}
+        assert [one.memory_seq for one in work.dead_letters(db, 9, before=6)] == [5, 4, 3]
+        assert work.dead_letters(db, 9, before=3) == []
+
+
+def test_the_oldest_of_each_stage_is_told_and_the_dead_do_not_wait(database):
+    with database.write() as db:
+        work.add(db, [1], [Stage.EMBED], 10.0)
+        work.add(db, [2], [Stage.EMBED, Stage.DEDUP], 20.0)
+        db.execute("UPDATE work SET dead = 1 WHERE memory_seq = 1")
+    with database.read() as db:
+        assert work.oldest_by_stage(db) == {Stage.EMBED: 20.0, Stage.DEDUP: 20.0}
+
+
+def test_of_what_was_written_lately_what_waits_or_was_given_up_is_not_digested(database):
+    for day, text in ((0, "old"), (5, "first"), (6, "second"), (7, "third")):
+        write(database, day, text)
+    with database.write() as db:
+        db.execute("DELETE FROM work WHERE memory_seq = 2")
+        db.execute("DELETE FROM work WHERE memory_seq = 3 AND stage <> 'embed'")
+        db.execute("UPDATE work SET dead = 1 WHERE memory_seq = 4")
+        work.add(db, [2], [Stage.PURGE], 0.0)
+    with database.read() as db:
+        assert work.digested_since(db, text_of(5)) == (3, 1)
+        assert work.digested_since(db, text_of(6)) == (2, 0)
+        assert work.digested_since(db, text_of(8)) == (0, 0)
+        assert work.digested_since(db, text_of(-1)) == (4, 1)

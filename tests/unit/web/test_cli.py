@@ -420,6 +420,16 @@ def test_the_token_is_shown_only_when_asked_for(empty_home):
     assert run_json("token", "--show")["token"] == "secret"
 
 
+def test_a_new_token_is_made_after_a_yes(empty_home):
+    empty_home.mkdir()
+    (empty_home / "token").write_text("secret\n")
+    assert "the token stays" in run("token", "--renew", code=1, stdin="n\n").stderr
+    assert "--json cannot ask" in run("--json", "token", "--renew", code=2).stderr
+    assert (empty_home / "token").read_text() == "secret\n"
+    shown = run("token", "--renew", "--yes", "--show").stdout
+    assert shown == (empty_home / "token").read_text() != "secret\n"
+
+
 def test_version(empty_home):
     assert run("version").stdout == f"reverie {run_json('version')['version']}\n"
 
@@ -446,7 +456,10 @@ def test_a_setting_that_cannot_be_taken_is_named(empty_home, monkeypatch):
 
 
 def commands(group, prefix=()):
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    # By the group's own listing: the root imports a command only when it is asked for.
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         yield (*prefix, name), command
         if isinstance(command, click.Group):
             yield from commands(command, (*prefix, name))

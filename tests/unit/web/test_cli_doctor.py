@@ -3,6 +3,7 @@ from datetime import timedelta
 
 import pytest
 
+from config.paths import HomePaths
 from pipeline.errors import EncoderUnavailable, StoreBusy
 from pipeline.records import Stage
 from pipeline.sleep.health import Problem
@@ -92,6 +93,17 @@ def test_settings_that_cannot_be_read_end_the_examination(home):
     assert "server" not in found
 
 
+def test_a_workspaces_own_settings_are_looked_at(stack):
+    remembered("The deploy runs on Fridays")
+    file = stack.settings.paths.workspace("default").config
+    file.write_text("incognito = yes\n")
+    found = examined(code=1)["default: settings"]
+    assert (found["state"], str(file) in found["says"]) == ("fail", True)
+    assert "nothing is stored" in found["hint"]
+    file.write_text("review = true\n")
+    assert examined()["default: settings"]["state"] == "ok"
+
+
 def test_open_places_are_closed(home, port):
     home.paths.token()
     home.paths.root.chmod(0o755)
@@ -123,8 +135,9 @@ class Other(checks.Patient):
         return ServerProblem("something that is not Reverie answers")
 
 
-def test_another_homes_server_does_not_take_the_token(stack):
-    stack.settings.paths.token_file.write_text("another\n")
+def test_another_homes_server_does_not_take_the_token(stack, tmp_path, monkeypatch):
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "another"))
+    HomePaths(tmp_path / "another").token()
     found = examined(code=1)
     assert found["token"]["state"] == "fail"
     assert "does not take it" in found["token"]["says"]

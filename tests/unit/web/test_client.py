@@ -144,3 +144,14 @@ def test_the_token_is_read_and_never_made(tmp_path):
     settings = load_settings({"REVERIE_HOME": str(tmp_path / "home")})
     Client.from_settings(settings).close()
     assert not (tmp_path / "home").exists()
+
+
+def test_a_new_token_is_sent_from_the_next_call_on(server, tmp_path):
+    port = server.url.rpartition(":")[2]
+    settings = load_settings({"REVERIE_HOME": str(tmp_path / "home"), "REVERIE_PORT": port})
+    first = settings.paths.token()
+    with Client.from_settings(settings) as client:
+        client.health()
+        second = settings.paths.renew_token()
+        client.health()
+    assert [call[3]["Authorization"] for call in server.seen] == [f"Bearer {first}", f"Bearer {second}"]

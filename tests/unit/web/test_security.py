@@ -12,7 +12,7 @@ NAMES = {"127.0.0.1", "localhost", "::1", "reverie.lan"}
 @pytest.fixture(scope="module")
 def client():
     app = Flask("test")
-    register_security(app, TOKEN, "reverie.lan")
+    register_security(app, lambda: TOKEN, "reverie.lan", {})
     for path in ("/healthz", "/v1/thing"):
         app.add_url_rule(path, path, lambda: "fine", methods=["GET", "POST"])
     return app.test_client()
@@ -33,6 +33,21 @@ def test_the_token_opens_and_nothing_near_it_does(client):
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=60))
 def test_no_other_header_opens(client, header):
     assert get(client, Authorization=header.strip()) == 401
+
+
+def test_the_token_is_the_one_of_now_and_none_opens_nothing():
+    held = [TOKEN]
+    app = Flask("renewed")
+    register_security(app, lambda: held[0], "reverie.lan", {})
+    app.add_url_rule("/v1/thing", "thing", lambda: "fine")
+    client = app.test_client()
+    assert get(client) == 200
+    held[0] = "another-token"
+    assert get(client) == 401
+    assert get(client, Authorization="Bearer another-token") == 200
+    held[0] = ""
+    assert get(client, Authorization="Bearer ") == 401
+    assert get(client, Authorization="Bearer") == 401
 
 
 def test_only_reading_the_health_is_open(client):

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -197,7 +198,7 @@ def stored(database, memory_id):
 
 
 def shown(database, memory_id):
-    block = render_block([Entry(stored(database, memory_id))], 2000)
+    block = render_block([Entry(stored(database, memory_id))], 2000, datetime.now(UTC))
     assert block is not None
     return block
 

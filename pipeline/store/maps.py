@@ -1,0 +1,278 @@
+"""The map of entities: where each stands, in which community, and the ties that are drawn between them.
+
+A drawing is written row by row beside the one that is shown, and then shown as a whole. It is made of every scope, so
+that it is for the owner of the home alone.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from pipeline.records import OWNER, EntityKind
+from pipeline.store import meta
+from pipeline.store.visibility import Filter, condition
+
+# The number of the drawing that is shown, and when it was made.
+SHOWN = "map_shown"
+SHOWN_AT = "map_shown_at"
+# What belongs to no community.
+STRAY = -1
+
+
+class Place(NamedTuple):
+    """Where an entity stands and how large it is, in pixels of a map that is not zoomed.
+
+    `centrality` is what it is to its community.
+    """
+
+    entity_seq: int
+    x: float
+    y: float
+    radius: float
+    community: int
+    centrality: float
+    mentions: int
+
+
+class MapTie(NamedTuple):
+    """Two entities, by ascending row number, how strongly they are tied, and how many memories mention both."""
+
+    low: int
+    high: int
+    weight: float
+    memories: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A map as a whole: its number, 0 where there is none, and when it was drawn."""
+
+    number: int
+    at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """An entity as the map shows it."""
+
+    seq: int
+    id: str
+    kind: EntityKind
+    name: str
+    x: float
+    y: float
+    radius: float
+    community: int
+    mentions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An entity as its community lists it."""
+
+    id: str
+    kind: EntityKind
+    name: str
+    mentions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Community:
+    """Entities that belong together, how many, and the most central of them first."""
+
+    number: int
+    size: int
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """An entity at the other end of a tie that is drawn, and how many memories mention both."""
+
+    id: str
+    kind: EntityKind
+    name: str
+    memories: int
+
+
+def mentions(
+    db: Connection, at: str, without: Sequence[EntityKind], after: tuple[int, int], limit: int
+) -> list[tuple[int, int]]:
+    """List (memory, entity) row numbers above one, in order, of memories that stand at a moment; not of some kinds."""
+    return db.execute(
+        "SELECT m.memory_seq, m.entity_seq FROM mention m JOIN memory ON memory.seq = m.memory_seq "
+        "JOIN entity e ON e.seq = m.entity_seq WHERE (m.memory_seq, m.entity_seq) > (?, ?) "
+        "AND archived_at IS NULL AND candidate = 0 AND (valid_from IS NULL OR valid_from <= ?) "
+        "AND (valid_to IS NULL OR valid_to > ?) AND e.kind NOT IN (SELECT value FROM json_each(?)) "
+        "ORDER BY m.memory_seq, m.entity_seq LIMIT ?",
+        (*after, at, at, json.dumps(list(without)), limit),
+    ).fetchall()
+
+
+def ids(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
+    """Return the ids of entities by row number."""
+    return dict(
+        db.execute(
+            "SELECT seq, id FROM entity WHERE seq IN (SELECT value FROM json_each(?))", (json.dumps(list(seqs)),)
+        ).fetchall()
+    )
+
+
+def shown(db: Connection) -> Drawing:
+    """Return which drawing is shown."""
+    return Drawing(meta.get_int(db, SHOWN), meta.get(db, SHOWN_AT))
+
+
+def show(db: Connection, drawing: int, at: str) -> None:
+    """Show a drawing in place of the former one."""
+    meta.put(db, SHOWN, str(drawing))
+    meta.put(db, SHOWN_AT, at)
+
+
+def has_leftovers(db: Connection) -> bool:
+    """Tell whether there are rows of a drawing that is not shown."""
+    number = meta.get_int(db, SHOWN)
+    return any(
+        db.execute(f"SELECT 1 FROM {table} WHERE drawing <> ? LIMIT 1", (number,)).fetchone()  # noqa: S608 - constant
+        for table in ("entity_place", "map_tie")
+    )
+
+
+def discard(db: Connection, limit: int) -> int:
+    """Delete some rows of drawings that are not shown; return how many."""
+    number = meta.get_int(db, SHOWN)
+    chosen = "WHERE drawing <> ? LIMIT ?"
+    places = db.execute(
+        "DELETE FROM entity_place WHERE (entity_seq, drawing) IN "  # noqa: S608 - constant text
+        f"(SELECT entity_seq, drawing FROM entity_place {chosen})",
+        (number, limit),
+    ).rowcount
+    ties = db.execute(
+        f"DELETE FROM map_tie WHERE (low, high, drawing) IN (SELECT low, high, drawing FROM map_tie {chosen})",  # noqa: S608
+        (number, limit - places),
+    ).rowcount
+    return places + ties
+
+
+def add_places(db: Connection, drawing: int, places: Sequence[tuple[str, Place]]) -> None:
+    """Add (id of the entity, place) to a drawing; an entity that is gone by now has none.
+
+    Row numbers of entities are given out again, ids are not.
+    """
+    db.executemany(
+        "INSERT OR REPLACE INTO entity_place SELECT seq, ?, ?, ?, ?, ?, ?, ? FROM entity WHERE seq = ? AND id = ?",
+        [
+            (drawing, p.x, p.y, p.radius, p.community, p.centrality, p.mentions, p.entity_seq, entity)
+            for entity, p in places
+        ],
+    )
+
+
+def add_ties(db: Connection, drawing: int, ties: Sequence[MapTie]) -> None:
+    """Add ties to a drawing, between entities that have a place in it."""
+    db.executemany(
+        "INSERT OR REPLACE INTO map_tie SELECT ?1, ?2, ?3, ?4, ?5 WHERE "
+        "(SELECT count(*) FROM entity_place WHERE entity_seq IN (?1, ?2) AND drawing = ?3) = 2",
+        [(tie.low, tie.high, drawing, tie.weight, tie.memories) for tie in ties],
+    )
+
+
+def forget(db: Connection, entity_seqs: Sequence[int]) -> None:
+    """Take entities that are gone off every drawing."""
+    for seq in entity_seqs:
+        db.execute("DELETE FROM entity_place WHERE entity_seq = ?", (seq,))
+        db.execute("DELETE FROM map_tie WHERE low = ?", (seq,))
+        db.execute("DELETE FROM map_tie WHERE high = ?", (seq,))
+
+
+def places(db: Connection) -> list[Place]:
+    """List where the entities of the shown drawing stand, in row order."""
+    rows = db.execute(
+        "SELECT entity_seq, x, y, radius, community, centrality, mentions FROM entity_place WHERE drawing = ? "
+        "ORDER BY entity_seq",
+        (meta.get_int(db, SHOWN),),
+    )
+    return [Place(*row) for row in rows]
+
+
+def ties(db: Connection) -> list[tuple[int, int]]:
+    """List the ties of the shown drawing, the strongest first."""
+    return db.execute(
+        "SELECT low, high FROM map_tie WHERE drawing = ? ORDER BY weight DESC, low, high", (meta.get_int(db, SHOWN),)
+    ).fetchall()
+
+
+def spots(db: Connection) -> list[Spot]:
+    """List the entities of the map that a memory mentions which may be shown now, in row order."""
+    mentioned, values = _mentioned()
+    rows = db.execute(
+        "SELECT e.seq, e.id, e.kind, e.name, p.x, p.y, p.radius, p.community, p.mentions "  # noqa: S608 - constant text
+        f"FROM entity_place p JOIN entity e ON e.seq = p.entity_seq WHERE p.drawing = ? AND {mentioned} ORDER BY e.seq",
+        (meta.get_int(db, SHOWN), *values),
+    )
+    return [Spot(seq, entity, EntityKind(kind), name, *rest) for seq, entity, kind, name, *rest in rows]
+
+
+def communities(db: Connection, members: int) -> list[Community]:
+    """List the communities, the largest first and what belongs to none last, each with its most central members."""
+    mentioned, values = _mentioned()
+    rows = db.execute(
+        "WITH ranked AS (SELECT p.entity_seq, p.community, p.mentions, count(*) OVER (PARTITION BY community) AS size, "  # noqa: S608
+        "row_number() OVER (PARTITION BY community ORDER BY centrality DESC, entity_seq) AS place "
+        f"FROM entity_place p WHERE p.drawing = ? AND {mentioned}) "
+        "SELECT r.community, r.size, e.id, e.kind, e.name, r.mentions FROM ranked r JOIN entity e "
+        "ON e.seq = r.entity_seq WHERE r.place <= ? ORDER BY r.community = ?, r.size DESC, r.community, r.place",
+        (meta.get_int(db, SHOWN), *values, members, STRAY),
+    )
+    found: dict[int, tuple[int, list[Member]]] = {}
+    for number, size, entity, kind, name, count in rows:
+        found.setdefault(number, (size, []))[1].append(Member(entity, EntityKind(kind), name, count))
+    return [Community(number, size, tuple(listed)) for number, (size, listed) in found.items()]
+
+
+def members(db: Connection, community: int, limit: int, offset: int) -> list[Member]:
+    """List the entities of a community, the most central first, without as many as come before."""
+    mentioned, values = _mentioned()
+    rows = db.execute(
+        "SELECT e.id, e.kind, e.name, p.mentions FROM entity_place p JOIN entity e ON e.seq = p.entity_seq "  # noqa: S608
+        f"WHERE p.drawing = ? AND p.community = ? AND {mentioned} "
+        "ORDER BY p.centrality DESC, p.entity_seq LIMIT ? OFFSET ?",
+        (meta.get_int(db, SHOWN), community, *values, limit, offset),
+    )
+    return [Member(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
+
+
+def community_of(db: Connection, entity_seq: int) -> int | None:
+    """Return the community of an entity, None when it is not on the map."""
+    row = db.execute(
+        "SELECT community FROM entity_place WHERE entity_seq = ? AND drawing = ?", (entity_seq, meta.get_int(db, SHOWN))
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def neighbours(db: Connection, entity_seq: int, limit: int) -> list[Neighbour]:
+    """List what an entity is tied to on the map, the strongest ties first."""
+    mentioned, values = _mentioned()
+    number = meta.get_int(db, SHOWN)
+    rows = db.execute(
+        "WITH tied (other, weight, memories) AS (SELECT high, weight, memories FROM map_tie "  # noqa: S608
+        "WHERE low = ? AND drawing = ? UNION ALL "
+        "SELECT low, weight, memories FROM map_tie WHERE high = ? AND drawing = ?) "
+        "SELECT e.id, e.kind, e.name, t.memories FROM tied t JOIN entity e ON e.seq = t.other "
+        f"JOIN entity_place p ON p.entity_seq = e.seq AND p.drawing = ? WHERE {mentioned} "
+        "ORDER BY t.weight DESC, e.seq LIMIT ?",
+        (entity_seq, number, entity_seq, number, number, *values, limit),
+    )
+    return [Neighbour(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
+
+
+def _mentioned() -> tuple[str, list[str]]:
+    """Return the condition that a memory which may be shown mentions the entity of a place `p`, and its values."""
+    clause, values = condition(Filter(viewer=OWNER))
+    exists = (
+        "EXISTS (SELECT 1 FROM mention m JOIN memory ON memory.seq = m.memory_seq "  # noqa: S608 - constant text
+        f"WHERE m.entity_seq = p.entity_seq AND {clause})"
+    )
+    return exists, values

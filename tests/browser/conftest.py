@@ -1,0 +1,88 @@
+"""A real Chromium before the real pages; whatever its console complains of fails the test."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+from demo.sample import load_sample
+from tests.fakes.dashboard import Site, served_site
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+PATIENCE_MS = 20_000
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Complaints:
+    """What a page's console, its scripts and its requests complained of."""
+
+    found: list[str] = field(default_factory=list)
+
+    def listen_to(self, page: Page) -> None:
+        page.on("console", self._note)
+        page.on("pageerror", lambda error: self.found.append(f"script: {error}"))
+        page.on("requestfailed", lambda request: self._note_failed(request.url, request.failure))
+        page.on("response", lambda r: self.found.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+
+    def _note(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.found.append(f"console: {message.text}")
+
+    def _note_failed(self, url: str, failure: str | None) -> None:
+        # A page that is left cuts its open requests short.
+        if failure != "net::ERR_ABORTED":
+            self.found.append(f"{failure} {url}")
+
+
+Opener = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(chromium: Browser) -> Iterator[Opener]:
+    """Open pages of a site, signed in: `opened(site, "/w/default/goals", width=360, theme="dark")`."""
+    contexts = []
+    complaints = Complaints()
+
+    def open_page(site: Site, path: str = "/", *, width: int = 1280, height: int = 900, theme: str = "light") -> Page:
+        context = chromium.new_context(
+            viewport={"width": width, "height": height}, color_scheme=theme, base_url=site.url, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        complaints.listen_to(page)
+        page.goto(site.link())
+        page.goto(path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints.found == []
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> Iterator[Site]:
+    """The sample history, digested and slept over; for tests that change nothing that others look at."""
+    with served_site(tmp_path_factory.mktemp("sample") / "home", load_sample().history) as site:
+        yield site
+
+
+@pytest.fixture
+def site(tmp_path) -> Iterator[Site]:
+    """The sample history, of this test alone."""
+    with served_site(tmp_path / "home", load_sample().history) as site:
+        yield site

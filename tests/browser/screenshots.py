@@ -1,0 +1,69 @@
+"""Draw every page over the sample history, light and dark, with real models, into docs/screenshots."""
+
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from config.settings import Settings
+from demo.sample import load_sample
+from pipeline.bootstrap.back import Back
+from pipeline.bootstrap.front import Front
+from pipeline.sleep.appointments import BY_NAME
+from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from tests.browser.pages import everything
+from tests.fakes.dashboard import Site, serving
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
+WINDOW = {"width": 1360, "height": 850}
+QUESTION = "/recall?q=What+turned+out+to+be+wrong+in+STA-417%3F"
+PROMPT = "A chamber was confirmed twice again. What must the allocator do before it looks at the capacity?"
+# A script may draw after the page has loaded.
+SETTLED_MS = 1200
+
+
+def main() -> None:
+    """Draw the pages."""
+    if CHROMIUM is None:
+        raise SystemExit("Chromium is not installed on this machine")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="reverie-screenshots-") as home:
+        settings = Settings(home=Path(home))
+        back = Back(settings)
+        back.encoder  # noqa: B018 - compiles the model, which the front waits for
+        front = Front(settings, lambda _workspace, _stage: None)
+        front.encoder.load()
+        with serving(front, back) as site:
+            _live(site)
+            _draw(site)
+
+
+def _live(site: Site) -> None:
+    """Let the history be written, asked, acted upon and slept over."""
+    site.write(load_sample().history)
+    for number in range(6):
+        answer = site.client.post("/v1/prepare", {"message": PROMPT, "session_id": f"session-{number}"}).get_json()
+        for lesson in answer["lessons"]:
+            surface = f"/v1/lessons/surfaces/{lesson['surface_id']}"
+            site.client.post(surface, {"followed": number != 2})
+    site.sleep(*BY_NAME)
+
+
+def _draw(site: Site) -> None:
+    pages = {path.removeprefix("/w/default/").split("/")[0] or "overview": path for path in everything(site)}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        for theme in ("light", "dark"):
+            context = browser.new_context(viewport=WINDOW, color_scheme=theme, base_url=site.url)
+            page = context.new_page()
+            page.goto(site.link())
+            for name, path in (pages | {"recall": f"/w/default{QUESTION}"}).items():
+                page.goto(path)
+                page.wait_for_timeout(SETTLED_MS)
+                page.screenshot(path=FOLDER / f"{name}-{theme}.png")
+                print(FOLDER / f"{name}-{theme}.png")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""The inbox in a browser: judged by keys, gone on from, taken back."""
+
+import pytest
+import tomli_w
+from playwright.sync_api import expect
+
+from pipeline.records import EdgeKind
+from pipeline.store import edges, inbox, memories, pairs
+from pipeline.times import utc_now
+
+INBOX = "/w/default/inbox"
+
+
+@pytest.fixture
+def waiting(site):
+    """A site with three candidates, three pairs and three contradictions."""
+    site.front.settings.paths.workspace("default").config.write_text(tomli_w.dumps({"review": True}))
+    for name in ("shop", "portal", "harbour"):
+        site.client.post("/v1/memories", {"content": f"Deploys of the {name} wait for the tests", "source": "ambient"})
+    ids = [site.client.write(f"Crane {n} {verb} on Mondays") for n in range(6) for verb in ("lifts", "rests")]
+    with site.front.databases.get("default").write() as db:
+        seqs = [memories.get(db, one).seq for one in ids]
+        for n in range(0, 6, 2):
+            pairs.add(db, seqs[n], seqs[n + 1], 0.9, ["a word differs"], utc_now())
+        for n in range(6, 12, 2):
+            edges.add(db, seqs[n + 1], EdgeKind.CONTRADICTS, seqs[n], "edges-job", utc_now())
+    return site
+
+
+def counts(site):
+    with site.front.databases.get("default").read() as db:
+        found = inbox.waiting(db)
+    return found.candidates, found.pairs, found.denials
+
+
+def looked_at(page):
+    """The entry that has the focus, by number."""
+    return page.evaluate("[...document.querySelectorAll('.entry')].indexOf(document.activeElement)")
+
+
+def press(page, key, says):
+    page.keyboard.press(key)
+    expect(page.get_by_role("status")).to_contain_text(says)
+
+
+@pytest.mark.parametrize(
+    ("kind", "yes", "no", "left"),
+    [
+        ("candidates", "is a memory now", "is archived", (0, 1)),
+        ("duplicates", "merged into the older", "Both are kept", (1, 1)),
+        ("contradictions", "is archived", "Both are kept", (2, 1)),
+    ],
+)
+def test_every_kind_is_judged_by_keys_and_taken_back(opened, waiting, kind, yes, no, left):
+    page = opened(waiting, f"{INBOX}?kind={kind}")
+    expect(page.locator(".keys")).to_be_visible()
+    entries = page.locator(".entry")
+    expect(entries).to_have_count(3)
+    # Nothing is judged before something is looked at.
+    page.keyboard.press("m")
+    assert (looked_at(page), counts(waiting)) == (0, (3, 3, 3))
+    for key, expected in (("j", 1), ("j", 2), ("j", 2), ("k", 1), ("k", 0)):
+        page.keyboard.press(key)
+        assert looked_at(page) == expected
+    second = entries.nth(1).get_attribute("id")
+    press(page, "m", yes)
+    expect(entries).to_have_count(2)
+    expect(page.locator(f"#{second}".replace(".", "\\."))).to_be_focused()
+    press(page, "x", no)
+    expect(entries).to_have_count(1)
+    place, waits = left
+    assert counts(waiting)[place] == waits
+    press(page, "u", "waits again")
+    expect(page.locator(f"#{second}".replace(".", "\\."))).to_be_focused()
+    assert counts(waiting) == tuple(3 if n != place else 2 for n in range(3))
+
+
+def test_a_merge_is_taken_back(opened, waiting):
+    page = opened(waiting, f"{INBOX}?kind=duplicates")
+    expect(page.locator("mark").first).to_be_visible()
+    page.get_by_role("button", name="Merge").first.click()
+    expect(page.get_by_role("status")).to_contain_text("merged")
+    assert counts(waiting)[1] == 2
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".entry")).to_have_count(3)
+    assert counts(waiting)[1] == 3
+
+
+def test_the_older_holds(opened, waiting):
+    page = opened(waiting, f"{INBOX}?kind=contradictions")
+    page.keyboard.press("j")
+    press(page, "o", "is archived")
+    page.get_by_role("link", name="Done without asking").click()
+    expect(page.locator(".entry")).to_have_count(0)
+    assert counts(waiting)[2] == 2
+
+
+def test_what_was_done_without_asking_is_taken_back(opened, site):
+    older, newer = site.write([{"content": "The build runs nightly."}, {"content": "the build runs nightly"}])
+    page = opened(site, f"{INBOX}?kind=done")
+    page.keyboard.press("j")
+    press(page, "x", "back in every answer")
+    assert site.client.get(f"/v1/memories/{newer}").get_json()["archived_at"] is None
+    expect(page.get_by_role("button", name="Take it back")).to_have_count(0)
+    assert older != newer
+
+
+def test_keys_do_nothing_while_somebody_types(opened, waiting):
+    page = opened(waiting, f"{INBOX}?kind=candidates")
+    page.get_by_role("searchbox", name="Recall").fill("")
+    page.keyboard.type("mxj")
+    expect(page.get_by_role("searchbox", name="Recall")).to_have_value("mxj")
+    assert counts(waiting) == (3, 3, 3)
+
+
+def test_without_scripts_the_buttons_do(chromium, waiting):
+    context = chromium.new_context(java_script_enabled=False, base_url=waiting.url)
+    page = context.new_page()
+    page.goto(waiting.link())
+    page.goto(INBOX)
+    expect(page.locator(".keys")).to_be_hidden()
+    page.get_by_role("button", name="Let in").first.click()
+    expect(page.get_by_role("status")).to_contain_text("is a memory now")
+    page.get_by_role("button", name="Undo").click()
+    assert counts(waiting) == (3, 3, 3)
+    context.close()

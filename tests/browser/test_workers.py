@@ -1,0 +1,42 @@
+"""Workers: jobs and queue tell how far they are without a reload, and dead letters get another try."""
+
+from playwright.sync_api import expect
+
+
+def test_a_job_that_is_run_now_tells_when_it_is_done(opened, site):
+    page = opened(site, "/w/default/workers")
+    row = page.locator("#job-decay")
+    expect(row).to_contain_text("never ran")
+    row.get_by_role("button", name="Run now").click()
+    expect(page.get_by_role("status").filter(has_text="The job decay is asked for")).to_be_visible()
+    expect(row).to_contain_text("asked for")
+    assert site.back.asked_jobs("default") == ["decay"]
+    page.evaluate("window.notReloaded = true")
+    site.sleep("decay")
+    expect(row.locator("[data-live=standing-decay]")).to_have_text("done")
+    expect(row).to_contain_text("just now, took")
+    assert page.evaluate("window.notReloaded")
+
+
+def test_the_queue_is_watched_until_it_is_empty(opened, site):
+    for number in range(3):
+        site.client.write(f"Something new about lock number {number}")
+    page = opened(site, "/w/default/workers")
+    queue = page.get_by_role("region", name="Queue")
+    expect(queue.get_by_role("heading")).to_contain_text("to do")
+    site.write([{"content": "The last of them"}])
+    expect(queue.get_by_role("heading")).to_contain_text("everything is digested")
+    expect(page.get_by_role("status").filter(has_text="The work is done.")).to_have_count(1)
+
+
+def test_dead_letters_are_tried_again(opened, site):
+    with site.front.databases.get("default").write() as db:
+        db.execute("INSERT INTO work (memory_seq, stage, dead, error, queued_at) VALUES (1, 'embed', 1, 'boom', 0)")
+    page = opened(site, "/w/default/workers")
+    dead = page.get_by_role("region", name="Dead letters")
+    expect(dead).to_contain_text("boom")
+    dead.get_by_role("button", name="Try all again").click()
+    expect(page.get_by_role("status").filter(has_text="1 piece of work")).to_be_visible()
+    expect(dead.get_by_role("button")).to_have_count(0)
+    queue = site.client.get("/v1/queue").get_json()
+    assert (queue["dead"]["embed"], queue["pending"]["embed"]) == (0, 1)

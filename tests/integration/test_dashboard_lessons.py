@@ -1,0 +1,164 @@
+"""Lessons on the dashboard: their order, their records, and what a person says about them."""
+
+from urllib.parse import quote
+
+import pytest
+from ulid import ULID
+
+from pipeline.store import memories
+from pipeline.store.surfaces import Surfacing
+from pipeline.times import utc_now
+from pipeline.write.feedback import answer_surfaced, note_surfaced
+from tests.fakes.dashboard import signed_in
+from web.dashboard.view import PAGE_SIZE
+
+
+@pytest.fixture
+def browser(client):
+    return signed_in(client)
+
+
+@pytest.fixture
+def lesson(client, front):
+    """Keep a lesson that was put before agents so often, and answered so."""
+
+    def keep(text: str, shown: int = 0, followed: int = 0, ignored: int = 0, **fields: object) -> str:
+        identity = client.write(text, kind="lesson", **fields)
+        database = front.databases.get("default")
+        with database.read() as db:
+            memory = memories.get(db, identity)
+        times = [Surfacing(str(ULID()), memory.seq, f"s{number}", utc_now()) for number in range(shown)]
+        note_surfaced(database, times)
+        for number, one in enumerate(times[: followed + ignored]):
+            answer_surfaced(database, one.id, None, followed=number < followed)
+        return identity
+
+    return keep
+
+
+def positions(page: str, *texts: str) -> list[int]:
+    return [page.index(text) for text in texts]
+
+
+def test_lessons_are_ordered_by_what_is_asked_for(browser, lesson):
+    lesson("Quote every zebra path before deleting", shown=3, ignored=3)
+    lesson("Take the walrus lock before counting", shown=5, followed=4, ignored=1)
+    lesson("Never heard of by any octopus")
+    newest = browser.page("/w/default/lessons")
+    assert positions(newest, "octopus", "walrus", "zebra") == sorted(positions(newest, "octopus", "walrus", "zebra"))
+    ignored = browser.page("/w/default/lessons?order=ignored")
+    assert ignored.index("zebra") < ignored.index("walrus")
+    assert "octopus" not in ignored
+    followed = browser.page("/w/default/lessons?order=followed")
+    assert "zebra" not in followed
+    assert "80%" in followed
+
+
+def test_a_person_says_what_became_of_a_surfacing_and_takes_it_back(client, browser, lesson):
+    identity = lesson("Take the walrus lock before counting", shown=1, ignored=1)
+
+    def tally() -> tuple[int, int]:
+        (item,) = client.get("/v1/lessons").get_json()["items"]
+        return item["followed"], item["ignored"]
+
+    assert tally() == (0, 1)
+    page = browser.submit(f"/w/default/lessons/{identity}", "It was followed")
+    assert tally() == (1, 0)
+    assert "Noted: followed." in page
+    browser.submit_in(page, "Undo")
+    assert tally() == (0, 1)
+
+
+def test_a_lesson_is_archived_and_comes_back(client, browser, lesson):
+    identity = lesson("Take the walrus lock before counting")
+    page = browser.submit("/w/default/lessons", "Archive")
+    assert client.get(f"/v1/memories/{identity}").get_json()["archived_at"] is not None
+    browser.submit_in(page, "Undo")
+    assert client.get(f"/v1/memories/{identity}").get_json()["archived_at"] is None
+
+
+def test_what_is_no_lesson_is_not_archived_here(client, browser):
+    identity = client.write("A plain fact")
+    assert browser.post(f"/w/default/lessons/{identity}/archive").status_code == 404
+    assert client.get(f"/v1/memories/{identity}").get_json()["archived_at"] is None
+
+
+@pytest.mark.parametrize("order", ["newest", "shown"])
+def test_every_lesson_stands_on_one_page(client, browser, front, order):
+    texts = [f"Lesson number {number} of many" for number in range(PAGE_SIZE + 3)]
+    ids = [client.write(text, kind="lesson") for text in texts]
+    with front.databases.get("default").write() as db:
+        db.execute("INSERT INTO surface (id, memory_seq, at) SELECT id, seq, created_at FROM memory")
+    first = browser.page(f"/w/default/lessons?order={order}")
+    second = browser.follow(first, "Older")
+    shown = [identity for page in (first, second) for identity in ids if f"/memories/{identity}" in page]
+    assert sorted(shown) == sorted(ids)
+    assert 'rel="next"' not in second
+
+
+def test_the_most_useful_stand_by_what_their_answers_prove(browser, lesson):
+    lesson("Take the walrus lock before counting", shown=1, followed=1)
+    lesson("Quote every zebra path before deleting", shown=9, followed=8, ignored=1)
+    lesson("Close the octopus tank", shown=4, ignored=4)
+    page = browser.page("/w/default/lessons?order=useful")
+    assert page.index("zebra") < page.index("walrus")
+    assert "octopus" not in page
+    assert "useful</span>" in page
+
+
+@pytest.mark.parametrize("order", ["newest", "shown"])
+@pytest.mark.parametrize("words", ["walrus", "WALRUS counting", "hurry", "ever 100%"])
+def test_a_lesson_is_found_by_its_words(browser, lesson, words, order):
+    lesson("Quote every zebra path before deleting", shown=2)
+    details = {"rule": "never 100%", "applies_when": "in a hurry"}
+    identity = lesson("Take the walrus lock before counting", shown=1, details=details)
+    page = browser.page(f"/w/default/lessons?q={quote(words)}&order={order}")
+    assert f"/memories/{identity}" in page
+    assert "zebra" not in page
+
+
+@pytest.mark.parametrize("words", ["rule", "_", "%%", "walrus zebra"])
+def test_words_that_stand_in_no_lesson_find_none(browser, lesson, words):
+    lesson("Quote every zebra path before deleting", shown=1)
+    lesson("Take the walrus lock before counting", shown=1)
+    assert "No lesson holds all of these words" in browser.page(f"/w/default/lessons?q={quote(words)}")
+    assert "No lesson holds all of these words" in browser.page(f"/w/default/lessons?q={quote(words)}&order=shown")
+
+
+def test_a_first_answer_is_taken_back_to_none(client, browser, lesson):
+    identity = lesson("Take the walrus lock before counting", shown=1)
+    page = browser.submit(f"/w/default/lessons/{identity}", "It was ignored")
+    assert "ignored</b>" in page
+    page = browser.submit_in(page, "Undo")
+    assert "no answer yet</b>" in page
+    (item,) = client.get("/v1/lessons").get_json()["items"]
+    assert (item["shown"], item["followed"], item["ignored"]) == (1, 0, 0)
+
+
+def test_what_was_said_with_an_answer_comes_back_with_it(client, browser, front, lesson):
+    identity = lesson("Take the walrus lock before counting", shown=1)
+    with front.databases.get("default").read() as db:
+        (surface_id,) = db.execute("SELECT id FROM surface").fetchone()
+    client.post(f"/v1/lessons/surfaces/{surface_id}", {"followed": False, "note": "there was no time"})
+    page = browser.page(f"/w/default/lessons/{identity}")
+    assert "there was no time" in page
+    page = browser.submit_in(page, "It was followed")
+    assert "there was no time" not in page.partition("The last times")[2]
+    page = browser.submit_in(page, "Undo")
+    assert "there was no time" in page.partition("The last times")[2]
+
+
+def test_a_lesson_tells_what_its_record_proves(browser, lesson):
+    unproven = browser.page(f"/w/default/lessons/{lesson('Take the walrus lock', shown=2, followed=1)}")
+    assert "unproven until at least" in unproven
+    useful = browser.page(f"/w/default/lessons/{lesson('Quote every zebra path', shown=9, followed=9)}")
+    assert "followed more often than not" in useful
+    ignored = browser.page(f"/w/default/lessons/{lesson('Close the octopus tank', shown=9, ignored=9)}")
+    assert "ignored more often than not" in ignored
+    assert "between 0% and 30%" in ignored
+
+
+def test_an_answer_that_cannot_be_is_refused(browser, lesson):
+    lesson("Take the walrus lock before counting", shown=1)
+    assert browser.post("/w/default/lessons/surfaces/none", {"followed": "true"}).status_code == 404
+    assert browser.post("/w/default/lessons/surfaces/none", {"followed": "perhaps"}).status_code == 422

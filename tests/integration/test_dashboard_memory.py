@@ -1,0 +1,317 @@
+"""One memory on the dashboard: what is told of it, and what may be done with it and taken back."""
+
+import re
+
+import pytest
+
+from pipeline.records import Stage
+from pipeline.store import memories, surfaces
+from pipeline.store.surfaces import Surfacing
+from pipeline.times import utc_now
+from pipeline.write.touches import write_touches
+from tests.fakes.dashboard import signed_in
+from web.dashboard.pages.memory import HISTORY
+
+ONE = "The build runs nightly on the small server."
+SAME = "the build runs nightly on the small server"
+MORE = "The build runs nightly on the small server together."
+
+
+@pytest.fixture
+def browser(client):
+    return signed_in(client)
+
+
+def path(memory_id):
+    return f"/w/default/memories/{memory_id}"
+
+
+def read(client, memory_id):
+    return client.get(f"/v1/memories/{memory_id}").get_json()
+
+
+def seq_of(front, memory_id):
+    with front.databases.get("default").read() as db:
+        return memories.get(db, memory_id).seq
+
+
+def card(page, title):
+    """Return a section of the page without its tags."""
+    found = re.search(rf"<h2[^>]*>{re.escape(title)}</h2>(.*?)</section>", page, re.DOTALL)
+    assert found, title
+    return " ".join(re.sub(r"<[^>]+>", " ", found[1]).split())
+
+
+def test_the_whole_record_is_told(client, browser, digested):
+    memory_id = client.write(
+        "Use LoadGuard in src/door.py",
+        kind="decision",
+        details={"reason": "it failed twice", "alternatives": ["a queue", "nothing"]},
+        source="import",
+        session_id="s-1",
+        tags=["ops"],
+        metadata={"author": "Ada"},
+        anchor={"path": "src/door.py", "lines": [10, 24]},
+        branch="main",
+        scope={"kind": "agent", "id": "claude"},
+    )
+    digested()
+    page = browser.page(path(memory_id))
+    for text in ("it failed twice", "a queue; nothing", "As agents read it", "&#34;author&#34;: &#34;Ada&#34;"):
+        assert text in page
+    comes = card(page, "Where it comes from")
+    for text in ("import", "evidence", "s-1", "agent claude", "main", "kept at the door"):
+        assert text in comes
+    assert "10 to 24" in card(page, "In the code")
+    assert "not checked" in card(page, "In the code")
+    assert "src/door.py" in card(page, "What it names")
+    assert "365 days" in card(page, "Why it fades")
+    assert re.search(r'href="/w/default/entities/[0-9A-Z]{26}"', page)
+    assert 'href="/w/default/timeline?tag=ops"' in page
+
+
+def test_of_an_id_that_nothing_has_there_is_no_page(client, browser):
+    memory_id = client.write(ONE)
+    for unknown in ("nobody", memory_id[-6:], "01ARZ3NDEKTSV4RRFFQ69G5FAV"):
+        answer = browser.get(path(unknown))
+        assert answer.status_code == 404
+        assert "no such memory" in answer.get_data(as_text=True)
+        assert browser.get(f"{path(unknown)}/purge").status_code == 404
+
+
+def test_changed_code_makes_a_memory_stale(client, browser, tmp_path):
+    file = tmp_path / "door.py"
+    file.write_text("open()\n")
+    memory_id = client.write("The door opens", anchor={"path": str(file)})
+    assert "as it was" in card(browser.page(path(memory_id)), "In the code")
+    file.write_text("close()\n")
+    assert "stale" in card(browser.page(path(memory_id)), "In the code")
+
+
+def test_an_edit_is_told_word_by_word_and_undone(client, browser, front):
+    memory_id = client.write("It listens on port 5433, behind the proxy", tags=["ops", "db"], importance=0.4)
+    page = browser.submit(
+        path(memory_id), "Save", content="It listens on port 6543, behind the proxy", tags="OPS, net", importance="0.9"
+    )
+    changed = read(client, memory_id)
+    assert (changed["content"], changed["tags"], changed["importance"]) == (
+        "It listens on port 6543, behind the proxy",
+        ["ops", "net"],
+        0.9,
+    )
+    assert "<del>5433</del><ins>6543</ins>" in page
+    assert ("default", Stage.EMBED) in front.ring.rung
+    undone = browser.submit_in(page, "Undo")
+    back = read(client, memory_id)
+    assert (back["content"], back["tags"], back["importance"]) == (
+        "It listens on port 5433, behind the proxy",
+        ["ops", "db"],
+        0.4,
+    )
+    assert "<del>6543</del><ins>5433</ins>" in undone
+
+
+def test_what_is_saved_as_it_is_changes_nothing(client, browser):
+    memory_id = client.write("Two lines\nof text", tags=["ops"])
+    before = read(client, memory_id)
+    page = browser.submit(path(memory_id), "Save", content="Two lines\r\nof text", tags="ops", importance="0.5")
+    assert "Nothing was changed" in page
+    assert read(client, memory_id) == before
+
+
+def test_an_unchanged_importance_is_not_given_anew(client, browser, front):
+    memory_id = client.write(ONE, importance=0.7)
+    with front.databases.get("default").write() as db:
+        db.execute("UPDATE memory SET importance = 0.3, given_importance = 0.7")
+    browser.submit(path(memory_id), "Save", content=ONE, tags="ops", importance="0.3")
+    with front.databases.get("default").read() as db:
+        assert db.execute("SELECT importance, given_importance FROM memory").fetchall() == [(0.3, 0.7)]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"importance": "2"}, {"importance": "nan"}, {"tags": "a b!c"}, {"tags": " ".join("abcdefghijklmnopqrstu")}],
+)
+def test_what_cannot_be_taken_is_refused(client, browser, fields):
+    memory_id = client.write(ONE)
+    answer = browser.post(f"{path(memory_id)}/edit", {"content": ONE, "tags": "", "importance": "0.5"} | fields)
+    assert answer.status_code == 422
+    assert read(client, memory_id)["tags"] == []
+
+
+def test_a_secret_is_cut_from_an_edit_too(client, browser):
+    memory_id = client.write(ONE)
+    token = "ghp_" + "q9W8e7R6t5Y4u3I2o1P0a9S8d7F6g7H8j9K0"
+    page = browser.submit(path(memory_id), "Save", content=f"The token is {token}", tags="", importance="0.5")
+    assert token not in page
+    assert "REDACTED" in read(client, memory_id)["content"]
+
+
+def test_an_older_text_is_brought_back_from_the_history(client, browser):
+    memory_id = client.write("first text")
+    for text in ("second text", "third text"):
+        client.patch(f"/v1/memories/{memory_id}", {"content": text})
+    page = browser.page(path(memory_id))
+    # The last edit stands first: the text before it is the second.
+    browser.submit_in(page, "Bring the older text back")
+    assert read(client, memory_id)["content"] == "second text"
+
+
+def test_a_long_history_comes_in_pages_each_change_against_what_followed(client, browser):
+    memory_id = client.write("text number 0")
+    for number in range(1, HISTORY + 4):
+        client.patch(f"/v1/memories/{memory_id}", {"content": f"text number {number}"})
+    first = browser.page(path(memory_id))
+    second = browser.follow(first, "Older")
+    told = [re.findall(r"<del>(\d+)</del><ins>(\d+)</ins>", page) for page in (first, second)]
+    assert [len(one) for one in told] == [HISTORY, 3]
+    assert told[0] + told[1] == [(str(n - 1), str(n)) for n in range(HISTORY + 3, 0, -1)]
+
+
+def test_the_text_of_a_fact_is_changed_elsewhere(client, browser):
+    fact = client.put("/v1/facts/staging/port", {"value": 5433}).get_json()["id"]
+    page = browser.page(path(fact))
+    assert 'name="content"' not in page
+    assert "set its value" in page
+    assert "further notice" in card(page, "When it holds")
+    assert "a fact that holds" in card(page, "Why it does not fade")
+    browser.submit_in(page, "Save", tags="net", importance="0.9")
+    assert read(client, fact)["tags"] == ["net"]
+
+
+def test_pin_and_unpin(client, browser):
+    memory_id = client.write(ONE)
+    page = browser.submit(path(memory_id), "Pin")
+    assert read(client, memory_id)["pinned"]
+    assert "It is pinned" in card(page, "Why it does not fade")
+    assert "Unpin" in page
+    browser.submit_in(page, "Undo")
+    assert not read(client, memory_id)["pinned"]
+
+
+def test_evidence_is_confirmed_and_that_is_undone(client, browser):
+    memory_id = client.write(ONE, source="import")
+    page = browser.submit(path(memory_id), "Confirm")
+    assert read(client, memory_id)["trust"] == "trusted"
+    browser.submit_in(page, "Undo")
+    assert read(client, memory_id)["trust"] == "evidence"
+
+
+def test_archive_undo_and_restore(client, browser):
+    memory_id = client.write(ONE)
+    page = browser.submit(path(memory_id), "Archive")
+    assert "Archived" in card(page, "Why no answer contains it")
+    assert client.found(ONE) == []
+    browser.submit_in(page, "Undo")
+    assert client.found(ONE) == [memory_id]
+    browser.submit(path(memory_id), "Archive")
+    browser.submit(path(memory_id), "Restore")
+    assert client.found(ONE) == [memory_id]
+
+
+def test_what_was_merged_leads_to_what_speaks_for_it_and_comes_back(client, browser, digested):
+    older, newer = client.write(ONE), client.write(SAME)
+    digested()
+    page = browser.page(path(newer))
+    assert "speaks for it" in card(page, "Why no answer contains it")
+    assert path(older) in page
+    assert "Merged" in card(page, "Where it comes from")
+    survivor = browser.page(path(older))
+    assert "took in a memory" in survivor
+    assert "<mark>the</mark>" in survivor
+    browser.submit(path(newer), "Restore")
+    assert set(client.found(ONE)) == {older, newer}
+
+
+def test_a_pair_that_waits_is_settled_from_the_record(client, browser, digested):
+    older, newer = client.write(ONE), client.write(MORE)
+    digested()
+    assert "May say the same as" in browser.page(path(newer))
+    page = browser.submit(path(newer), "Keep both")
+    assert browser._at == path(newer)
+    assert "May say the same as" not in page
+    browser.submit_in(page, "Undo")
+    page = browser.submit(path(older), "Merge")
+    assert read(client, newer)["archived_at"] is not None
+    page = browser.submit_in(page, "Undo")
+    assert read(client, newer)["archived_at"] is None
+    assert "May say the same as" in page
+
+
+def test_edges_are_told_in_words(client, browser):
+    cause = client.write("The disk was full")
+    effect = client.write("The build failed", edges=[{"kind": "derived_from", "to": cause}])
+    client.post(f"/v1/memories/{cause}/edges", {"kind": "cause", "to": effect})
+    assert "It brought about The build failed" in card(browser.page(path(cause)), "Bears on")
+    assert "Went into The build failed" in card(browser.page(path(cause)), "Bears on")
+    assert "Brought about by The disk was full" in card(browser.page(path(effect)), "Bears on")
+
+
+def test_use_is_told(client, browser, front):
+    lesson = client.write("Quote every path", kind="lesson")
+    database = front.databases.get("default")
+    seq = seq_of(front, lesson)
+    write_touches(database, {seq: 4}, utc_now())
+    with database.write() as db:
+        surfaces.add(db, [Surfacing("one", seq, "s1", utc_now()), Surfacing("two", seq, "s1", utc_now())])
+        surfaces.answer(db, "one", None, utc_now(), followed=True)
+    page = browser.page(path(lesson))
+    matters = card(page, "How much it matters")
+    assert "4 times, last just now" in matters
+    assert "2 times: followed 1, ignored 0" in matters
+    assert "after the next night" in matters
+    assert "used 4 times" in card(page, "Why it fades")
+
+
+def test_a_purge_is_told_before_it_is_done_and_then_done(client, browser, digested, front):
+    text = "The build runs nightly on the flumadiddle."
+    older, newer = client.write(text), client.write(text.lower())
+    digested()
+    client.patch(f"/v1/memories/{older}", {"content": f"{text} Twice!"})
+    assert read(client, newer)["archived_at"] is not None
+    page = browser.follow(browser.page(path(older)), "Purge…")
+    assert "This cannot be undone" in page
+    assert "1 memory that was merged into it" in " ".join(page.split())
+    assert "2 entries of its history" in " ".join(page.split())
+    assert read(client, older)["content"] == f"{text} Twice!"
+    left = browser.submit_in(page, "Purge for good")
+    assert "flumadiddle" not in left
+    assert "purged" in left
+    assert {client.get(f"/v1/memories/{one}").status_code for one in (older, newer)} == {404}
+    assert ("default", Stage.PURGE) in front.ring.rung
+
+
+def test_whoever_hesitates_archives_instead(client, browser):
+    memory_id = client.write(ONE)
+    page = browser.submit(f"{path(memory_id)}/purge", "Archive instead")
+    assert browser._at == path(memory_id)
+    assert "Archived" in card(page, "Why no answer contains it")
+
+
+def test_a_purge_needs_a_form_of_ours(client, browser):
+    memory_id = client.write(ONE)
+    answer = browser._browser.post(f"{path(memory_id)}/purge", headers={"Host": "127.0.0.1:7077"})
+    assert answer.status_code == 403
+    assert read(client, memory_id)["content"] == ONE
+
+
+def test_what_memories_say_stays_text(client, browser):
+    hostile = "</textarea><script>alert(1)</script>"
+    memory_id = client.write(
+        hostile, kind="document", details={"title": hostile, "uri": "javascript:alert(1)"}, metadata={hostile: hostile}
+    )
+    client.patch(f"/v1/memories/{memory_id}", {"content": f"{hostile} and {hostile}"})
+    linked = client.write("A page", kind="document", details={"uri": "https://example.org/x"})
+    page = browser.page(path(memory_id))
+    assert "<script>alert" not in page
+    assert 'href="javascript:' not in page
+    assert 'href="https://example.org/x"' in browser.page(path(linked))
+
+
+def test_the_longest_of_everything_makes_no_endless_page(client, browser):
+    memory_id = client.write(
+        "word " * 1999 + "end", metadata={"long": "m" * 15_000}, tags=[f"t-{n}" for n in range(20)]
+    )
+    for number in range(HISTORY + 5):
+        client.patch(f"/v1/memories/{memory_id}", {"content": f"{number} " * 4000})
+    assert len(browser.page(path(memory_id))) < 100_000

@@ -1,0 +1,188 @@
+"""The recall lab: what it shows is what recall answers, and looking changes nothing."""
+
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from pipeline.recall.query import Query
+from pipeline.recall.search import measure
+from pipeline.store import predictions
+from pipeline.store.predictions import Prediction, Reason
+from pipeline.store.visibility import Filter
+from pipeline.times import utc_now
+from tests.fakes.dashboard import signed_in
+
+ZEBRAS = ("zebra crossing north", "zebra stable south", "zebra stripes are unique")
+
+
+@pytest.fixture
+def browser(client):
+    return signed_in(client)
+
+
+@pytest.fixture
+def zebras(client, digested):
+    ids = [client.write(text, session_id=f"s{number}") for number, text in enumerate(ZEBRAS)]
+    digested()
+    return ids
+
+
+def lab(**query):
+    return f"/w/default/recall?{urlencode(query, doseq=True)}"
+
+
+def found(page, trial="A"):
+    """Return the ids that a list of results shows, in their order."""
+    part = page.partition(f'id="trial-{trial}"')[2].partition("</section>")[0]
+    return re.findall(r'data-memory="(\w+)"', part)
+
+
+def moves(page):
+    part = page.partition('id="trial-B"')[2].partition("</section>")[0]
+    return re.findall(r'<span class="move[^>]*><span aria-hidden="true">([^<]+)<', part)
+
+
+def test_the_lab_shows_what_recall_answers(client, browser, zebras):
+    answer = client.recall("unique zebra stripes", explain=True)["results"]
+    page = browser.page(lab(q="unique zebra stripes"))
+    assert found(page) == [hit["id"] for hit in answer]
+    for hit in answer:
+        assert f"score {hit['score']:.3f}" in page
+        for channel in hit["signals"]["channels"].values():
+            assert f'<td class="number">{channel["contribution"]:.3f}</td>' in page
+    assert "lexical ok, dense ok, graph off" in page
+
+
+def test_a_channel_alone_is_asked_and_the_others_are_off(browser, zebras):
+    words = browser.page(lab(q="zebra", only="lexical"))
+    assert "lexical ok, dense off, graph off" in words
+    assert "meaning 0." not in words.partition('id="trial-A"')[2]
+    meaning = browser.page(lab(q="zebra", only="dense"))
+    assert "lexical off, dense ok, graph off" in meaning
+    assert "words 0." not in meaning.partition('id="trial-A"')[2]
+
+
+def test_two_ways_to_ask_stand_side_by_side_with_what_moved(client, browser, digested):
+    first = client.write("the otter asked about rivers", kind="fact", occurred_at="2026-01-01T00:00:00Z")
+    second = client.write("the otter asked about rivers and streams", kind="decision")
+    digested()
+    page = browser.page(lab(q="otter rivers", compare=1, b_kinds=["decision"]))
+    assert set(found(page, "A")) == {first, second}
+    assert found(page, "B") == [second]
+    assert "0 new, 1 gone" in page
+    rise = found(page, "A").index(second)
+    assert moves(page) == ["=" if rise == 0 else f"↑{rise}"]
+    back = browser.page(lab(q="otter rivers", compare=1, kinds=["decision", "lesson"]))
+    assert found(back, "A") == [second]
+    assert sorted(moves(back)) == sorted(["new", "=" if found(back, "B")[0] == second else "↓1"])
+
+
+def test_a_comparison_begins_with_equal_settings(browser, zebras):
+    page = browser.page(lab(q="zebra", k=2, only="lexical", kinds=["fact", "lesson"]))
+    compared = browser.follow(page, "Compare with other settings")
+    assert found(compared, "A") == found(compared, "B") == found(page)
+    assert moves(compared) == ["=", "="]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"kinds": ["decision"]},
+        {"since": "2126-01-01T00:00"},
+        {"until": "2000-01-01"},
+        {"as_of": "2000-01-01T00:00"},
+        {"session": "another"},
+    ],
+)
+def test_a_setting_that_leaves_everything_out_leaves_everything_out(browser, zebras, setting):
+    page = browser.page(lab(q="zebra", **setting))
+    assert found(page) == []
+    assert "Nothing is found with these settings." in page
+
+
+def test_k_and_session_are_heeded(browser, zebras):
+    assert len(found(browser.page(lab(q="zebra", k=2)))) == 2
+    assert found(browser.page(lab(q="zebra", session="s1"))) == [zebras[1]]
+
+
+def test_why_not_one_that_an_id_names(client, browser, zebras, digested):
+    other = client.write("nothing of the kind", kind="decision")
+    client.delete(f"/v1/memories/{zebras[0]}")
+    digested()
+    assert "archived at" in browser.page(lab(q="zebra", why=zebras[0]))
+    assert "filtered by kinds: it is a decision" in browser.page(lab(q="zebra", why=other, kinds=["fact"]))
+    page = browser.page(lab(q="zebra", why=zebras[1].lower(), compare=1, b_only="dense"))
+    assert page.count("found: number") == 2
+    assert browser.get(lab(q="zebra", why="01J00000000000000000000000")).status_code == 404
+
+
+def test_why_not_one_that_words_find(browser, zebras):
+    page = browser.page(lab(q="unique", why="stable south", k=1))
+    assert "Which one do you miss?" in page
+    asked = browser.follow(page, "Why not this one?")
+    assert "Why, or why not, this one" in asked
+    assert f"/memories/{zebras[1]}" in asked.partition("Why, or why not")[2].partition("</section>")[0]
+
+
+def test_the_owner_sees_what_a_session_owns(client, browser, digested):
+    owned = client.write("a zebra of one session", scope={"kind": "session", "id": "s1"})
+    digested()
+    assert client.found("zebra") == []
+    assert found(browser.page(lab(q="zebra"))) == [owned]
+
+
+def test_looking_changes_nothing(client, browser, front, zebras):
+    front.learning.flush("default")
+
+    def dump():
+        front.learning.flush("default")
+        with front.databases.get("default").read() as db:
+            return list(db.iterdump())
+
+    kept = dict(front.reader("default").answers._kept)
+    before = dump()
+    for query in ({"q": "zebra"}, {"q": "zebra", "compare": 1, "why": zebras[0]}, {"q": "unique", "why": "stable"}):
+        browser.page(lab(**query))
+    assert dump() == before
+    assert front.reader("default").answers._kept == kept
+    assert front.learning.write_touches("default")
+    assert [client.get(f"/v1/memories/{identity}").get_json()["recall_count"] for identity in zebras] == [0, 0, 0]
+
+
+def test_an_answer_is_measured_anew(front, zebras):
+    reader = front.reader("default")
+    query = Query("zebra", filter=Filter(), budget_ms=5000)
+    asked = []
+    encode = reader.encoder().encode_query
+    reader.encoder().encode_query = lambda text: asked.append(text) or encode(text)
+    answers = [measure(reader, query) for _ in range(2)]
+    assert asked == ["zebra", "zebra"]
+    assert [hit.memory.id for hit in answers[0].hits] == [hit.memory.id for hit in answers[1].hits]
+
+
+@pytest.mark.parametrize("query", [{"k": 0}, {"k": 999}, {"only": "graphs"}, {"since": "soon"}, {"kinds": ["x"]}])
+def test_a_setting_that_cannot_be_is_told(browser, zebras, query):
+    assert browser.get(lab(q="zebra", **query)).status_code == 422
+
+
+def test_what_is_asked_and_found_is_text(client, browser, digested):
+    client.write('<img src=x onerror="alert(1)"> ' + "w" * 9000)
+    digested()
+    page = browser.page(lab(q='"><script>alert(1)</script> img', why="<b>"))
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert found(page)
+
+
+def test_what_is_foreseen_can_be_asked(browser, front, zebras):
+    with front.databases.get("default").write() as db:
+        predictions.replace(db, [Prediction("where is the zebra & stable?", Reason.REPEATED)], utc_now())
+    page = browser.follow(browser.page(lab()), "where is the zebra & stable?")
+    assert found(page)[0] == zebras[1]
+
+
+def test_before_a_question_it_says_what_it_is_for(browser, zebras):
+    page = browser.page(lab())
+    assert "Looking changes nothing" in page
+    assert browser.page(lab(q="   ")).count("Looking changes nothing") == 1

@@ -1,0 +1,207 @@
+"""Who may open the dashboard, and what a browser that did may do."""
+
+import re
+
+import pytest
+
+from tests.fakes.client import HOST
+from tests.fakes.house import fast_settings, open_front
+from web.app import create_app
+from web.dashboard.sign_in import LINK_LIFETIME_S, MOST_LINKS, Links, sign_sessions_with
+
+HERE = {"Host": HOST}
+
+
+@pytest.fixture
+def front(tmp_path):
+    front = open_front(fast_settings(tmp_path / "home"))
+    yield front
+    front.close()
+
+
+@pytest.fixture
+def app(front):
+    return create_app(front)
+
+
+@pytest.fixture
+def token(front):
+    return {**HERE, "Authorization": f"Bearer {front.token}"}
+
+
+@pytest.fixture
+def browser(app, token):
+    """A browser that followed a link."""
+    browser = app.test_client()
+    assert browser.get(link(app, token), headers=HERE).status_code == 303
+    return browser
+
+
+def link(app, token) -> str:
+    answer = app.test_client().post("/v1/dashboard/links", headers=token)
+    assert answer.status_code == 201
+    assert answer.json["url"].startswith(f"http://{HOST}/sign-in?code=")
+    return answer.json["url"].removeprefix(f"http://{HOST}")
+
+
+def csrf(browser) -> str:
+    page = browser.get("/w/default/goals", headers=HERE).get_data(as_text=True)
+    return re.search(r'name="csrf" value="([^"]+)"', page)[1]
+
+
+def test_a_stranger_sees_how_to_sign_in_and_nothing_else(app):
+    answer = app.test_client().get("/", headers=HERE)
+    assert answer.status_code == 401
+    assert answer.mimetype == "text/html"
+    assert "reverie dashboard" in answer.get_data(as_text=True)
+    assert app.test_client().get("/w/default/goals", headers=HERE).status_code == 401
+
+
+def test_a_link_is_made_for_the_token_alone(app):
+    assert app.test_client().post("/v1/dashboard/links", headers=HERE).status_code == 401
+
+
+def test_a_link_signs_in_once(app, token):
+    path = link(app, token)
+    browser = app.test_client()
+    first = browser.get(path, headers=HERE)
+    assert first.status_code == 303
+    assert first.headers["Location"] == "/"
+    cookie = first.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert "Path=/" in cookie
+    assert browser.get("/", headers=HERE).status_code == 200
+    other = app.test_client()
+    assert other.get(path, headers=HERE).status_code == 401
+    assert other.get("/", headers=HERE).status_code == 401
+
+
+@pytest.mark.parametrize("code", ["", "wrong", "%00", "é", "a" * 5000])
+def test_a_wrong_code_opens_nothing(app, code):
+    browser = app.test_client()
+    assert browser.get(f"/sign-in?code={code}", headers=HERE).status_code == 401
+    assert browser.get("/", headers=HERE).status_code == 401
+
+
+def test_a_link_grows_old_and_the_oldest_of_many_is_forgotten():
+    now = [0.0]
+    links = Links(lambda: now[0])
+    old = links.make()
+    now[0] = LINK_LIFETIME_S
+    assert not links.redeem(old)
+    codes = [links.make() for _ in range(MOST_LINKS + 1)]
+    assert [links.redeem(code) for code in codes] == [False] + [True] * MOST_LINKS
+
+
+def test_the_cookie_opens_no_route_of_the_api(browser):
+    assert browser.get("/v1/stats", headers=HERE).status_code == 401
+    assert browser.post("/v1/dashboard/links", headers=HERE).status_code == 401
+    assert browser.get("/openapi.json", headers=HERE).status_code == 401
+
+
+def test_the_token_opens_the_pages_too(app, token):
+    assert app.test_client().get("/", headers=token).status_code == 200
+    assert app.test_client().get("/", headers={**HERE, "Authorization": "Bearer wrong"}).status_code == 401
+
+
+def test_a_changed_cookie_is_none(app, browser):
+    value = browser.get_cookie("reverie-7077", domain="127.0.0.1").value
+    browser.set_cookie("reverie-7077", value[:-2] + ("aa" if value[-2:] != "aa" else "bb"), domain="127.0.0.1")
+    assert browser.get("/", headers=HERE).status_code == 401
+
+
+def test_a_new_token_ends_every_cookie(app, browser):
+    sign_sessions_with(app, "another token")
+    assert browser.get("/", headers=HERE).status_code == 401
+
+
+def test_a_new_token_ends_cookies_links_and_the_old_token(app, front, token, browser):
+    path = link(app, token)
+    front.settings.paths.renew_token()
+    assert browser.get("/", headers=HERE).status_code == 401
+    assert app.test_client().get(path, headers=HERE).status_code == 401
+    assert app.test_client().get("/v1/workspaces", headers=token).status_code == 401
+    now = {**HERE, "Authorization": f"Bearer {front.token}"}
+    assert app.test_client().get("/v1/workspaces", headers=now).status_code == 200
+    assert app.test_client().get(link(app, now), headers=HERE).status_code == 303
+
+
+def test_a_change_needs_a_form_of_this_browser(app, token, browser):
+    goal = app.test_client().post("/v1/goals", json={"title": "Ship it"}, headers=token).json["id"]
+    path = f"/w/default/goals/{goal}/status"
+
+    def status() -> str:
+        return app.test_client().get("/v1/goals", headers=token).json["items"][0]["status"]
+
+    for forged in ("", "wrong", "é"):
+        assert browser.post(path, data={"status": "done", "csrf": forged}, headers=HERE).status_code == 403
+    assert status() == "open"
+    assert browser.post(path, data={"status": "done", "csrf": csrf(browser)}, headers=HERE).status_code == 303
+    assert status() == "done"
+
+
+def test_a_form_of_another_site_is_refused(browser):
+    stolen = {"status": "done", "csrf": csrf(browser)}
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:9"):
+        answer = browser.post("/w/default/goals/x/status", data=stolen, headers={**HERE, "Origin": origin})
+        assert answer.status_code == 403
+
+
+def test_a_foreign_host_is_refused(browser):
+    assert browser.get("/", headers={"Host": "evil.example"}).status_code == 403
+
+
+def test_signing_out_forgets_the_browser(browser):
+    assert browser.post("/sign-out", headers=HERE, data={"csrf": csrf(browser)}).status_code == 200
+    assert browser.get("/", headers=HERE).status_code == 401
+
+
+def test_every_page_forbids_inline_scripts_frames_and_caches(browser):
+    for path in ("/", "/w/default/goals", "/w/default/none-such", "/w/BAD/goals"):
+        answer = browser.get(path, headers=HERE)
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Cache-Control"] == "no-store"
+        page = answer.get_data(as_text=True)
+        assert not re.search(r"<script(?![^>]*src=)|\son\w+=|\sstyle=|javascript:", page)
+
+
+def test_what_returns_to_a_form_stays_on_our_pages(app, token, browser):
+    goal = app.test_client().post("/v1/goals", json={"title": "Ship it"}, headers=token).json["id"]
+    for referer in ("http://evil.example/w/default/goals", f"http://{HOST}//evil.example", "javascript:alert(1)"):
+        form = {"status": "done", "csrf": csrf(browser)}
+        answer = browser.post(f"/w/default/goals/{goal}/status", data=form, headers={**HERE, "Referer": referer})
+        assert answer.headers["Location"] == "/w/default/"
+
+
+def test_mistakes_are_pages_and_name_the_field(browser, app, token):
+    app.test_client().post("/v1/goals", json={"title": "Ship it"}, headers=token)
+    wrong = browser.get("/w/default/goals?status=never", headers=HERE)
+    assert wrong.status_code == 422
+    assert "status" in wrong.get_data(as_text=True)
+    assert browser.get("/w/default/goals?nonsense=1", headers=HERE).status_code == 422
+    assert browser.get("/w/No-Workspace/goals", headers=HERE).status_code == 404
+    missing = browser.post("/w/default/goals/none/status", data={"status": "done", "csrf": csrf(browser)}, headers=HERE)
+    assert missing.status_code == 404
+    assert missing.mimetype == "text/html"
+
+
+def test_a_workspace_without_a_memory_says_how_to_begin(browser):
+    answer = browser.get("/w/unheard-of/goals", headers=HERE)
+    assert answer.status_code == 200
+    assert "reverie setup" in answer.get_data(as_text=True)
+
+
+def test_the_workspace_that_was_looked_at_is_shown_again(app, token, browser):
+    for workspace in ("alpha", "beta"):
+        there = {**token, "X-Reverie-Workspace": workspace}
+        app.test_client().post("/v1/memories", json={"content": f"Something about {workspace}"}, headers=there)
+    browser.get("/w/alpha/goals", headers=HERE)
+    assert 'data-workspace="alpha"' in browser.get("/", headers=HERE).get_data(as_text=True)
+    browser.get("/w/beta/goals", headers=HERE)
+    assert 'data-workspace="beta"' in browser.get("/", headers=HERE).get_data(as_text=True)

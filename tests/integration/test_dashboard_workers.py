@@ -1,0 +1,174 @@
+"""The workers page: the queue, the jobs and the errors as the API tells them, and what a person does about them."""
+
+import re
+
+import pytest
+
+from pipeline.records import Stage
+from pipeline.sleep.appointments import APPOINTMENTS
+from pipeline.store import runs, work
+from pipeline.times import utc_now
+from tests.fakes.dashboard import signed_in
+from web.dashboard.pages.workers import LISTED
+
+PAGE = "/w/default/workers"
+
+
+@pytest.fixture
+def browser(client):
+    return signed_in(client)
+
+
+@pytest.fixture
+def database(client, front):
+    client.write("The port is 8123")
+    return front.databases.get("default")
+
+
+def now(browser):
+    return browser.get(f"{PAGE}/now").get_json()
+
+
+def bury(database, count=1):
+    with database.write() as db:
+        work.add(db, range(1, count + 1), [Stage.EMBED], 0.0)
+        db.execute("UPDATE work SET dead = 1, error = 'RuntimeError: boom' WHERE stage = 'embed'")
+
+
+def test_the_queue_is_the_one_that_the_api_tells(client, database, browser):
+    told, live = client.get("/v1/queue").get_json(), now(browser)
+    for stage, count in told["pending"].items():
+        assert live["cells"][f"pending-{stage}"] == str(count)
+    assert live["pending"] == sum(told["pending"].values())
+    assert live["busy"]
+    assert f"{live['pending']} to do" in browser.page(PAGE)
+
+
+def test_a_digested_workspace_is_at_rest(database, browser, digested):
+    digested()
+    assert not now(browser)["busy"]
+    page = browser.page(PAGE)
+    assert "everything is digested" in page
+    assert re.search(r"minute</th><td class=\"number\">1</td><td class=\"number\">1 ", page)
+
+
+def test_every_job_stands_with_its_schedule_and_its_last_run(client, database, browser, back, digested):
+    digested()
+    back.run_job("default", "segment", lambda: False)
+    page, cells = browser.page(PAGE), now(browser)["cells"]
+    for appointment in APPOINTMENTS:
+        assert f'id="job-{appointment.name}"' in page
+        assert cells[f"standing-{appointment.name}"]
+    assert cells["standing-segment"] == "done"
+    assert cells["did-segment"] == "1 memory"
+    assert cells["last-segment"].startswith("just now, took ")
+    assert cells["next-segment"] == "next in 4 min"
+    assert (cells["standing-decay"], cells["last-decay"]) == ("never ran", "")
+    assert (cells["standing-sweep"], cells["next-sweep"]) == ("by itself", "")
+
+
+def test_a_job_is_run_now(client, front, database, back, browser, digested):
+    digested()
+    page = browser.page(PAGE)
+    answer = browser.post(f"{PAGE}/jobs/segment")
+    assert answer.headers["Location"] == f"{PAGE}#job-segment"
+    assert "The job segment is asked for" in browser.page(PAGE)
+    assert "asked for" not in page
+    assert front.ring.rung[-1] == ("default", None)
+    assert now(browser)["standings"]["segment"] == "asked for"
+    assert now(browser)["busy"]
+    assert back.asked_jobs("default") == ["segment"]
+    back.run_job("default", "segment", lambda: False)
+    assert now(browser)["standings"]["segment"] == "done"
+    assert not now(browser)["busy"]
+
+
+def test_touches_are_written_at_once_and_no_other_job_is_known(database, browser):
+    assert browser.post(f"{PAGE}/jobs/touches").status_code == 303
+    assert now(browser)["standings"]["touches"] == "done"
+    assert "The job touches has run." in browser.page(PAGE)
+    assert browser.post(f"{PAGE}/jobs/nothing").status_code == 404
+
+
+def test_a_running_job_tells_how_far_it_is_and_a_failed_one_why(database, browser):
+    with database.write() as db:
+        run = runs.begin(db, "dedup", utc_now(), 0)
+        runs.note_progress(db, run, 3, 1200)
+        runs.lock(db, "dedup", "anna", 0.0, 2.0**33)
+        run = runs.begin(db, "lessons", utc_now(), 0)
+        runs.end(db, run, utc_now(), {}, "KeyError: <b>boom</b>")
+    state = now(browser)
+    assert state["cells"]["standing-dedup"] == "running, 3 of 1\u202f200"
+    assert state["busy"]
+    assert state["cells"]["error-lessons"] == "KeyError: <b>boom</b>"
+    assert state["cells"]["did-lessons"] == ""
+    assert "KeyError: &lt;b&gt;boom&lt;/b&gt;" in browser.page(PAGE)
+
+
+def test_dead_letters_are_told_and_tried_again_by_stage(front, database, browser):
+    bury(database)
+    page = browser.page(PAGE)
+    assert "The port is 8123" in page
+    assert "RuntimeError: boom" in page
+    assert "1 piece of work will be tried again." in browser.submit(PAGE, "Try embed again (1)")
+    assert front.ring.rung[-1] == ("default", None)
+    with database.read() as db:
+        assert (work.dead(db)[Stage.EMBED], work.pending(db)[Stage.EMBED]) == (0, 1)
+    assert "fails five times in a row" in browser.page(PAGE)
+
+
+def test_all_dead_letters_are_tried_again_at_once(client, database, browser):
+    bury(database)
+    with database.write() as db:
+        db.execute("UPDATE work SET dead = 1")
+        count = db.execute("SELECT count(*) FROM work").fetchone()[0]
+    assert f"{count} pieces of work will be tried again." in browser.submit(PAGE, "Try all again")
+    assert not any(client.get("/v1/queue").get_json()["dead"].values())
+    assert browser.post(f"{PAGE}/retry", {"stage": "nothing"}).status_code == 422
+
+
+def test_both_lists_go_on_independently(client, front, database, browser):
+    for number in range(2, LISTED + 5):
+        client.write(f"Memory number {number} of a long list")
+    bury(database, LISTED + 4)
+    for number in range(LISTED + 3):
+        front.operations.record_error("night", f"error number {number}.", workspace="default")
+    front.operations.record_error("night", "of another one", workspace="another")
+    first = browser.page(PAGE)
+    assert first.count("error number") == LISTED
+    assert "of another one" not in first
+    assert len(re.findall("given up after", first)) == LISTED
+    dead_url, errors_url = (path.replace("&amp;", "&") for path in re.findall(r'rel="next" href="([^"]+)"', first))
+    second = browser.page(errors_url.partition("#")[0])
+    assert second.count("error number") == 3
+    assert len(re.findall("given up after", second)) == LISTED
+    third = browser.page(dead_url.partition("#")[0])
+    assert len(re.findall("given up after", third)) == 4
+    assert third.count("error number") == LISTED
+
+
+def test_every_endpoint_that_answered_has_its_times(client, database, browser):
+    client.recall("which port")
+    page = browser.page(PAGE).partition('id="times"')[2]
+    rows = dict(re.findall(r"<tr><td><code>([^<]+)</code></td><td class=\"number\">(\d+)</td>", page))
+    assert rows["/v1/recall"] == "1"
+    assert int(rows["/v1/memories"]) >= 1
+    assert "/v1/jobs" not in rows
+
+
+def test_looking_at_the_queue_does_not_count_as_use(front, database, browser):
+    before = front.requested
+    now(browser)
+    assert front.requested == before
+    browser.page(PAGE)
+    assert front.requested > before
+
+
+def test_workers_that_live_are_named(front, database, browser):
+    assert "none has reported" in browser.page(PAGE)
+    from config.owner import process_owner
+
+    front.operations.report_worker("elsewhere-long-gone:1:1.00")
+    front.operations.report_worker(process_owner())
+    page = browser.page(PAGE)
+    assert f"process {process_owner().split(':')[-2]}, started just now" in page

@@ -1,0 +1,104 @@
+"""What the overview counts, against a count of every row."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.records import FactKey, Kind, Scope, ScopeKind, Source
+from pipeline.store import growth, incognito, memories
+from pipeline.write import revise
+from tests.fakes.house import scratch_database
+from tests.fakes.nights import set_fact, text_of, write
+
+KINDS = (Kind.FACT, Kind.LESSON, Kind.GOAL)
+LONG_AFTER = text_of(10_000)
+
+
+@pytest.fixture
+def database():
+    with scratch_database() as database:
+        yield database
+
+
+memory = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(KINDS),
+        "session_id": st.sampled_from([None, "s1", "s2"]),
+        "state": st.sampled_from(["active", "archived", "candidate"]),
+        "day": st.integers(0, 20),
+    }
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(memory, max_size=12), st.lists(st.integers(-1, 22), min_size=2, max_size=6))
+def test_counts_are_those_of_a_look_at_every_memory(drawn, days):
+    with scratch_database() as database:
+        for number, one in enumerate(drawn):
+            fields = {"kind": one["kind"], "session_id": one["session_id"]}
+            made = write(database, one["day"], f"Text number {number}", **fields)
+            if one["state"] == "archived":
+                revise.archive(database, made)
+            elif one["state"] == "candidate":
+                with database.write() as db:
+                    seq = memories.get(db, made).seq
+                    memories.update(db, seq, {"candidate": 1}, LONG_AFTER)
+        bounds = [text_of(day) for day in sorted(days)]
+        with database.read() as db:
+            known, counted = growth.known(db), growth.happened_between(db, bounds)
+            span = growth.span(db)
+        states = Counter(one["state"] for one in drawn)
+        assert known.kinds == Counter(one["kind"] for one in drawn if one["state"] == "active")
+        assert list(known.kinds.values()) == sorted(known.kinds.values(), reverse=True)
+        assert (known.active, known.archived, known.candidates) == tuple(
+            states[state] for state in ("active", "archived", "candidate")
+        )
+        assert known.sessions == len({one["session_id"] for one in drawn} - {None})
+        happened = sorted(one["day"] for one in drawn)
+        assert span == ((text_of(happened[0]), text_of(happened[-1])) if drawn else None)
+        for count, (first, last) in zip(counted, zip(sorted(days), sorted(days)[1:], strict=False), strict=True):
+            assert count == sum(first <= day < last for day in happened)
+
+
+def test_a_fact_counts_while_it_holds_and_once_a_key(database):
+    port = FactKey("the server", "port")
+    set_fact(database, 1, port, "8000")
+    set_fact(database, 5, port, "9000")
+    set_fact(database, 5, port, "7000", scope=Scope(ScopeKind.SESSION, "s1"))
+    set_fact(database, 6, FactKey("the server", "host"), "localhost")
+    with database.read() as db:
+        counted = [growth.facts_that_hold(db, text_of(day)) for day in (0, 2, 5, 7)]
+    assert counted == [0, 1, 2, 3]
+
+
+def test_an_agent_is_noticed_by_what_it_keeps(database):
+    def is_noticed(latest=2):
+        with database.read() as db:
+            return growth.is_told_by_agents(db, latest)
+
+    assert not is_noticed()
+    write(database, 1, "By a person", source=Source.USER)
+    assert not is_noticed()
+    write(database, 1, "By an agent", kind=Kind.LESSON, source=Source.AGENT)
+    assert is_noticed()
+    for number in range(2):
+        write(database, 2, f"By a person, number {number}", source=Source.IMPORT)
+    assert not is_noticed()
+    assert is_noticed(latest=3)
+
+
+def test_sessions_off_the_record_are_listed_from_the_latest_on(database):
+    with database.write() as db:
+        for number in range(5):
+            incognito.begin(db, f"s{number}", text_of(number % 3))
+    with database.read() as db:
+        whole = incognito.page(db)
+        pages, below = [], None
+        while page := incognito.page(db, 2, below):
+            pages += page
+            below = incognito.place(*page[-1])
+    assert pages == whole
+    assert [since for _, since in whole] == sorted((since for _, since in whole), reverse=True)
+    assert {session for session, _ in whole} == {f"s{number}" for number in range(5)}

@@ -1,0 +1,157 @@
+"""The journal: whatever is asked for comes in the order of time, page by page, and whole."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.records import Anchor, EntityKind, EntityMention, FactKey, Kind, Scope, ScopeKind, Source
+from pipeline.store import entities, journal, memories
+from pipeline.store.journal import MOST_COUNTED, Archived, Place, Sought, Span
+from pipeline.times import utc_now
+from pipeline.write import revise
+from tests.fakes.house import scratch_database
+from tests.fakes.nights import set_fact, text_of, write
+
+KINDS = (Kind.FACT, Kind.DECISION)
+SOURCES = (Source.USER, Source.IMPORT)
+SCOPES = (Scope(), Scope(ScopeKind.AGENT, "claude"), Scope(ScopeKind.AGENT, "other"))
+TAGS = ("ops", "ops-2")
+SESSIONS = ("s1", "s2", None)
+NAMES = ("Door.py", "door.py", "gate.py")
+
+bodies = st.fixed_dictionaries(
+    {
+        "day": st.integers(0, 3),
+        "kind": st.sampled_from(KINDS),
+        "source": st.sampled_from(SOURCES),
+        "scope": st.sampled_from(SCOPES),
+        "tags": st.lists(st.sampled_from(TAGS), unique=True).map(tuple),
+        "session_id": st.sampled_from(SESSIONS),
+        "named": st.sampled_from((*NAMES, None)),
+        "archived": st.booleans(),
+        "candidate": st.sampled_from([False, False, False, True]),
+    }
+)
+sought = st.builds(
+    Sought,
+    kind=st.none() | st.sampled_from(KINDS),
+    source=st.none() | st.sampled_from(SOURCES),
+    scope=st.none() | st.sampled_from([ScopeKind.WORKSPACE, ScopeKind.AGENT, ScopeKind.TASK]),
+    owner=st.none() | st.just("claude"),
+    tag=st.none() | st.sampled_from(TAGS),
+    entity=st.none() | st.sampled_from((*NAMES, "GATE.py")),
+    session_id=st.none() | st.sampled_from(["s1", "s2"]),
+    since=st.none() | st.integers(0, 3).map(text_of),
+    until=st.none() | st.integers(0, 4).map(text_of),
+    archived=st.none() | st.sampled_from(Archived),
+)
+
+
+def fill(database, given_bodies):
+    """Write memories and return (id, body) of each."""
+    written = []
+    for number, body in enumerate(given_bodies):
+        fields = {name: body[name] for name in ("kind", "source", "scope", "tags", "session_id")}
+        written.append((write(database, body["day"], f"Note number {number} on a subject", **fields), body))
+    with database.write() as db:
+        for memory_id, body in written:
+            seq = memories.get(db, memory_id).seq
+            if body["named"] is not None:
+                name = body["named"]
+                entities.link(db, seq, [EntityMention(EntityKind.FILE, name, name, 0, len(name))])
+            if body["archived"]:
+                memories.archive(db, seq, utc_now())
+            if body["candidate"]:
+                memories.update(db, seq, {"candidate": 1}, utc_now())
+    return written
+
+
+def fits(wanted, body):
+    at = text_of(body["day"])
+    return (
+        not body["candidate"]
+        and (wanted.archived is Archived.ALSO or body["archived"] is (wanted.archived is Archived.ONLY))
+        and wanted.kind in (None, body["kind"])
+        and wanted.source in (None, body["source"])
+        and wanted.scope in (None, body["scope"].kind)
+        and (wanted.owner is None or body["scope"].id == wanted.owner)
+        and (wanted.tag is None or wanted.tag in body["tags"])
+        and (wanted.entity is None or (body["named"] or "").lower() == wanted.entity.lower())
+        and wanted.session_id in (None, body["session_id"])
+        and (wanted.since is None or at >= wanted.since)
+        and (wanted.until is None or at < wanted.until)
+    )
+
+
+def paged(database, wanted, size):
+    found, place = [], None
+    while True:
+        with database.read() as db:
+            page = journal.page(db, wanted, size, place)
+        if not page:
+            return found
+        found += page
+        place = Place(page[-1].occurred_at, page[-1].seq)
+
+
+@settings(max_examples=60)
+@given(st.lists(bodies, max_size=12), sought, st.integers(1, 4))
+def test_every_page_of_every_filter_together_are_what_it_asks_for(given_bodies, wanted, size):
+    with scratch_database() as database:
+        written = fill(database, given_bodies)
+        found = paged(database, wanted, size)
+        assert {memory.id for memory in found} == {memory_id for memory_id, body in written if fits(wanted, body)}
+        order = [(memory.occurred_at, memory.seq) for memory in found]
+        assert order == sorted(set(order), reverse=True)
+
+
+def test_an_entity_is_named_by_its_id_too():
+    with scratch_database() as database:
+        body = {"day": 0, "kind": Kind.FACT, "source": Source.USER, "scope": Scope(), "tags": (), "session_id": None}
+        [(memory_id, _)] = fill(database, [body | {"named": "gate.py", "archived": False, "candidate": False}])
+        with database.read() as db:
+            [entity] = entities.of(db, memories.get(db, memory_id).seq)
+            assert [one.id for one in journal.page(db, Sought(entity=entity.id), 5, None)] == [memory_id]
+            assert journal.page(db, Sought(entity="nobody"), 5, None) == []
+
+
+def test_a_fact_that_ended_happened_all_the_same():
+    with scratch_database() as database:
+        for day, value in ((0, 5433), (1, 6543)):
+            set_fact(database, day, FactKey("staging", "port"), value)
+        with database.read() as db:
+            assert [one.details["value"] for one in journal.page(db, Sought(), 5, None)] == [6543, 5433]
+
+
+def test_a_session_is_as_long_as_its_active_memories():
+    with scratch_database() as database:
+        ids = [write(database, day, f"Said on day {day}", session_id="s1") for day in (3, 1, 2, 9)]
+        write(database, 20, "Said elsewhere", session_id="s2")
+        revise.archive(database, ids[-1])
+        with database.read() as db:
+            assert journal.span(db, "s1") == Span(text_of(1), text_of(3), 3)
+            assert journal.span(db, "nobody") is None
+
+
+def test_a_long_session_is_counted_as_far_as_anybody_cares(monkeypatch):
+    monkeypatch.setattr(journal, "MOST_COUNTED", 3)
+    with scratch_database() as database:
+        for day in range(5):
+            write(database, day, f"Said on day {day}", session_id="s1")
+        with database.read() as db:
+            assert journal.span(db, "s1") == Span(text_of(0), text_of(4), 3)
+    assert MOST_COUNTED > 100
+
+
+@pytest.mark.parametrize("wanted", [Sought(), Sought(archived=Archived.ALSO), Sought(scope=ScopeKind.WORKSPACE)])
+def test_what_is_common_is_read_in_the_order_of_time(wanted):
+    with scratch_database() as database:
+        write(database, 0, "Anything", anchor=Anchor("src/door.py"))
+        seen = []
+        with database.read() as db:
+            db.set_trace_callback(seen.append)
+            journal.page(db, wanted, 5, None)
+            db.set_trace_callback(None)
+            [statement] = [one for one in seen if one.startswith("SELECT")]
+            plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}"))
+    assert "memory_journal" in plan

@@ -1,0 +1,52 @@
+import click
+import pytest
+import urllib3
+
+from tests.fakes.command_line import run, run_json, serving
+
+
+@pytest.fixture
+def port(front, monkeypatch):
+    with serving(front) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        yield port
+
+
+def signs_in(url: str) -> bool:
+    return urllib3.request("GET", url, redirect=False, retries=False).status == 303
+
+
+def test_the_printed_link_signs_in_once(port):
+    url = run("dashboard", "--print-url").stdout.strip()
+    assert url.startswith(f"http://127.0.0.1:{port}/sign-in?code=")
+    assert signs_in(url)
+    assert not signs_in(url)
+
+
+def test_the_link_in_json(port):
+    link = run_json("dashboard", "--print-url")
+    assert link["expires_in_s"] > 0
+    assert signs_in(link["url"])
+
+
+def test_a_browser_is_opened(port, monkeypatch):
+    opened = []
+
+    def launch(url: str) -> int:
+        opened.append(url)
+        return 0
+
+    monkeypatch.setattr(click, "launch", launch)
+    assert "opens" in run("dashboard").stdout
+    assert signs_in(opened[0])
+
+
+def test_where_no_browser_can_be_started_the_link_is_printed(port, monkeypatch):
+    monkeypatch.setattr(click, "launch", lambda _url: 3)
+    assert signs_in(run("dashboard").stdout.strip())
+
+
+def test_without_a_server_it_says_how_to_start_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("REVERIE_PORT", "9")
+    assert "reverie up" in run("dashboard", "--print-url", code=1).stderr

@@ -1,0 +1,55 @@
+"""Quantiles of bucketed counts: what Prometheus would tell, and never beyond the bucket that they lie in."""
+
+import math
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Histogram
+
+from web.latency import Latency, latencies, quantile
+from web.metrics import BUCKETS
+
+BOUNDS = (*BUCKETS, math.inf)
+
+
+def counted(counts):
+    return list(zip(BOUNDS, accumulate(counts), strict=True))
+
+
+def test_values_lie_evenly_within_a_bucket():
+    buckets = [(1.0, 0), (2.0, 10), (4.0, 20), (math.inf, 20)]
+    assert quantile(buckets, 0.5) == pytest.approx(2.0)
+    assert quantile(buckets, 0.25) == pytest.approx(1.5)
+    assert quantile(buckets, 0.95) == pytest.approx(3.8)
+    assert quantile([(1.0, 4), (math.inf, 4)], 0.5) == pytest.approx(0.5)
+
+
+def test_what_took_longer_than_every_bound_is_told_by_the_last():
+    assert quantile([(1.0, 1), (2.0, 1), (math.inf, 10)], 0.5) == 2.0
+
+
+@given(
+    st.lists(st.integers(0, 50), min_size=len(BOUNDS), max_size=len(BOUNDS)).filter(any),
+    st.floats(0.01, 1),
+)
+def test_a_quantile_stays_in_its_bucket_and_grows_with_the_share(counts, share):
+    buckets = counted(counts)
+    found = quantile(buckets, share)
+    rank = share * buckets[-1][1]
+    place = next(i for i, (_, count) in enumerate(buckets) if count >= rank and counts[i])
+    assert (0.0, *BOUNDS)[place] <= found <= (BOUNDS[place] if place < len(BUCKETS) else BUCKETS[-1])
+    assert quantile(buckets, share / 2) <= found
+
+
+def test_endpoints_that_answered_are_listed_the_most_asked_for_first():
+    histogram = Histogram("seconds", "x", ["endpoint"], registry=CollectorRegistry(), buckets=BUCKETS)
+    histogram.labels("/silent")
+    histogram.labels("/b").observe(0.003)
+    for _ in range(3):
+        histogram.labels("/a").observe(0.02)
+    assert latencies(histogram) == [
+        Latency("/a", 3, pytest.approx(0.0175), pytest.approx(0.02425)),
+        Latency("/b", 1, pytest.approx(0.00375), pytest.approx(0.004875)),
+    ]

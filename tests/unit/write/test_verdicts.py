@@ -1,0 +1,195 @@
+"""Judgements taken back: whatever a person decided in the inbox waits again, as if nothing had been said."""
+
+import pytest
+
+from pipeline.errors import Conflict, NotFound
+from pipeline.records import Draft, EdgeKind, FactKey, Outcome, Source
+from pipeline.store import edges, facts, history, inbox, memories, pairs, tail
+from pipeline.store.pairs import PairState
+from pipeline.times import utc_now
+from pipeline.write import revise
+from pipeline.write.accept import Door, accept
+from pipeline.write.facts import set_fact
+from pipeline.write.review import (
+    CandidateVerdict,
+    DenialVerdict,
+    PairVerdict,
+    put_back_candidate,
+    reopen_denial,
+    reopen_pair,
+    settle_candidate,
+    settle_denial,
+    settle_pair,
+)
+from tests.fakes.house import scratch_database
+
+REVIEW = Door(review=True)
+KEY = FactKey("staging", "port")
+
+
+@pytest.fixture
+def database():
+    with scratch_database() as database:
+        yield database
+
+
+def keep(database, content, **fields):
+    memory_id = accept(database, Draft(content, **fields), REVIEW).id
+    return read(database, memory_id)
+
+
+def read(database, memory_id):
+    with database.read() as db:
+        return memories.get(db, memory_id)
+
+
+def standing(memory):
+    return memory.content, memory.tags, memory.importance, memory.merge_count, memory.pinned, memory.archived_at
+
+
+@pytest.fixture
+def pair(database):
+    older = keep(database, "The build runs nightly", tags=("ci",), importance=0.4)
+    newer = keep(database, "The build runs every night", tags=("ops",), importance=0.9)
+    with database.write() as db:
+        pairs.add(db, older.seq, newer.seq, 0.9, ["one says more"], utc_now())
+        [(pair_id,)] = db.execute("SELECT id FROM pair").fetchall()
+        return pairs.get(db, pair_id)
+
+
+def both(database, pair):
+    with database.read() as db:
+        found = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
+    return standing(found[pair.older_seq]), standing(found[pair.newer_seq])
+
+
+@pytest.mark.parametrize("verdict", PairVerdict)
+def test_a_pair_waits_again(database, pair, verdict):
+    before = both(database, pair)
+    settle_pair(database, pair.id, verdict)
+    assert reopen_pair(database, pair.id).seq == pair.newer_seq
+    assert both(database, pair) == before
+    with database.read() as db:
+        assert pairs.get(db, pair.id).state is PairState.WAITING
+        assert inbox.waiting(db) == inbox.Waiting(0, 1, 0, 0)
+        assert history.of(db, pair.older_seq) == []
+        assert pair.newer_seq in {row[0] for row in tail.after(db, 0)}
+    # And may be judged the other way.
+    settle_pair(database, pair.id, PairVerdict.MERGE)
+    with pytest.raises(Conflict):
+        settle_pair(database, pair.id, PairVerdict.KEEP)
+
+
+def test_a_pair_that_waits_cannot_be_taken_back(database, pair):
+    with pytest.raises(Conflict):
+        reopen_pair(database, pair.id)
+    with pytest.raises(NotFound):
+        reopen_pair(database, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+
+
+def test_a_pair_whose_merge_was_taken_back_elsewhere_is_a_verdict_to_take_back(database, pair):
+    settle_pair(database, pair.id, PairVerdict.MERGE)
+    with database.read() as db:
+        newer = memories.by_seqs(db, [pair.newer_seq])[pair.newer_seq]
+    revise.restore(database, newer.id)
+    # Kept by now, which is a verdict of its own.
+    reopen_pair(database, pair.id)
+    with database.read() as db:
+        assert pairs.get(db, pair.id).state is PairState.WAITING
+
+
+def test_of_a_pair_one_of_which_is_purged_nothing_is_left(database, pair):
+    settle_pair(database, pair.id, PairVerdict.KEEP)
+    with database.read() as db:
+        newer = memories.by_seqs(db, [pair.newer_seq])[pair.newer_seq]
+    revise.purge(database, newer.id)
+    with pytest.raises(NotFound):
+        reopen_pair(database, pair.id)
+
+
+def test_a_candidate_that_was_let_in_waits_again(database):
+    candidate = keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
+    assert candidate.candidate
+    settle_candidate(database, candidate.id, CandidateVerdict.ACCEPT)
+    put_back_candidate(database, candidate.id)
+    with database.read() as db:
+        assert memories.get(db, candidate.id).candidate
+        assert candidate.seq not in {row[0] for row in tail.after(db, 0)}
+        assert inbox.waiting(db).candidates == 1
+    with pytest.raises(Conflict):
+        put_back_candidate(database, candidate.id)
+    settle_candidate(database, candidate.id, CandidateVerdict.ACCEPT)
+
+
+def test_a_fact_that_was_let_in_gives_way_to_the_one_that_it_ended(database):
+    told = set_fact(database, KEY, 5433, Draft(content=""), REVIEW)
+    receipt = set_fact(database, KEY, 6543, Draft(content="", source=Source.AMBIENT), REVIEW)
+    assert receipt.outcome is Outcome.CANDIDATE
+    settle_candidate(database, receipt.id, CandidateVerdict.ACCEPT)
+    assert read(database, told.id).valid_to is not None
+    put_back_candidate(database, receipt.id)
+    assert read(database, told.id).valid_to is None
+    with database.read() as db:
+        holder = facts.holding(db, KEY, read(database, told.id).scope, utc_now())
+        assert (holder.id, edges.of(db, holder.seq)) == (told.id, [])
+    settle_candidate(database, receipt.id, CandidateVerdict.ACCEPT)
+    assert read(database, told.id).valid_to is not None
+
+
+def test_what_was_archived_since_is_not_put_back(database):
+    candidate = keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
+    settle_candidate(database, candidate.id, CandidateVerdict.ACCEPT)
+    revise.archive(database, candidate.id)
+    with pytest.raises(Conflict):
+        put_back_candidate(database, candidate.id)
+
+
+@pytest.fixture
+def denial(database):
+    denied = keep(database, "The build runs nightly")
+    denying = keep(database, "The build does not run nightly")
+    with database.write() as db:
+        edges.add(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq, "edges-job", utc_now())
+    return denying, denied
+
+
+def told(database):
+    with database.read() as db:
+        return [(one.from_seq, one.to_seq, one.made_by) for one in inbox.denials(db, 5, None)]
+
+
+@pytest.mark.parametrize(("verdict", "loser"), [(DenialVerdict.DENYING, 1), (DenialVerdict.DENIED, 0)])
+def test_what_does_not_hold_is_archived_and_brought_back(database, denial, verdict, loser):
+    settle_denial(database, denial[0].id, denial[1].id, verdict)
+    assert [read(database, one.id).archived_at is not None for one in denial] == [loser == 0, loser == 1]
+    assert told(database) == []
+    with pytest.raises(Conflict):
+        settle_denial(database, denial[0].id, denial[1].id, verdict)
+    revise.restore(database, denial[loser].id)
+    assert told(database) == [(denial[0].seq, denial[1].seq, "edges-job")]
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+def test_both_are_kept_and_contradict_each_other_again(database, denial, mutual):
+    denying, denied = denial
+    if mutual:
+        with database.write() as db:
+            edges.add(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, "caller", utc_now())
+    made_by = settle_denial(database, denying.id, denied.id, DenialVerdict.BOTH)
+    assert (made_by, told(database)) == ("edges-job", [])
+    with database.write() as db:
+        # A night does not find again what a person took away.
+        assert not edges.find(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq, "edges-job", utc_now())
+    reopen_denial(database, denying.id, denied.id, made_by)
+    assert told(database) == [(denying.seq, denied.seq, "edges-job")]
+    with database.read() as db:
+        assert [entry.event for entry in history.of(db, denying.seq)] == []
+    with pytest.raises(Conflict):
+        reopen_denial(database, denying.id, denied.id, made_by)
+
+
+def test_two_that_agree_are_no_contradiction(database, denial):
+    with pytest.raises(NotFound):
+        settle_denial(database, denial[1].id, denial[0].id, DenialVerdict.BOTH)
+    with pytest.raises(NotFound):
+        settle_denial(database, denial[0].id, "nobody", DenialVerdict.BOTH)

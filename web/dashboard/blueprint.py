@@ -1,0 +1,176 @@
+"""The dashboard as a whole: its sections, the frame around them, their errors and headers."""
+
+import hashlib
+import logging
+from functools import lru_cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Response, current_app, g, request, session, url_for
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as AnyResponse
+
+from pipeline.errors import InvalidField, NotFound, ReverieError
+from web.contract import STATUS_OF_ERROR
+from web.dashboard.filters import FILTERS
+from web.dashboard.navigation import NAVIGATION
+from web.dashboard.pages import (
+    arcs,
+    entities,
+    entity_map,
+    facts,
+    goals,
+    inbox,
+    lessons,
+    memory,
+    overview,
+    recall,
+    settings,
+    timeline,
+    workers,
+)
+from web.dashboard.sign_in import csrf_token, sign_in, sign_out
+from web.dashboard.view import Section, error_page
+from web.endpoint import front
+
+log = logging.getLogger(__name__)
+
+SECTIONS: tuple[Section, ...] = tuple(
+    page.section
+    for page in (
+        overview,
+        timeline,
+        memory,
+        recall,
+        entity_map,
+        facts,
+        entities,
+        arcs,
+        goals,
+        lessons,
+        inbox,
+        workers,
+        settings,
+    )
+)
+
+# Scripts, styles and pictures are our own files; nothing stands inline, nothing comes from elsewhere.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # `no-referrer` would make browsers send `Origin: null` with our own forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def dashboard() -> Blueprint:
+    """Return the blueprint with every page."""
+    blueprint = Blueprint(
+        "dashboard", __name__, template_folder="templates", static_folder="static", static_url_path="/assets"
+    )
+    blueprint.url_value_preprocessor(_note_workspace)
+    blueprint.url_defaults(_stay_in_workspace)
+    blueprint.after_request(_add_headers)
+    blueprint.register_error_handler(ReverieError, _told)
+    blueprint.register_error_handler(HTTPException, _http)
+    blueprint.register_error_handler(Exception, _unexpected)
+    blueprint.app_context_processor(_frame)
+    blueprint.add_url_rule("/", "home", home)
+    blueprint.add_url_rule("/sign-in", "sign_in", sign_in)
+    blueprint.add_url_rule("/sign-out", "sign_out", sign_out, methods=["POST"])
+    for section in SECTIONS:
+        section.enter(blueprint)
+    # Without it, who mistypes an address would be told of tokens.
+    blueprint.add_url_rule("/w/<workspace>/<path:rest>", "no_such_page", no_such_page)
+    blueprint.record_once(lambda state: state.app.jinja_env.filters.update(FILTERS))
+    return blueprint
+
+
+def home() -> AnyResponse:
+    """Show the overview of the workspace that was looked at last, else of the one that was written to last."""
+    g.workspace = _usual_workspace()
+    answer = current_app.view_functions["dashboard.overview_home"](workspace=g.workspace)
+    assert isinstance(answer, AnyResponse)
+    return answer
+
+
+def no_such_page(**_path: str) -> AnyResponse:
+    """Say that there is no such page."""
+    raise NotFound("There is no such page.")
+
+
+def _usual_workspace() -> str:
+    settings = front().settings
+    known = settings.paths.workspace_ids()
+    for name in (session.get("workspace"), settings.workspace):
+        if name in known:
+            return str(name)
+    written = {name: settings.paths.workspace(name).events.stat().st_mtime_ns for name in known}
+    return max(written, key=written.__getitem__, default=settings.workspace)
+
+
+def _note_workspace(_endpoint: str | None, values: dict[str, Any] | None) -> None:
+    g.workspace = (values or {}).get("workspace")
+
+
+def _stay_in_workspace(endpoint: str, values: dict[str, Any]) -> None:
+    if g.get("workspace") and current_app.url_map.is_endpoint_expecting(endpoint, "workspace"):
+        values.setdefault("workspace", g.workspace)
+
+
+def _add_headers(response: Response) -> Response:
+    response.headers.update(HEADERS)
+    if request.endpoint == "dashboard.static":
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+    else:
+        response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _frame() -> dict[str, Any]:
+    return {
+        "navigation": NAVIGATION,
+        "workspaces": front().settings.paths.workspace_ids,
+        "csrf_token": csrf_token,
+        "asset": _asset,
+        "here": _here,
+    }
+
+
+def _here() -> str:
+    """Return the endpoint of the list that a page belongs to: what another workspace has too."""
+    section = (request.endpoint or "").removeprefix("dashboard.").partition("_")[0]
+    lists = {entry.endpoint.partition("_")[0]: entry.endpoint for entry in NAVIGATION}
+    return f"dashboard.{lists.get(section, 'overview_home')}"
+
+
+@lru_cache(maxsize=64)
+def _asset(name: str) -> str:
+    """Return the address of one of our files; it changes with the file, so that browsers may keep it for ever."""
+    content = (Path(__file__).with_name("static") / name).read_bytes()
+    return url_for("dashboard.static", filename=name, v=hashlib.sha256(content).hexdigest()[:8])
+
+
+def _told(error: ReverieError) -> Response:
+    status = next((code for kind, code in STATUS_OF_ERROR if isinstance(error, kind)), None)
+    if status is None:
+        raise error
+    message = "; ".join(f"{e.loc}: {e.msg}" for e in error.errors) if isinstance(error, InvalidField) else str(error)
+    return error_page(status, message)
+
+
+def _http(error: HTTPException) -> Response:
+    return error_page(error.code or HTTPStatus.INTERNAL_SERVER_ERROR, error.description or "")
+
+
+def _unexpected(error: Exception) -> Response:
+    log.error("unexpected error", exc_info=error)
+    front().operations.record_error("dashboard", f"{type(error).__name__}: {error}")
+    return error_page(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the error log says more.")

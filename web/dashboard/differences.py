@@ -1,0 +1,119 @@
+"""What one text says otherwise than another, word by word."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from enum import StrEnum
+
+# Where no space stands between words, every sign is compared by itself; elsewhere those around a word are.
+_UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_SIGN = rf"(?![{_UNSPACED}])\w"
+_WORD = re.compile(rf"(?:{_SIGN}(?:[^\s{_UNSPACED}]*{_SIGN})?|\S)\s*|\s+")
+# Comparing takes time that grows with the square of the words: beyond, what lies between is another text as a whole.
+COMPARED_WORDS = 600
+# How much is shown of two texts at most, of a change, and beside one.
+SHOWN_CHARS = 1600
+CHANGE_CHARS = 500
+BESIDE_CHARS = 90
+
+
+class Fate(StrEnum):
+    """Whether a stretch is in both texts or in one alone."""
+
+    SAME = "same"
+    GONE = "gone"
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a text; `cut` marks one of which something was left out."""
+
+    fate: Fate
+    text: str
+    cut: bool = False
+
+
+def differences(older: str, newer: str) -> list[Stretch]:
+    """Return the newer text with what is new in it marked, and with what is gone where it stood."""
+    found = []
+    for same, first, second in _aligned(older, newer):
+        found += [Stretch(Fate.SAME, second)] if same else [Stretch(Fate.GONE, first), Stretch(Fate.NEW, second)]
+    return _joined(found)
+
+
+def side_by_side(older: str, newer: str) -> tuple[list[Stretch], list[Stretch]]:
+    """Return both texts, shortened where they agree, each with what the other does not say."""
+    aligned = _aligned(older, newer)
+    ours = [Stretch(Fate.SAME if same else Fate.GONE, first) for same, first, _ in aligned]
+    theirs = [Stretch(Fate.SAME if same else Fate.NEW, second) for same, _, second in aligned]
+    return shortened(_joined(ours)), shortened(_joined(theirs))
+
+
+def shortened(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Return what a page has room for: changes, what stands beside them, and how the text begins."""
+    shown, room = [], SHOWN_CHARS
+    for number, one in enumerate(stretches):
+        if room <= 0:
+            shown.append(Stretch(Fate.SAME, "", cut=True))
+            break
+        if one.fate is Fate.SAME:
+            before = BESIDE_CHARS * (2 if number == 0 else 1)
+            after = 0 if number == len(stretches) - 1 else BESIDE_CHARS
+            some = _elided(one, before, after)
+        else:
+            some = _elided(one, min(room, CHANGE_CHARS), 0)
+        shown += some
+        room -= sum(len(part.text) for part in some)
+    return shown
+
+
+def _aligned(older: str, newer: str) -> list[tuple[bool, str, str]]:
+    """Return stretches of both texts, in order, and whether they are the same words."""
+    first, second = _WORD.findall(older), _WORD.findall(newer)
+    # A word at the end of a line is the same word.
+    ours, theirs = [word.strip() for word in first], [word.strip() for word in second]
+    head = _common(zip(ours, theirs, strict=False))
+    rest = min(len(ours), len(theirs)) - head
+    tail = min(rest, _common(zip(reversed(ours), reversed(theirs), strict=False)))
+    ends = len(first) - tail, len(second) - tail
+    between = slice(head, ends[0]), slice(head, ends[1])
+    found = [(True, "".join(first[:head]), "".join(second[:head]))]
+    if max(ends) - head > COMPARED_WORDS:
+        found.append((False, "".join(first[between[0]]), "".join(second[between[1]])))
+    else:
+        matcher = SequenceMatcher(None, ours[between[0]], theirs[between[1]])
+        for tag, low, high, from_, to in matcher.get_opcodes():
+            one, other = first[head + low : head + high], second[head + from_ : head + to]
+            found.append((tag == "equal", "".join(one), "".join(other)))
+    return [*found, (True, "".join(first[ends[0] :]), "".join(second[ends[1] :]))]
+
+
+def _elided(one: Stretch, before: int, after: int) -> list[Stretch]:
+    if len(one.text) <= before + after:
+        return [one]
+    end = one.text[len(one.text) - after :] if after else ""
+    parts = [replace(one, text=one.text[:before], cut=True)]
+    return [*parts, replace(one, text=end)] if end else parts
+
+
+def _common(pairs: Iterable[tuple[str, str]]) -> int:
+    count = 0
+    for one, other in pairs:
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _joined(stretches: Iterable[Stretch]) -> list[Stretch]:
+    found: list[Stretch] = []
+    for one in stretches:
+        if not one.text:
+            continue
+        if found and found[-1].fate is one.fate:
+            found[-1] = Stretch(one.fate, found[-1].text + one.text)
+        else:
+            found.append(one)
+    return found

@@ -1,0 +1,103 @@
+"""How records look on a page."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from pipeline.kinds import told
+from pipeline.times import parse
+
+SHORT_ID_CHARS = 6
+_UNITS = (("year", 31_557_600), ("month", 2_629_800), ("day", 86_400), ("h", 3600), ("min", 60))
+
+
+def ago(moment: str | float | None, now: datetime) -> str:
+    """Return how long ago a moment was, or in how long it will be."""
+    if moment is None:
+        return "never"
+    then = parse(moment) if isinstance(moment, str) else datetime.fromtimestamp(moment, UTC)
+    seconds = (now - then).total_seconds()
+    if abs(seconds) < 60:
+        return "just now"
+    name, length = next((name, length) for name, length in _UNITS if abs(seconds) >= length)
+    count = int(abs(seconds) // length)
+    text = f"{count} {name}{'s' if count > 1 and name in ('year', 'month', 'day') else ''}"
+    return f"{text} ago" if seconds > 0 else f"in {text}"
+
+
+def minute(moment: str) -> str:
+    """Return a moment as date and time of day (UTC)."""
+    return moment[:16].replace("T", " ")
+
+
+def day(moment: str) -> str:
+    """Return the date of a moment (UTC)."""
+    return moment[:10]
+
+
+def short_id(identity: str) -> str:
+    """Return the end of an id, by which a person may name it."""
+    return identity[-SHORT_ID_CHARS:]
+
+
+def words(name: str) -> str:
+    """Return a name of the API as words."""
+    return name.replace("_", " ")
+
+
+def preview(text: str, limit: int = 240) -> str:
+    """Return how a text begins, in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[:limit].rstrip()}…"
+
+
+def number(count: float) -> str:
+    """Return a number with its thousands apart."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
+def percent(share: float | None) -> str:
+    """Return a share of 1 as per cent."""
+    return "–" if share is None else f"{share:.0%}"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Return seconds as milliseconds, or as seconds from one on."""
+    if seconds is None:
+        return "–"
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
+
+
+def web_link(text: str) -> str | None:
+    """Return an address that a page may link to: http and https alone, never what a browser would run."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return None
+    return text if parts.scheme in ("http", "https") and parts.netloc else None
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "ago": ago,
+    "minute": minute,
+    "day": day,
+    "short_id": short_id,
+    "words": words,
+    "preview": preview,
+    "number": number,
+    "percent": percent,
+    "size": size,
+    "milliseconds": milliseconds,
+    "web_link": web_link,
+    "told": told,
+}

@@ -1,0 +1,118 @@
+"""Recall's results as bars, and how two orders of them differ."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.recall.explain import PARTS_OF_CHANNEL
+from pipeline.recall.query import Channel, Hit, Signals
+
+# Every part of a score, in groups that a person can keep apart.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "words": PARTS_OF_CHANNEL[Channel.LEXICAL],
+    "meaning": PARTS_OF_CHANNEL[Channel.DENSE],
+    "neighbours": ("beside", "near", "answer", "session"),
+    "cues": ("literal", "speaker", "names_time", "moment", "personal_fact"),
+    "priors": ("asks", "length", "importance", "recency", "reinforcement"),
+}
+# What each part says of a memory.
+SAYS: Mapping[str, str] = {
+    "lexical": "shares words with the question",
+    "session_words": "its session shares words with it",
+    "dense": "is near in meaning",
+    "context": "is near in meaning together with its neighbours",
+    "beside": "stands beside one that fits",
+    "near": "stands two places from one that fits",
+    "answer": "follows a question that fits",
+    "session": "is in the session of one that fits",
+    "literal": "holds an identifier or a phrase of the question",
+    "speaker": "is said by whom the question names",
+    "names_time": "names a time, which the question asks for",
+    "moment": "happened when the question says",
+    "personal_fact": "is a fact about who asks",
+    "asks": "is a question itself",
+    "length": "is long enough to answer",
+    "importance": "is important",
+    "recency": "is new among what was found",
+    "reinforcement": "was told again",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A group's stretch of a bar; `x` and `width` are per cent of the bar, `value` its share of the score."""
+
+    group: str
+    value: float
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the bars of one page have in common: how far the worst reaches below zero, and the best above."""
+
+    below: float
+    above: float
+
+    def place(self, value: float) -> float:
+        """Return where a value stands, in per cent."""
+        return 100 * (self.below + value) / (self.below + self.above)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What became of a result's rank from one list to another; no rank is no place in that list."""
+
+    before: int | None
+    now: int | None
+
+    @property
+    def sign(self) -> str:
+        """Return the change in signs."""
+        if self.now is None:
+            return "gone"
+        if self.before is None:
+            return "new"
+        rise = self.before - self.now
+        return "=" if not rise else f"{'↑' if rise > 0 else '↓'}{abs(rise)}"
+
+    @property
+    def words(self) -> str:
+        """Return the change in words."""
+        if self.now is None:
+            return f"number {self.before} of the other list is not in this one"
+        if self.before is None:
+            return "not in the other list"
+        rise = self.before - self.now
+        return "same rank" if not rise else f"{abs(rise)} {'up' if rise > 0 else 'down'}, from number {self.before}"
+
+
+def totals(signals: Signals) -> dict[str, float]:
+    """Return what each group adds to a score, or takes from it."""
+    return {group: sum(signals.parts.get(part, 0.0) for part in parts) for group, parts in GROUPS.items()}
+
+
+def scale_of(explained: Iterable[Signals]) -> Scale:
+    """Return the scale on which bars can be compared."""
+    sums = [totals(signals).values() for signals in explained]
+    below = max((-sum(value for value in values if value < 0) for values in sums), default=0.0)
+    above = max((sum(value for value in values if value > 0) for values in sums), default=0.0)
+    return Scale(below, above or 1.0)
+
+
+def segments(signals: Signals, scale: Scale) -> list[Segment]:
+    """Return the bar of a score: what adds to it to the right of zero, what takes from it to the left."""
+    found, right, left = [], 0.0, 0.0
+    for group, value in totals(signals).items():
+        start = right if value >= 0 else left + value
+        right, left = (right + value, left) if value >= 0 else (right, left + value)
+        if value:
+            x = scale.place(start)
+            found.append(Segment(group, value, x, scale.place(start + abs(value)) - x))
+    return found
+
+
+def moves(before: Sequence[Hit], now: Sequence[Hit]) -> dict[str, Move]:
+    """Return how the rank of each memory of two lists changed, by id."""
+    was, stands = ({hit.memory.id: rank for rank, hit in enumerate(hits, 1)} for hits in (before, now))
+    return {identity: Move(was.get(identity), stands.get(identity)) for identity in (*stands, *was)}

@@ -1,0 +1,175 @@
+"""The map: what memories mention as a graph, laid out at night, and the same as a list."""
+
+import hashlib
+from sqlite3 import Connection
+from typing import Annotated, Any
+
+from flask import Response, request, url_for
+from pydantic import Field, StringConstraints
+from werkzeug.wrappers import Response as AnyResponse
+
+from pipeline.errors import NotFound
+from pipeline.kinds import told
+from pipeline.records import OWNER, EntityKind
+from pipeline.store import entities, maps, runs
+from pipeline.store.maps import STRAY, Community, Drawing, Spot
+from web.api.jobs import ask_for
+from web.dashboard.filters import preview, words
+from web.dashboard.view import PAGE_SIZE, Paged, Query, Section, View, back, next_page, show
+from web.endpoint import json_response
+
+section = Section("map")
+
+JOB = "layout"
+# So many colours tell communities apart; beyond, they come again.
+COLOURS = 12
+COMMUNITIES, MEMBERS = 40, 6
+# A community is called by its most central entities.
+NAMED_BY, NAME_CHARS = 3, 28
+LABEL_CHARS = 60
+NEIGHBOURS, MEMORIES = 12, 4
+
+Offset = Annotated[int, Field(ge=0, lt=10**6)]
+
+
+class MapQuery(Query):
+    """Around which entity the map opens; the list of communities goes on behind `before` others."""
+
+    around: Annotated[str, StringConstraints(max_length=64)] | None = None
+    before: Offset | None = None
+
+
+@section.page("/map", MapQuery)
+def whole(view: View) -> str:
+    """Show the map."""
+    start = view.query.before or 0
+    with view.read() as db:
+        drawing = maps.shown(db)
+        listed = maps.communities(db, MEMBERS)
+        waiting = _is_being_drawn(db)
+        chosen = None if view.query.around is None else entities.get(db, OWNER, view.query.around)
+        charted = chosen is not None and maps.community_of(db, chosen.seq) is not None
+    more = len(listed) > start + COMMUNITIES
+    return show(
+        "map.html",
+        view,
+        title="Map",
+        drawing=drawing,
+        communities=[(one, title_of(one), colour_of(one.number)) for one in listed[start : start + COMMUNITIES]],
+        count=len([one for one in listed if one.number != STRAY]),
+        size=sum(one.size for one in listed),
+        waiting=waiting,
+        chosen=chosen,
+        charted=charted,
+        next_url=next_page(start + COMMUNITIES) if more else None,
+    )
+
+
+@section.page("/map/data")
+def data(view: View) -> AnyResponse:
+    """Return the map for the script that shows it; it is not sent again while it is as the script knows it."""
+    with view.read() as db:
+        drawing, spots, ties = maps.shown(db), maps.spots(db), maps.ties(db)
+        names = {one.number: title_of(one) for one in maps.communities(db, NAMED_BY)}
+        waiting = _is_being_drawn(db)
+    answer = json_response({"waiting": waiting} | _data(drawing, spots, ties, names))
+    answer.set_etag(hashlib.sha256(answer.get_data()).hexdigest()[:32])
+    return answer.make_conditional(request)
+
+
+@section.page("/map/around/<entity_id>")
+def around(view: View, entity_id: str) -> Response:
+    """Return what the panel beside the map tells of an entity."""
+    with view.read() as db:
+        found = entities.get(db, OWNER, entity_id)
+        if found is None:
+            raise NotFound("No memory mentions such an entity any more.")
+        near = maps.neighbours(db, found.seq, NEIGHBOURS)
+        memories = entities.mentioning(db, OWNER, found.seq, MEMORIES, None)
+    return json_response(
+        {
+            "name": preview(found.name),
+            "kind": words(found.kind),
+            "mentions": found.mentions,
+            "page": url_for("dashboard.entities_entity", entity_id=found.id),
+            "neighbours": [
+                {"id": one.id, "name": preview(one.name, LABEL_CHARS), "memories": one.memories} for one in near
+            ],
+            "memories": [
+                {
+                    "text": preview(told(memory), 160),
+                    "at": memory.occurred_at,
+                    "page": url_for("dashboard.memory_record", memory_id=memory.id),
+                }
+                for memory in memories
+            ],
+        }
+    )
+
+
+@section.page("/map/communities/<number>", Paged)
+def community(view: View, number: str) -> str:
+    """List what belongs to a community, the most central first."""
+    if not number.removeprefix("-").isdecimal() or len(number) > 6:
+        raise NotFound("There is no such community.")
+    start = view.query.before or 0
+    with view.read() as db:
+        found = next((one for one in maps.communities(db, NAMED_BY) if one.number == int(number)), None)
+        if found is None:
+            raise NotFound("There is no such community; the map is drawn anew at night.")
+        members = maps.members(db, found.number, PAGE_SIZE + 1, start)
+    more = len(members) > PAGE_SIZE
+    return show(
+        "map_community.html",
+        view,
+        title=title_of(found),
+        community=found,
+        colour=colour_of(found.number),
+        members=members[:PAGE_SIZE],
+        next_url=next_page(start + PAGE_SIZE) if more else None,
+    )
+
+
+@section.action("/map/draw")
+def draw(view: View) -> AnyResponse:
+    """Ask for a map now."""
+    ask_for(view.front, view.workspace, JOB)
+    return back(view, "The map will be drawn in a moment; this takes some seconds.", to=url_for("dashboard.map_whole"))
+
+
+def title_of(one: Community) -> str:
+    """Return the name of a community."""
+    if one.number == STRAY:
+        return "On their own"
+    # One name may be that of a person and of an organisation.
+    return ", ".join(dict.fromkeys(preview(member.name, NAME_CHARS) for member in one.members[:NAMED_BY]))
+
+
+def colour_of(number: int) -> str:
+    """Return the class of a community's colour."""
+    return "none" if number == STRAY else str(number % COLOURS)
+
+
+def _is_being_drawn(db: Connection) -> bool:
+    last = runs.last(db, JOB)
+    return JOB in runs.asked(db) or (last is not None and last.ended_at is None)
+
+
+def _data(drawing: Drawing, spots: list[Spot], ties: list[tuple[int, int]], names: dict[int, str]) -> dict[str, Any]:
+    """Return columns; ties are pairs of places in them, one after the other, the strongest first."""
+    place = {spot.seq: number for number, spot in enumerate(spots)}
+    kinds = list(EntityKind)
+    return {
+        "drawing": drawing.number,
+        "communities": [[number, name] for number, name in names.items()],
+        "kinds": [words(kind) for kind in kinds],
+        "ids": [spot.id for spot in spots],
+        "names": [preview(spot.name, LABEL_CHARS) for spot in spots],
+        "kind": [kinds.index(spot.kind) for spot in spots],
+        "x": [round(spot.x) for spot in spots],
+        "y": [round(spot.y) for spot in spots],
+        "radius": [spot.radius for spot in spots],
+        "community": [spot.community for spot in spots],
+        "mentions": [spot.mentions for spot in spots],
+        "ties": [place[end] for tie in ties if tie[0] in place and tie[1] in place for end in tie],
+    }

@@ -1,0 +1,177 @@
+"""The recall lab: what a question finds, by what, how fast, why not something else, and what other settings find.
+
+It asks as a person who looks on: no question is noted, nothing counts as recalled, no answer is kept.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from flask import request, url_for
+from pydantic import AfterValidator, Field, StringConstraints
+
+from pipeline.errors import NotFound
+from pipeline.recall.explain import Verdict
+from pipeline.recall.query import SEARCHED, Answer, Channel, Query
+from pipeline.recall.question import Question, read_question
+from pipeline.recall.search import Reader, measure, why
+from pipeline.records import MAX_SESSION_ID_CHARS, OWNER, Kind, Memory
+from pipeline.store import memories, predictions
+from pipeline.store.visibility import Filter
+from pipeline.write.normalize import normalize_id
+from web.dashboard import ladder
+from web.dashboard import view as page
+from web.dashboard.fields import Moment
+from web.dashboard.view import Section, View, show
+
+section = Section("recall")
+
+MAX_K = 20
+MAX_BUDGET_MS = 10_000
+MAX_QUESTION_CHARS = 4000
+SETTINGS = ("k", "kinds", "since", "until", "as_of", "session", "budget", "only")
+EXAMPLES = 8
+MATCHES = 5
+# Of so many results every part is told at once; of any other on demand, or a page would grow too long.
+TOLD = 10
+_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}", re.IGNORECASE)
+
+Results = Annotated[int, Field(ge=1, le=MAX_K)]
+Budget = Annotated[int, Field(ge=1, le=MAX_BUDGET_MS)]
+Session = Annotated[str, StringConstraints(max_length=MAX_SESSION_ID_CHARS), AfterValidator(normalize_id)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_QUESTION_CHARS)]
+
+
+class LabQuery(page.Query):
+    """A question, what is missed among its results, and one or two ways to ask it."""
+
+    q: Text = ""
+    why: Text = ""
+    compare: bool = False
+    k: Results = 10
+    kinds: tuple[Kind, ...] = ()
+    since: Moment | None = None
+    until: Moment | None = None
+    as_of: Moment | None = None
+    session: Session | None = None
+    budget: Budget | None = None
+    only: Channel | None = None
+    b_k: Results = 10
+    b_kinds: tuple[Kind, ...] = ()
+    b_since: Moment | None = None
+    b_until: Moment | None = None
+    b_as_of: Moment | None = None
+    b_session: Session | None = None
+    b_budget: Budget | None = None
+    b_only: Channel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One way to ask: its name, its settings, what it found, and what it says of the memory that is missed."""
+
+    name: str
+    prefix: str
+    query: Query
+    answer: Answer
+    verdict: Verdict | None
+
+
+@section.page("/recall", LabQuery)
+def lab(view: View) -> str:
+    """Ask a question and show how recall answers it."""
+    reader = view.front.reader(view.workspace)
+    asked: LabQuery = view.query
+    missed = _missed(view, asked.why) if asked.q and asked.why else None
+    trials = _trials(view, reader, missed) if asked.q else []
+    explained = [hit.signals for trial in trials for hit in trial.answer.hits if hit.signals is not None]
+    explained += [t.verdict.signals for t in trials if t.verdict is not None and t.verdict.signals is not None]
+    return show(
+        "recall.html",
+        view,
+        title="Recall lab",
+        trials=trials,
+        question=_read(view, asked.q),
+        moves=ladder.moves(trials[0].answer.hits, trials[1].answer.hits) if len(trials) == 2 else {},
+        missed=missed,
+        matches=_matches(reader, asked.why) if asked.q and asked.why and missed is None else [],
+        examples=[] if asked.q else _examples(view),
+        ladder=ladder,
+        scale=ladder.scale_of(explained),
+        address=_address,
+        compared=_compared(asked),
+        tuned=asked.compare or any(getattr(asked, name) not in (None, (), "") for name in SETTINGS if name != "k"),
+        kinds=list(Kind),
+        channels=SEARCHED,
+        usual_budget=view.front.workspace_settings(view.workspace).recall_budget_ms,
+        limits={"k": MAX_K, "budget": MAX_BUDGET_MS, "text": MAX_QUESTION_CHARS, "told": TOLD},
+    )
+
+
+def _trials(view: View, reader: Reader, missed: Memory | None) -> list[Trial]:
+    prefixes = {"A": "", "B": "b_"} if view.query.compare else {"A": ""}
+    return [_trial(name, prefix, _query(view, prefix), reader, missed) for name, prefix in prefixes.items()]
+
+
+def _trial(name: str, prefix: str, query: Query, reader: Reader, missed: Memory | None) -> Trial:
+    answer = measure(reader, query)
+    return Trial(name, prefix, query, answer, None if missed is None else why(reader, query, missed.id))
+
+
+def _query(view: View, prefix: str) -> Query:
+    given = {name: getattr(view.query, prefix + name) for name in SETTINGS}
+    return Query(
+        text=view.query.q,
+        k=given["k"],
+        filter=Filter(
+            kinds=given["kinds"],
+            session_id=given["session"] or None,
+            since=given["since"],
+            until=given["until"],
+            as_of=given["as_of"],
+            viewer=OWNER,
+        ),
+        budget_ms=given["budget"] or view.front.workspace_settings(view.workspace).recall_budget_ms,
+        explain=True,
+        channels=SEARCHED if given["only"] is None else (given["only"],),
+    )
+
+
+def _read(view: View, text: str) -> Question | None:
+    return read_question(text, view.now) if text else None
+
+
+def _missed(view: View, named: str) -> Memory | None:
+    """Return the memory that an id names; None where words are given instead."""
+    if not _ID.fullmatch(named):
+        return None
+    with view.read() as db:
+        memory = memories.get(db, named.upper())
+    if memory is None:
+        raise NotFound("There is no memory of this id.")
+    return memory
+
+
+def _matches(reader: Reader, words: str) -> Sequence[Memory]:
+    answer = measure(reader, Query(words, k=MATCHES, filter=Filter(viewer=OWNER)))
+    return [hit.memory for hit in answer.hits]
+
+
+def _examples(view: View) -> list[str]:
+    """Return questions to begin with: those that are foreseen."""
+    with view.read() as db:
+        return [one.query for one in predictions.predictions(db)[:EXAMPLES]]
+
+
+def _address(**changes: Any) -> str:
+    """Return the address of this page with some changes; None takes a setting away."""
+    given = {**request.args.to_dict(flat=False), **changes}
+    kept = {name: value for name, value in given.items() if value not in (None, "", [""])}
+    return url_for("dashboard.recall_lab", **kept)
+
+
+def _compared(asked: LabQuery) -> str:
+    """Return the address that compares these settings with a second set, which begins as a copy of them."""
+    copied = {f"b_{name}": getattr(asked, name) for name in SETTINGS if name in asked.model_fields_set}
+    return _address(compare=1, **copied)

@@ -1,0 +1,187 @@
+"""The timeline: a journal by day and session, the latest first, that goes on while it is looked at."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import groupby
+from typing import Annotated, Any, NamedTuple
+
+from flask import Response, request, url_for
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from pipeline.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
+from pipeline.store import changes, work
+from pipeline.store import journal as store
+from pipeline.store.journal import Archived, Place, Sought, Span
+from pipeline.store.work import Undigested
+from pipeline.write.normalize import normalize_id
+from web.dashboard.fields import Search
+from web.dashboard.live import Watch, events, streams_of
+from web.dashboard.view import PAGE_SIZE, Query, Section, View, show
+
+section = Section("timeline")
+
+_NAME = StringConstraints(strip_whitespace=True, max_length=MAX_SESSION_ID_CHARS)
+Name = Annotated[str, _NAME, AfterValidator(normalize_id)]
+Tag = Annotated[str, BeforeValidator(lambda tag: tag.strip().lower()), StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
+Cursor = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z_\d{1,18}$")]
+STAGES = {Stage.EMBED: "embedding", Stage.ENTITIES: "entities", Stage.DEDUP: "comparison"}
+_CHANGE_NUMBER = re.compile(r"\d{1,18}")
+
+
+class TimelineQuery(Query):
+    """What the journal is to tell of: days are UTC, both inclusive."""
+
+    before: Cursor | None = None
+    kind: Kind | None = None
+    source: Source | None = None
+    scope: ScopeKind | None = None
+    owner: Name | None = None
+    tag: Tag | None = None
+    entity: Search | None = None
+    session: Name | None = None
+    since: date | None = None
+    until: date | None = None
+    archived: Archived | None = None
+
+    def sought(self) -> Sought:
+        """Return the record."""
+        return Sought(
+            kind=self.kind,
+            source=self.source,
+            scope=self.scope,
+            owner=self.owner,
+            tag=self.tag,
+            entity=self.entity,
+            session_id=self.session,
+            since=None if self.since is None else self.since.isoformat(),
+            # As text, every moment of a day sorts before its successor; after the last there is none.
+            until=None if self.until in (None, date.max) else (self.until + timedelta(days=1)).isoformat(),
+            archived=self.archived,
+        )
+
+    @property
+    def narrowed(self) -> dict[str, Any]:
+        """Return what was asked for beside the place in the list."""
+        return {name: value for name, value in self if value is not None and name != "before"}
+
+
+class EventsQuery(Query):
+    """Which change was seen last; without it, what is new from now on is told."""
+
+    after: Annotated[int, Field(ge=0, lt=2**62)] | None = None
+
+
+class Sign(NamedTuple):
+    """What is shown of a memory's digestion: `waiting` or `failed`, and in words."""
+
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """What one session, or none, adds to a day."""
+
+    session_id: str | None
+    span: Span | None
+    memories: tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day (UTC) and its sessions, the one that went on last first."""
+
+    date: date
+    sittings: tuple[Sitting, ...]
+
+    def name(self, now: datetime) -> str:
+        """Return what the day is called."""
+        called = {now.date(): "Today", now.date() - timedelta(days=1): "Yesterday"}
+        return called.get(self.date, f"{self.date:%A} {self.date.day} {self.date:%B %Y}")
+
+
+@section.page("/timeline", TimelineQuery)
+def journal(view: View) -> str:
+    """Show a page of the journal."""
+    return show("timeline.html", view, title="Timeline", **_choices(), **_told(view))
+
+
+@section.page("/timeline/rows", TimelineQuery)
+def rows(view: View) -> str:
+    """Return the same list without the page around it, for a script that has heard of something new."""
+    return show("timeline_rows.html", view, **_told(view))
+
+
+@section.page("/timeline/events", EventsQuery, empty_too=True)
+def happenings(view: View) -> Response:
+    """Send events on what changes, for a while."""
+    last, after = request.headers.get("Last-Event-ID", ""), view.query.after
+    if _CHANGE_NUMBER.fullmatch(last):
+        after = int(last)
+    if after is None:
+        with view.read() as db:
+            after = changes.generation(db)
+    return Response(events(Watch(view.database, after), streams_of(view.front)), mimetype="text/event-stream")
+
+
+def by_day(memories: Iterable[Memory], spans: Mapping[str, Span]) -> list[Day]:
+    """Group memories, the latest first, by day, and within a day by session."""
+    days = []
+    for day, found in groupby(memories, key=lambda memory: memory.occurred_at[:10]):
+        sittings: dict[str | None, list[Memory]] = {}
+        for memory in found:
+            sittings.setdefault(memory.session_id, []).append(memory)
+        days.append(
+            Day(
+                date.fromisoformat(day),
+                tuple(
+                    Sitting(session, spans.get(session) if session is not None else None, tuple(those))
+                    for session, those in sittings.items()
+                ),
+            )
+        )
+    return days
+
+
+def signs(digestion: Undigested) -> dict[str, Sign]:
+    """Return what is shown of memories, by id, that are not digested."""
+    waiting, failed = (
+        {known: ", ".join(STAGES[stage] for stage in stages) for known, stages in some.items()}
+        for some in (digestion.waiting, digestion.failed)
+    )
+    return {known: Sign("waiting", f"waits for {stages}") for known, stages in waiting.items()} | {
+        known: Sign("failed", f"not digested: {stages}") for known, stages in failed.items()
+    }
+
+
+def _choices() -> dict[str, Any]:
+    return {"kinds": list(Kind), "sources": list(Source), "scopes": list(ScopeKind), "archived": list(Archived)}
+
+
+def _told(view: View) -> dict[str, Any]:
+    query: TimelineQuery = view.query
+    with view.read() as db:
+        number = changes.generation(db)
+        found = store.page(db, query.sought(), PAGE_SIZE + 1, None if query.before is None else _place(query.before))
+        shown = found[:PAGE_SIZE]
+        spans = {name: store.span(db, name) for name in {m.session_id for m in shown if m.session_id is not None}}
+        digestion = work.undigested_among(db, [memory.seq for memory in shown])
+    return {
+        "days": by_day(shown, {name: span for name, span in spans.items() if span is not None}),
+        "next_url": _older(query, shown[-1]) if len(found) > len(shown) else None,
+        "digestion": signs(digestion),
+        "number": number,
+        "most_counted": store.MOST_COUNTED,
+    }
+
+
+def _older(query: TimelineQuery, last: Memory) -> str:
+    # Of the journal also where a script asked for the list alone.
+    return url_for("dashboard.timeline_journal", **query.narrowed, before=f"{last.occurred_at}_{last.seq}")
+
+
+def _place(cursor: str) -> Place:
+    at, _, seq = cursor.partition("_")
+    return Place(at, int(seq))

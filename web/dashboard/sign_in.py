@@ -1,0 +1,144 @@
+"""Signing in: a one-time link, made for whoever holds the token, becomes a cookie that ends when the token does."""
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+from flask import Flask, Response, current_app, g, redirect, request, session, url_for
+from flask import render_template as render
+from flask.sessions import SecureCookieSessionInterface
+from itsdangerous import URLSafeTimedSerializer
+from werkzeug.wrappers import Response as AnyResponse
+
+from web.endpoint import front
+
+LINK_LIFETIME_S = 120
+SESSION_LIFETIME = timedelta(days=30)
+# Whoever may make links holds the token; more than this are only forgotten tabs.
+MOST_LINKS = 16
+EXTENSION = "dashboard_links"
+
+
+class Links:
+    """Keep the codes of one-time links: as hashes, in memory, each for one use."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._expiry: dict[bytes, float] = {}
+
+    def make(self) -> str:
+        """Return a new code."""
+        code = secrets.token_urlsafe(32)
+        with self._lock:
+            self._drop_expired()
+            while len(self._expiry) >= MOST_LINKS:
+                del self._expiry[next(iter(self._expiry))]
+            self._expiry[_hash(code)] = self._now() + LINK_LIFETIME_S
+        return code
+
+    def redeem(self, code: str) -> bool:
+        """Use a code up; tell whether it was good."""
+        with self._lock:
+            self._drop_expired()
+            return self._expiry.pop(_hash(code), None) is not None
+
+    def _drop_expired(self) -> None:
+        for known in [known for known, until in self._expiry.items() if until <= self._now()]:
+            del self._expiry[known]
+
+
+class TokenSessions(SecureCookieSessionInterface):
+    """Sign cookies with the token as it is now."""
+
+    def __init__(self, token: Callable[[], str]) -> None:
+        self._token = token
+        self._signed_for = ""
+
+    def get_signing_serializer(self, app: Flask) -> URLSafeTimedSerializer | None:
+        """Return what signs cookies and reads them; it changes with the token."""
+        token = self._token()
+        if token != self._signed_for:
+            sign_sessions_with(app, token)
+            self._signed_for = token
+        return super().get_signing_serializer(app)
+
+
+def register_sessions(app: Flask, token: Callable[[], str], port: int) -> None:
+    """Let the app sign its cookies; a port has its own, since browsers send a host's cookies to every port."""
+    app.session_interface = TokenSessions(token)
+    app.config.update(
+        SESSION_COOKIE_NAME=f"reverie-{port}",
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Strict",
+        SESSION_REFRESH_EACH_REQUEST=False,
+        PERMANENT_SESSION_LIFETIME=SESSION_LIFETIME,
+    )
+    sign_sessions_with(app, token())
+
+
+def sign_sessions_with(app: Flask, token: str) -> None:
+    """Bind every cookie and link to a token: with another one nobody is signed in any more."""
+    app.extensions[EXTENSION] = Links()
+    app.secret_key = hmac.digest(token.encode(), b"dashboard sessions", "sha256")
+
+
+def new_link() -> str:
+    """Return the path of a one-time link."""
+    links: Links = current_app.extensions[EXTENSION]
+    return url_for("dashboard.sign_in", code=links.make())
+
+
+def open_door() -> AnyResponse | None:
+    """Let a signed-in browser pass, and what needs no sign-in; refuse all others with a page that says how."""
+    if request.endpoint in ("dashboard.sign_in", "dashboard.static") or session.get("signed_in") is True:
+        return None
+    return refusal("This browser is not signed in.")
+
+
+def sign_in() -> AnyResponse:
+    """Turn a one-time code into a cookie."""
+    links: Links = current_app.extensions[EXTENSION]
+    if not links.redeem(request.args.get("code", "")):
+        return refusal("This link was used already, or is too old.")
+    session.clear()
+    session.permanent = True
+    session["signed_in"] = True
+    session["csrf"] = secrets.token_urlsafe(32)
+    return redirect(url_for("dashboard.home"), 303)
+
+
+def sign_out() -> AnyResponse:
+    """Forget this browser."""
+    session.clear()
+    return refusal("This browser is signed out.", 200)
+
+
+def refusal(reason: str, status: int = 401) -> Response:
+    """Return the page that tells how to sign in."""
+    page = Response(render("sign_in.html", reason=reason, home=front().settings.home), status, mimetype="text/html")
+    if status == 401:
+        page.headers["WWW-Authenticate"] = "Bearer"
+    return page
+
+
+def csrf_token() -> str:
+    """Return what every form of this browser must bring along."""
+    token: str = session.get("csrf", "")
+    return token
+
+
+def is_forged(given: str) -> bool:
+    """Tell whether a change comes from elsewhere than a form of ours; one with the bearer token needs no form."""
+    if g.get("bearer"):
+        return False
+    expected = csrf_token()
+    return not expected or not hmac.compare_digest(expected.encode(), given.encode("utf-8", "surrogateescape"))
+
+
+def _hash(code: str) -> bytes:
+    return hashlib.sha256(code.encode("utf-8", "surrogateescape")).digest()

@@ -1,0 +1,57 @@
+// The inbox by keys: the buttons do the work, a key only presses the one of the entry that is looked at.
+const entries = [...document.querySelectorAll(".entry")];
+const undo = document.querySelector(".flash form button");
+let leaving = false;
+
+function sign(button, key) {
+  const kbd = document.createElement("kbd");
+  kbd.textContent = key;
+  kbd.setAttribute("aria-hidden", "true");
+  button.append(kbd);
+  button.setAttribute("aria-keyshortcuts", key);
+}
+
+function at() {
+  return entries.findIndex((entry) => entry.contains(document.activeElement));
+}
+
+function go(to) {
+  const entry = entries[Math.max(0, Math.min(to, entries.length - 1))];
+  if (!entry) return;
+  entry.focus({ preventScroll: true });
+  entry.scrollIntoView({ block: "nearest" });
+}
+
+function press(button) {
+  if (!button || leaving) return;
+  leaving = true;
+  button.form.requestSubmit(button);
+}
+
+function typing(target) {
+  return target.closest("input, select, textarea, [contenteditable]") !== null;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || typing(event.target)) return;
+  const here = at();
+  if (event.key === "j") go(here + 1);
+  else if (event.key === "k") go(here < 0 ? 0 : here - 1);
+  else if (event.key === "u") press(undo);
+  else if (["m", "x", "o"].includes(event.key)) {
+    // Nothing is judged that nobody looks at.
+    if (here < 0) go(0);
+    else press(entries[here].querySelector(`button[data-key="${event.key}"]`));
+  } else return;
+  event.preventDefault();
+});
+
+// A page that is taken from the browser's memory may be used again.
+window.addEventListener("pageshow", () => { leaving = false; });
+
+for (const button of document.querySelectorAll("button[data-key]")) sign(button, button.dataset.key);
+if (undo) sign(undo, "u");
+for (const hint of document.querySelectorAll(".keys")) hint.hidden = false;
+// After a judgement the next entry is looked at.
+const next = location.hash ? entries.findIndex((entry) => `#${entry.id}` === location.hash) : -1;
+if (next >= 0) go(next);

@@ -1,0 +1,129 @@
+// The first page of the journal goes on while it is looked at: the server tells what changed, and renders it too.
+const journal = document.querySelector("#journal");
+const live = document.querySelector("#live");
+const SETTLE_MS = 250;
+const STAGES = { embed: "embedding", entities: "entities", dedup: "comparison" };
+
+let seen = Number(journal.firstElementChild.dataset.change);
+let source = null;
+let due = null;
+let waitingRows = null;
+let digestion = null;
+
+const rows = (root) => [...root.querySelectorAll("li[data-id]")];
+const ids = (root) => new Set(rows(root).map((row) => row.dataset.id));
+
+function tell(text, state) {
+  live.hidden = false;
+  live.dataset.state = state;
+  if (live.textContent !== text) live.textContent = text;
+}
+
+// What somebody is reading, or about to choose, must not move under the hand.
+const atTop = () => window.scrollY < 200 && !journal.contains(document.activeElement);
+
+function count(number) {
+  return number === 1 ? "1 new memory" : `${number} new memories`;
+}
+
+async function look() {
+  due = null;
+  const answer = await fetch(journal.dataset.rows, { credentials: "same-origin" });
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const found = page.querySelector("[data-change]");
+  if (!found) return;
+  const before = ids(journal);
+  const fresh = rows(found).filter((row) => !before.has(row.dataset.id));
+  for (const row of fresh) row.classList.add("fresh");
+  if (atTop()) show(found, fresh.length);
+  else if (fresh.length || ids(found).size !== before.size) offer(found, fresh.length);
+  else show(found, 0);
+}
+
+function lookSoon() {
+  if (due === null) due = setTimeout(() => look().catch(() => tell("Not live: the server cannot be reached", "off")), SETTLE_MS);
+}
+
+function show(found, fresh) {
+  const held = document.activeElement?.closest?.("#journal li[data-id]")?.dataset.id;
+  dropOffer();
+  journal.replaceChildren(document.adoptNode(found));
+  digest();
+  if (held) rows(journal).find((row) => row.dataset.id === held)?.querySelector("a")?.focus();
+  if (fresh) tell(`Live: ${count(fresh)}`, "live");
+}
+
+function dropOffer() {
+  waitingRows?.remove();
+  waitingRows = null;
+}
+
+function offer(found, fresh) {
+  dropOffer();
+  waitingRows = document.createElement("button");
+  waitingRows.type = "button";
+  waitingRows.className = "more-news primary";
+  waitingRows.textContent = fresh ? `Show ${count(fresh)}` : "Show what changed";
+  waitingRows.addEventListener("click", () => {
+    show(found, fresh);
+    window.scrollTo({ top: 0 });
+    journal.querySelector("li[data-id] a")?.focus({ preventScroll: true });
+  });
+  journal.before(waitingRows);
+}
+
+function mark(row, state, text) {
+  let sign = row.querySelector(".digestion");
+  if (!sign) {
+    sign = document.createElement("span");
+    sign.className = "mark digestion";
+    row.append(sign);
+  }
+  sign.dataset.state = state;
+  sign.textContent = text;
+}
+
+// What was known before a row was written says nothing of it.
+function digest() {
+  if (!digestion || digestion.number < Number(journal.firstElementChild.dataset.change)) return;
+  const { since, waiting, failed } = digestion;
+  const named = (stages) => stages.map((stage) => STAGES[stage] ?? stage).join(", ");
+  for (const row of rows(journal)) {
+    const id = row.dataset.id;
+    if (failed[id]) mark(row, "failed", `not digested: ${named(failed[id])}`);
+    else if (waiting[id]) mark(row, "waiting", `waits for ${named(waiting[id])}`);
+    else if (Number(row.dataset.seq) >= since && row.querySelector(".digestion")) mark(row, "done", "✓ digested");
+  }
+}
+
+function open() {
+  if (source || document.visibilityState === "hidden") return;
+  source = new EventSource(`${journal.dataset.events}?after=${seen}`);
+  source.addEventListener("open", () => tell("Live", "live"));
+  source.addEventListener("error", () => {
+    // A stream ends after its time and is taken up again by itself.
+    if (source?.readyState === EventSource.CLOSED) tell("Not live: reload the page", "off");
+  });
+  source.addEventListener("changes", (event) => {
+    seen = Number(event.lastEventId);
+    lookSoon();
+  });
+  source.addEventListener("digestion", (event) => {
+    digestion = { ...JSON.parse(event.data), number: Number(event.lastEventId) };
+    digest();
+  });
+}
+
+function close() {
+  source?.close();
+  source = null;
+  tell("Paused", "off");
+}
+
+if (journal.dataset.events) {
+  document.addEventListener("visibilitychange", () => (document.visibilityState === "hidden" ? close() : open()));
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", open);
+  open();
+}

@@ -1,0 +1,206 @@
+"""How a page is declared: its path, its query or form, what it renders."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import wraps
+from http import HTTPStatus
+from sqlite3 import Connection
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from flask import Blueprint, Response, flash, g, redirect, render_template, request, session, url_for
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from werkzeug.datastructures import MultiDict
+from werkzeug.wrappers import Response as AnyResponse
+
+from config.paths import is_workspace_id
+from pipeline.bootstrap.front import Front
+from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.store.database import Database
+from web.dashboard.sign_in import is_forged
+from web.endpoint import front
+
+PAGE_SIZE = 50
+
+
+class Query(BaseModel):
+    """What stands behind the question mark; empty fields of a form count as not given, unknown ones as a mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Paged(Query):
+    """The query of a list: from below which cursor."""
+
+    before: Annotated[int, Field(ge=0, lt=2**62)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a page is asked for: the services, the workspace, the validated query or form, and the present."""
+
+    front: Front
+    workspace: str
+    query: Any
+    form: Any
+    now: datetime
+
+    @property
+    def database(self) -> Database:
+        """Return the workspace's database; raise NotFound when nothing was ever written to it."""
+        return self.front.databases.get(self.workspace)
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Read one consistent snapshot: `with view.read() as db`."""
+        return self.database.read()
+
+
+Handler = Callable[..., str | AnyResponse]
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    rule: str
+    name: str
+    call: Callable[..., AnyResponse]
+    method: str
+
+
+class Section:
+    """Pages and actions on one subject, all of them below `/w/<workspace>`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.routes: list[_Route] = []
+
+    def page(self, rule: str, query: type[Query] = Query, *, empty_too: bool = False) -> Callable[[Handler], Handler]:
+        """Register a page: gets a View and the path's parameters, returns HTML or a response.
+
+        Of a workspace without any memory a page tells just that, unless `empty_too`.
+        """
+
+        def register(handler: Handler) -> Handler:
+            def call(view: View, **path: str) -> str | AnyResponse:
+                if not empty_too and not _exists(view):
+                    return show("nothing_yet.html", view, title="Nothing yet")
+                return handler(view, **path)
+
+            self._add(rule, handler, call, query=query)
+            return handler
+
+        return register
+
+    def action(self, rule: str, form: type[BaseModel] | None = None) -> Callable[[Handler], Handler]:
+        """Register a change, asked for by a form of ours; most return `back(…)`."""
+
+        def register(handler: Handler) -> Handler:
+            self._add(rule, handler, handler, form=form)
+            return handler
+
+        return register
+
+    def _add(
+        self,
+        rule: str,
+        handler: Handler,
+        call: Handler,
+        *,
+        query: type[Query] | None = None,
+        form: type[BaseModel] | None = None,
+    ) -> None:
+        @wraps(handler)
+        def answer(workspace: str, **path: str) -> AnyResponse:
+            if not is_workspace_id(workspace):
+                raise NotFound("no such workspace")
+            if query is None and is_forged(request.form.get("csrf", "")):
+                return error_page(HTTPStatus.FORBIDDEN, "This form is too old; open the page again.")
+            view = View(
+                front(),
+                workspace,
+                None if query is None else _validated(query, _values(query, request.args)),
+                None if form is None else _validated(form, _values(form, request.form)),
+                datetime.now(UTC),
+            )
+            found = call(view, **path)
+            return Response(found, mimetype="text/html") if isinstance(found, str) else found
+
+        method = "GET" if query is not None else "POST"
+        self.routes.append(_Route(f"/w/<workspace>{rule}", f"{self.name}_{handler.__name__}", answer, method))
+
+    def enter(self, blueprint: Blueprint) -> None:
+        """Register everything with the blueprint; a handler `list_all` of the section `goals` is `goals_list_all`."""
+        for route in self.routes:
+            blueprint.add_url_rule(route.rule, route.name, route.call, methods=[route.method])
+
+
+def show(template: str, view: View, **values: Any) -> str:
+    """Render a page within the frame of all pages."""
+    if session.get("signed_in") and session.get("workspace") != view.workspace:
+        session["workspace"] = view.workspace
+    return render_template(template, view=view, workspace=view.workspace, now=view.now, **values)
+
+
+def back(
+    view: View, message: str, *, to: str | None = None, undo: tuple[str, Mapping[str, str]] | None = None
+) -> AnyResponse:
+    """Return to where the form stood, or to a path of ours, and tell what was done.
+
+    `undo` is the path of the action that takes it back, and its fields.
+    """
+    told: dict[str, Any] = {"text": message, "undo": None}
+    if undo is not None:
+        told["undo"] = {"path": undo[0], "fields": dict(undo[1])}
+    # Flask takes whatever its sessions can hold; its types know texts alone.
+    flash(told)  # type: ignore[arg-type]
+    return redirect(to or _came_from() or url_for("dashboard.overview_home", workspace=view.workspace), 303)
+
+
+def next_page(next_cursor: int | None) -> str | None:
+    """Return the address of the same list from below a cursor on."""
+    if next_cursor is None:
+        return None
+    values = {**request.args.to_dict(flat=False), **(request.view_args or {}), "before": next_cursor}
+    return url_for(str(request.endpoint), **values)
+
+
+def cut(items: list[Any], cursor: Callable[[Any], int]) -> tuple[list[Any], str | None]:
+    """Return a page of a list that was asked for `PAGE_SIZE + 1` items, and the address of the next."""
+    page = items[:PAGE_SIZE]
+    return page, next_page(cursor(page[-1]) if len(items) > len(page) else None)
+
+
+def error_page(status: int, message: str) -> Response:
+    """Return a page that tells what went wrong."""
+    kind = HTTPStatus(status)
+    known: str | None = g.get("workspace")
+    workspace = known if known is not None and is_workspace_id(known) else None
+    page = render_template("error.html", title=kind.phrase, message=message, workspace=workspace, view=None)
+    return Response(page, status, mimetype="text/html")
+
+
+def _exists(view: View) -> bool:
+    return view.front.settings.paths.workspace(view.workspace).events.is_file()
+
+
+def _values(model: type[BaseModel], given: MultiDict[str, str]) -> dict[str, Any]:
+    # Several boxes of one name are a list; everything else is one text.
+    several = {name for name, field in model.model_fields.items() if "tuple" in str(field.annotation)}
+    return {name: given.getlist(name) if name in several else given[name] for name in given if name != "csrf"}
+
+
+def _validated(model: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
+    try:
+        return model.model_validate({name: value for name, value in values.items() if value != ""})
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False, include_context=False)
+        raise InvalidField(*(FieldError(".".join(map(str, e["loc"])) or "form", e["msg"]) for e in found)) from error
+
+
+def _came_from() -> str | None:
+    """Return the path of the page that the form stood on, if it was one of ours."""
+    parts = urlsplit(request.headers.get("Referer", ""))
+    if parts.netloc != request.host or not parts.path.startswith("/w/"):
+        return None
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
