@@ -41,7 +41,7 @@ def test_bars_fit_their_scale_and_show_the_whole_score(all_signals):
 def test_stretches_of_a_bar_do_not_cover_each_other(all_signals):
     scale = ladder.scale_of(all_signals)
     for signals in all_signals:
-        bar = sorted(ladder.segments(signals, scale), key=lambda part: part.x)
+        bar = sorted(ladder.segments(signals, scale), key=lambda part: (part.x, part.width))
         assert all(one.x + one.width <= other.x + 1e-6 for one, other in pairwise(bar))
 
 

@@ -1,0 +1,207 @@
+"""Measure the map: how long the night takes to draw it, how soon it opens, and at how many frames a second it moves.
+
+Run by `make bench-map`, on a workspace whose graph has at least 4,000 entities and 40,000 ties. Chromium runs without a
+graphics card, and shares the processors with the server.
+"""
+
+import argparse
+import contextlib
+import logging
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import Page, sync_playwright
+
+from pipeline.sleep.layout import layout
+from pipeline.sleep.night import Night
+from pipeline.store import maps
+from pipeline.store.database import Database
+from tests.benchmarks.figures import Aim, Report, latency
+from tests.fakes.dashboard import Site, serving, signed_in
+from tests.fakes.house import fast_settings, open_back, open_front
+from tests.fakes.multitude import fill
+
+MEMORIES = 30_000
+ENTITIES, TIES = 4_000, 40_000
+OPENINGS, REQUESTS = 7, 15
+MOVES_S = 4.0
+# What a night may find changed: so much of what was written is put away.
+PUT_AWAY = 0.03
+FRAME_MS = 1000 / 60
+
+WATCH = """() => {
+  const frames = []; let last;
+  const step = (now) => { if (last !== undefined) frames.push(now - last); last = now; if (!frames.done) requestAnimationFrame(step); };
+  window.watched = frames; requestAnimationFrame(step);
+}"""
+READ = "() => { window.watched.done = true; return window.watched.slice(2); }"
+# One step of the pointer a frame, to and fro, so that nothing but the map limits the frames.
+DRAG = """([ms, step]) => new Promise((done) => {
+  const stage = document.querySelector("[data-stage]"), box = stage.getBoundingClientRect();
+  stage.setPointerCapture = () => {};
+  let x = box.width / 2, y = box.height / 2, way = 1, number = 0;
+  const send = (type) => stage.dispatchEvent(new PointerEvent(type, {
+    pointerId: 1, button: 0, clientX: box.left + x, clientY: box.top + y, bubbles: true }));
+  const began = performance.now();
+  const go = () => {
+    if (++number % 60 === 0) way = -way;
+    x += step * way; y += step * 0.4 * way; send("pointermove");
+    if (performance.now() - began < ms) requestAnimationFrame(go); else { send("pointerup"); done(); }
+  };
+  send("pointerdown"); requestAnimationFrame(go);
+})"""
+OPENED = """() => {
+  const [page] = performance.getEntriesByType("navigation");
+  const [data] = performance.getEntriesByName(location.origin + document.querySelector("[data-map]").dataset.source);
+  const [shown] = performance.getEntriesByName("map:shown");
+  return { page: page.responseEnd, data: data.responseEnd, shown: shown.startTime };
+}"""
+
+
+def main() -> None:
+    """Print the figures, and write them as JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--memories", type=int, default=MEMORIES)
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    given = parser.parse_args()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    report = Report()
+    with workspace(given.memories) as site:
+        measure_nights(site.front.databases.get("default"), report)
+        measure_server(site, report)
+        measure_browser(site, report)
+    report.write(given.json)
+
+
+@contextlib.contextmanager
+def workspace(memories: int) -> Iterator[Site]:
+    """Serve a workspace of so many memories."""
+    with tempfile.TemporaryDirectory(prefix="reverie-bench-") as home:
+        settings = fast_settings(Path(home))
+        front = open_front(settings)
+        fill(front.databases.get("default", create=True), memories)
+        with serving(front, open_back(settings)) as site:
+            yield site
+
+
+def measure_nights(database: Database, report: Report) -> None:
+    """Draw the map from nothing, and again after some memories were put away."""
+    report.section("The night draws the map")
+    cold = _night(database)
+    with database.read() as db:
+        before = {place.entity_seq: place for place in maps.places(db)}
+        ties = len(maps.ties(db))
+    report.row("entities", f"{len(before):,}", (Aim("", ENTITIES, at_least=True), len(before)))
+    report.row("ties", f"{ties:,}", (Aim("", TIES, at_least=True), ties))
+    report.row("from nothing, CPU", f"{cold:.1f} s", (Aim("", 60), cold))
+    with database.write() as db:
+        db.execute("UPDATE memory SET archived_at = updated_at WHERE seq % ? = 0", (round(1 / PUT_AWAY),))
+    warm = _night(database)
+    with database.read() as db:
+        now = {place.entity_seq: place for place in maps.places(db)}
+    both = [(before[seq], now[seq]) for seq in before if seq in now]
+    moved = np.array([np.hypot(new.x - old.x, new.y - old.y) for old, new in both])
+    width = np.ptp([place.x for place in now.values()])
+    kept = float(np.mean([old.community == new.community for old, new in both]))
+    report.row("after a few changes, CPU", f"{warm:.1f} s", (Aim("", 60), warm))
+    report.row(
+        "  moved, median and p95, in widths of the map",
+        f"{np.median(moved) / width:.4f}  {np.quantile(moved, 0.95) / width:.4f}",
+    )
+    report.row("  in the community as before", f"{kept:.3f}")
+    report.keep(
+        "night", value={"entities": len(now), "ties": ties, "cold_cpu_s": cold, "warm_cpu_s": warm, "kept": kept}
+    )
+
+
+def _night(database: Database) -> float:
+    began = time.process_time()
+    outcome = layout(Night(database, datetime.now(UTC)))
+    assert outcome.counts["redrawn"], outcome
+    return time.process_time() - began
+
+
+def measure_server(site: Site, report: Report) -> None:
+    """Ask for the page and for its data."""
+    report.section("The server")
+    browser = signed_in(site.client)
+    for name in ("/map", "/map/data", "/entities"):
+        times = []
+        for _ in range(REQUESTS):
+            began = time.perf_counter()
+            answer = browser.get(f"/w/default{name}")
+            times.append((time.perf_counter() - began) * 1000)
+            assert answer.status_code == 200
+        found = latency(times)
+        report.latency(f"{name}, {len(answer.data) / 1000:.0f} KB", found, p50=200)
+        report.keep("server", name, value=found)
+
+
+def measure_browser(site: Site, report: Report) -> None:
+    """Open the map several times, then move it."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        raise SystemExit("there is no Chromium on this machine")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900}, base_url=site.url)
+        page.goto(site.link())
+        _measure_opening(page, report)
+        _measure_moving(page, report)
+        browser.close()
+
+
+def _measure_opening(page: Page, report: Report) -> None:
+    report.section("Opening, from the click to the map, in Chromium without a graphics card")
+    found: dict[str, list[float]] = {"page": [], "data": [], "shown": []}
+    for _ in range(OPENINGS):
+        page.goto("/w/default/goals")
+        page.goto("/w/default/map")
+        page.locator("[data-painted]").wait_for(state="attached")
+        for name, value in page.evaluate(OPENED).items():
+            found[name].append(value)
+    for name, values in found.items():
+        bounds = {"p50": 1000.0} if name == "shown" else {}
+        report.latency(
+            {"page": "the page is there", "data": "the data are there"}.get(name, "the map is shown"),
+            latency(values),
+            **bounds,
+        )
+        report.keep("opening", name, value=latency(values))
+
+
+def _measure_moving(page: Page, report: Report) -> None:
+    report.section("Frames while it is moved")
+    _measure_frames("nothing happens", page, report, lambda: page.wait_for_timeout(2000))
+    _measure_frames("dragged, all of it in view", page, report, lambda: page.evaluate(DRAG, [MOVES_S * 1000, 6]))
+    for _ in range(3):
+        page.get_by_role("button", name="Nearer").click()
+    page.wait_for_timeout(1000)
+    _measure_frames("dragged, nearer", page, report, lambda: page.evaluate(DRAG, [MOVES_S * 1000, 6]))
+    _measure_frames("dragged, nearer and fast", page, report, lambda: page.evaluate(DRAG, [MOVES_S * 1000, 16]))
+
+
+def _measure_frames(name: str, page: Page, report: Report, act: Any) -> None:
+    page.evaluate(WATCH)
+    act()
+    frames = page.evaluate(READ)
+    found = latency(frames)
+    rate = 1000 * len(frames) / sum(frames)
+    late = sum(frame > 1.5 * FRAME_MS for frame in frames) / len(frames)
+    report.row(
+        name,
+        f"p50 {found.p50:5.1f}  p95 {found.p95:5.1f} ms  {rate:4.1f} frames/s  {late:5.1%} late",
+        (Aim("p50", 17), found.p50),
+        (Aim("p95", 17), found.p95),
+    )
+    report.keep("frames", name, value=found)
+
+
+if __name__ == "__main__":
+    main()
