@@ -149,5 +149,5 @@ def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[Place]:
 
 
 def _ties(graph: MapGraph) -> list[MapTie]:
-    columns = (graph.seqs[graph.low], graph.seqs[graph.high], np.round(graph.weight, 4), graph.memories)
+    columns = (np.arange(len(graph.low)), graph.seqs[graph.low], graph.seqs[graph.high], graph.memories)
     return [MapTie(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]

@@ -68,7 +68,7 @@ DERIVED: tuple[Derived, ...] = (
     Derived(
         "map_ties",
         "map_tie",
-        ("low", "high", "drawing"),
+        ("drawing", "rank"),
         "NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = map_tie.low) "
         "OR NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = map_tie.high)",
     ),

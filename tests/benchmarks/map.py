@@ -37,8 +37,13 @@ FRAME_MS = 1000 / 60
 
 WATCH = """() => {
   const frames = []; let last;
-  const step = (now) => { if (last !== undefined) frames.push(now - last); last = now; if (!frames.done) requestAnimationFrame(step); };
-  window.watched = frames; requestAnimationFrame(step);
+  const step = (now) => {
+    if (last !== undefined) frames.push(now - last);
+    last = now;
+    if (!frames.done) requestAnimationFrame(step);
+  };
+  window.watched = frames;
+  requestAnimationFrame(step);
 }"""
 READ = "() => { window.watched.done = true; return window.watched.slice(2); }"
 # One step of the pointer a frame, to and fro, so that nothing but the map limits the frames.
@@ -110,14 +115,12 @@ def measure_nights(database: Database, report: Report) -> None:
     width = np.ptp([place.x for place in now.values()])
     kept = float(np.mean([old.community == new.community for old, new in both]))
     report.row("after a few changes, CPU", f"{warm:.1f} s", (Aim("", 60), warm))
-    report.row(
-        "  moved, median and p95, in widths of the map",
-        f"{np.median(moved) / width:.4f}  {np.quantile(moved, 0.95) / width:.4f}",
-    )
+    middle, far = (float(np.quantile(moved, share)) / float(width) for share in (0.5, 0.95))
+    report.row("  moved, median and p95, in widths of the map", f"{middle:.4f}  {far:.4f}")
     report.row("  in the community as before", f"{kept:.3f}")
-    report.keep(
-        "night", value={"entities": len(now), "ties": ties, "cold_cpu_s": cold, "warm_cpu_s": warm, "kept": kept}
-    )
+    report.keep("night", "size", value={"entities": len(now), "ties": ties})
+    report.keep("night", "cpu_s", value={"cold": cold, "warm": warm})
+    report.keep("night", "stays", value={"moved_p50": middle, "moved_p95": far, "community": kept})
 
 
 def _night(database: Database) -> float:
@@ -166,13 +169,10 @@ def _measure_opening(page: Page, report: Report) -> None:
         page.locator("[data-painted]").wait_for(state="attached")
         for name, value in page.evaluate(OPENED).items():
             found[name].append(value)
+    told = {"page": "the page is there", "data": "the data are there", "shown": "the map is shown"}
     for name, values in found.items():
         bounds = {"p50": 1000.0} if name == "shown" else {}
-        report.latency(
-            {"page": "the page is there", "data": "the data are there"}.get(name, "the map is shown"),
-            latency(values),
-            **bounds,
-        )
+        report.latency(told[name], latency(values), **bounds)
         report.keep("opening", name, value=latency(values))
 
 

@@ -38,7 +38,7 @@ def test_every_page_is_one_click_away(opened, sample):
     page = opened(sample)
     for entry in NAVIGATION:
         page.get_by_role("navigation", name="Pages").get_by_role("link", name=entry.label, exact=True).click()
-        expect(page.locator("nav a[aria-current=page]")).to_have_text(entry.label)
+        expect(page.locator(".side nav a[aria-current=page]")).to_have_text(entry.label)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 

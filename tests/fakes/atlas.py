@@ -53,6 +53,7 @@ def chart(database: Database, count: int, ties: int, seed: int = 5) -> list[str]
             for at in range(count)
         ]
         maps.add_places(db, number, list(zip(ids, places, strict=True)))
-        maps.add_ties(db, number, [MapTie(first + a, first + b, float(chance.random()), 2) for a, b in pairs])
+        pick.shuffle(pairs)
+        maps.add_ties(db, number, [MapTie(rank, first + a, first + b, 2) for rank, (a, b) in enumerate(pairs)])
         maps.show(db, number, "2026-06-01T03:00:00.000Z")
     return names

@@ -19,14 +19,15 @@ CREATE TABLE entity_place (
 ) WITHOUT ROWID
 """
 
+# The strongest tie has rank 0.
 MAP_TIE = """
 CREATE TABLE map_tie (
+    drawing INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
     low INTEGER NOT NULL REFERENCES entity (seq),
     high INTEGER NOT NULL REFERENCES entity (seq),
-    drawing INTEGER NOT NULL,
-    weight REAL NOT NULL,
     memories INTEGER NOT NULL,
-    PRIMARY KEY (low, high, drawing)
+    PRIMARY KEY (drawing, rank)
 ) WITHOUT ROWID
 """
 
@@ -40,6 +41,7 @@ def m009_map(db: Database) -> None:
     for statement in (
         ENTITY_PLACE,
         MAP_TIE,
+        "CREATE INDEX map_tie_low ON map_tie (low)",
         "CREATE INDEX map_tie_high ON map_tie (high)",
         MEMORY_ARCHIVED,
     ):

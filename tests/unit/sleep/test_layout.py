@@ -95,10 +95,10 @@ def test_who_is_mentioned_everywhere_is_tied_weakly(database):
     run(database)
     with database.read() as db:
         names = dict(db.execute("SELECT seq, name FROM entity").fetchall())
-        found = db.execute("SELECT low, high, weight FROM map_tie").fetchall()
-    hub = [weight for low, high, weight in found if "everywhere" in (names[low], names[high])]
-    others = [weight for low, high, weight in found if "everywhere" not in (names[low], names[high])]
-    assert np.mean(hub) < np.mean(others) / 2
+        found = db.execute("SELECT low, high, rank FROM map_tie").fetchall()
+    hub = [rank for low, high, rank in found if "everywhere" in (names[low], names[high])]
+    others = [rank for low, high, rank in found if "everywhere" not in (names[low], names[high])]
+    assert np.mean(hub) > 1.5 * np.mean(others)
 
 
 def test_the_same_memories_make_the_same_map():
@@ -234,7 +234,7 @@ def test_what_is_purged_leaves_every_drawing(database):
     with database.write() as db:
         # A drawing that is just being made holds it too.
         db.execute("INSERT INTO entity_place SELECT entity_seq, ?, x, y, 1, 1, 1, 1 FROM entity_place", (number + 1,))
-        db.execute("INSERT INTO map_tie SELECT low, high, ?, weight, memories FROM map_tie", (number + 1,))
+        db.execute("INSERT INTO map_tie SELECT ?, rank, low, high, memories FROM map_tie", (number + 1,))
     purge(database, doomed)
     with database.read() as db:
         assert db.execute("SELECT count(*) FROM entity_place WHERE entity_seq = ?", (seq,)).fetchone() == (0,)

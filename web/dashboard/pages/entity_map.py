@@ -1,6 +1,11 @@
 """The map: what memories mention as a graph, laid out at night, and the same as a list."""
 
 import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from heapq import nlargest
+from itertools import islice
+from operator import attrgetter
 from sqlite3 import Connection
 from typing import Annotated, Any
 
@@ -12,7 +17,7 @@ from pipeline.errors import NotFound
 from pipeline.kinds import told
 from pipeline.records import OWNER, EntityKind
 from pipeline.store import entities, maps, runs
-from pipeline.store.maps import STRAY, Community, Drawing, Spot
+from pipeline.store.maps import STRAY, Community, Spot
 from web.api.jobs import ask_for
 from web.dashboard.filters import preview, words
 from web.dashboard.view import PAGE_SIZE, Paged, Query, Section, View, back, next_page, show
@@ -69,10 +74,10 @@ def whole(view: View) -> str:
 def data(view: View) -> AnyResponse:
     """Return the map for the script that shows it; it is not sent again while it is as the script knows it."""
     with view.read() as db:
-        drawing, spots, ties = maps.shown(db), maps.spots(db), maps.ties(db)
-        names = {one.number: title_of(one) for one in maps.communities(db, NAMED_BY)}
-        waiting = _is_being_drawn(db)
-    answer = json_response({"waiting": waiting} | _data(drawing, spots, ties, names))
+        head = {"drawing": maps.shown(db).number, "waiting": _is_being_drawn(db)}
+        spots, ties = maps.spots(db), maps.listed_ties(db)
+    told = json.dumps(head | _columns(spots), ensure_ascii=False, separators=(",", ":"))
+    answer = Response(f'{told[:-1]},"ties":[{ties}]}}', mimetype="application/json")
     answer.set_etag(hashlib.sha256(answer.get_data()).hexdigest()[:32])
     return answer.make_conditional(request)
 
@@ -139,10 +144,7 @@ def draw(view: View) -> AnyResponse:
 
 def title_of(one: Community) -> str:
     """Return the name of a community."""
-    if one.number == STRAY:
-        return "On their own"
-    # One name may be that of a person and of an organisation.
-    return ", ".join(dict.fromkeys(preview(member.name, NAME_CHARS) for member in one.members[:NAMED_BY]))
+    return _title(one.number, [member.name for member in one.members])
 
 
 def colour_of(number: int) -> str:
@@ -150,26 +152,39 @@ def colour_of(number: int) -> str:
     return "none" if number == STRAY else str(number % COLOURS)
 
 
+def _title(number: int, names: Iterable[str]) -> str:
+    if number == STRAY:
+        return "On their own"
+    # One name may be that of a person and of an organisation.
+    return ", ".join(dict.fromkeys(preview(name, NAME_CHARS) for name in islice(names, NAMED_BY)))
+
+
 def _is_being_drawn(db: Connection) -> bool:
     last = runs.last(db, JOB)
     return JOB in runs.asked(db) or (last is not None and last.ended_at is None)
 
 
-def _data(drawing: Drawing, spots: list[Spot], ties: list[tuple[int, int]], names: dict[int, str]) -> dict[str, Any]:
-    """Return columns; ties are pairs of places in them, one after the other, the strongest first."""
-    place = {spot.seq: number for number, spot in enumerate(spots)}
+def _columns(spots: Sequence[Spot]) -> dict[str, Any]:
+    """Return what is known of entities, as columns; ties name them by their row numbers."""
     kinds = list(EntityKind)
+    order = {kind: number for number, kind in enumerate(kinds)}
+    members: dict[int, list[Spot]] = {}
+    for spot in spots:
+        members.setdefault(spot.community, []).append(spot)
+    central = {
+        number: _title(number, (spot.name for spot in nlargest(NAMED_BY, found, key=attrgetter("centrality"))))
+        for number, found in members.items()
+    }
     return {
-        "drawing": drawing.number,
-        "communities": [[number, name] for number, name in names.items()],
+        "communities": list(central.items()),
         "kinds": [words(kind) for kind in kinds],
+        "seqs": [spot.seq for spot in spots],
         "ids": [spot.id for spot in spots],
         "names": [preview(spot.name, LABEL_CHARS) for spot in spots],
-        "kind": [kinds.index(spot.kind) for spot in spots],
+        "kind": [order[spot.kind] for spot in spots],
         "x": [round(spot.x) for spot in spots],
         "y": [round(spot.y) for spot in spots],
         "radius": [spot.radius for spot in spots],
         "community": [spot.community for spot in spots],
         "mentions": [spot.mentions for spot in spots],
-        "ties": [place[end] for tie in ties if tie[0] in place and tie[1] in place for end in tie],
     }

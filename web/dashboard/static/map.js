@@ -3,11 +3,18 @@
 // A worker paints more of it than the window shows into a bitmap; moving the map moves that bitmap, zooming stretches it,
 // and what comes into view or gets another size is painted meanwhile. Other scripts talk to it by events on its element:
 // `map:ready` (the data), `map:choose` (an entity's id), `map:chosen` and `map:left`.
-const MARGIN = 0.35;
+// The bitmap has about so many pixels, at least 1.6 times and at most 3 times the window each way.
+const PIXELS = 3e6;
+const LEAST_MARGIN = 0.3;
+const MOST_MARGIN = 1;
+// What is stretched more is painted at once, what is stretched less when the hand rests.
+const STRETCH = 1.5;
+const REST_MS = 120;
 const NEAREST = 5;
 const CLICK_PX = 5;
 const REACH_PX = 9;
 const STRIDE_PX = 90;
+const LABELS_PX = 60;
 const GLIDE_MS = 260;
 const POLL_MS = 2000;
 const MOST_POLLS = 90;
@@ -42,11 +49,26 @@ async function open() {
   const answer = await loading;
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
   const map = await answer.json();
+  map.ties = placed(map);
   const shown = new Shown(map);
   listen(shown);
   root.dispatchEvent(new CustomEvent("map:ready", { detail: map }));
   const chosen = map.ids.indexOf(root.dataset.chosen);
   if (chosen >= 0) shown.choose(chosen, { near: true, glide: false });
+}
+
+// Ties name entities by their numbers; here, by their places. What is not on the map any more has none.
+function placed({ seqs, ties }) {
+  const place = new Map(seqs.map((seq, at) => [seq, at]));
+  const found = new Int32Array(ties.length);
+  let count = 0;
+  for (let at = 0; at < ties.length; at += 2) {
+    const low = place.get(ties[at]), high = place.get(ties[at + 1]);
+    if (low === undefined || high === undefined) continue;
+    found[count++] = low;
+    found[count++] = high;
+  }
+  return found.slice(0, count);
 }
 
 class Shown {
@@ -61,7 +83,7 @@ class Shown {
       map: {
         x: Float32Array.from(map.x), y: Float32Array.from(map.y), radius: Float32Array.from(map.radius),
         community: Int32Array.from(map.community), mentions: Int32Array.from(map.mentions),
-        ties: Int32Array.from(map.ties), names: map.names, communities: map.communities,
+        ties: map.ties, names: map.names, communities: map.communities,
       },
     });
     this.chosen = -1;
@@ -70,6 +92,7 @@ class Shown {
     this.painted = null;
     this.busy = false;
     this.frame = 0;
+    this.zoomed = -REST_MS;
     this.bounds = boundsOf(map, () => true);
     this.measure();
     this.view = this.fitting(this.bounds);
@@ -112,26 +135,48 @@ class Shown {
   repaint() {
     if (this.busy || !this.needsPaint()) return;
     this.busy = true;
-    const margin = 1 + 2 * MARGIN;
+    const ratio = Math.min(devicePixelRatio || 1, 2);
+    const room = (Math.sqrt(PIXELS / (this.width * this.height * ratio * ratio)) - 1) / 2;
+    const margin = 1 + 2 * Math.min(Math.max(room, LEAST_MARGIN), MOST_MARGIN);
+    const width = Math.round(this.width * margin), height = Math.round(this.height * margin);
     this.painter.postMessage({
-      ...this.view,
-      width: Math.round(this.width * margin),
-      height: Math.round(this.height * margin),
-      ratio: Math.min(devicePixelRatio || 1, 2),
-      colours: colours(),
-      chosen: this.chosen,
-      spotlight: this.spotlight,
-      version: this.version,
+      ...this.ahead((width - this.width) / 2, (height - this.height) / 2),
+      scale: this.view.scale, width, height, ratio,
+      colours: colours(), chosen: this.chosen, spotlight: this.spotlight, version: this.version,
     });
   }
 
-  needsPaint() {
+  // Where the next bitmap has its middle: further on, when the map is being moved.
+  ahead(spareX, spareY) {
     const { view, painted } = this;
+    if (!painted || painted.scale !== view.scale || painted.version !== this.version) return { x: view.x, y: view.y };
+    const lead = (way, spare) => Math.sign(way) * Math.min(Math.abs(way), (spare * 0.6) / view.scale);
+    return { x: view.x + lead(view.x - painted.x, spareX), y: view.y + lead(view.y - painted.y, spareY) };
+  }
+
+  needsPaint() {
+    const { view, painted, bounds } = this;
     if (!painted || painted.version !== this.version) return true;
-    if (Math.abs(view.scale / painted.scale - 1) > 0.001) return true;
-    const spare = { x: (painted.width - this.width) / 2, y: (painted.height - this.height) / 2 };
-    const off = { x: Math.abs(painted.x - view.x) * view.scale, y: Math.abs(painted.y - view.y) * view.scale };
-    return off.x > spare.x * 0.5 || off.y > spare.y * 0.5;
+    const stretch = Math.max(view.scale / painted.scale, painted.scale / view.scale);
+    if (stretch > STRETCH || (stretch > 1.001 && this.rests())) return true;
+    // What there is to see of the map must lie within the bitmap, and not close to its edge.
+    const lacks = (middle, size, from, width, low, high) => {
+      const near = ((width - size) / 2 / painted.scale) * 0.25;
+      const begin = Math.max(middle - size / 2 / view.scale, low), end = Math.min(middle + size / 2 / view.scale, high);
+      return begin < end && (begin < from - width / 2 / painted.scale + near || end > from + width / 2 / painted.scale - near);
+    };
+    const edge = LABELS_PX / view.scale;
+    return lacks(view.x, this.width, painted.x, painted.width, bounds.left - edge, bounds.right + edge)
+      || lacks(view.y, this.height, painted.y, painted.height, bounds.top - edge, bounds.bottom + edge);
+  }
+
+  // Tell whether the zoom was left alone for a moment; if not yet, look again then.
+  rests() {
+    const left = REST_MS - (performance.now() - this.zoomed);
+    if (left <= 0) return true;
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.repaint(), left);
+    return false;
   }
 
   take({ bitmap, ...painted }) {
@@ -140,7 +185,10 @@ class Shown {
     Object.assign(this.canvas.style, { width: `${painted.width}px`, height: `${painted.height}px` });
     this.canvasBrush.transferFromImageBitmap(bitmap);
     this.move();
-    if (!root.dataset.painted) part("status").textContent = "";
+    if (!root.dataset.painted) {
+      part("status").textContent = "";
+      performance.mark("map:shown");
+    }
     root.dataset.painted = painted.version;
     root.dataset.scale = painted.scale.toFixed(3);
     this.repaint();
@@ -180,6 +228,7 @@ class Shown {
     view.x += off.x / view.scale - off.x / scale;
     view.y += off.y / view.scale - off.y / scale;
     view.scale = scale;
+    this.zoomed = performance.now();
     this.keepInSight();
     this.changed();
   }
@@ -187,6 +236,7 @@ class Shown {
   go(target, glide = true) {
     if (!glide || matchMedia("(prefers-reduced-motion: reduce)").matches) {
       this.view = { ...target };
+      this.zoomed = -REST_MS;
       return this.changed();
     }
     const from = { ...this.view }, began = performance.now(), mine = (this.glide = {});
@@ -195,6 +245,7 @@ class Shown {
       const share = Math.min(1, (now - began) / GLIDE_MS), ease = 1 - (1 - share) ** 3;
       const scale = from.scale * (target.scale / from.scale) ** ease;
       this.view = { x: from.x + (target.x - from.x) * ease, y: from.y + (target.y - from.y) * ease, scale };
+      this.zoomed = share < 1 ? performance.now() : -REST_MS;
       this.changed();
       if (share < 1) requestAnimationFrame(step);
     };

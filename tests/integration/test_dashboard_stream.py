@@ -1,0 +1,79 @@
+"""Streams of a real front: a few are held, the places of those who went are free again, and none holds up its end."""
+
+import contextlib
+import signal
+import socket
+
+import pytest
+
+from tests.support.stack import HOST, Stack, wait_until
+from web.dashboard.live import MOST_HELD
+
+EVENTS = "/w/default/timeline/events"
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+@pytest.fixture
+def stack(tmp_path):
+    (tmp_path / "models").mkdir()
+    with Stack(tmp_path / "home", tmp_path / "models") as stack:
+        stack.start("web")
+        with contextlib.closing(stack.client()) as client:
+            client.remember("The crane lifts on Mondays")
+        yield stack
+
+
+@contextlib.contextmanager
+def stream(stack):
+    """Ask for events; yields a function that reads until a text is there, or the end is (b"")."""
+    token = (stack.home / "token").read_text().strip()
+    with socket.create_connection((HOST, stack.port), timeout=20) as connection:
+        request = f"GET {EVENTS}?after=0 HTTP/1.1\r\nHost: {HOST}:{stack.port}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        connection.sendall(request.encode())
+        seen = b""
+
+        def read_until(text):
+            nonlocal seen
+            while text not in seen:
+                more = connection.recv(4096)
+                if not more:
+                    break
+                seen += more
+            found, _, seen = seen.partition(text)
+            return found + text
+
+        yield read_until
+
+
+def is_held(read_until):
+    """Tell whether a stream goes on after its news: a comment follows, or the last chunk."""
+    read_until(b"event: digestion")
+    read_until(b"\n\n\r\n")
+    return b":\n\n" in read_until(b"\n\r\n")
+
+
+def test_few_streams_are_held_and_the_others_are_told_what_is_new(stack):
+    with contextlib.ExitStack() as held:
+        for _ in range(MOST_HELD):
+            assert is_held(held.enter_context(stream(stack)))
+        with stream(stack) as told:
+            answer = told(LAST_CHUNK)
+            assert b"retry: 3000" in answer
+            assert b"event: changes" in answer
+        # Threads are left for everybody else.
+        assert stack.is_healthy()
+
+    def is_free():
+        with stream(stack) as again:
+            return is_held(again)
+
+    wait_until("whoever went away freed a place", is_free)
+
+
+def test_a_stream_does_not_hold_up_the_end(stack):
+    with stream(stack) as read_until:
+        assert is_held(read_until)
+        process = stack.running["web"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert "still running" not in (stack.logs / "web.log").read_text()
