@@ -76,6 +76,10 @@ bench-dashboard: $(STAMP) ## Measure every page of the dashboard at 100,000 memo
 screenshots: $(STAMP) ## Draw every page of the dashboard, light and dark, into docs/screenshots (needs Chromium)
 	$(BIN)/python -m tests.browser.screenshots
 
+.PHONY: bench-map
+bench-map: $(STAMP) ## Measure drawing, opening and moving the map in Chromium (ARGS="--memories 100000")
+	$(BIN)/python -m tests.benchmarks.map $(ARGS)
+
 .PHONY: lock
 lock: $(STAMP) ## Resolve the pinned dependencies anew
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements.lock pyproject.toml

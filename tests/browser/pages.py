@@ -18,6 +18,12 @@ def records(site: Site, workspace: str = "default") -> list[str]:
         f"{start}/memories/{first('/v1/memories')['id']}",
         f"{start}/entities/{first('/v1/entities')['id']}",
         f"{start}/arcs/{first('/v1/arcs')['id']}",
+        f"{start}/lessons/{first('/v1/lessons')['id']}",
+        f"{start}/goals/{first('/v1/goals')['id']}",
+        f"{start}/facts/of?subject=staging+database",
+        f"{start}/facts/one?subject=staging+database&attribute=port",
+        f"{start}/recall?q=which+port+does+staging+use&compare=1&b_only=lexical&why=SMS",
+        f"{start}/settings/token",
     ]
 
 

@@ -1,5 +1,6 @@
 """Draw every page over the sample history, light and dark, with real models, into docs/screenshots."""
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -9,15 +10,15 @@ from config.settings import Settings
 from demo.sample import load_sample
 from pipeline.bootstrap.back import Back
 from pipeline.bootstrap.front import Front
-from pipeline.sleep.appointments import BY_NAME
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.pages import everything
-from tests.fakes.dashboard import Site, serving
+from tests.fakes.dashboard import FACT, FACT_HISTORY, Site, serving
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 WINDOW = {"width": 1360, "height": 850}
 QUESTION = "/recall?q=What+turned+out+to+be+wrong+in+STA-417%3F"
 PROMPT = "A chamber was confirmed twice again. What must the allocator do before it looks at the capacity?"
+ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 # A script may draw after the page has loaded.
 SETTLED_MS = 1200
 
@@ -40,17 +41,19 @@ def main() -> None:
 
 def _live(site: Site) -> None:
     """Let the history be written, asked, acted upon and slept over."""
+    for value, since in FACT_HISTORY:
+        site.client.put(FACT, {"value": value, "valid_from": since})
     site.write(load_sample().history)
     for number in range(6):
         answer = site.client.post("/v1/prepare", {"message": PROMPT, "session_id": f"session-{number}"}).get_json()
         for lesson in answer["lessons"]:
             surface = f"/v1/lessons/surfaces/{lesson['surface_id']}"
             site.client.post(surface, {"followed": number != 2})
-    site.sleep(*BY_NAME)
+    site.sleep(*site.back.jobs("default"))
 
 
 def _draw(site: Site) -> None:
-    pages = {path.removeprefix("/w/default/").split("/")[0] or "overview": path for path in everything(site)}
+    pages = {_name(path): path for path in everything(site)}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
         for theme in ("light", "dark"):
@@ -63,6 +66,12 @@ def _draw(site: Site) -> None:
                 page.screenshot(path=FOLDER / f"{name}-{theme}.png")
                 print(FOLDER / f"{name}-{theme}.png")
         browser.close()
+
+
+def _name(path: str) -> str:
+    """Return what a page's pictures are called: `facts`, `facts-one`, `memories-one`."""
+    parts = path.removeprefix("/w/default/").partition("?")[0].split("/")
+    return "-".join("one" if ULID.fullmatch(part) else part for part in parts) or "overview"
 
 
 if __name__ == "__main__":

@@ -16,8 +16,11 @@ from tests.fakes.client import HOST, CheckedClient
 from tests.fakes.house import digest_all, fast_settings, open_back, open_front
 from web.app import create_app
 
+# A fact that changed, beside the history.
+FACT = "/v1/facts/staging-database/port"
+FACT_HISTORY = ((5433, "2026-01-27T09:00:00Z"), (6543, "2026-09-02T14:00:00Z"))
 # What a night makes of a history before anybody looks at it.
-NIGHT = ("arcs", "edges", "segment")
+NIGHT = ("arcs", "edges", "layout", "segment")
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ def served_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterat
     settings = fast_settings(home)
     with serving(open_front(settings), open_back(settings)) as site:
         if history:
+            for value, since in FACT_HISTORY:
+                site.client.put(FACT, {"value": value, "valid_from": since})
             site.write(history)
             site.sleep(*NIGHT)
         yield site

@@ -15,7 +15,7 @@ from pipeline.anchors import is_stale
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.kinds import told
 from pipeline.records import MAX_TAGS, OWNER, HistoryEntry, Memory, Stage, Trust
-from pipeline.sleep.decay import DAY_S, UNIX_EPOCH_JULIAN, lived_time
+from pipeline.sleep.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
 from pipeline.sleep.forecast import Forecast, forecast
 from pipeline.store import (
     admissions,
@@ -282,7 +282,9 @@ def _forecast(view: View, db: Connection, seq: int) -> Forecast:
     usage = fading.of(db, utc_text(view.now), seq)
     assert usage is not None
     today = view.now.timestamp() / DAY_S + UNIX_EPOCH_JULIAN
-    return forecast(usage, lived_time(fading.active_days(db)), today)
+    # A stretch shorter than what counts of an idle one counts as a whole, whatever happened in it.
+    days = fading.active_days(db) if today - usage.used > IDLE_DAYS else []
+    return forecast(usage, lived_time(days), today)
 
 
 def _history(db: Connection, memory: Memory, before: int | None) -> tuple[list[Change], int | None]:

@@ -2,11 +2,15 @@
 const journal = document.querySelector("#journal");
 const live = document.querySelector("#live");
 const SETTLE_MS = 250;
+// Streams end and are taken up again within seconds; later than that, nobody is there.
+const SILENT_MS = 8000;
 const STAGES = { embed: "embedding", entities: "entities", dedup: "comparison" };
 
 let seen = Number(journal.firstElementChild.dataset.change);
 let source = null;
 let due = null;
+let silent = null;
+let asked = 0;
 let waitingRows = null;
 let digestion = null;
 
@@ -26,23 +30,36 @@ function count(number) {
   return number === 1 ? "1 new memory" : `${number} new memories`;
 }
 
+// What came up from the next page, since something above it is gone, is not new.
+function newIn(found) {
+  const before = ids(journal);
+  const listed = rows(found);
+  const last = listed.findLastIndex((row) => before.has(row.dataset.id));
+  return listed.filter((row, place) => !before.has(row.dataset.id) && (place < last || last < 0));
+}
+
 async function look() {
   due = null;
+  const turn = ++asked;
   const answer = await fetch(journal.dataset.rows, { credentials: "same-origin" });
-  if (!answer.ok) return;
+  if (!answer.ok) throw new Error(answer.statusText);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const found = page.querySelector("[data-change]");
-  if (!found) return;
-  const before = ids(journal);
-  const fresh = rows(found).filter((row) => !before.has(row.dataset.id));
+  if (!found || turn !== asked) return;
+  if (live.dataset.state === "off") tell("Live", "live");
+  const fresh = newIn(found);
+  const known = ids(found);
   for (const row of fresh) row.classList.add("fresh");
-  if (atTop()) show(found, fresh.length);
-  else if (fresh.length || ids(found).size !== before.size) offer(found, fresh.length);
-  else show(found, 0);
+  if (atTop() || (!fresh.length && rows(journal).every((row) => known.has(row.dataset.id)))) show(found, fresh.length);
+  else offer(found, fresh.length);
 }
 
 function lookSoon() {
-  if (due === null) due = setTimeout(() => look().catch(() => tell("Not live: the server cannot be reached", "off")), SETTLE_MS);
+  if (due === null) due = setTimeout(() => look().catch(lost), SETTLE_MS);
+}
+
+function lost() {
+  tell("Not live: the server does not answer", "off");
 }
 
 function show(found, fresh) {
@@ -100,10 +117,14 @@ function digest() {
 function open() {
   if (source || document.visibilityState === "hidden") return;
   source = new EventSource(`${journal.dataset.events}?after=${seen}`);
-  source.addEventListener("open", () => tell("Live", "live"));
+  source.addEventListener("open", () => {
+    clearTimeout(silent);
+    silent = null;
+    if (live.dataset.state !== "live") tell("Live", "live");
+  });
   source.addEventListener("error", () => {
-    // A stream ends after its time and is taken up again by itself.
     if (source?.readyState === EventSource.CLOSED) tell("Not live: reload the page", "off");
+    else silent ??= setTimeout(lost, SILENT_MS);
   });
   source.addEventListener("changes", (event) => {
     seen = Number(event.lastEventId);
@@ -118,6 +139,8 @@ function open() {
 function close() {
   source?.close();
   source = null;
+  clearTimeout(silent);
+  silent = null;
   tell("Paused", "off");
 }
 
