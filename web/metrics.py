@@ -14,7 +14,18 @@ from pipeline.store import work
 
 # Who only looks how the stack fares does not use it: a monitor must not keep it from its rest.
 LOOKS = frozenset(
-    {"/healthz", "/metrics", "/v1/workspaces", "/v1/queue", "/v1/jobs", "/v1/errors", "/w/<workspace>/workers/now"}
+    {
+        "/healthz",
+        "/metrics",
+        "/v1/workspaces",
+        "/v1/queue",
+        "/v1/jobs",
+        "/v1/errors",
+        # What an open page asks by itself.
+        "/w/<workspace>/workers/now",
+        "/w/<workspace>/timeline/events",
+        "/w/<workspace>/timeline/rows",
+    }
 )
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)

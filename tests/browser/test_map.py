@@ -3,21 +3,32 @@
 import pytest
 from playwright.sync_api import expect
 
-from demo.sample import load_sample
 from tests.fakes.atlas import chart, note
 from tests.fakes.dashboard import served_site
 
 HOSTILE = "<img src=x onerror='window.pwned=1'> \u202ereversed"
 
 
+GROUPS = (("lighthouse", "keeper", "lamp"), ("harbour", "pilot", "tide", "buoy"), ("mill", "miller", "flour"))
+
+
 @pytest.fixture(scope="module")
 def charted(tmp_path_factory):
-    """The sample history and its map."""
-    with served_site(tmp_path_factory.mktemp("charted") / "home", load_sample().history) as site:
-        database = site.front.databases.get("default")
+    """A map of three small communities."""
+    with served_site(tmp_path_factory.mktemp("charted") / "home") as site:
+        database = site.front.databases.get("default", create=True)
         for number in range(4):
-            note(database, number, ["lighthouse", "keeper", "lamp"][number % 2 :])
+            for group in GROUPS:
+                note(database, number, group[number % 2 :])
         site.sleep("layout")
+        yield site
+
+
+@pytest.fixture
+def blank(tmp_path):
+    """A site without a map."""
+    with served_site(tmp_path / "home") as site:
+        note(site.front.databases.get("default", create=True), 1, ["lighthouse", "keeper"])
         yield site
 
 
@@ -137,22 +148,23 @@ def test_the_theme_repaints_the_map(opened, charted):
     page.wait_for_function("() => Number(document.querySelector('[data-map]').dataset.painted) > 0")
 
 
-def test_a_map_is_drawn_when_it_is_asked_for(opened, site):
-    page = opened(site, "/w/default/map")
+def test_a_map_is_drawn_when_it_is_asked_for(opened, blank):
+    page = opened(blank, "/w/default/map")
     page.get_by_role("button", name="Draw it now").click()
     expect(page.get_by_text("The map is being drawn.")).to_be_visible()
-    site.sleep("layout")
+    assert blank.back.asked_jobs("default") == ["layout"]
+    blank.sleep("layout")
     # The page looks by itself whether it is there.
     expect(page.get_by_role("application", name="Map")).to_be_visible()
     painted(page)
 
 
-def test_names_are_never_run(opened, site):
-    database = site.front.databases.get("default")
+def test_names_are_never_run(opened, blank):
+    database = blank.front.databases.get("default")
     for number in range(3):
         note(database, number, [HOSTILE, "<script>window.pwned=2</script>", "w" * 9000])
-    site.sleep("layout")
-    page = open_map(opened, site)
+    blank.sleep("layout")
+    page = open_map(opened, blank)
     page.get_by_role("combobox", name="Find an entity").fill("<img")
     page.get_by_role("option").first.click()
     expect(panel(page).get_by_role("heading", level=2)).to_contain_text("<img src=x")
