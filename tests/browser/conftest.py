@@ -79,6 +79,7 @@ def opened(chromium: Browser) -> Iterator[Opener]:
 def sample(tmp_path_factory) -> Iterator[Site]:
     """The sample history, digested and slept over; for tests that change nothing that others look at."""
     with served_site(tmp_path_factory.mktemp("sample") / "home", load_sample().history) as site:
+        site.tell_fact()
         yield site
 
 

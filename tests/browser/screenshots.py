@@ -12,7 +12,7 @@ from pipeline.bootstrap.back import Back
 from pipeline.bootstrap.front import Front
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.pages import everything
-from tests.fakes.dashboard import FACT, FACT_HISTORY, Site, serving
+from tests.fakes.dashboard import Site, serving
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 WINDOW = {"width": 1360, "height": 850}
@@ -41,9 +41,8 @@ def main() -> None:
 
 def _live(site: Site) -> None:
     """Let the history be written, asked, acted upon and slept over."""
-    for value, since in FACT_HISTORY:
-        site.client.put(FACT, {"value": value, "valid_from": since})
     site.write(load_sample().history)
+    site.tell_fact()
     for number in range(6):
         answer = site.client.post("/v1/prepare", {"message": PROMPT, "session_id": f"session-{number}"}).get_json()
         for lesson in answer["lessons"]:

@@ -48,6 +48,13 @@ class Site:
         digest_all(self.back, workspace)
         return ids
 
+    def tell_fact(self) -> None:
+        """Let the port of the staging database change."""
+        for value, since in FACT_HISTORY:
+            answer = self.client.put(FACT, {"value": value, "valid_from": since})
+            assert answer.status_code == 200
+        digest_all(self.back)
+
     def sleep(self, *jobs: str, workspace: str = "default") -> None:
         """Run jobs of the night to their end."""
         for job in jobs:
@@ -61,8 +68,6 @@ def served_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterat
     settings = fast_settings(home)
     with serving(open_front(settings), open_back(settings)) as site:
         if history:
-            for value, since in FACT_HISTORY:
-                site.client.put(FACT, {"value": value, "valid_from": since})
             site.write(history)
             site.sleep(*NIGHT)
         yield site
