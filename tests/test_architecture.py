@@ -70,6 +70,8 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "uvicorn": ("web.mcp",),
     "huey": ("workers",),
     "apscheduler": ("workers",),
+    "networkx": ("pipeline.sleep.map_communities",),
+    "scipy": ("pipeline.sleep.map_forces", "pipeline.sleep.map_islands"),
     "sqlite_utils": ("pipeline.store",),
     "pathspec": ("pipeline.ingest.project.gitignore",),
     "pypdf": ("pipeline.ingest.pdf",),

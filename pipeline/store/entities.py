@@ -226,7 +226,7 @@ def _visible(viewer: Viewer) -> tuple[str, list[Any]]:
 
 def _hidden(viewer: Viewer) -> tuple[str, list[Any]]:
     """Return what selects the memories that may not be shown, each once, by indexes of the few; and its values."""
-    parts = ["archived_at IS NOT NULL", "candidate = 1", "valid_to <= ?", "valid_from > ?"]
+    parts = ["archived_at > ''", "candidate = 1", "valid_to <= ?", "valid_from > ?"]
     now = utc_now()
     values: list[Any] = [now, now]
     if not viewer.everything:

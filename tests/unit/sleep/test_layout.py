@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.records import EntityKind
 from pipeline.sleep import layout as module
+from pipeline.sleep import map_forces, map_islands
 from pipeline.sleep.layout import layout
 from pipeline.sleep.map_communities import numbered
 from pipeline.sleep.map_graph import OWN_TIES, change, mapped
@@ -184,13 +185,22 @@ def half_way():
         yield database
 
 
-def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(monkeypatch):
-    monkeypatch.setattr(module, "PIECE", 40)
+@pytest.fixture
+def short_runs(monkeypatch):
+    """Few rounds and small pieces: where things come to stand is of no matter here, only that it is the same place."""
+    monkeypatch.setattr(module, "PIECE", 10)
+    monkeypatch.setattr(map_forces, "COLD_ROUNDS", 12)
+    monkeypatch.setattr(map_forces, "WARM_ROUNDS", 8)
+    monkeypatch.setattr(map_islands, "ROUNDS", 6)
+
+
+def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(short_runs):
     with half_way() as undisturbed:
         calls = count()
         run(undisturbed, DAY + 1, pausing=lambda: next(calls) < 0)
         total = next(calls)
-        for stop in (0, 1, 2, total // 2, *range(total - 8, total)):
+        assert total > 20
+        for stop in (*range(0, total, 4), total - 1):
             with half_way() as database:
                 shown = drawn(database)
                 assert run(database, DAY + 1, pausing=after(stop)).more
@@ -201,8 +211,7 @@ def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(monkeypatch):
 
 @pytest.mark.parametrize("verb", ["add_places", "add_ties", "show", "discard"])
 @pytest.mark.parametrize("fatal", [1, 3])
-def test_a_killed_run_comes_to_the_same_end(monkeypatch, verb, fatal):
-    monkeypatch.setattr(module, "PIECE", 10)
+def test_a_killed_run_comes_to_the_same_end(monkeypatch, short_runs, verb, fatal):
     with half_way() as undisturbed, half_way() as database:
         run(undisturbed, DAY + 1)
         calls, act = iter(range(fatal)), getattr(maps, verb)
@@ -328,20 +337,24 @@ partitions = st.lists(st.integers(-1, 6), min_size=1, max_size=40)
 
 
 @given(partitions, st.data())
-def test_communities_that_go_on_keep_their_numbers(before, data):
+def test_every_community_has_a_number_of_its_own(before, data):
     places = data.draw(st.permutations(range(len(before))))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(before)), max_size=5)))
-    groups = [group for group in np.split(np.array(places), cuts) if len(group)]
-    found = numbered([sorted(group.tolist()) for group in groups], np.array(before))
+    groups = [sorted(group.tolist()) for group in np.split(np.array(places), cuts) if len(group)]
+    found = numbered(groups, np.array(before))
     assert len(set(found)) == len(groups)
     assert min(found) >= 0
     for number, group in zip(found, groups, strict=True):
-        members = {place for place, known in enumerate(before) if known == number}
-        assert number <= max(6, len(groups))
-        if number in before and number != STRAY and members == set(group.tolist()):
-            continue
-    same = [sorted(np.flatnonzero(np.array(before) == number).tolist()) for number in sorted({*before} - {STRAY})]
-    assert numbered(same, np.array(before)) == sorted({*before} - {STRAY})
+        shared = sum(before[place] == number for place in group)
+        assert shared == 0 or 3 * shared >= min(before.count(number), len(group))
+
+
+@given(partitions, st.randoms())
+def test_communities_that_stay_the_same_keep_their_numbers(before, chance):
+    numbers = sorted({*before} - {STRAY})
+    chance.shuffle(numbers)
+    groups = [np.flatnonzero(np.array(before) == number).tolist() for number in numbers]
+    assert numbered(groups, np.array(before)) == numbers
 
 
 @settings(max_examples=40)

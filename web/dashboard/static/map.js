@@ -44,13 +44,14 @@ async function reloadWhenDrawn() {
 
 async function open() {
   const loading = fetch(root.dataset.source);
+  const painter = new Worker(root.dataset.painter);
   part("window").hidden = false;
   part("keys").hidden = false;
   const answer = await loading;
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
   const map = await answer.json();
   map.ties = placed(map);
-  const shown = new Shown(map);
+  const shown = new Shown(map, painter);
   listen(shown);
   root.dispatchEvent(new CustomEvent("map:ready", { detail: map }));
   const chosen = map.ids.indexOf(root.dataset.chosen);
@@ -72,12 +73,12 @@ function placed({ seqs, ties }) {
 }
 
 class Shown {
-  constructor(map) {
+  constructor(map, painter) {
     this.map = map;
     this.stage = part("stage");
     this.canvas = part("canvas");
     this.canvasBrush = this.canvas.getContext("bitmaprenderer");
-    this.painter = new Worker(root.dataset.painter);
+    this.painter = painter;
     this.painter.onmessage = ({ data }) => this.take(data);
     this.painter.postMessage({
       map: {
@@ -269,6 +270,7 @@ class Shown {
   }
 
   choose(one, { near = false, glide = true } = {}) {
+    if (one < 0) return;
     this.chosen = one;
     this.spotlight = null;
     const { map } = this;
