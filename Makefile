@@ -31,7 +31,15 @@ up: $(STAMP) ## Run web, worker and scheduler in the foreground
 
 .PHONY: test
 test: $(STAMP) lint ## Run everything: lint, types, all tests
-	$(BIN)/python -m pytest
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-alone test-together
+
+.PHONY: test-alone
+test-alone: $(STAMP) ## Run the tests that need one process, and those that drive a browser
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/alone tests/unit tests/contract tests/browser tests/test_architecture.py tests/test_docs.py
+
+.PHONY: test-together
+test-together: $(STAMP) ## Run the tests of the whole: over HTTP, of running stacks, of faults
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/together tests/integration tests/faults
 
 .PHONY: test-fast
 test-fast: $(STAMP) ## Run the tests that start no processes
