@@ -66,7 +66,9 @@ def test_rejected_fields_are_named(answer_to):
     assert [(e.loc, e.msg) for e in document.errors] == [("a.b", "is odd"), ("c", "is even")]
 
 
-@pytest.mark.parametrize(("kind", "seconds"), [(errors.StoreBusy, "1"), (errors.StoreFull, "30"), (errors.StoreClosed, "60")])
+@pytest.mark.parametrize(
+    ("kind", "seconds"), [(errors.StoreBusy, "1"), (errors.StoreFull, "30"), (errors.StoreClosed, "60")]
+)
 def test_who_may_try_again_is_told_when(answer_to, kind, seconds):
     assert answer_to(kind("held"))[0].headers["Retry-After"] == seconds
 
