@@ -166,8 +166,6 @@ def assert_a_new_front_heals(stack, broken):
     with Prober.probing(stack.client(), ASKED):
         wait_until("lexical search finds again", lambda: found_by_word(stack.main, stack.wanted))
     assert segment(stack) != broken
-    # Whoever loads it first tells of it: the warm-up of the new front, or the first question.
-    assert told(stack, "recall.lexical") or told(stack, "warm-up"), stack.main.errors()
 
 
 @pytest.mark.parametrize("damage", ["cut", "emptied"])
