@@ -199,10 +199,10 @@ def _digest(workspace_id: str, stage: str) -> None:
     tasks.digest(workspace_id, stage)
 
 
-def _run_job(name: str, workspace_id: str, *, by_state: bool = False, tries: int = 1) -> None:
+def _run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False) -> None:
     from workers import tasks
 
-    tasks.run_job(name, workspace_id, by_state=by_state, tries=tries)
+    tasks.run_job(name, workspace_id, tries=tries, again=again)
 
 
 def _sweep(workspace_id: str) -> None:

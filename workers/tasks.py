@@ -61,16 +61,16 @@ def digest(workspace_id: str, stage: str) -> None:
         if report.claimed and following is not None and following in services.due_stages(workspace_id):
             queue().digest(workspace_id, following)
         if report.claimed and not report.more:
-            for job in services.due_jobs(workspace_id):
-                queue().run_job(job, workspace_id, by_state=True)
+            for job in services.needed_jobs(workspace_id):
+                queue().run_job(job, workspace_id)
 
 
-def run_job(name: str, workspace_id: str, *, by_state: bool = False, tries: int = 1) -> None:
-    """Run one job on a workspace for a turn; `by_state` only if the workspace's state still asks for it."""
+def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False) -> None:
+    """Run one job on a workspace for a turn if it is due; one that goes on or is tried again comes in any case."""
     services = back()
     with _logged(f"job.{name}", workspace_id):
-        # Many turns may ask for one job before the first asking is heard: the others find nothing to do.
-        if by_state and name not in services.due_jobs(workspace_id):
+        # Ticks and turns ask for a job until somebody begins it: later messages must find it done, not do it again.
+        if not again and not services.is_due(workspace_id, name):
             return
         end = time.monotonic() + JOB_TURN_S
         outcome = services.run_job(
@@ -81,10 +81,10 @@ def run_job(name: str, workspace_id: str, *, by_state: bool = False, tries: int 
         if outcome is None:
             return
         if outcome.report.more:
-            queue().run_job.schedule((name, workspace_id), delay=JOB_PAUSE_S)
+            queue().run_job.schedule((name, workspace_id), {"again": True}, delay=JOB_PAUSE_S)
         elif outcome.error is not None and tries < JOB_TRIES:
             delay = JOB_BACKOFF_S * 2 ** (tries - 1)
-            queue().run_job.schedule((name, workspace_id), {"tries": tries + 1}, delay=delay)
+            queue().run_job.schedule((name, workspace_id), {"tries": tries + 1, "again": True}, delay=delay)
 
 
 def sweep(workspace_id: str) -> None:
@@ -96,8 +96,8 @@ def sweep(workspace_id: str) -> None:
             queue().run_job(job, workspace_id)
         services.ring_due(workspace_id)
         services.heal(workspace_id)
-        for job in services.due_jobs(workspace_id):
-            queue().run_job(job, workspace_id, by_state=True)
+        for job in services.needed_jobs(workspace_id):
+            queue().run_job(job, workspace_id)
 
 
 @contextmanager

@@ -3,11 +3,13 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import cached_property
 
 from config.owner import is_alive, process_owner
 from config.settings import Settings, SettingsError, environment_of, load_settings
 from config.threads import limit_threads
+from pipeline.bootstrap.clockwork import appointments
 from pipeline.bootstrap.nightwork import FEW_FRAGMENTS, Workshop, jobs_of
 from pipeline.bootstrap.parts import Databases, load_encoder, mask, off_the_record, vector_table
 from pipeline.enrich.dedup import DedupStage
@@ -21,13 +23,14 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder, is_compiled
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Stage
+from pipeline.sleep.due import asked_jobs, due_jobs
 from pipeline.sleep.night import Job
 from pipeline.sleep.run import Outcome, Progress, run_job, silently
 from pipeline.sleep.segment import needs_segment, rebuild_segment
 from pipeline.sleep.snapshot import scrub_snapshots
 from pipeline.sleep.sweep import free_locks, sweep
 from pipeline.sleep.vectors import heal_vectors, needs_compaction
-from pipeline.store import runs, work
+from pipeline.store import work
 from pipeline.store.database import WriterProfile
 from pipeline.store.operations import Operations
 
@@ -178,16 +181,26 @@ class Back:
     def asked_jobs(self, workspace_id: str) -> list[str]:
         """List the jobs that somebody asked for and that have not begun."""
         with self.databases.get(workspace_id).read() as db:
-            return runs.asked(db)
+            return asked_jobs(db)
 
-    def due_jobs(self, workspace_id: str, *, tidy: bool = False) -> list[str]:
+    def is_due(self, workspace_id: str, name: str) -> bool:
+        """Tell whether a job was asked for, was interrupted, has its time, or is needed by a workspace's state."""
+        with self.databases.get(workspace_id).read() as db:
+            due = due_jobs(db, appointments(self.settings), datetime.now(UTC))
+        needed = self._needs(workspace_id).get(name)
+        return name in due or (needed is not None and needed())
+
+    def needed_jobs(self, workspace_id: str, *, tidy: bool = False) -> list[str]:
         """Return the maintenance jobs that a workspace's state asks for; to tidy, a single fresh row is enough."""
-        due = []
-        if needs_segment(self.databases.get(workspace_id), 1 if tidy else self.settings.segment_tail_rows):
-            due.append("segment")
-        if needs_compaction(self.vectors(workspace_id), FEW_FRAGMENTS if tidy else MANY_FRAGMENTS):
-            due.append("vectors")
-        return due
+        return [name for name, needed in self._needs(workspace_id, tidy=tidy).items() if needed()]
+
+    def _needs(self, workspace_id: str, *, tidy: bool = False) -> Mapping[str, Callable[[], bool]]:
+        rows = 1 if tidy else self.settings.segment_tail_rows
+        fragments = FEW_FRAGMENTS if tidy else MANY_FRAGMENTS
+        return {
+            "segment": lambda: needs_segment(self.databases.get(workspace_id), rows),
+            "vectors": lambda: needs_compaction(self.vectors(workspace_id), fragments),
+        }
 
     def rebuild_segment(self, workspace_id: str) -> int:
         """Build a workspace's lexical segment anew."""

@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.sleep.calendar import Appointment, is_due, next_run
-from pipeline.store import changes, runs
+from pipeline.store import changes, meta, runs
 from pipeline.store.runs import Run
 from pipeline.times import parse
 
@@ -35,7 +35,7 @@ class Outlook:
 
 def outlooks(db: Connection, appointments: Iterable[Appointment], now: datetime) -> list[Outlook]:
     """Tell how each job stands."""
-    asked, held = set(runs.asked(db)), runs.held_locks(db, now.timestamp())
+    asked, held = asked_jobs(db), runs.held_locks(db, now.timestamp())
     found = []
     for appointment in appointments:
         last = runs.last(db, appointment.name)
@@ -57,9 +57,16 @@ def _standing(last: Run | None, *, is_asked: bool, is_held: bool) -> Standing:
     return Standing.DONE if last.ok else Standing.FAILED
 
 
+def asked_jobs(db: Connection) -> list[str]:
+    """List the jobs that somebody asked for and that have not begun; who finds a segment broken asks for a new one."""
+    asked = runs.asked(db)
+    wanted = meta.get(db, meta.SEGMENT_WANTED) is not None and "segment" not in asked
+    return [*asked, "segment"] if wanted else asked
+
+
 def due_jobs(db: Connection, appointments: Iterable[Appointment], now: datetime) -> list[str]:
     """List the jobs that were asked for, were interrupted, or whose time has come and that would find anything new."""
-    asked = set(runs.asked(db))
+    asked = asked_jobs(db)
     generation = changes.written(db)
     return [a.name for a in appointments if a.name in asked or _comes(db, a, runs.last(db, a.name), generation, now)]
 

@@ -134,7 +134,7 @@ def _settle(folder: Path, tell: Callable[[str], None]) -> None:
         # A recall that met a segment of another format has asked for a new one by now.
         back = Back(load_settings({"REVERIE_HOME": str(folder)} | _model()))
         try:
-            wait_until("no job is due", lambda: not back.due_jobs(WORKSPACE, tidy=True), SETTLED_WITHIN_S)
+            wait_until("no job is due", lambda: not back.needed_jobs(WORKSPACE, tidy=True), SETTLED_WITHIN_S)
         finally:
             back.close()
         wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"), SETTLED_WITHIN_S)

@@ -71,7 +71,7 @@ def recalled(settings):
     """Digest what waits, then answer by words and by meaning."""
     with contextlib.closing(open_back(settings)) as back, contextlib.closing(open_front(settings)) as front:
         digest_all(back)
-        for name in back.due_jobs("default"):
+        for name in back.needed_jobs("default"):
             back.rebuild_segment("default") if name == "segment" else None
         assert back.heal("default") == 0
         client = CheckedClient(create_app(front), front.token)

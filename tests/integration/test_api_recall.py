@@ -191,7 +191,7 @@ def test_a_broken_segment_is_cold_reported_and_asked_for_again(client, front, ba
     answer = client.recall("port")
     assert answer["channels"]["lexical"]["state"] == "cold"
     front.learning.submit(lambda: None).result(timeout=10)
-    assert "segment" in back.due_jobs("default")
+    assert "segment" in back.needed_jobs("default")
     assert any(e["component"] == "recall.lexical" for e in client.get("/v1/errors").get_json()["items"])
     back.rebuild_segment("default")
     assert len(client.found("port")) == 1

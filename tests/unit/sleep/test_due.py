@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.sleep.calendar import Appointment
 from pipeline.sleep.due import Standing, due_jobs, outlooks
-from pipeline.store import changes, runs
+from pipeline.store import changes, meta, runs
 from pipeline.times import utc_text
 from tests.fakes.house import scratch_database
 
@@ -53,6 +53,19 @@ def test_what_ran_is_due_again_when_its_time_has_come_and_something_was_written(
     assert due(database) == ["fading"]
     written(database)
     assert due(database) == ["hourly", "fading"]
+
+
+def test_a_segment_that_is_wanted_is_asked_for_until_it_is_built(database):
+    segment = Appointment("segment", "", timedelta(hours=1))
+    ran(database, "segment", 0)
+    with database.write() as db:
+        meta.put(db, meta.SEGMENT_WANTED, "0")
+    with database.read() as db:
+        assert due_jobs(db, (segment,), NOW) == ["segment"]
+        assert outlooks(db, (segment,), NOW)[0].standing is Standing.ASKED
+    with database.write() as db:
+        meta.drop(db, meta.SEGMENT_WANTED)
+        assert due_jobs(db, (segment,), NOW) == []
 
 
 def test_what_ran_a_moment_ago_is_not_due(database):

@@ -19,7 +19,7 @@ def test_a_rebuild_computes_every_index_again(client, front, back, digested, hom
     assert (answer.status_code, answer.get_json()) == (200, {"queued": 5})
     waiting = dict.fromkeys(Stage, 0) | {Stage.EMBED: 5, Stage.ENTITIES: 5}
     assert client.get("/v1/queue").get_json()["pending"] == waiting
-    assert "segment" in back.due_jobs("default")
+    assert "segment" in back.needed_jobs("default")
     digested()
     back.rebuild_segment("default")
 

@@ -5,7 +5,7 @@ import pytest
 from pipeline.errors import IndexUnavailable
 from pipeline.records import Stage
 from pipeline.sleep.night import Report
-from pipeline.store import work
+from pipeline.store import meta, work
 from workers import tasks
 
 
@@ -91,14 +91,45 @@ def test_after_enough_writes_a_segment_is_asked_for(client, noted, back):
     assert client.get("/v1/stats").get_json()["index"]["tail_rows"] == 0
 
 
-def test_a_job_that_somebody_else_did_meanwhile_is_not_done_again(client, noted, back, monkeypatch):
+def counting(runs):
+    return lambda _night: runs.append(1) or Report()
+
+
+def test_a_job_that_many_ticks_asked_for_runs_once(client, noted, back, monkeypatch):
     client.write("The port is 8123")
-    rebuilt = []
-    monkeypatch.setattr(back, "rebuild_segment", lambda workspace: rebuilt.append(workspace) or 1)
-    tasks.run_job("segment", "default", by_state=True)
-    assert rebuilt == []
+    ran = []
+    monkeypatch.setattr(back, "jobs", lambda _workspace: {"arcs": counting(ran)})
+    for _tick in range(5):
+        tasks.run_job("arcs", "default")
+    assert len(ran) == 1
+    client.post("/v1/jobs/arcs")
+    for _sweep in range(5):
+        tasks.run_job("arcs", "default")
+    assert len(ran) == 2
+
+
+def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, noted, back, monkeypatch):
+    client.write("The port is 8123")
     tasks.run_job("segment", "default")
-    assert rebuilt == ["default"]
+    ran = []
+    monkeypatch.setattr(back, "jobs", lambda _workspace: {"segment": counting(ran)})
+    tasks.run_job("segment", "default")
+    assert ran == []
+    with back.databases.get("default").write() as db:
+        meta.put(db, meta.SEGMENT_WANTED, "0")
+    tasks.sweep("default")
+    assert ("run_job", "segment", "default") in noted
+    tasks.run_job("segment", "default")
+    assert ran == [1]
+
+
+def test_what_goes_on_or_is_tried_again_needs_no_new_reason(client, noted, back, monkeypatch):
+    client.write("The port is 8123")
+    ran = []
+    monkeypatch.setattr(back, "jobs", lambda _workspace: {"arcs": counting(ran)})
+    tasks.run_job("arcs", "default")
+    tasks.run_job("arcs", "default", again=True)
+    assert len(ran) == 2
 
 
 def test_a_sweep_rings_for_what_waits(client, noted):
@@ -150,15 +181,15 @@ def test_a_job_with_more_to_do_comes_again(client, noted, back, monkeypatch):
     client.write("The port is 8123")
     monkeypatch.setattr(back, "jobs", lambda _workspace: {"arcs": lambda _night: Report(more=True)})
     tasks.run_job("arcs", "default")
-    assert noted == [("run_job", "arcs", "default", "later")]
+    assert noted == [("run_job", "arcs", "default", True, "later")]
 
 
 def test_a_job_that_fails_is_tried_again_a_few_times(client, noted, back, monkeypatch):
     client.write("The port is 8123")
     monkeypatch.setattr(back, "jobs", lambda _workspace: {"arcs": lambda _night: {}["nothing"]})
     for tries in range(1, tasks.JOB_TRIES + 1):
-        tasks.run_job("arcs", "default", tries=tries)
-    assert noted == [("run_job", "arcs", "default", tries + 1, "later") for tries in range(1, tasks.JOB_TRIES)]
+        tasks.run_job("arcs", "default", tries=tries, again=tries > 1)
+    assert noted == [("run_job", "arcs", "default", tries + 1, True, "later") for tries in range(1, tasks.JOB_TRIES)]
     assert len(errors(client, "job.arcs")) == tasks.JOB_TRIES
 
 
