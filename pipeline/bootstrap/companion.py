@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pipeline.bootstrap.front import Front
 from pipeline.bootstrap.parts import recall_budget_ms
 from pipeline.context.advice import LOOKED_AT, lessons_about
 from pipeline.context.prepare import UNTOLD, PrepareLimits, prepare
@@ -26,9 +27,6 @@ from pipeline.store.surfaces import Surfacing
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import DIGESTION, accept
 from pipeline.write.deeds import deed_of, touch_of
-
-if TYPE_CHECKING:
-    from pipeline.bootstrap.front import Front
 
 ADVICE_AT_ONCE = 3
 TURN_ACTIONS = 200
@@ -61,7 +59,7 @@ class Seat:
 class Companion:
     """Answer the events of an agent's session."""
 
-    def __init__(self, front: "Front") -> None:
+    def __init__(self, front: Front) -> None:
         self._front = front
 
     def prompt(self, seat: Seat, message: str) -> str | None:

@@ -9,7 +9,6 @@ from functools import cache, partial
 
 from config.settings import Settings, SettingsError, environment_of, load_settings
 from config.token import CurrentToken
-from pipeline.bootstrap.companion import Companion
 from pipeline.bootstrap.foresight import Foresight
 from pipeline.bootstrap.learning import Learning
 from pipeline.bootstrap.parts import Databases, load_encoder, mask, off_the_record, vector_table
@@ -108,7 +107,6 @@ class Front:
         self._channels = ChannelPool()
         self._fact_names = FactNames()
         self.learning = Learning(self.databases, self.operations, lambda name: self.workspace_settings(name).incognito)
-        self.companion = Companion(self)
         self._lock = threading.Lock()
         self._readers: dict[str, Reader] = {}
         self._overridden: dict[str, _Own] = {}

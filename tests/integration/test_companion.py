@@ -6,7 +6,7 @@ import time
 import pytest
 
 from config.settings import load_settings
-from pipeline.bootstrap.companion import Seat
+from pipeline.bootstrap.companion import Companion, Seat
 from pipeline.bootstrap.parts import recall_budget_ms
 from pipeline.errors import StoreBusy
 from pipeline.recall.query import Channel
@@ -61,7 +61,7 @@ def errors(front):
 
 @pytest.mark.usefixtures("known")
 def test_what_was_told_is_noted(front):
-    assert "8123" in front.companion.prompt(SEAT, PORT)
+    assert "8123" in Companion(front).prompt(SEAT, PORT)
     versions, surfaced = told(front)
     assert (len(versions), surfaced) == (2, 1)
 
@@ -73,7 +73,7 @@ def test_recall_leaves_time_for_the_rest(front):
     front._channels.run = lambda searches, deadline, on_error: (
         asked.append(deadline - time.perf_counter()) or run(searches, deadline, on_error)
     )
-    front.companion.prompt(SEAT, PORT)
+    Companion(front).prompt(SEAT, PORT)
     assert asked[0] <= recall_budget_ms(front.settings) / 1000 < front.settings.hook_budget_ms / 1000
 
 
@@ -84,7 +84,7 @@ def test_a_channel_that_hangs_is_left_out(front, hanging):
     run = front._channels.run
     front._channels.run = lambda *given: answers.append(run(*given)) or answers[-1]
     began = time.perf_counter()
-    front.companion.prompt(SEAT, PORT)
+    Companion(front).prompt(SEAT, PORT)
     print(f"prompt with a hanging channel: {(time.perf_counter() - began) * 1000:.0f} ms of 400")
     assert answers[0][Channel.DENSE].report.state == "late"
     assert answers[0][Channel.LEXICAL].report.state == "ok"
@@ -95,10 +95,10 @@ def test_what_comes_too_late_is_not_told_and_not_noted_as_told(front, monkeypatc
     front.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
     settle = front.learning.settle
     monkeypatch.setattr(front.learning, "settle", lambda: threading.Event().wait(0.02) or settle())
-    assert front.companion.prompt(SEAT, PORT) is None
+    assert Companion(front).prompt(SEAT, PORT) is None
     assert told(front) == ({}, 0)
     front.settings.paths.workspace("default").config.unlink()
-    assert "8123" in front.companion.prompt(SEAT, PORT)
+    assert "8123" in Companion(front).prompt(SEAT, PORT)
 
 
 @pytest.mark.usefixtures("known")
@@ -117,10 +117,10 @@ def test_a_store_that_is_held_by_another_keeps_nobody_waiting(front):
     assert holding.wait(10)
     try:
         began = time.perf_counter()
-        front.companion.after_tool(SEAT, "Edit", {"file_path": "x.py"}, ok=True)
-        front.companion.turn_end(SEAT)
-        front.companion.flush(SEAT)
-        assert "8123" in front.companion.prompt(SEAT, PORT)
+        Companion(front).after_tool(SEAT, "Edit", {"file_path": "x.py"}, ok=True)
+        Companion(front).turn_end(SEAT)
+        Companion(front).flush(SEAT)
+        assert "8123" in Companion(front).prompt(SEAT, PORT)
         print(f"four events beside a held store: {(time.perf_counter() - began) * 1000:.0f} ms")
         assert not release.is_set()
     finally:
@@ -140,7 +140,7 @@ def test_what_cannot_be_noted_stands_in_the_error_log(front, known, monkeypatch)
 
     for failure, line in ((busy, "another process holds the store"), (broken, "ValueError: a bug")):
         monkeypatch.setattr(actions, "add", failure)
-        front.companion.after_tool(SEAT, "Edit", {"file_path": "x.py"}, ok=True)
+        Companion(front).after_tool(SEAT, "Edit", {"file_path": "x.py"}, ok=True)
         settled(front)
         assert line in errors(front)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipeline.bootstrap.companion import Companion
 from pipeline.identity import identify
 from pipeline.store import actions
 
@@ -419,14 +420,14 @@ def test_another_hosts_json_is_noted_and_disturbs_nobody(client, body):
 
 
 @pytest.mark.parametrize("name", sorted({one["hook_event_name"] for one in EVERY_EVENT}))
-def test_an_error_within_disturbs_nobody(client, front, monkeypatch, name):
+def test_an_error_within_disturbs_nobody(client, monkeypatch, name):
     client.write("Something")
 
     def broken(*_args, **_named):
         raise RuntimeError("broken inside")
 
     for method in ("prompt", "session_start", "before_tool", "after_tool", "turn_end", "flush"):
-        monkeypatch.setattr(front.companion, method, broken)
+        monkeypatch.setattr(Companion, method, broken)
     assert is_silent(post(client, event(hook_event_name=name)))
     assert [line for line in logged(client) if "broken inside" in line] or name == "SubagentStop"
 

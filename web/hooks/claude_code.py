@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response, request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.bootstrap.companion import Seat
+from pipeline.bootstrap.companion import Companion, Seat
 from pipeline.write.normalize import normalize_id
 from web.endpoint import Api, Call, Endpoint, json_response
 from web.folders import workspace_of_folder
@@ -61,20 +61,20 @@ def claude_code(call: Call) -> Response:
 
 def _prompt(call: Call, event: HookEvent) -> str | None:
     message = event.prompt.strip()[:LONGEST_PROMPT]
-    return call.front.companion.prompt(_seat(call, event), message) if message else None
+    return Companion(call.front).prompt(_seat(call, event), message) if message else None
 
 
 def _session_start(call: Call, event: HookEvent) -> str | None:
-    return call.front.companion.session_start(_seat(call, event), event.source)
+    return Companion(call.front).session_start(_seat(call, event), event.source)
 
 
 def _before_tool(call: Call, event: HookEvent) -> str | None:
-    return call.front.companion.before_tool(_seat(call, event), event.tool_name, event.tool_input)
+    return Companion(call.front).before_tool(_seat(call, event), event.tool_name, event.tool_input)
 
 
 def _after_tool(call: Call, event: HookEvent) -> None:
     ok = _worked(event.tool_response)
-    call.front.companion.after_tool(_seat(call, event, to_write=True), event.tool_name, event.tool_input, ok=ok)
+    Companion(call.front).after_tool(_seat(call, event, to_write=True), event.tool_name, event.tool_input, ok=ok)
 
 
 def _worked(response: Any) -> bool:
@@ -86,15 +86,15 @@ def _worked(response: Any) -> bool:
 
 
 def _after_failure(call: Call, event: HookEvent) -> None:
-    call.front.companion.after_tool(_seat(call, event, to_write=True), event.tool_name, event.tool_input, ok=False)
+    Companion(call.front).after_tool(_seat(call, event, to_write=True), event.tool_name, event.tool_input, ok=False)
 
 
 def _stop(call: Call, event: HookEvent) -> None:
-    call.front.companion.turn_end(_seat(call, event, to_write=True))
+    Companion(call.front).turn_end(_seat(call, event, to_write=True))
 
 
 def _flush(call: Call, event: HookEvent) -> None:
-    call.front.companion.flush(_seat(call, event))
+    Companion(call.front).flush(_seat(call, event))
 
 
 def _nothing(_call: Call, _event: HookEvent) -> None:
