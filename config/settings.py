@@ -173,6 +173,19 @@ def environment_of(paths: HomePaths) -> dict[str, str]:
     return environment_with({f"{ENVIRONMENT_PREFIX}HOME": str(paths.root)})
 
 
+def moving_variables(settings: Settings) -> dict[str, str]:
+    """Return the variables without which a program would look for another home or server than these settings name."""
+    home = {f"{ENVIRONMENT_PREFIX}HOME": str(settings.paths.root)}
+    # What stands in the home's own file is found there.
+    stored = load_settings(home)
+    moved = {name: str(getattr(settings, name)) for name in ("host", "port")}
+    return (home if settings.paths.root != Settings().paths.root else {}) | {
+        f"{ENVIRONMENT_PREFIX}{name.upper()}": value
+        for name, value in moved.items()
+        if value != str(getattr(stored, name))
+    }
+
+
 def explain_settings(
     environment: Mapping[str, str] | None = None, workspace_id: str | None = None
 ) -> list[SettingOrigin]:

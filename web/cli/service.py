@@ -4,6 +4,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,8 +81,11 @@ def remove(state: State, xdg_config_home: str | None) -> None:
 
 def service_of(platform: str, home: Path, xdg_config_home: str | None, settings: "Settings") -> Service:
     """Return the service of a platform; raise NoService where there is none."""
+    from config.settings import ENVIRONMENT_PREFIX, moving_variables
+
     root = settings.paths.root
     command = (sys.executable, *ARGUMENTS)
+    variables = {f"{ENVIRONMENT_PREFIX}HOME": str(root)} | moving_variables(settings)
     if platform == "darwin":
         import plistlib
 
@@ -90,7 +94,7 @@ def service_of(platform: str, home: Path, xdg_config_home: str | None, settings:
             {
                 "Label": LABEL,
                 "ProgramArguments": list(command),
-                "EnvironmentVariables": {"REVERIE_HOME": str(root)},
+                "EnvironmentVariables": variables,
                 "RunAtLoad": True,
                 # What ended by itself, as for a port that is taken, is not started again and again.
                 "KeepAlive": {"Crashed": True},
@@ -104,7 +108,7 @@ def service_of(platform: str, home: Path, xdg_config_home: str | None, settings:
         file = configuration / "systemd" / "user" / UNIT
         return Service(
             file,
-            _unit(command, root).encode(),
+            _unit(command, variables).encode(),
             "systemctl",
             (("--user", "daemon-reload"), ("--user", "enable", "--now", UNIT)),
             (("--user", "disable", "--now", UNIT),),
@@ -113,13 +117,13 @@ def service_of(platform: str, home: Path, xdg_config_home: str | None, settings:
     raise NoService("there is no service for this platform; start it with `reverie up --daemon`")
 
 
-def _unit(command: tuple[str, ...], root: Path) -> str:
+def _unit(command: tuple[str, ...], variables: Mapping[str, str]) -> str:
     return f"""[Unit]
 Description=Reverie, memory for AI coding agents
 
 [Service]
 ExecStart={" ".join(_quoted(word.replace("$", "$$")) for word in command)}
-Environment={_quoted(f"REVERIE_HOME={root}")}
+Environment={" ".join(_quoted(f"{name}={value}") for name, value in variables.items())}
 Restart=on-failure
 RestartPreventExitStatus=1 2
 TimeoutStopSec=20

@@ -107,28 +107,14 @@ def _machine(environment: Mapping[str, str], *, project: bool) -> "Machine":
 
 
 def _reverie(settings: "Settings", *, writes: bool) -> "Reverie":
+    from config.settings import moving_variables
     from web.client import server_url
     from web.setup.machine import Reverie, programs_folder
 
     file = settings.paths.token_file
     # A look at the changes must not leave a home behind.
     token = settings.paths.token() if writes or file.exists() else HIDDEN
-    return Reverie(server_url(settings), token, programs_folder(), _variables(settings))
-
-
-def _variables(settings: "Settings") -> dict[str, str]:
-    """Return the variables without which a program would look for another home or server than these settings name."""
-    from config.settings import ENVIRONMENT_PREFIX, Settings, load_settings
-
-    home = {f"{ENVIRONMENT_PREFIX}HOME": str(settings.paths.root)}
-    # What stands in the home's own file is found there.
-    stored = load_settings(home)
-    moved = {name: str(getattr(settings, name)) for name in ("host", "port")}
-    return (home if settings.paths.root != Settings().paths.root else {}) | {
-        f"{ENVIRONMENT_PREFIX}{name.upper()}": value
-        for name, value in moved.items()
-        if value != str(getattr(stored, name))
-    }
+    return Reverie(server_url(settings), token, programs_folder(), moving_variables(settings))
 
 
 def _version(program: str) -> tuple[int, ...] | None:

@@ -189,6 +189,14 @@ def test_a_units_special_signs_are_escaped(home):
     assert b'Environment="REVERIE_HOME=/srv/50%% \\"off\\" $HOME"' in service_of("linux", HOME, None, odd).text
 
 
+def test_a_service_listens_where_the_environment_says(home):
+    moved = home.model_copy(update={"port": 7099})
+    variables = {"REVERIE_HOME": str(home.paths.root), "REVERIE_PORT": "7099"}
+    line = f'Environment="REVERIE_HOME={home.paths.root}" "REVERIE_PORT=7099"'
+    assert line in service_of("linux", HOME, None, moved).text.decode().splitlines()
+    assert plistlib.loads(service_of("darwin", HOME, None, moved).text)["EnvironmentVariables"] == variables
+
+
 def test_a_launchd_agent(home):
     found = service_of("darwin", HOME, None, home)
     assert found.file == HOME / "Library/LaunchAgents/dev.reverie.plist"
