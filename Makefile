@@ -30,16 +30,24 @@ up: $(STAMP) ## Run web, worker and scheduler in the foreground
 	$(BIN)/reverie up
 
 .PHONY: test
-test: $(STAMP) lint ## Run everything: lint, types, all tests
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-alone test-together
+test: $(STAMP) lint ## Run everything: lint, types, all tests, two kinds at a time
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-faults test-unit test-integration test-browser
 
-.PHONY: test-alone
-test-alone: $(STAMP) ## Run the tests that need one process, and those that drive a browser
-	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/alone tests/unit tests/contract tests/browser tests/test_architecture.py tests/test_docs.py
+.PHONY: test-unit
+test-unit: $(STAMP) ## Run the tests of single parts, of interfaces, of the structure and of the documentation
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/unit tests/unit tests/contract tests/test_architecture.py tests/test_docs.py
 
-.PHONY: test-together
-test-together: $(STAMP) ## Run the tests of the whole: over HTTP, of running stacks, of faults
-	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/together tests/integration tests/faults
+.PHONY: test-integration
+test-integration: $(STAMP) ## Run the tests over HTTP and of running stacks
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/integration tests/integration
+
+.PHONY: test-browser
+test-browser: $(STAMP) ## Run the tests that drive Chromium through the dashboard
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/browser tests/browser
+
+.PHONY: test-faults
+test-faults: $(STAMP) ## Run the tests that kill processes and break files
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/faults tests/faults
 
 .PHONY: test-fast
 test-fast: $(STAMP) ## Run the tests that start no processes

@@ -1,11 +1,12 @@
 """A real Chromium before the real pages; whatever its console complains of fails the test."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from demo.sample import load_sample
 from tests.fakes.dashboard import Site, served_site
@@ -49,43 +50,61 @@ class Complaints:
             self.found.append(f"{failure} {url}")
 
 
-Opener = Callable[..., Page]
-
-
-@pytest.fixture
-def opened(chromium: Browser) -> Iterator[Opener]:
+class Visits:
     """Open pages of a site, signed in: `opened(site, "/w/default/goals", width=360, theme="dark")`."""
-    contexts = []
-    complaints = Complaints()
 
-    def open_page(site: Site, path: str = "/", *, width: int = 1280, height: int = 900, theme: str = "light") -> Page:
-        context = chromium.new_context(
+    def __init__(self, chromium: Browser) -> None:
+        self._chromium = chromium
+        self._contexts: list[BrowserContext] = []
+        self.complaints = Complaints()
+
+    def __call__(
+        self, site: Site, path: str = "/", *, width: int = 1280, height: int = 900, theme: str = "light"
+    ) -> Page:
+        context = self._chromium.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, base_url=site.url, reduced_motion="reduce"
         )
-        contexts.append(context)
+        self._contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
-        complaints.listen_to(page)
+        self.complaints.listen_to(page)
         page.goto(site.link())
         page.goto(path)
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints.found == []
+    def end(self) -> None:
+        """Close every page; a site must outlive those that look at it."""
+        while self._contexts:
+            self._contexts.pop().close()
+
+
+@pytest.fixture
+def opened(chromium: Browser) -> Iterator[Visits]:
+    visits = Visits(chromium)
+    yield visits
+    visits.end()
+    assert visits.complaints.found == []
+
+
+@pytest.fixture(scope="session")
+def lived_in(tmp_path_factory) -> Path:
+    """A home with the sample history, digested and slept over; to be copied."""
+    home: Path = tmp_path_factory.mktemp("lived_in") / "home"
+    with served_site(home, load_sample().history):
+        return home
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory) -> Iterator[Site]:
-    """The sample history, digested and slept over; for tests that change nothing that others look at."""
-    with served_site(tmp_path_factory.mktemp("sample") / "home", load_sample().history) as site:
+def sample(lived_in, tmp_path_factory) -> Iterator[Site]:
+    """The sample history; for tests that change nothing that others look at."""
+    with served_site(shutil.copytree(lived_in, tmp_path_factory.mktemp("sample") / "home")) as site:
         site.tell_fact()
         yield site
 
 
 @pytest.fixture
-def site(tmp_path) -> Iterator[Site]:
+def site(lived_in, tmp_path, opened) -> Iterator[Site]:
     """The sample history, of this test alone."""
-    with served_site(tmp_path / "home", load_sample().history) as site:
+    with served_site(shutil.copytree(lived_in, tmp_path / "home")) as site:
         yield site
+        opened.end()

@@ -13,6 +13,7 @@ from pipeline.bootstrap.front import Front
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.pages import everything
 from tests.fakes.dashboard import Site, serving
+from tests.fakes.house import digest_all
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 WINDOW = {"width": 1360, "height": 850}
@@ -49,6 +50,9 @@ def _live(site: Site) -> None:
             surface = f"/v1/lessons/surfaces/{lesson['surface_id']}"
             site.client.post(surface, {"followed": number != 2})
     site.sleep(*site.back.jobs("default"))
+    # What the night wrote is digested, too, by a worker that is there.
+    digest_all(site.back)
+    site.back.operations.report_worker(site.back.owner)
 
 
 def _draw(site: Site) -> None:

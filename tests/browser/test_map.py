@@ -25,11 +25,12 @@ def charted(tmp_path_factory):
 
 
 @pytest.fixture
-def blank(tmp_path):
+def blank(tmp_path, opened):
     """A site without a map."""
     with served_site(tmp_path / "home") as site:
         note(site.front.databases.get("default", create=True), 1, ["lighthouse", "keeper"])
         yield site
+        opened.end()
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from pipeline.write.accept import accept
 from tests.fakes.command_line import serving
 from web import idleness
 from web.client import Client
+from web.dashboard import live
 from web.metrics import LOOKS
 
 DEADLINE_S = 20
@@ -27,7 +28,9 @@ def rested(front, minutes=10):
     front.requested -= minutes * 60
 
 
-def test_a_request_for_the_memory_is_use_and_a_look_at_the_stack_is_not(client, front):
+def test_a_request_for_the_memory_is_use_and_a_look_at_the_stack_is_not(client, front, app):
+    # Every stream is told what is new and ends.
+    app.extensions[live.EXTENSION] = live.Streams(0, front.stopping)
     client.write("The port is 8123.")
     for path in sorted(LOOKS):
         rested(front)
