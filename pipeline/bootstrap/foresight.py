@@ -16,10 +16,11 @@ from enum import Enum, auto
 
 from config.settings import Settings
 from pipeline.bootstrap.parts import recall_budget_ms
-from pipeline.context.prepare import CONSIDERED
+from pipeline.context.prepare import query_of
 from pipeline.errors import NotFound
 from pipeline.recall.query import Query
 from pipeline.recall.search import Reader, search, standing
+from pipeline.records import Viewer
 from pipeline.store import predictions
 
 MOST_WORKSPACES = 8
@@ -52,7 +53,7 @@ def queries_of(texts: Sequence[str], settings: Settings) -> Iterator[Query]:
     for text in texts:
         budgets = dict.fromkeys((settings.recall_budget_ms, recall_budget_ms(settings)))
         yield Query(text, budget_ms=settings.recall_budget_ms)
-        yield from (Query(text, k=CONSIDERED, budget_ms=budget) for budget in budgets)
+        yield from (query_of(text, Viewer(), budget) for budget in budgets)
 
 
 class Foresight:

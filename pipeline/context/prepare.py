@@ -10,7 +10,7 @@ from sqlite3 import Connection
 
 from pipeline.context.lessons import Usefulness, with_records
 from pipeline.context.render import Entry, block_of, fitting
-from pipeline.recall.gates import relevant
+from pipeline.recall.gates import RELEVANT
 from pipeline.recall.query import Hit, Query
 from pipeline.recall.remarks import NOTHING, remarks_on
 from pipeline.recall.search import Reader, search
@@ -87,6 +87,11 @@ class _About:
         return sorted(found, key=lambda hit: hit.score, reverse=True)
 
 
+def query_of(message: str, viewer: Viewer, budget_ms: int) -> Query:
+    """Return what is asked of recall for a message."""
+    return Query(message, CONSIDERED, Filter(viewer=viewer), budget_ms, least_relevance=RELEVANT)
+
+
 def prepare(
     reader: Reader,
     message: str,
@@ -100,10 +105,9 @@ def prepare(
 
     What the agent was told before and still knows is not told again: `untold` leaves it out.
     """
-    query = Query(message, k=CONSIDERED, filter=Filter(viewer=viewer), budget_ms=limits.budget_ms)
-    hits = relevant(search(reader, query).hits)
+    hits = search(reader, query_of(message, viewer, limits.budget_ms)).hits
     new = {memory.seq for memory in untold([hit.memory for hit in hits])}
-    hits = [hit for hit in hits if hit.memory.seq in new]
+    hits = tuple(hit for hit in hits if hit.memory.seq in new)
     with reader.database.read() as db:
         about = _sorted_by_use(_without_dead_lessons(db, hits))
         if about == _About():

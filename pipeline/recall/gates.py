@@ -6,12 +6,9 @@ assistant, does it share words that they seldom say, and does this workspace kno
 logistic regression turns the answers into a probability.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from pipeline.index.rows import Floats
-from pipeline.recall.query import Hit
 from pipeline.recall.rank import Ranking
 
 # Fitted to the calibration part of tests/data/messages.json by maximum likelihood, a message by its most probable hit.
@@ -33,8 +30,3 @@ def relevance(ranking: Ranking) -> Floats:
     )
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     return probability
-
-
-def relevant(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits that are about the question, in their order."""
-    return [hit for hit in hits if hit.relevance >= RELEVANT]

@@ -34,7 +34,8 @@ SEARCHED = (Channel.LEXICAL, Channel.DENSE)
 class Query:
     """One question: text, number of results, filter, deadline in milliseconds, and whether each hit is explained.
 
-    `channels` are those that are searched; any other is off.
+    `channels` are those that are searched; any other is off. Of the best `k`, those stay that are at least so probably
+    about the question.
     """
 
     text: str
@@ -43,6 +44,7 @@ class Query:
     budget_ms: int = 250
     explain: bool = False
     channels: tuple[Channel, ...] = SEARCHED
+    least_relevance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,11 @@ def _ranked(reader: Reader, db: Connection, heard: Heard) -> tuple[Heard, Candid
 
 def _hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query) -> tuple[Hit, ...]:
     shown: dict[int, Memory] = {}
-    seqs = ranking.evidence.seqs[ranking.order].tolist()
+    probable, order = relevance(ranking), ranking.order
+    if query.least_relevance:
+        order = order[: query.k]
+        order = order[probable[order] >= query.least_relevance]
+    seqs = ranking.evidence.seqs[order].tolist()
     # The store has the last word; where it takes hits away, the next ones move up.
     for start in range(0, len(seqs), query.k):
         shown |= memories.showable(db, seqs[start : start + query.k], query.filter)
@@ -178,7 +182,7 @@ def _hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query
     found = list(shown.values())[: query.k]
     places = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in found])
     signals = signals_of(db, ranking, candidates, places) if query.explain else [None] * len(found)
-    scores, relevances = ranking.score[places].tolist(), relevance(ranking)[places].tolist()
+    scores, relevances = ranking.score[places].tolist(), probable[places].tolist()
     remarks = remarks_on(db, found)
     noted = [remarks.get(memory.seq, NOTHING) for memory in found]
     return tuple(Hit(*parts) for parts in zip(found, scores, relevances, signals, noted, strict=True))

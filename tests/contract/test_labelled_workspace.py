@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.index.encoder import OnnxEncoder
-from pipeline.recall.gates import relevant
+from pipeline.recall.gates import RELEVANT
 from tests.fakes.house import fast_settings
 from tests.fakes.workspace import labelled, labelled_workspace
 
@@ -23,7 +23,9 @@ def workspace(compiled_model, tmp_path_factory):
 def spoken(workspace):
     """The messages of the test part, each with whether anything was thought relevant."""
     return [
-        (m, bool(relevant(workspace.ask(m["text"]).hits))) for m in labelled("messages.json") if m["part"] == "test"
+        (m, bool(workspace.ask(m["text"], least_relevance=RELEVANT).hits))
+        for m in labelled("messages.json")
+        if m["part"] == "test"
     ]
 
 
@@ -39,7 +41,7 @@ def test_the_gate_stays_shut_for_what_it_does_not_know(spoken):
 
 @pytest.mark.parametrize("text", ["thanks!", "good morning", "ok, go on", "danke dir", "спасибо", "tell me a joke"])
 def test_small_talk_is_met_with_silence(workspace, text):
-    assert relevant(workspace.ask(text).hits) == []
+    assert workspace.ask(text, least_relevance=RELEVANT).hits == ()
 
 
 def test_a_relevance_says_how_often_it_is_right(workspace):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import StringConstraints
 
 from pipeline.context.lessons import Lesson, Usefulness, with_records
-from pipeline.recall.gates import relevant
+from pipeline.recall.gates import RELEVANT
 from pipeline.recall.query import Query
 from pipeline.recall.search import search
 from pipeline.records import Kind, Source, Trust
@@ -131,8 +131,8 @@ def lesson_json(lesson: Lesson) -> dict[str, Any]:
 
 def _about(call: Call, text: str, query: LessonsQuery, wanted: Filter) -> dict[str, Any]:
     budget_ms = call.front.workspace_settings(call.workspace).recall_budget_ms
-    answer = search(call.front.reader(call.workspace), Query(text, k=query.limit, filter=wanted, budget_ms=budget_ms))
-    shown = [hit.memory for hit in relevant(answer.hits)]
+    asked = Query(text, k=query.limit, filter=wanted, budget_ms=budget_ms, least_relevance=RELEVANT)
+    shown = [hit.memory for hit in search(call.front.reader(call.workspace), asked).hits]
     with call.front.databases.get(call.workspace).read() as db:
         found = with_records(db, shown)
     surface_ids = call.front.learning.surface(call.workspace, query.session, shown) if shown else []

@@ -1,27 +1,10 @@
-from types import SimpleNamespace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.recall.gates import RELEVANT, relevance, relevant
-from pipeline.recall.query import Hit
+from pipeline.recall.gates import RELEVANT, relevance
 from pipeline.recall.rank import rank
 from tests.fakes.evidence import evidence
-
-
-def hit(probability):
-    return Hit(SimpleNamespace(id=str(probability)), 1.0, probability)
-
-
-@given(st.lists(st.floats(0, 1)))
-def test_what_is_probably_about_the_question_passes_in_its_order(probabilities):
-    hits = [hit(probability) for probability in probabilities]
-    assert relevant(hits) == [h for h in hits if h.relevance >= RELEVANT]
-
-
-def test_what_is_as_probable_as_not_passes():
-    assert relevant([hit(RELEVANT - 1e-6), hit(RELEVANT), hit(1.0)]) == [hit(RELEVANT), hit(1.0)]
 
 
 @given(st.lists(st.tuples(st.floats(-1, 1, width=32), st.floats(0, 1, width=32)), max_size=6))

@@ -173,6 +173,18 @@ def test_a_narrow_filter_chooses_before_the_channels_do(fields, wanted, exact_ro
 # --- what is remembered of answers ---
 
 
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_of_the_best_those_stay_that_are_probable_enough(world, k):
+    for text in ("the port of billing is 8123", "billing speaks to the gateway", "the zebra sleeps", "a queue"):
+        world.write(text)
+    world.embed()
+    best = world.ask("which port does billing use", k=k).hits
+    for least in sorted({hit.relevance for hit in best}):
+        kept = world.ask("which port does billing use", k=k, least_relevance=least).hits
+        assert kept == tuple(hit for hit in best if hit.relevance >= least)
+    assert world.ask("which port does billing use", k=k, least_relevance=1.01).hits == ()
+
+
 def test_what_was_written_after_an_empty_answer_is_found(world):
     assert world.found("zebra") == []
     written = world.write("zebra")
