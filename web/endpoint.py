@@ -11,7 +11,12 @@ from pydantic import BaseModel, ValidationError
 from config.paths import is_workspace_id
 from pipeline.bootstrap.front import Front
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
+from pipeline.store import memories
+from pipeline.write.echo import SHORT_ID
 from web.contract import WORKSPACE_HEADER
+
+# The parameter of a path that names a memory.
+MEMORY_ID = "memory_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,8 @@ class Api:
                     _body(endpoint) if endpoint.body else None,
                     _query(endpoint.query) if endpoint.query else None,
                 )
+                if MEMORY_ID in path:
+                    path[MEMORY_ID] = _whole(call, path[MEMORY_ID])
                 answer = handler(call, **path)
                 return answer if isinstance(answer, Response) else json_response(answer, endpoint.status)
 
@@ -89,6 +96,15 @@ def workspace_of_request() -> str:
     if not is_workspace_id(workspace):
         raise MalformedRequest(f"{WORKSPACE_HEADER} must match [a-z0-9][a-z0-9._-]{{0,63}}")
     return workspace
+
+
+def _whole(call: Call, given: str) -> str:
+    """Return the id that is meant: what agents and people are shown is its end."""
+    if len(given) != SHORT_ID:
+        return given
+    with call.front.databases.get(call.workspace).read() as db:
+        found = memories.ids_ending_in(db, given.upper())
+    return found[0] if len(found) == 1 else given
 
 
 def _body(endpoint: Endpoint) -> BaseModel:

@@ -5,12 +5,9 @@ from pathlib import Path
 from flask import request
 
 from config.settings import environment_workspace
-from pipeline.identity import DEFAULT_WORKSPACE, choose_workspace
+from pipeline.identity import choose_workspace
 from web.contract import WORKSPACE_HEADER
 from web.endpoint import Call
-
-# Rules by which a folder is a project: what is noted there may make the project's workspace.
-OF_A_PROJECT = frozenset({"git-remote", "git"})
 
 
 def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> str:
@@ -20,14 +17,11 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> s
     """
     settings = call.front.settings
     # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
-    choice = choose_workspace(
+    return choose_workspace(
         Path(folder) if folder else None,
         settings,
         explicit=call.workspace if WORKSPACE_HEADER in request.headers else None,
         environment=environment_workspace(),
         exists=lambda name: settings.paths.workspace(name).events.is_file(),
-    )
-    own = choice.identity
-    if to_write and own is not None and own.rule in OF_A_PROJECT and settings.workspace == DEFAULT_WORKSPACE:
-        return own.id
-    return choice.workspace
+        to_write=to_write,
+    ).workspace

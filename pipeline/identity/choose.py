@@ -8,6 +8,8 @@ from config.settings import Settings
 from pipeline.identity.identify import Identity, identify
 
 DEFAULT_WORKSPACE: str = Settings.model_fields["workspace"].default
+# Rules by which a folder is a project: what is written there may make the project's workspace.
+OF_A_PROJECT = frozenset({"git-remote", "git"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,12 @@ def choose_workspace(
     explicit: str | None,
     environment: str | None,
     exists: Callable[[str], bool],
+    to_write: bool = False,
 ) -> Choice:
     """Choose what the call, the environment or a file names, else a set workspace, else the folder's if it exists.
 
-    Raises InvalidField for a folder that cannot be looked at.
+    To write, a project's own workspace is chosen even before it exists. Raises InvalidField for a folder that cannot
+    be looked at.
     """
     fallback = settings.workspace
     if folder is None:
@@ -42,6 +46,6 @@ def choose_workspace(
     if fallback != DEFAULT_WORKSPACE:
         reason = f"commands and hooks use {fallback}, by the setting workspace"
         return Choice(fallback, reason, identity)
-    if exists(identity.id):
+    if exists(identity.id) or (to_write and identity.rule in OF_A_PROJECT):
         return Choice(identity.id, "commands and hooks use it", identity)
     return Choice(fallback, f"nothing was written to it yet, so commands and hooks use {fallback}", identity)

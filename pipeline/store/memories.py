@@ -17,7 +17,7 @@ COLUMNS = (
 
 _EDITABLE = frozenset(
     {"content", "content_hash", "importance", "tags", "metadata", "pinned", "details", "anchor", "branch", "trust"}
-    | {"instructs", "candidate"}
+    | {"instructs", "candidate", "given_importance"}
 )
 
 
@@ -125,6 +125,12 @@ def ending_in(db: Connection, short_id: str) -> list[Memory]:
     return select(db, "archived_at IS NULL AND substr(id, -length(?)) = ?", (short_id, short_id))
 
 
+def ids_ending_in(db: Connection, end: str) -> list[str]:
+    """List the ids that end so, those of archived memories too, two at most."""
+    rows = db.execute("SELECT id FROM memory WHERE substr(id, -length(?)) = ? LIMIT 2", (end, end))
+    return [row[0] for row in rows]
+
+
 def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
     """Return the memories with these row numbers, archived or not."""
     rows = db.execute(
@@ -229,12 +235,18 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
         raise ValueError(f"not editable: {sorted(set(values) - _EDITABLE)}")
     if "importance" in values:
         # What is given counts from the day that it is given; nights let it fade from there.
-        values = {**values, "given_importance": values["importance"]}
+        values = {"given_importance": values["importance"], **values}
     settings = ", ".join(f"{column} = ?" for column in values)
     db.execute(
         f"UPDATE memory SET {settings}, updated_at = ? WHERE seq = ?",  # noqa: S608 - column names checked above
         (*values.values(), at, seq),
     )
+
+
+def given_importance(db: Connection, seq: int) -> float:
+    """Return the importance that a memory was given, before nights let it fade."""
+    row = db.execute("SELECT coalesce(given_importance, importance) FROM memory WHERE seq = ?", (seq,)).fetchone()
+    return float(row[0])
 
 
 def reinforce(db: Connection, seq: int, *, importance: float, confirmed: bool, tags: Sequence[str], at: str) -> None:

@@ -10,8 +10,10 @@ import jsonschema
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 
+from pipeline.identity import identify
 from tests.support.served import served
 from tests.support.stack import free_port
+from web.setup import ledger
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -130,6 +132,39 @@ def test_the_folder_decides_on_the_workspace(talk, home):
     assert home.paths.workspace_ids() == ["named", "shop"]
 
 
+def test_what_an_agent_stores_first_meets_what_hooks_note_once_a_host_is_set_up(talk, home):
+    (talk.folder / ".git").mkdir()
+    own = identify(talk.folder).id
+
+    async def conversation(client):
+        await client.call_tool("remember_batch", {"items": [STAGING]})
+        found = await client.call_tool("recall", {"query": "staging port"})
+        overview = await client.call_tool("overview", {})
+        return overview.structured_content["workspace"], [hit["content"] for hit in found.structured_content["results"]]
+
+    assert talk(conversation) == ("default", [STAGING["content"]])
+    assert home.paths.workspace_ids() == ["default"]
+    ledger.write(home.paths.root, {"/home/ann/.claude/settings.json": ledger.Record(frozenset({"claude-code"}))})
+    # As soon as it is there, it is read as well, by a bridge that began without it.
+    assert talk(conversation) == (own, [STAGING["content"]])
+    assert home.paths.workspace_ids() == ["default", own]
+
+
+def test_an_id_that_a_hook_showed_is_known(talk, home):
+    async def conversation(client, end):
+        return await client.call_tool("get", {"id": f"[{end}]"})
+
+    async def store(client):
+        told = await client.call_tool("remember_batch", {"items": [STAGING]})
+        return told.structured_content["results"][0]["id"]
+
+    whole = talk(store)
+    assert talk(conversation, end=whole[-8:]).structured_content["id"] == whole
+    refused = talk(conversation, end="ZZZZZZZZ")
+    assert refused.is_error
+    assert "neither a whole id nor the end of one" in refused.content[0].text
+
+
 def test_it_ends_with_its_host(home, tmp_path):
     with served(home) as port:
         done = subprocess.run(
@@ -149,6 +184,24 @@ def test_it_ends_with_its_host(home, tmp_path):
     assert after.returncode == 0
     answers = [json.loads(line) for line in after.stdout.splitlines()]
     assert [answer["id"] for answer in answers if "result" in answer] == [7]
+
+
+def test_a_folder_that_is_gone_decides_nothing(home, tmp_path):
+    gone = tmp_path / "gone"
+    # Its folder goes while it waits for what the host says.
+    program = tmp_path / "started.sh"
+    program.write_text('mkdir "$1" && cd "$1" && rmdir "$1" && exec "$2" mcp\n')
+
+    async def host(port):
+        parameters = StdioServerParameters(
+            command="/bin/sh", args=[str(program), str(gone), REVERIE], env=environment(home, port), cwd=tmp_path
+        )
+        async with Client(stdio_client(parameters), mode="legacy") as client:
+            return await client.call_tool("remember_batch", {"items": [STAGING]})
+
+    with served(home) as port:
+        told = anyio.run(host, port)
+    assert told.structured_content["results"][0]["outcome"] == "created"
 
 
 def test_it_starts_the_stack(tmp_path):

@@ -39,30 +39,37 @@ class State:
         """Return the workspace to work on here."""
         return self.choice(Path()).workspace
 
-    def choice(self, folder: Path) -> "Choice":
+    def choice(self, folder: Path, *, to_write: bool = False) -> "Choice":
         """Choose the workspace of a folder; raise InvalidField for a `.reverie.toml` that cannot be taken."""
         from pipeline.errors import InvalidField
 
-        choice = choice_of_folder(folder, self.settings, self.named_workspace)
+        choice = choice_of_folder(folder, self.settings, self.named_workspace, to_write=to_write)
         if choice.identity is not None and choice.identity.problem is not None:
             raise InvalidField(choice.identity.problem)
         return choice
 
-    def client(self, timeout_s: float = 60.0) -> "Client":
-        """Return a client of the configured server."""
+    def client(self, timeout_s: float = 60.0, *, to_write: bool = False) -> "Client":
+        """Return a client of the configured server; `to_write` says that something new is to be stored."""
         from web.client import Client
 
-        return Client.from_settings(self.settings, self.workspace, timeout_s=timeout_s)
+        workspace = self.choice(Path(), to_write=True).workspace if to_write else self.workspace
+        return Client.from_settings(self.settings, workspace, timeout_s=timeout_s)
 
     def print_json(self, value: Any) -> None:
         """Print an answer as JSON."""
         click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def choice_of_folder(folder: Path, settings: "Settings", named: str | None = None) -> "Choice":
-    """Choose the workspace of a folder by the settings given; a `.reverie.toml` that cannot be taken is left out."""
+def choice_of_folder(
+    folder: Path | None, settings: "Settings", named: str | None = None, *, to_write: bool = False
+) -> "Choice":
+    """Choose the workspace of a folder by the settings given; a `.reverie.toml` that cannot be taken is left out.
+
+    Once a host is set up, its hooks write to a project's own workspace: so does everything else then.
+    """
     from config.settings import environment_workspace
     from pipeline.identity import choose_workspace
+    from web.setup import ledger
 
     return choose_workspace(
         folder,
@@ -70,6 +77,7 @@ def choice_of_folder(folder: Path, settings: "Settings", named: str | None = Non
         explicit=named,
         environment=environment_workspace(),
         exists=lambda name: settings.paths.workspace(name).events.is_file(),
+        to_write=to_write and bool(ledger.read(settings.paths.root)),
     )
 
 

@@ -67,7 +67,7 @@ def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
 def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text: bool, **given: Any) -> None:
     """Give a fact VALUE; the value before is ended, not overwritten."""
     body = {"value": value if text else typed(value)} | options.told(given)
-    with state.client() as client:
+    with state.client(to_write=True) as client:
         found = client.set_fact(subject, attribute, body)
     if state.json:
         state.print_json(found)

@@ -54,7 +54,7 @@ def list_goals(state: State, /, limit: int, **wanted: Any) -> None:
 @pass_state
 def add(state: State, /, title: str, **given: Any) -> None:
     """Set a goal by its TITLE; one that is known is given what is said now."""
-    with state.client() as client:
+    with state.client(to_write=True) as client:
         found = client.add_goal({"title": title} | options.told(given))
     _told(state, found, f"{found['outcome']} ")
 

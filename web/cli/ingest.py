@@ -64,7 +64,7 @@ def project(state: State, path: Path, *, dry_run: bool) -> None:
     from pipeline.ingest.project import read_project
 
     source = source_name("project", path)
-    job = Job(state, state.choice(path).workspace, source, dry_run=dry_run, sweeps=True)
+    job = Job(state, state.choice(path, to_write=True).workspace, source, dry_run=dry_run, sweeps=True)
     job.run(lambda progress: lambda known: read_project(path, known, progress))
 
 
@@ -80,7 +80,8 @@ def git(state: State, path: Path, limit: int, since: str | None, *, dry_run: boo
     """Take in what the commits of the repository around PATH say."""
     from pipeline.ingest.git import read_git
 
-    job = Job(state, state.choice(path).workspace, source_name("git", _history(path)), dry_run=dry_run)
+    workspace = state.choice(path, to_write=True).workspace
+    job = Job(state, workspace, source_name("git", _history(path)), dry_run=dry_run)
     job.run(lambda progress: lambda known: read_git(path, known, progress, limit=limit, since=since))
 
 

@@ -44,8 +44,16 @@ def _over_stdio(state: State, profile: str) -> None:
     from web.mcp.stdio import Said, serve_stdio
     from web.mcp.tools import PROFILES
 
-    serve_stdio(build_server(bridge, PROFILES[profile], str(Path.cwd())), [Said(*one) for one in heard])
+    serve_stdio(build_server(bridge, PROFILES[profile], str(_folder() or "")), [Said(*one) for one in heard])
     bridge.close()
+
+
+def _folder() -> Path | None:
+    """Return the folder that the host works in, None where it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 def _greeted() -> list[tuple[str, bool]]:
@@ -79,9 +87,9 @@ def _over_http(state: State, port: int, profile: str) -> None:
     host, bound = place.getsockname()
     url = f"http://{host}:{bound}{PATH}"
     if state.json:
-        state.print_json({"url": url, "workspace": bridge.workspace})
+        state.print_json({"url": url, "workspace": bridge.workspace()})
     else:
-        click.echo(f"{url} (workspace {bridge.workspace})")
+        click.echo(f"{url} (workspace {bridge.workspace()})")
     # The door may open before the stack made the token.
     state.settings.paths.token()
     token = CurrentToken(state.settings.paths.token_file)
@@ -94,8 +102,11 @@ def _bridge(state: State) -> "Bridge":
     from web.mcp.bridge import Bridge
 
     settings = state.settings
+
     # As for hooks: a `.reverie.toml` that cannot be taken is left out, an agent could do nothing about it.
-    workspace = choice_of_folder(Path(), settings, state.named_workspace).workspace
+    def workspace(*, to_write: bool = False) -> str:
+        return choice_of_folder(_folder(), settings, state.named_workspace, to_write=to_write).workspace
+
     bridge = Bridge(settings, workspace, lambda: launch(settings).process)
     bridge.start_in_background()
     return bridge

@@ -30,7 +30,7 @@ CHANNELS = ("lexical", "dense")
 def remember(state: State, /, text: str, **given: Any) -> None:
     """Store TEXT as a memory; `-` reads it from standard input."""
     body = {"content": options.from_input(text)} | options.told(given)
-    with state.client() as client:
+    with state.client(to_write=True) as client:
         receipt = client.remember(body)
     if state.json:
         state.print_json(receipt)

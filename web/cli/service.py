@@ -57,10 +57,15 @@ def service() -> None:
 @pass_state
 def install(state: State, xdg_config_home: str | None) -> None:
     """Write the service's file, and start Reverie now and at every login."""
+    from web.cli.processes import stop_all
+
     found = service_of(sys.platform, Path.home(), xdg_config_home, state.settings)
     state.settings.paths.ensure()
     found.file.parent.mkdir(parents=True, exist_ok=True)
     found.file.write_bytes(found.text)
+    if shutil.which(found.manager) is not None:
+        # A stack that somebody else started would keep the service's own from coming up.
+        stop_all(state.settings)
     left = _told(found.manager, found.install)
     _say(state, {"file": str(found.file), "left_to_do": left}, f"written {found.file}", left)
 

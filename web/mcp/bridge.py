@@ -5,7 +5,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from config.settings import Settings
 from pipeline.errors import ReverieError, ServerUnreachable
@@ -17,16 +17,25 @@ HEALTH_TIMEOUT_S = 5.0
 # A server that has just answered is not asked for its health before the next request.
 FRESH_S = 2.0
 
+NEW = frozenset({"/v1/memories", "/v1/memories/batch", "/v1/goals"})
+
 log = logging.getLogger(__name__)
 
 Start = Callable[[], "subprocess.Popen[bytes]"]
 
 
+class Choose(Protocol):
+    """Chooses the workspace to read or to write now: a project's own is used as soon as it is there."""
+
+    def __call__(self, *, to_write: bool = False) -> str:
+        """Return its id."""
+
+
 class Bridge:
-    """Calls the web front for one workspace; safe to use from several threads."""
+    """Calls the web front for the workspace of its folder; safe to use from several threads."""
 
     def __init__(
-        self, settings: Settings, workspace: str, start: Start, *, deadline_s: float = START_DEADLINE_S
+        self, settings: Settings, workspace: Choose, start: Start, *, deadline_s: float = START_DEADLINE_S
     ) -> None:
         self.workspace = workspace
         self._settings = settings
@@ -62,7 +71,8 @@ class Bridge:
         """Send one request; raise ServerUnreachable when the stack does not come up in time."""
         client = self._ready()
         try:
-            answer = client.call(method, path, body, query, workspace or self.workspace)
+            chosen = workspace or self.workspace(to_write=_stores(method, path))
+            answer = client.call(method, path, body, query, chosen)
         except ServerUnreachable:
             # Not repeated, it may have been carried out; but the next call looks whether anybody is there.
             self._answered_at = float("-inf")
@@ -84,7 +94,7 @@ class Bridge:
             self._answered_at = time.monotonic()
             if self._client is None:
                 # Not earlier: the server makes the token before it first answers.
-                self._client = Client.from_settings(self._settings, self.workspace)
+                self._client = Client.from_settings(self._settings, self.workspace())
             return self._client
 
     def _wait(self) -> None:
@@ -118,3 +128,8 @@ class Bridge:
         log = self._settings.paths.logs / "reverie.log"
         state = "is still starting" if self._started is None or self._started.poll() is None else "could not be started"
         return f"Reverie {state} at {server_url(self._settings)}; try again in a moment, or see {log}"
+
+
+def _stores(method: str, path: str) -> bool:
+    """Tell whether a request stores something new; what changes a memory goes where the memory is."""
+    return (method == "POST" and path in NEW) or (method == "PUT" and path.startswith("/v1/facts/"))

@@ -145,9 +145,7 @@ def _item(asked: Asked, given: Any) -> Any:
         item["metadata"] = metadata | {"agent": agent} if isinstance(metadata, dict) else metadata
     if isinstance(item.get("edges"), list):
         item["edges"] = [
-            edge | {"to": asked.shown.whole(str(edge["to"]), "edges.to")}
-            if isinstance(edge, dict) and "to" in edge
-            else edge
+            edge | {"to": asked.whole(str(edge["to"]), "edges.to")} if isinstance(edge, dict) and "to" in edge else edge
             for edge in item["edges"]
         ]
     return item

@@ -2,8 +2,10 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
 
-from pipeline.errors import FieldError, InvalidField
+from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.write.echo import SHORT_ID
 
 WHOLE = 26
@@ -28,14 +30,20 @@ class ShownIds:
                 self._whole.popitem(last=False)
         return end if known == whole else whole
 
-    def whole(self, given: str, name: str) -> str:
-        """Return the id that is meant; raise InvalidField for an end that was not shown."""
+    def whole(self, given: str, name: str, ask: Callable[[str], str]) -> str:
+        """Return the id that is meant: as shown here, else as whoever is asked knows it, for hooks show ids as well.
+
+        Raises InvalidField for what ends no memory's id.
+        """
         text = given.strip().strip("[]")
         if len(text) >= WHOLE:
             return text
         text = text.upper()
         with self._lock:
             found = self._whole.get(text[-SHORT_ID:]) if len(text) >= SHORT_ID else None
+        if found is None and len(text) == SHORT_ID and text.isalnum():
+            with suppress(NotFound):
+                found = ask(text)
         if found is None or not found.endswith(text):
-            raise InvalidField(FieldError(name, "is neither a whole id nor one that was shown; recall it first"))
+            raise InvalidField(FieldError(name, "is neither a whole id nor the end of one; recall it first"))
         return found

@@ -29,7 +29,7 @@ def restore(asked: Asked) -> Told:
 def link(asked: Asked) -> Told:
     """Draw an edge, or take one back."""
     path = f"/v1/memories/{asked.id()}/edges"
-    edge = {"kind": asked.arguments["kind"], "to": asked.shown.whole(asked.arguments["to"], "to")}
+    edge = {"kind": asked.arguments["kind"], "to": asked.whole(asked.arguments["to"], "to")}
     if asked.arguments.get("remove"):
         told = asked.server.call("DELETE", path, query=edge)
     else:
@@ -48,7 +48,7 @@ def timeline(asked: Asked) -> Told:
 
 def why(asked: Asked) -> Told:
     """Say why a recall does or does not find a memory."""
-    body = {"query": asked.arguments["query"], "id": asked.shown.whole(asked.arguments["id"], "id")}
+    body = {"query": asked.arguments["query"], "id": asked.whole(asked.arguments["id"], "id")}
     told = asked.server.call("POST", "/v1/recall/why", body | {"viewer": asked.viewer()})
     return Told(told, "; ".join(told["reasons"]) or f"rank {told['rank']}")
 
@@ -153,7 +153,7 @@ def _settles(asked: Asked) -> bool:
 def _settled(asked: Asked, path: str) -> Told:
     # A pair's id was shown whole; a candidate is shown as other memories are.
     given = asked.arguments["id"]
-    whole = asked.shown.whole(given, "id") if path == "/v1/candidates" else given
+    whole = asked.whole(given, "id") if path == "/v1/candidates" else given
     memory = asked.server.call("POST", f"{path}/{segment(whole)}", {"action": asked.arguments["action"]})
     return Told({"memory": shortened(memory)}, f"settled\n{line(shortened(memory), asked.shown, asked.now)}")
 

@@ -48,13 +48,13 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A workspace behind the bridge."""
+    """The bridge, and the workspace that the caller named, if it did."""
 
     bridge: Bridge
-    workspace: str
+    workspace: str | None
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        """Send one request about this workspace."""
+        """Send one request."""
         return self.bridge.call(method, path, body, query, self.workspace)
 
 
@@ -139,7 +139,7 @@ class Handlers:
             raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
 
     def _asked(self, context: Any, arguments: Mapping[str, Any]) -> Asked:
-        place = Place(self._bridge, _workspace(context) or self._bridge.workspace)
+        place = Place(self._bridge, _workspace(context))
         return Asked(place, self._shown, _client_name(context), self._folder, arguments)
 
 

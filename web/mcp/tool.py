@@ -45,7 +45,11 @@ class Asked:
 
     def id(self, name: str = "id") -> str:
         """Return an argument that names a memory, whole, as a part of a path."""
-        return segment(self.shown.whole(str(self.arguments[name]), name))
+        return segment(self.whole(str(self.arguments[name]), name))
+
+    def whole(self, given: str, name: str) -> str:
+        """Return the id of the memory that is meant; raise InvalidField where there is none."""
+        return self.shown.whole(given, name, lambda end: str(self.server.call("GET", f"/v1/memories/{end}")["id"]))
 
     def viewer(self) -> dict[str, str]:
         """Return as whom the caller may see what is private to somebody."""

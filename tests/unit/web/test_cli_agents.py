@@ -91,6 +91,8 @@ ROLLOUT = [
     output(3, "Chunk ID: 1\nWall time: 1 seconds\nProcess exited with code 0\nOutput:\n1 passed"),
     call(4, "exec_command", {"cmd": "make lint"}),
     output(4, "Chunk ID: 2\nWall time: 1 seconds\nProcess exited with code 2\nOutput:\nexited with code 0"),
+    call(6, "shell_command", {"command": "go test ./...", "workdir": "/p"}),
+    output(6, "Exit code: 0\nWall time: 1 seconds\nOutput:\nok"),
     line("response_item", type="local_shell_call", call_id="c5", action={"type": "exec", "command": ["ls"]}),
     "{ half a li",
     "[]",
@@ -122,6 +124,7 @@ def test_a_rollouts_last_turn_is_read(codex):
         ("PostToolUse", "apply_patch", {"path": "src/new.py"}),
         ("PostToolUse", "exec_command", {"cmd": "pytest -q"}),
         ("PostToolUseFailure", "exec_command", {"cmd": "make lint"}),
+        ("PostToolUse", "shell_command", {"command": "go test ./...", "workdir": "/p"}),
         ("PostToolUse", "local_shell", {"type": "exec", "command": ["ls"]}),
     ]
 
@@ -146,6 +149,7 @@ def test_a_notification_fills_the_journal_of_its_project(served, client, tmp_pat
         ("edit", "src/new.py", True),
         ("test", "pytest -q", True),
         ("command", "make lint", False),
+        ("test", "go test ./...", True),
     ]
     [kept] = client.get("/v1/memories", workspace=own).get_json()["items"]
     assert kept["content"] == "Fixed: `pytest -q` failed and passes now. Edited src/pool.py, src/new.py."

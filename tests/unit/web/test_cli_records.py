@@ -1,10 +1,12 @@
 import click
 import pytest
 
+from pipeline.identity import identify
 from pipeline.write import revise
 from tests.fakes.command_line import remembered, run, run_json, serving
 from web.cli import options, records
 from web.client import Client
+from web.setup import ledger
 
 NOBODY = "01M7YZWD2TYS3P4A1GQPPBMFZK"
 
@@ -166,3 +168,25 @@ def test_a_list_is_gathered_from_pages(server, front, client):
     assert some["items"] == every["items"][:203] == gathered
     assert (some["next_cursor"] is None, every["next_cursor"], len(every["items"])) == (False, None, 205)
     assert run_json("audit")["counted"] == 205
+
+
+def test_once_a_host_is_set_up_what_is_stored_in_a_project_makes_its_workspace(home, tmp_path, monkeypatch):
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project")
+    own = identify(tmp_path / "project").id
+    run("remember", "Jobs wait in Redis")
+    assert run("workspace", "current").stdout == "default\n"
+    ledger.write(home.paths.root, {"/home/ann/.claude/settings.json": ledger.Record(frozenset({"claude-code"}))})
+    assert run("workspace", "current").stdout == "default\n", "nothing was stored there yet"
+    run("remember", "Jobs wait in SQLite")
+    assert run("workspace", "current").stdout == f"{own}\n"
+    assert "SQLite" in run("recall", "where do jobs wait").stdout
+    assert "Redis" in run("recall", "where do jobs wait", "-w", "default").stdout
+
+
+def test_the_end_of_an_id_will_do():
+    memory = remembered("Builds run at night")
+    assert run_json("get", memory[-8:].lower())["id"] == memory
+    run("forget", memory[-8:])
+    assert run_json("get", memory[-8:])["archived_at"] is not None
+    assert "no such memory" in run("get", "ZZZZZZZZ", code=1).stderr

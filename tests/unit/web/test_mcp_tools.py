@@ -16,7 +16,7 @@ from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from config.settings import Settings
-from pipeline.errors import InvalidField, ServerUnreachable
+from pipeline.errors import InvalidField, NotFound, ServerUnreachable
 from pipeline.write.echo import echoes, is_echo_of
 from tests.support.stack import free_port
 from web.client import _typed
@@ -128,11 +128,15 @@ def test_a_segment_cannot_leave_its_path(text):
 # Ids
 
 
+def unknown(_end):
+    raise NotFound("no such memory")
+
+
 @given(st.lists(st.text("0123456789ABCDEFGHJKMNPQRSTVWXYZ", min_size=26, max_size=26), unique=True))
 def test_what_was_shown_is_found_again(ids):
     shown = ShownIds()
     for whole in ids:
-        assert shown.whole(f"[{shown.short(whole)}]", "id") == whole
+        assert shown.whole(f"[{shown.short(whole)}]", "id", unknown) == whole
 
 
 def test_ids_that_end_alike_are_shown_whole():
@@ -141,12 +145,24 @@ def test_ids_that_end_alike_are_shown_whole():
     assert (shown.short(ULID), shown.short(other)) == (ULID[-8:], other)
 
 
-@pytest.mark.parametrize("given_id", ["", "..", "K", "0000ZZZZ"])
-def test_an_end_that_was_not_shown_is_refused(given_id):
+@pytest.mark.parametrize("given_id", ["", "..", "K", "0000ZZZZ", "../..///"])
+def test_an_end_that_nobody_knows_is_refused(given_id):
     shown = ShownIds()
     shown.short(ULID)
     with pytest.raises(InvalidField, match="id: is neither"):
-        shown.whole(given_id, "id")
+        shown.whole(given_id, "id", unknown)
+
+
+def test_an_end_that_somebody_else_showed_is_asked_for():
+    asked = []
+    assert ShownIds().whole(f"[{ULID[-8:].lower()}]", "id", lambda end: asked.append(end) or ULID) == ULID
+    assert asked == [ULID[-8:]]
+
+
+def test_what_cannot_end_an_id_is_not_asked_for():
+    for text in ("../../..", "x" * 7, "x" * 20):
+        with pytest.raises(InvalidField):
+            ShownIds().whole(text, "id", lambda end: pytest.fail(f"asked for {end}"))
 
 
 def test_only_so_many_ids_are_kept():
@@ -155,8 +171,8 @@ def test_only_so_many_ids_are_kept():
     for whole in ids:
         shown.short(whole)
     with pytest.raises(InvalidField):
-        shown.whole(ids[0][-8:], "id")
-    assert shown.whole(ids[2][-8:], "id") == ids[2]
+        shown.whole(ids[0][-8:], "id", unknown)
+    assert shown.whole(ids[2][-8:], "id", unknown) == ids[2]
 
 
 # Lines
@@ -374,7 +390,7 @@ class Process:
 def test_a_stack_that_does_not_come_up_is_told_in_time(tmp_path):
     started = []
     settings = Settings(home=tmp_path, port=free_port())
-    bridge = Bridge(settings, "default", lambda: started.append(1) or Process(), deadline_s=0.3)
+    bridge = Bridge(settings, lambda **_: "default", lambda: started.append(1) or Process(), deadline_s=0.3)
     for _ in range(2):
         with pytest.raises(ServerUnreachable, match="still starting"):
             bridge.call("GET", "/v1/stats")
@@ -386,7 +402,7 @@ def test_a_stack_that_cannot_be_started_is_told(tmp_path):
     def start():
         raise PermissionError("not allowed")
 
-    bridge = Bridge(Settings(home=tmp_path, port=free_port()), "default", start)
+    bridge = Bridge(Settings(home=tmp_path, port=free_port()), lambda **_: "default", start)
     with pytest.raises(ServerUnreachable, match="could not be started: not allowed"):
         bridge.call("GET", "/v1/stats")
     bridge.close()
