@@ -109,17 +109,22 @@ class HomePaths:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def token(self) -> str:
-        """Return the bearer token, making it (mode 0600) on the first start."""
+        """Return the bearer token, making it (mode 0600) on the first start and where the file holds none."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.token_file.exists():
             self._make_token()
-        return self.token_file.read_text(encoding="ascii").strip()
+        elif not self._stored_token():
+            self._new_token().replace(self.token_file)
+        return self._stored_token()
 
     def renew_token(self) -> str:
         """Put a new bearer token (mode 0600) in the place of the present one and return it."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._new_token().replace(self.token_file)
-        return self.token()
+        return self._stored_token()
+
+    def _stored_token(self) -> str:
+        return self.token_file.read_text(encoding="ascii").strip()
 
     def _make_token(self) -> None:
         # Written aside and linked into place: two first starts agree on one token and none reads half of it.

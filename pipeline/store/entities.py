@@ -112,10 +112,17 @@ def of(db: Connection, memory_seq: int) -> list[LinkedEntity]:
 def page(
     db: Connection, viewer: Viewer, text: str, kind: EntityKind | None, limit: int, below: tuple[int, int] | None
 ) -> list[SeenEntity]:
-    """List entities whose name holds a text, the most mentioned first, from below a (mentions, row number)."""
+    """List entities whose name holds a text, whatever its case, the most mentioned first.
+
+    The list goes on from below a (mentions, row number).
+    """
     hidden, values = _hidden(viewer)
-    named = "entity_seq IN (SELECT seq FROM entity WHERE kind = coalesce(?, kind) AND instr(lower(name), ?))"
-    chosen, wanted = (named, (kind, text)) if text or kind else ("true", ())
+    named = (
+        "entity_seq IN (SELECT seq FROM entity WHERE kind = coalesce(?, kind) AND "
+        "(instr(lower(name), ?) OR seq IN (SELECT value FROM json_each(?))))"
+    )
+    folded = text.casefold()
+    chosen, wanted = (named, (kind, folded, json.dumps(_beyond_ascii(db, folded)))) if text or kind else ("true", ())
     rows = db.execute(
         f"WITH hidden (seq) AS MATERIALIZED ({hidden}), "  # noqa: S608 - constant text
         # To count all and take away what is hidden is ten times as fast as to look at every memory.
@@ -234,6 +241,13 @@ def _hidden(viewer: Viewer) -> tuple[str, list[Any]]:
         parts.append(f"scope_kind <> 'workspace' AND NOT {reach}")
         values += owners
     return " UNION ".join(f"SELECT seq FROM memory WHERE {part}" for part in parts), values  # noqa: S608 - constant text
+
+
+def _beyond_ascii(db: Connection, folded: str) -> list[int]:
+    """Return the entities that hold a folded text in a name of more than ASCII, whose other capitals SQLite keeps."""
+    # Only what is not of ASCII takes more bytes than it has letters.
+    rows = db.execute("SELECT seq, name FROM entity WHERE length(name) < length(CAST(name AS BLOB))")
+    return [seq for seq, name in rows if folded in name.casefold()]
 
 
 def _named(db: Connection, viewer: Viewer, which: str, values: Sequence[Any]) -> list[SeenEntity]:

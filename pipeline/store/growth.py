@@ -34,7 +34,7 @@ _CANDIDATE = "WHERE candidate = 1 AND archived_at IS NULL"
 
 
 def known(db: Connection) -> Known:
-    """Count what is known; the same until the next change."""
+    """Count what is known; the same until the next change, or until another candidate waits."""
     active, archived, candidates = (_by_kind(db, where) for where in ("", _ARCHIVED, _CANDIDATE))
     # An index tells the kinds of all; what is hidden is looked at and taken away.
     active.subtract(archived)
@@ -44,6 +44,11 @@ def known(db: Connection) -> Known:
     return Known(
         {Kind(kind): count for kind, count in ordered if count}, archived.total(), candidates.total(), sessions
     )
+
+
+def waiting(db: Connection) -> int:
+    """Count the candidates that wait for review."""
+    return int(db.execute(f"SELECT count(*) FROM memory {_CANDIDATE}").fetchone()[0])  # noqa: S608 - constant text
 
 
 def _by_kind(db: Connection, where: str) -> Counter[str]:

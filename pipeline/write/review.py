@@ -3,17 +3,18 @@
 import time
 from enum import StrEnum
 from sqlite3 import Connection
+from typing import NamedTuple
 
 from pipeline.analysis import memory_tokens
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import EdgeKind, Memory, Stage
-from pipeline.store import audit, changes, edges, facts, memories, merging, pairs, tail, work
+from pipeline.store import audit, changes, edges, memories, merging, pairs, tail, work
 from pipeline.store.audit import Action
 from pipeline.store.database import Database
 from pipeline.store.pairs import PairState
 from pipeline.times import utc_now
 from pipeline.write.keyed import fit_between
-from pipeline.write.revise import bring_back, existing, put_away, separate
+from pipeline.write.revise import LET_IN, bring_back, existing, put_away, put_back, separate
 
 PERSON = "review"
 
@@ -40,6 +41,13 @@ class DenialVerdict(StrEnum):
     BOTH = "both"
 
 
+class Makers(NamedTuple):
+    """Who found that a memory denies another, and who that the other denies it too, if anybody did."""
+
+    denial: str
+    reverse: str | None = None
+
+
 def settle_pair(database: Database, pair_id: str, verdict: PairVerdict) -> Memory:
     """Merge a pair into its older memory or keep both; return the older. Raises Conflict for one that is settled."""
     now = utc_now()
@@ -54,10 +62,14 @@ def settle_pair(database: Database, pair_id: str, verdict: PairVerdict) -> Memor
         if verdict is PairVerdict.KEEP:
             pairs.settle(db, pair.id, PairState.KEPT, now)
         else:
-            if older.candidate and not newer.candidate:
-                # What speaks for a memory cannot wait for review itself.
+            # What speaks for a memory cannot wait for review itself.
+            let_in = older.candidate and not newer.candidate
+            if let_in:
                 _let_in(db, older, now)
-            merging.merge(db, older, newer, PERSON, now, {"cosine": pair.cosine})
+            entry_id = merging.merge(db, older, newer, PERSON, now, {"cosine": pair.cosine})
+            entry = audit.get(db, entry_id)
+            if let_in and entry is not None:
+                audit.amend(db, entry_id, {**entry.detail, LET_IN: True})
             pairs.settle(db, pair.id, PairState.MERGED, now)
         return existing(db, older.id)
 
@@ -106,24 +118,21 @@ def put_back_candidate(database: Database, memory_id: str) -> Memory:
         memory = existing(db, memory_id)
         if memory.candidate or memory.archived_at is not None:
             raise Conflict("this memory is not as it was let in")
-        if memory.key is not None:
-            _reopen_ended(db, memory, now)
-        memories.update(db, memory.seq, {"candidate": 1}, now)
-        tail.drop(db, memory.seq)
-        changes.append(db, changes.ARCHIVE, [memory.id])
+        put_back(db, memory, now)
         return existing(db, memory_id)
 
 
-def settle_denial(database: Database, denying_id: str, denied_id: str, verdict: DenialVerdict) -> str:
+def settle_denial(database: Database, denying_id: str, denied_id: str, verdict: DenialVerdict) -> Makers:
     """Archive the one of two memories that does not hold, or keep both and take the contradiction between them away.
 
-    Returns who had found the contradiction. Raises NotFound when the first does not contradict the second, Conflict
-    when one of them is archived.
+    Returns who had found it. Raises NotFound when the first does not contradict the second, Conflict when one of them
+    is archived.
     """
     now = utc_now()
     with database.write() as db:
         denying, denied = existing(db, denying_id), existing(db, denied_id)
         made_by = edges.maker(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq)
+        reverse = edges.maker(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq)
         if made_by is None:
             raise NotFound("these two do not contradict each other")
         if denying.archived_at is not None or denied.archived_at is not None:
@@ -134,15 +143,20 @@ def settle_denial(database: Database, denying_id: str, denied_id: str, verdict: 
             changes.append(db, changes.RELATE, [denying.id, denied.id])
         else:
             put_away(db, denied if verdict is DenialVerdict.DENYING else denying, now)
-        return made_by
+        return Makers(made_by, reverse)
 
 
-def reopen_denial(database: Database, denying_id: str, denied_id: str, made_by: str) -> None:
-    """Let a contradiction stand again that was taken away; raise Conflict where none was."""
+def reopen_denial(database: Database, denying_id: str, denied_id: str, makers: Makers) -> None:
+    """Let a contradiction stand again that was taken away, both ways if it did; raise Conflict where none was."""
     now = utc_now()
     with database.write() as db:
         denying, denied = existing(db, denying_id), existing(db, denied_id)
-        if not edges.redraw(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq, made_by, now):
+        redrawn = [
+            edges.redraw(db, one.seq, EdgeKind.CONTRADICTS, other.seq, maker, now)
+            for one, other, maker in ((denying, denied, makers.denial), (denied, denying, makers.reverse))
+            if maker is not None
+        ]
+        if not any(redrawn):
             raise Conflict("no contradiction between these two was taken away")
         changes.append(db, changes.RELATE, [denying.id, denied.id])
 
@@ -163,17 +177,6 @@ def undo(database: Database, entry_id: str) -> Memory:
             bring_back(db, memory, now)
             audit.mark_undone(db, entry.id, now)
         return existing(db, memory.id)
-
-
-def _reopen_ended(db: Connection, memory: Memory, now: str) -> None:
-    assert memory.valid_from is not None
-    if facts.repeats(db, memory, memory.valid_from):
-        raise Conflict("this was told again since")
-    ended = facts.replaced_by(db, memory)
-    if ended is not None and memory.valid_to != memory.valid_from:
-        facts.close(db, ended.seq, memory.valid_to, now)
-        edges.remove(db, memory.seq, EdgeKind.SUPERSEDES, ended.seq)
-        changes.append(db, changes.CLOSE, [ended.id])
 
 
 def _let_in(db: Connection, memory: Memory, now: str) -> None:

@@ -1,5 +1,6 @@
 """What may happen to a memory after it was written: edit, archive, restore, purge."""
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from typing import Any
 
 from pipeline.analysis import memory_tokens
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Anchor, Memory, Source, Stage, Trust
+from pipeline.records import Anchor, EdgeKind, Memory, Source, Stage, Trust
 from pipeline.redaction import redact, redact_json
 from pipeline.store import (
     actions,
@@ -21,6 +22,7 @@ from pipeline.store import (
     edges,
     embeddings,
     entities,
+    facts,
     history,
     ingested,
     memories,
@@ -40,14 +42,20 @@ from pipeline.write.deeds import is_told
 from pipeline.write.details import checked_details
 from pipeline.write.instructions import instructs
 from pipeline.write.keyed import fit_between
-from pipeline.write.normalize import check_metadata, content_hash, normalize_content, normalize_json
+from pipeline.write.normalize import check_metadata, content_hash, normalize_content, normalize_json, normalize_text
 from pipeline.write.prepare import anchored, checked_branch, told_text
 from pipeline.write.trust import lower_trust
+
+# In the detail of a merge: the one that speaks for both was a candidate, and was let in for that alone.
+LET_IN = "let_in"
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The fields of a memory to set; None leaves a field as it is."""
+    """The fields of a memory to set; None leaves a field as it is.
+
+    `given_importance` is what nights let the importance fade from: the importance itself, unless that faded before.
+    """
 
     content: str | None = None
     importance: float | None = None
@@ -58,14 +66,37 @@ class Revision:
     anchor: Anchor | None = None
     branch: str | None = None
     trust: Trust | None = None
+    given_importance: float | None = None
 
 
-def edit(database: Database, memory_id: str, revision: Revision) -> Memory:
-    """Change a memory; a new text is digested again and the old one stays in the history."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What somebody saw of a memory before they changed it; None for what they did not look at.
+
+    `text` is the mark of its text, `given_importance` what it was given: that it faded since changes nothing.
+    """
+
+    text: str | None = None
+    tags: tuple[str, ...] | None = None
+    given_importance: float | None = None
+
+
+def text_mark(text: str) -> str:
+    """Return a short mark that two texts share only if they are the same, to the letter."""
+    return hashlib.sha256(normalize_text(text).encode()).hexdigest()[:32]
+
+
+def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | None = None) -> Memory:
+    """Change a memory; a new text is digested again and the old one stays in the history.
+
+    Raises Conflict when a field of the revision is neither as it was seen nor as it shall be.
+    """
     values = _values(revision)
     now = utc_now()
     with database.write() as db:
         memory = existing(db, memory_id)
+        if seen is not None:
+            _check_seen(db, memory, revision, seen)
         if memory.key is not None and (revision.content is not None or revision.details is not None):
             raise Conflict("a keyed fact is changed by setting its value, which keeps the old one in its history")
         if revision.details is not None:
@@ -78,6 +109,23 @@ def edit(database: Database, memory_id: str, revision: Revision) -> Memory:
         changed = {name: value for name, value in values.items() if not (same and name in ("content", "content_hash"))}
         if changed:
             _apply(db, memory, changed, now)
+        return existing(db, memory_id)
+
+
+def unconfirm(database: Database, memory_id: str, since: str) -> Memory:
+    """Take back that a person vouched for a memory since a moment: it is evidence, as if it had been all the time.
+
+    What was derived from it since is evidence too; what was trusted before stays so.
+    """
+    now = utc_now()
+    with database.write() as db:
+        memory = existing(db, memory_id)
+        if memory.trust is Trust.TRUSTED:
+            memories.update(db, memory.seq, {"trust": Trust.EVIDENCE}, now)
+            changes.append(db, changes.EDIT, [memory.id])
+            for edge in edges.of(db, memory.seq):
+                if edge.kind is EdgeKind.DERIVED_FROM and not edge.outgoing and edge.at >= since:
+                    lower_trust(db, existing(db, edge.other_id), now)
         return existing(db, memory_id)
 
 
@@ -120,6 +168,22 @@ def separate(db: Connection, merge: audit.Entry, memory: Memory, at: str) -> Non
     except IntegrityError as error:
         raise Conflict("an active memory of the same scope says exactly this") from error
     audit.mark_undone(db, merge.id, at)
+    if merge.detail.get(LET_IN) and all(one.candidate for one in memories.merged_into(db, survivor.seq)):
+        again = existing(db, survivor.id)
+        if not again.candidate:
+            put_back(db, again, at)
+
+
+def put_back(db: Connection, memory: Memory, at: str) -> None:
+    """Let what was a candidate wait for review again within a transaction, and what it ended hold again.
+
+    Raises Conflict for a fact that was told again since.
+    """
+    if memory.key is not None:
+        _reopen_ended(db, memory, at)
+    memories.update(db, memory.seq, {"candidate": 1}, at)
+    tail.drop(db, memory.seq)
+    changes.append(db, changes.ARCHIVE, [memory.id])
 
 
 def bring_back(db: Connection, memory: Memory, at: str) -> None:
@@ -151,6 +215,17 @@ def purge(database: Database, memory_id: str) -> None:
         made = {seq for one in doomed for seq in derivations.derived_summaries(db, one.seq)}
         for one in (*memories.by_seqs(db, made).values(), *doomed):
             _purge(db, one)
+
+
+def _reopen_ended(db: Connection, memory: Memory, now: str) -> None:
+    assert memory.valid_from is not None
+    if facts.repeats(db, memory, memory.valid_from):
+        raise Conflict("this was told again since")
+    ended = facts.replaced_by(db, memory)
+    if ended is not None and memory.valid_to != memory.valid_from:
+        facts.close(db, ended.seq, memory.valid_to, now)
+        edges.remove(db, memory.seq, EdgeKind.SUPERSEDES, ended.seq)
+        changes.append(db, changes.CLOSE, [ended.id])
 
 
 def _purge(db: Connection, memory: Memory) -> None:
@@ -191,6 +266,19 @@ def _purge_deeds(db: Connection, memory: Memory) -> None:
         actions.purge_told(db, sessions, lambda action: any(is_told(action, text) for text in texts))
 
 
+def _check_seen(db: Connection, memory: Memory, revision: Revision, seen: Seen) -> None:
+    text = None if revision.content is None else text_mark(revision.content)
+    given = revision.importance if revision.given_importance is None else revision.given_importance
+    compared = (
+        ("text", text, seen.text, text_mark(memory.content)),
+        ("tags", revision.tags, seen.tags, memory.tags),
+        ("importance", given, seen.given_importance, memories.given_importance(db, memory.seq)),
+    )
+    changed = [name for name, wanted, saw, now in compared if None not in (wanted, saw) and now not in (wanted, saw)]
+    if changed:
+        raise Conflict(f"somebody changed its {' and its '.join(changed)} meanwhile")
+
+
 def _values(revision: Revision) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if revision.content is not None:
@@ -198,6 +286,8 @@ def _values(revision: Revision) -> dict[str, Any]:
         values |= {"content": content, "content_hash": content_hash(content)}
     if revision.importance is not None:
         values["importance"] = revision.importance
+    if revision.given_importance is not None:
+        values["given_importance"] = revision.given_importance
     if revision.tags is not None:
         values["tags"] = json.dumps(tuple(dict.fromkeys(revision.tags)))
     if revision.metadata is not None:

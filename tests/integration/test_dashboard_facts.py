@@ -281,3 +281,16 @@ def _key():
 
 def _id(client):
     return client.get("/v1/facts/staging/port").get_json()["id"]
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_where_nothing_is_left_of_a_fact_its_first_value_is_taken_back_to_a_page_that_is(client, browser, others):
+    if others:
+        put(client, "db-stage.example", attribute="host")
+    client.write("No fact at all")
+    page = browser.submit("/w/default/facts", "Set", subject="staging", attribute="port", value="5432")
+    assert browser._at.startswith("/w/default/facts/one?")
+    page = browser.submit_in(page, "Undo")
+    assert "The value of port of staging is taken back." in page
+    assert browser._at == (of("staging") if others else "/w/default/facts")
+    assert value(client) is None

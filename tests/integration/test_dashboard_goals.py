@@ -38,6 +38,17 @@ def test_a_goal_is_set_and_taken_back(client, browser):
     assert goals(client) == []
 
 
+def test_a_long_goal_is_changed_back_too(client, browser):
+    title = "Ship the importer of every format " * 250
+    goal_id = goal(client, title=title.strip())
+    answer = browser.post(f"{GOALS}/{goal_id}", {"title": title.strip(), "progress": "40", "due_at": ""})
+    assert goals(client)[0]["progress"] == 0.4
+    # Browsers keep no cookie that is larger.
+    assert all(len(cookie) < 4096 for cookie in answer.headers.getlist("Set-Cookie"))
+    browser.submit_in(browser.page(answer.headers["Location"]), "Undo")
+    assert (goals(client)[0]["progress"], goals(client)[0]["title"]) == (0.0, title.strip())
+
+
 def test_a_goal_that_is_known_is_not_set_twice(client, browser):
     goal(client)
     page = browser.submit(GOALS, "Set the goal", title="Ship the importer", due_at="2126-01-31")

@@ -1,5 +1,7 @@
 """The inbox on the dashboard: every kind of entry judged, taken back, and gone on from."""
 
+import re
+
 import pytest
 import tomli_w
 
@@ -133,6 +135,21 @@ def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, di
         assert {k: v for k, v in now.items() if k not in changed} == {k: v for k, v in old.items() if k not in changed}
 
 
+def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(client, browser, reviewing, front):
+    [older] = candidates(client, "shop")
+    newer = client.write(MORE)
+    with front.databases.get("default").write() as db:
+        first, second = memories.get(db, older), memories.get(db, newer)
+        pairs.add(db, first.seq, second.seq, 0.9, ["a word differs"], utc_now())
+    assert read(client, older)["candidate"]
+    done = browser.submit(f"{INBOX}?kind=duplicates", "Merge")
+    assert not read(client, older)["candidate"]
+    browser.submit_in(done, "Undo")
+    assert read(client, older)["candidate"]
+    assert (waiting(front).candidates, waiting(front).pairs) == (1, 1)
+    assert older not in client.found("shop deploys")
+
+
 def test_both_of_a_pair_are_kept_and_wait_again(client, browser, front):
     pair_up(front, client, 2)
     done = browser.submit(f"{INBOX}?kind=duplicates", "Keep both")
@@ -163,6 +180,20 @@ def test_both_of_a_contradiction_are_kept_and_contradict_each_other_again(client
     after = read(client, newer)["edges"]
     assert [(e["kind"], e["id"], e["made_by"]) for e in after] == [(e["kind"], e["id"], e["made_by"]) for e in before]
     assert read(client, newer)["history"] == []
+
+
+def test_of_two_that_deny_each_other_both_do_again(client, browser, front):
+    [(older, newer)] = deny(front, client, 1)
+    with front.databases.get("default").write() as db:
+        first, second = memories.get(db, older), memories.get(db, newer)
+        edges.add(db, first.seq, EdgeKind.CONTRADICTS, second.seq, "caller", utc_now())
+    done = browser.submit(f"{INBOX}?kind=contradictions", "Keep both")
+    assert read(client, older)["edges"] == []
+    browser.submit_in(done, "Undo")
+    for one, other, makers in ((older, newer, ["caller", "edges-job"]), (newer, older, ["edges-job", "caller"])):
+        found = sorted(read(client, one)["edges"], key=lambda edge: edge["direction"], reverse=True)
+        assert [(edge["id"], edge["made_by"]) for edge in found] == [(other, maker) for maker in makers]
+        assert read(client, one)["history"] == []
 
 
 def test_what_was_told_later_of_an_earlier_day_may_be_the_older(client, browser, front):
@@ -275,3 +306,25 @@ def test_a_way_back_leads_nowhere_else(client, browser, front):
     for next_ in ("https://example.org", "//example.org", 'e-"><script>', "main"):
         fields = {"action": "keep", "kind": "duplicates", "next": next_}
         assert browser.post(f"{INBOX}/pairs/{pair_id}", fields).status_code == 422
+
+
+def test_a_later_page_that_is_judged_empty_leads_to_the_first(client, browser, reviewing, front):
+    ids = candidates(client, *(f"shop {chr(97 + n)}{chr(97 + n)}lkin" for n in range(PAGE + 1)))
+    first = browser.page(f"{INBOX}?kind=candidates")
+    last = browser.follow(first, "Older")
+    assert ids[0] in last
+    answer = browser.post(f"{INBOX}/candidates/{ids[0]}", {"action": "reject", **_place(last)})
+    moved = browser.get(answer.headers["Location"])
+    assert moved.status_code == 303
+    page = browser.page(moved.headers["Location"])
+    assert "The candidate is archived." in page
+    assert "Nobody waits" not in page
+    assert page.count('data-key="m"') == PAGE
+    # Where it is taken back, it stands again.
+    undone = browser.submit_in(page, "Undo")
+    assert ids[0] in undone
+    assert waiting(front).candidates == PAGE + 1
+
+
+def _place(page):
+    return {"kind": "candidates", "before": re.search(r'name="before" value="([^"]+)"', page)[1]}

@@ -162,3 +162,19 @@ def test_an_answer_that_cannot_be_is_refused(browser, lesson):
     lesson("Take the walrus lock before counting", shown=1)
     assert browser.post("/w/default/lessons/surfaces/none", {"followed": "true"}).status_code == 404
     assert browser.post("/w/default/lessons/surfaces/none", {"followed": "perhaps"}).status_code == 422
+
+
+@pytest.mark.parametrize("order", ["shown", "followed", "ignored"])
+def test_lessons_that_were_shown_very_often_have_a_second_page(client, browser, front, order):
+    often = 500
+    ids = [client.write(f"Lesson number {number} of many", kind="lesson") for number in range(PAGE_SIZE + 1)]
+    with front.databases.get("default").write() as db:
+        db.execute(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?) "
+            "INSERT INTO surface (id, memory_seq, at, followed) SELECT id || n, seq, created_at, ? FROM memory, n",
+            (often, None if order == "shown" else order == "followed"),
+        )
+    first = browser.page(f"/w/default/lessons?order={order}")
+    second = browser.follow(first, "Older")
+    shown = [identity for page in (first, second) for identity in ids if f"/memories/{identity}" in page]
+    assert sorted(shown) == sorted(ids)

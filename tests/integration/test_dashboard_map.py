@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import urlencode
 
 import pytest
 
@@ -228,3 +229,20 @@ def test_counts_leave_out_just_what_may_not_be_shown(client, database, digested,
             assert entities.get(db, viewer, one.id) == one
         everything = [row[0] for row in db.execute("SELECT id FROM entity")]
         assert {one.id for one in listed} == {one for one in everything if entities.get(db, viewer, one)}
+
+
+def test_entities_are_found_whatever_the_case_of_their_letters(browser, database):
+    note(database, 1, ["docs/Übersicht.md", "docs/100%.md"], EntityKind.FILE)
+    note(database, 2, ["strasse", "ada"], EntityKind.PERSON)
+
+    def found(text, **query):
+        page = browser.page(f"/w/default/entities?{urlencode({'q': text, **query})}")
+        return sorted(re.findall(r'/entities/\w+">([^<]+)</a>', page))
+
+    for text in ("Übersicht", "übersicht", "ÜBERSICHT.MD"):
+        assert found(text) == ["docs/Übersicht.md"]
+    assert found("Straße") == found("STRASSE") == ["strasse"]
+    assert found("Übersicht", kind="person") == []
+    assert found("%") == ["docs/100%.md"]
+    assert found("_") == []
+    assert found("*Ü*") == []

@@ -35,6 +35,22 @@ def seq_of(front, memory_id):
         return memories.get(db, memory_id).seq
 
 
+def seen(page):
+    """Return what the edit form of a page says that it showed."""
+    return dict(re.findall(r'name="(seen_\w+)" value="([^"]*)"', page.partition('id="edit"')[2]))
+
+
+def fade(front, importance, given):
+    """Let the importance of every memory fade, as a night does."""
+    with front.databases.get("default").write() as db:
+        db.execute("UPDATE memory SET importance = ?, given_importance = ?", (importance, given))
+
+
+def importances(front):
+    with front.databases.get("default").read() as db:
+        return db.execute("SELECT importance, given_importance FROM memory").fetchall()
+
+
 def card(page, title):
     """Return a section of the page without its tags."""
     found = re.search(rf"<h2[^>]*>{re.escape(title)}</h2>(.*?)</section>", page, re.DOTALL)
@@ -121,11 +137,93 @@ def test_what_is_saved_as_it_is_changes_nothing(client, browser):
 
 def test_an_unchanged_importance_is_not_given_anew(client, browser, front):
     memory_id = client.write(ONE, importance=0.7)
-    with front.databases.get("default").write() as db:
-        db.execute("UPDATE memory SET importance = 0.3, given_importance = 0.7")
+    fade(front, 0.3, 0.7)
     browser.submit(path(memory_id), "Save", content=ONE, tags="ops", importance="0.3")
-    with front.databases.get("default").read() as db:
-        assert db.execute("SELECT importance, given_importance FROM memory").fetchall() == [(0.3, 0.7)]
+    assert importances(front) == [(0.3, 0.7)]
+
+
+def test_an_undone_importance_is_what_it_was_and_fades_from_what_was_given(client, browser, front):
+    memory_id = client.write(ONE, importance=0.9)
+    fade(front, 0.3, 0.9)
+    page = browser.submit(path(memory_id), "Save", content=ONE, tags="", importance="0.5")
+    assert importances(front) == [(0.5, 0.5)]
+    again = browser.submit_in(page, "Undo")
+    assert importances(front) == [(0.3, 0.9)]
+    # What was taken back can be wanted after all.
+    browser.submit_in(again, "Undo")
+    assert importances(front) == [(0.5, 0.5)]
+
+
+def test_what_changed_since_the_page_was_opened_is_left_alone(client, browser, front):
+    memory_id = client.write(ONE, importance=0.9)
+    opened = browser.page(path(memory_id))
+    client.patch(f"/v1/memories/{memory_id}", {"content": MORE})
+    fade(front, 0.6, 0.9)
+    page = browser.submit_in(opened, "Save", content=ONE, tags="ops", importance="0.9")
+    changed = read(client, memory_id)
+    assert (changed["content"], changed["tags"]) == (MORE, ["ops"])
+    assert importances(front) == [(0.6, 0.9)]
+    browser.submit_in(page, "Undo")
+    assert (read(client, memory_id)["content"], read(client, memory_id)["tags"]) == (MORE, [])
+    assert importances(front) == [(0.6, 0.9)]
+
+
+def test_that_importance_faded_is_no_conflict(client, browser, front):
+    memory_id = client.write(ONE, importance=0.9)
+    opened = browser.page(path(memory_id))
+    fade(front, 0.6, 0.9)
+    browser.submit_in(opened, "Save", content=ONE, tags="", importance="0.4")
+    assert importances(front) == [(0.4, 0.4)]
+
+
+@pytest.mark.parametrize(
+    ("field", "theirs", "mine", "shown"),
+    [
+        ("content", "They say so.", "I say <b>so</b>.", ">I say &lt;b&gt;so&lt;/b&gt;.</textarea>"),
+        ("tags", ["theirs"], "mine", 'id="edit-tags" value="mine"'),
+        ("importance", 0.8, "0.2", 'required value="0.2"'),
+    ],
+)
+def test_what_somebody_else_changed_meanwhile_is_not_overwritten(client, browser, field, theirs, mine, shown):
+    memory_id = client.write(ONE)
+    form = seen(browser.page(path(memory_id))) | {"content": ONE, "tags": "", "importance": "0.5"}
+    client.patch(f"/v1/memories/{memory_id}", {field: theirs})
+    answer = browser.post(f"{path(memory_id)}/edit", form | {field: mine})
+    page = answer.get_data(as_text=True)
+    assert answer.status_code == 409
+    assert f"somebody changed its {field.replace('content', 'text')} meanwhile" in page
+    assert read(client, memory_id)[field] == theirs
+    assert shown in page
+    # Who wants it all the same says so once more, knowing what stands there.
+    kept = {"content": ONE, "tags": "", "importance": "0.5"} | {field: mine}
+    browser.submit_in(page, "Save", **kept)
+    assert read(client, memory_id)[field] == {"tags": ["mine"], "importance": 0.2}.get(field, mine)
+
+
+def test_from_a_refused_edit_the_page_goes_on(client, browser):
+    memory_id = client.write(ONE)
+    client.write(MORE)
+    form = seen(browser.page(path(memory_id))) | {"tags": "", "importance": "0.5"}
+    for number in range(HISTORY + 1):
+        client.patch(f"/v1/memories/{memory_id}", {"content": f"text number {number}"})
+    answer = browser.post(f"{path(memory_id)}/edit", form | {"content": "Mine."})
+    assert answer.status_code == 409
+    assert "<del>" in browser.follow(answer.get_data(as_text=True), "Older")
+    # A browser that is sent back to the address of the form finds the record.
+    assert browser.get(f"{path(memory_id)}/edit").headers["Location"].endswith(path(memory_id))
+    form |= seen(browser.page(path(memory_id)))
+    twin = browser.post(f"{path(memory_id)}/edit", form | {"content": MORE})
+    assert twin.status_code == 409
+    assert f">{MORE}</textarea>" in twin.get_data(as_text=True)
+
+
+def test_what_was_changed_after_an_edit_is_not_undone_with_it(client, browser):
+    memory_id = client.write(ONE, tags=["ops"])
+    page = browser.submit(path(memory_id), "Save", content=MORE, tags="net", importance="0.5")
+    client.patch(f"/v1/memories/{memory_id}", {"content": "Somebody was faster."})
+    refused = browser.submit_in(page, "Undo")
+    assert "Nothing was changed: somebody changed its text meanwhile." in refused
+    assert (read(client, memory_id)["content"], read(client, memory_id)["tags"]) == ("Somebody was faster.", ["net"])
 
 
 @pytest.mark.parametrize(
@@ -134,8 +232,11 @@ def test_an_unchanged_importance_is_not_given_anew(client, browser, front):
 )
 def test_what_cannot_be_taken_is_refused(client, browser, fields):
     memory_id = client.write(ONE)
-    answer = browser.post(f"{path(memory_id)}/edit", {"content": ONE, "tags": "", "importance": "0.5"} | fields)
+    [wrong] = fields
+    form = seen(browser.page(path(memory_id))) | {"content": ONE, "tags": "", "importance": "0.5"}
+    answer = browser.post(f"{path(memory_id)}/edit", form | fields)
     assert answer.status_code == 422
+    assert f"{wrong}: " in answer.get_data(as_text=True)
     assert read(client, memory_id)["tags"] == []
 
 
@@ -179,6 +280,20 @@ def test_the_text_of_a_fact_is_changed_elsewhere(client, browser):
     assert read(client, fact)["tags"] == ["net"]
 
 
+def test_a_fact_of_one_scope_leads_to_the_fact_of_that_scope(client, browser):
+    client.put("/v1/facts/staging/port", {"value": 1111})
+    agents = {"kind": "agent", "id": "claude & co"}
+    fact = client.put("/v1/facts/staging/port", {"value": 2222, "scope": agents}).get_json()["id"]
+    page = browser.page(path(fact))
+    for link in ("set its value", "staging · port"):
+        followed = browser.follow(page, link)
+        assert "claude &amp; co" in followed
+        assert "2222" in followed
+        assert "1111" not in followed
+    plain = client.get("/v1/facts/staging/port").get_json()["id"]
+    assert "scope=" not in re.search(r'href="([^"]+)">set its value', browser.page(path(plain)))[1]
+
+
 def test_pin_and_unpin(client, browser):
     memory_id = client.write(ONE)
     page = browser.submit(path(memory_id), "Pin")
@@ -195,6 +310,30 @@ def test_evidence_is_confirmed_and_that_is_undone(client, browser):
     assert read(client, memory_id)["trust"] == "trusted"
     browser.submit_in(page, "Undo")
     assert read(client, memory_id)["trust"] == "evidence"
+
+
+def test_a_confirmation_taken_back_leaves_what_was_trusted_before(client, browser):
+    source = client.write(ONE, source="import")
+    derives = [{"kind": "derived_from", "to": source}]
+    trusted, doubted = client.write(MORE, edges=derives), client.write("Told of it", edges=derives)
+    browser.submit(path(trusted), "Confirm")
+    page = browser.submit(path(source), "Confirm")
+    later = client.write("Made of it meanwhile", edges=derives)
+    trusts = [read(client, one)["trust"] for one in (source, trusted, doubted, later)]
+    assert trusts == ["trusted", "trusted", "evidence", "trusted"]
+    browser.submit_in(page, "Undo")
+    trusts = [read(client, one)["trust"] for one in (source, trusted, doubted, later)]
+    # What was derived meanwhile would have been evidence without the confirmation.
+    assert trusts == ["evidence", "trusted", "evidence", "evidence"]
+
+
+def test_whoever_confirms_twice_can_take_back_nothing_that_was_before(client, browser):
+    memory_id = client.write(ONE, source="import")
+    opened = browser.page(path(memory_id))
+    browser.submit_in(opened, "Confirm")
+    again = browser.submit_in(opened, "Confirm")
+    assert "confirmed already" in again
+    assert "Undo" not in again
 
 
 def test_archive_undo_and_restore(client, browser):
@@ -315,3 +454,12 @@ def test_the_longest_of_everything_makes_no_endless_page(client, browser):
     for number in range(HISTORY + 5):
         client.patch(f"/v1/memories/{memory_id}", {"content": f"{number} " * 4000})
     assert len(browser.page(path(memory_id))) < 100_000
+
+
+@pytest.mark.parametrize("entry", ["9223372036854775807", "-1", "0", "9" * 5000])
+def test_an_entry_that_cannot_be_is_refused(client, browser, entry):
+    memory_id = client.write(ONE)
+    answer = browser.post(f"{path(memory_id)}/bring-back", {"entry": entry})
+    assert answer.status_code == 422
+    assert "entry" in answer.get_data(as_text=True)
+    assert read(client, memory_id)["content"] == ONE

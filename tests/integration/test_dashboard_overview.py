@@ -11,6 +11,7 @@ from pipeline.store import runs, work
 from pipeline.store.surfaces import Surfacing
 from pipeline.times import utc_now, utc_text
 from pipeline.write.feedback import answer_surfaced, note_surfaced
+from pipeline.write.review import CandidateVerdict, settle_candidate
 from tests.fakes.dashboard import signed_in
 from web.setup import ledger
 from web.setup.ledger import Record
@@ -89,7 +90,7 @@ def test_open_goals_and_active_arcs_lead_to_their_pages(client, browser):
     page = browser.page("/w/default/")
     part = page.partition('id="goals"')[2].partition("</section>")[0]
     assert f"/memories/{goal}" in part
-    assert "overdue since" in part
+    assert "overdue by" in part
     assert done not in part
 
 
@@ -156,3 +157,26 @@ def test_numbers_follow_every_write(client, browser):
     for number in range(1, 4):
         client.write(f"Fact number {number} of many")
         assert f"Memories {number}" in overview(browser)
+
+
+@pytest.mark.parametrize("hours", [-48, 0, 72])
+def test_a_goal_is_due_in_the_words_of_the_page_of_goals(client, browser, hours):
+    due = utc_text(datetime.now(UTC).replace(hour=0, minute=0, second=0) + timedelta(hours=hours))
+    client.post("/v1/goals", {"title": "Ship the importer", "due_at": due})
+
+    def told(path):
+        return re.search(r'<span( class="bad")?><time datetime="([^"]+)">([^<]*due[^<]*)</time>', browser.page(path))
+
+    on_goals, on_overview = told("/w/default/goals"), told("/w/default/")
+    assert on_overview.groups() == on_goals.groups()
+    assert (on_overview[1] is not None) == (hours < 0)
+
+
+def test_a_candidate_that_is_turned_away_waits_no_more(client, front, browser):
+    client.write("A memory that makes the workspace")
+    candidate = client.write("It may be that the port is 8123")
+    with front.databases.get("default").write() as db:
+        db.execute("UPDATE memory SET candidate = 1 WHERE id = ?", (candidate,))
+    assert "1 decision waits for you" in overview(browser)
+    settle_candidate(front.databases.get("default"), candidate, CandidateVerdict.REJECT)
+    assert "decision waits for you" not in overview(browser)

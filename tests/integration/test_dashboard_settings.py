@@ -115,6 +115,8 @@ def test_a_change_is_taken_back(front, browser):
         ("hook_max_chars", "-4000", 422),
         ("hook_max_chars", "4e3", 422),
         ("hook_max_chars", "٣٠٠٠", 422),
+        ("hook_max_chars", "9" * 32, 422),
+        ("hook_max_chars", "9" * 5000, 422),
         ("review", "perhaps", 422),
         ("port", "7099", 404),
         ("nothing", "1", 404),
@@ -217,3 +219,9 @@ def test_a_token_that_others_may_read_is_told(front, browser):
 def test_settings_are_there_before_the_first_memory(browser):
     assert "review" in browser.page("/w/unheard-of/settings")
     assert browser.post("/w/unheard-of/settings/sessions/unsilence", {"session_id": "s"}).status_code == 404
+
+
+def test_keys_are_turned_off_by_a_switch_that_is_there_only_for_scripts(browser):
+    part = browser.page(PAGE).partition('id="browser"')[2].partition("</section>")[0]
+    assert re.search(r"<p hidden><label><input type=\"checkbox\"[^>]*> Single-key shortcuts</label>", part)
+    assert "Where scripts run" in part

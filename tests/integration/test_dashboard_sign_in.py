@@ -1,8 +1,11 @@
 """Who may open the dashboard, and what a browser that did may do."""
 
+import hmac
 import re
 
 import pytest
+from flask import Flask
+from flask.sessions import SecureCookieSessionInterface
 
 from tests.fakes.client import HOST
 from tests.fakes.house import fast_settings, open_front
@@ -116,6 +119,16 @@ def test_a_new_token_ends_every_cookie(app, browser):
     assert browser.get("/", headers=HERE).status_code == 401
 
 
+def test_without_a_token_no_cookie_can_be_computed(app):
+    sign_sessions_with(app, "")
+    forger = Flask("forger")
+    forger.secret_key = hmac.digest(b"", b"dashboard sessions", "sha256")
+    cookie = SecureCookieSessionInterface().get_signing_serializer(forger).dumps({"signed_in": True, "csrf": "x"})
+    stranger = app.test_client()
+    stranger.set_cookie("reverie-7077", cookie, domain="127.0.0.1")
+    assert stranger.get("/", headers=HERE).status_code == 401
+
+
 def test_a_new_token_ends_cookies_links_and_the_old_token(app, front, token, browser):
     path = link(app, token)
     front.settings.paths.renew_token()
@@ -150,6 +163,25 @@ def test_a_form_of_another_site_is_refused(browser):
 
 def test_a_foreign_host_is_refused(browser):
     assert browser.get("/", headers={"Host": "evil.example"}).status_code == 403
+
+
+def test_signing_out_needs_a_form_of_this_browser(browser):
+    for forged in ({}, {"csrf": "wrong"}):
+        answer = browser.post("/sign-out", headers=HERE, data=forged)
+        assert answer.status_code == 403
+        assert answer.mimetype == "text/html"
+    assert browser.get("/", headers=HERE).status_code == 200
+
+
+def test_an_overview_without_its_last_slash_is_found(app, token, browser):
+    app.test_client().post("/v1/goals", json={"title": "Ship it"}, headers=token)
+    answer = browser.get("/w/default", headers=HERE)
+    assert answer.headers["Location"] == "/w/default/"
+    assert browser.get("/w/default", headers=HERE, follow_redirects=True).status_code == 200
+    assert browser.get("/w/BAD", headers=HERE, follow_redirects=True).status_code == 404
+    stranger = app.test_client().get("/w/default", headers=HERE)
+    assert stranger.status_code == 401
+    assert stranger.mimetype == "text/html"
 
 
 def test_signing_out_forgets_the_browser(browser):

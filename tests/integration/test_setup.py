@@ -55,6 +55,25 @@ def test_without_any_host_it_says_so_and_leaves_nothing(reverie, scratch):
     assert tree(scratch[0]) == {}
 
 
+def test_in_a_folder_that_is_gone_only_a_project_cannot_be_set_up(reverie, scratch):
+    scratch[1].rmdir()
+    command = shlex.join([sys.executable, "-P", "-m", "web.cli", "setup"])
+    done = [
+        subprocess.run(
+            ["/bin/sh", "-c", f'mkdir "$1" && cd "$1" && rmdir "$1" && {command} {option}', "sh", scratch[1]],
+            env={"HOME": str(scratch[0]), "PATH": os.defpath, "PYTHONPATH": str(Path.cwd())},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        for option in ("", "--project")
+    ]
+    assert (done[0].returncode, done[0].stdout.split(":")[0]) == (0, "no host was found here; name one")
+    assert done[1].returncode == 2
+    assert done[1].stderr.splitlines()[-1].endswith("this folder is no longer there")
+
+
 def test_found_hosts_are_set_up_and_taken_back(reverie, scratch):
     home = scratch[0]
     (home / ".cursor").mkdir()

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, current_app, g, request, session, url_for
+from flask import Blueprint, Response, current_app, g, redirect, request, session, url_for
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -31,6 +31,7 @@ from web.dashboard.pages import (
     workers,
 )
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
+from web.dashboard.undo import undos
 from web.dashboard.view import Section, error_page
 from web.endpoint import front
 
@@ -87,6 +88,8 @@ def dashboard() -> Blueprint:
     blueprint.add_url_rule("/sign-out", "sign_out", sign_out, methods=["POST"])
     for section in SECTIONS:
         section.enter(blueprint)
+    # Flask's own way to the last slash belongs to no blueprint, so it would ask a signed-in browser for the token.
+    blueprint.add_url_rule("/w/<workspace>", "workspace", workspace_home)
     # Without it, who mistypes an address would be told of tokens.
     blueprint.add_url_rule("/w/<workspace>/<path:rest>", "no_such_page", no_such_page)
     blueprint.record_once(lambda state: state.app.jinja_env.filters.update(FILTERS))
@@ -99,6 +102,11 @@ def home() -> AnyResponse:
     answer = current_app.view_functions["dashboard.overview_home"](workspace=g.workspace)
     assert isinstance(answer, AnyResponse)
     return answer
+
+
+def workspace_home(workspace: str) -> AnyResponse:
+    """Lead to the overview of a workspace."""
+    return redirect(url_for("dashboard.overview_home", workspace=workspace), 303)
 
 
 def no_such_page(**_path: str) -> AnyResponse:
@@ -141,6 +149,7 @@ def _frame() -> dict[str, Any]:
         "csrf_token": csrf_token,
         "asset": _asset,
         "here": _here,
+        "undo_fields": undos().fields,
     }
 
 

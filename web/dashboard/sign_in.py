@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from http import HTTPStatus
 
-from flask import Flask, Response, current_app, g, redirect, request, session, url_for
+from flask import Flask, Response, abort, current_app, g, redirect, request, session, url_for
 from flask import render_template as render
 from flask.sessions import SecureCookieSessionInterface
 from itsdangerous import URLSafeTimedSerializer
@@ -84,7 +85,8 @@ def register_sessions(app: Flask, token: Callable[[], str], port: int) -> None:
 def sign_sessions_with(app: Flask, token: str) -> None:
     """Bind every cookie and link to a token: with another one nobody is signed in any more."""
     app.extensions[EXTENSION] = Links()
-    app.secret_key = hmac.digest(token.encode(), b"dashboard sessions", "sha256")
+    # Without a token nobody can sign in; a key that anybody could compute would let everybody.
+    app.secret_key = hmac.digest(token.encode() or secrets.token_bytes(32), b"dashboard sessions", "sha256")
 
 
 def new_link() -> str:
@@ -114,6 +116,8 @@ def sign_in() -> AnyResponse:
 
 def sign_out() -> AnyResponse:
     """Forget this browser."""
+    if is_forged(request.form.get("csrf", "")):
+        abort(HTTPStatus.FORBIDDEN, "This form is too old; open the page again.")
     session.clear()
     return refusal("This browser is signed out.", 200)
 

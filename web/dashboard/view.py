@@ -20,6 +20,7 @@ from pipeline.bootstrap.front import Front
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.store.database import Database
 from web.dashboard.sign_in import is_forged
+from web.dashboard.undo import undos
 from web.endpoint import front
 
 PAGE_SIZE = 50
@@ -151,7 +152,7 @@ def back(
     """
     told: dict[str, Any] = {"text": message, "undo": None}
     if undo is not None:
-        told["undo"] = {"path": undo[0], "fields": dict(undo[1])}
+        told["undo"] = {"path": undo[0], "key": undos().keep(undo[1])}
     # Flask takes whatever its sessions can hold; its types know texts alone.
     flash(told)  # type: ignore[arg-type]
     return redirect(to or _came_from() or url_for("dashboard.overview_home", workspace=view.workspace), 303)

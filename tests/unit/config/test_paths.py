@@ -29,6 +29,16 @@ def test_the_token_is_made_once_and_is_its_owners_alone(paths):
     assert mode(paths.root) == 0o700
 
 
+@pytest.mark.parametrize("content", ["", "\n", "  \n"])
+def test_a_file_without_a_token_gets_one(paths, content):
+    paths.root.mkdir(parents=True, exist_ok=True)
+    paths.token_file.write_text(content)
+    made = paths.token()
+    assert len(made) > 40
+    assert paths.token() == made
+    assert paths.token_file.stat().st_mode & 0o777 == 0o600
+
+
 def test_racing_first_starts_agree_on_one_token(tmp_path):
     for attempt in range(10):
         start, tokens = threading.Barrier(8), []

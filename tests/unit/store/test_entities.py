@@ -4,9 +4,10 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.records import EntityKind, EntityMention
+from pipeline.records import OWNER, EntityKind, EntityMention
 from pipeline.store import entities
 from tests.fakes.house import scratch_database
+from tests.fakes.nights import write
 
 mentions = st.builds(
     lambda kind, name: EntityMention(kind, name, name.upper(), 0, len(name)),
@@ -37,3 +38,18 @@ def test_links_and_their_counts_follow_what_memories_mention_now(history):
         }
         assert stored == {tuple((str(k), n) for k, n in pair): count for pair, count in pairs.items()}
         assert set(named.values()) == {(str(k), n) for found in current.values() for k, n in found}
+
+
+@settings(max_examples=100)
+@given(
+    st.sets(st.text("aAßẞsSüÜİi%_*[]\\K\u212a", min_size=1, max_size=5), min_size=1, max_size=6),
+    st.text("aAßẞsSüÜİi%_*[]\\K\u212a", min_size=1, max_size=3),
+)
+def test_a_list_holds_every_name_that_holds_a_text_whatever_its_case(names, text):
+    with scratch_database() as database:
+        write(database, 0, "Everything is mentioned here")
+        with database.write() as db:
+            entities.link(db, 1, [EntityMention(EntityKind.FILE, name, name, 0, len(name)) for name in names])
+            for asked in (text, text.lower()):
+                found = entities.page(db, OWNER, asked, None, 50, None)
+                assert {one.name for one in found} == {name for name in names if asked.casefold() in name.casefold()}

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, EdgeKind, FactKey, Outcome, Source
-from pipeline.store import edges, facts, history, inbox, memories, pairs, tail
+from pipeline.store import audit, edges, facts, history, inbox, memories, pairs, tail
 from pipeline.store.pairs import PairState
 from pipeline.times import utc_now
 from pipeline.write import revise
@@ -20,6 +20,7 @@ from pipeline.write.review import (
     settle_candidate,
     settle_denial,
     settle_pair,
+    undo,
 )
 from tests.fakes.house import scratch_database
 
@@ -107,6 +108,69 @@ def test_of_a_pair_one_of_which_is_purged_nothing_is_left(database, pair):
         reopen_pair(database, pair.id)
 
 
+@pytest.fixture
+def led(database):
+    """A pair whose older memory is a candidate."""
+    older = keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
+    newer = keep(database, "Deploys of the shop wait for all tests")
+    assert (older.candidate, newer.candidate) == (True, False)
+    return pair_of(database, older, newer)
+
+
+def pair_of(database, older, newer):
+    with database.write() as db:
+        pairs.add(db, older.seq, newer.seq, 0.9, [], utc_now())
+        [(pair_id,)] = db.execute("SELECT id FROM pair WHERE newer_seq = ?", (newer.seq,)).fetchall()
+        return pairs.get(db, pair_id)
+
+
+def waits(database, pair):
+    """Tell whether the older of a pair is a candidate, and whether it may be found by its words."""
+    with database.read() as db:
+        older = memories.by_seqs(db, [pair.older_seq])[pair.older_seq]
+        return older.candidate, pair.older_seq in {row[0] for row in tail.after(db, 0)}
+
+
+@pytest.mark.parametrize("way", ["the verdict", "the merge", "the memory"])
+def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(database, led, way):
+    before = both(database, led)
+    survivor = settle_pair(database, led.id, PairVerdict.MERGE)
+    assert waits(database, led) == (False, True)
+    with database.read() as db:
+        newer = memories.by_seqs(db, [led.newer_seq])[led.newer_seq]
+        merge = audit.merge_of(db, newer.id)
+        assert [entry.detail for entry in history.of(db, survivor.seq)] == [
+            {"memory_id": newer.id, "by": "review", "cosine": 0.9}
+        ]
+    if way == "the verdict":
+        reopen_pair(database, led.id)
+    elif way == "the merge":
+        undo(database, merge.id)
+    else:
+        revise.restore(database, newer.id)
+    assert waits(database, led) == (True, False)
+    assert both(database, led) == before
+
+
+def test_what_speaks_for_a_third_by_now_does_not_wait(database, led):
+    settle_pair(database, led.id, PairVerdict.MERGE)
+    with database.read() as db:
+        older = memories.by_seqs(db, [led.older_seq])[led.older_seq]
+    third = pair_of(database, older, keep(database, "Every deploy of the shop waits for the tests"))
+    settle_pair(database, third.id, PairVerdict.MERGE)
+    reopen_pair(database, led.id)
+    assert waits(database, led) == (False, True)
+
+
+def test_what_was_let_in_before_it_was_merged_stays_in(database, led):
+    with database.read() as db:
+        older = memories.by_seqs(db, [led.older_seq])[led.older_seq]
+    settle_candidate(database, older.id, CandidateVerdict.ACCEPT)
+    settle_pair(database, led.id, PairVerdict.MERGE)
+    reopen_pair(database, led.id)
+    assert waits(database, led) == (False, True)
+
+
 def test_a_candidate_that_was_let_in_waits_again(database):
     candidate = keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
     assert candidate.candidate
@@ -175,17 +239,36 @@ def test_both_are_kept_and_contradict_each_other_again(database, denial, mutual)
     if mutual:
         with database.write() as db:
             edges.add(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, "caller", utc_now())
-    made_by = settle_denial(database, denying.id, denied.id, DenialVerdict.BOTH)
-    assert (made_by, told(database)) == ("edges-job", [])
+    with database.read() as db:
+        before = [edge_of(db, denying, denied), edge_of(db, denied, denying)]
+    makers = settle_denial(database, denying.id, denied.id, DenialVerdict.BOTH)
+    assert (makers, told(database)) == (("edges-job", "caller" if mutual else None), [])
     with database.write() as db:
         # A night does not find again what a person took away.
         assert not edges.find(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq, "edges-job", utc_now())
-    reopen_denial(database, denying.id, denied.id, made_by)
+    reopen_denial(database, denying.id, denied.id, makers)
     assert told(database) == [(denying.seq, denied.seq, "edges-job")]
     with database.read() as db:
-        assert [entry.event for entry in history.of(db, denying.seq)] == []
+        assert [edge_of(db, denying, denied), edge_of(db, denied, denying)] == before
+        assert history.of(db, denying.seq) + history.of(db, denied.seq) == []
     with pytest.raises(Conflict):
-        reopen_denial(database, denying.id, denied.id, made_by)
+        reopen_denial(database, denying.id, denied.id, makers)
+
+
+def edge_of(db, one, other):
+    return edges.maker(db, one.seq, EdgeKind.CONTRADICTS, other.seq)
+
+
+def test_a_denial_that_a_person_took_away_before_stays_away(database, denial):
+    denying, denied = denial
+    with database.write() as db:
+        edges.add(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, "caller", utc_now())
+        edges.erase(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, utc_now())
+    makers = settle_denial(database, denying.id, denied.id, DenialVerdict.BOTH)
+    reopen_denial(database, denying.id, denied.id, makers)
+    with database.read() as db:
+        assert edge_of(db, denied, denying) is None
+        assert [entry.event for entry in history.of(db, denied.seq)] == [edges.ERASED]
 
 
 def test_two_that_agree_are_no_contradiction(database, denial):

@@ -27,7 +27,7 @@ def list_all(view: View) -> str:
     query: EntitiesQuery = view.query
     below = None if query.before is None else divmod(query.before, 10**SEQ_DIGITS)
     with view.read() as db:
-        found = entities.page(db, OWNER, (query.q or "").lower(), query.kind, PAGE_SIZE + 1, below)
+        found = entities.page(db, OWNER, query.q or "", query.kind, PAGE_SIZE + 1, below)
     items, next_url = cut(found, lambda one: one.mentions * 10**SEQ_DIGITS + one.seq)
     return show(
         "entities.html", view, title="Entities", entities=items, next_url=next_url, kinds=list(EntityKind), query=query

@@ -258,7 +258,7 @@ def take_back(view: View) -> Response:
     """Undo the setting of a value."""
     taken = take_back_fact(view.database, view.form.fact_id)
     assert taken.key is not None
-    return back(view, f"The value of {_name(taken.key)} is taken back.")
+    return back(view, f"The value of {_name(taken.key)} is taken back.", to=_what_is_left(view, taken.key, taken.scope))
 
 
 @section.action("/facts/reopen", ReopenForm)
@@ -267,6 +267,16 @@ def reopen(view: View) -> Response:
     opened = reopen_fact(view.database, view.form.fact_id, view.form.until)
     assert opened.key is not None
     return back(view, f"{_name(opened.key)} has its value again.")
+
+
+def _what_is_left(view: View, key: FactKey, scope: Scope) -> str | None:
+    """Return the page to go to once nothing is known of a key, None as long as something is."""
+    with view.read() as db:
+        if listing.extent(db, key.subject, ScopedKey(0, key, scope)) or listing.waiting(db, key, scope, 1):
+            return None
+        if listing.extent(db, key.subject):
+            return url_for("dashboard.facts_subject", subject=key.subject)
+    return url_for("dashboard.facts_subjects")
 
 
 def _words(text: str) -> list[str]:
@@ -355,11 +365,12 @@ def _name(key: FactKey) -> str:
 
 
 def _address(key: FactKey, scope: Scope) -> str:
-    named = _scope_text(scope) or None
+    named = scope_text(scope) or None
     return url_for("dashboard.facts_fact", subject=key.subject, attribute=key.attribute, scope=named)
 
 
-def _scope_text(scope: Scope) -> str:
+def scope_text(scope: Scope) -> str:
+    """Return a scope as a query string names it; the workspace's is named by nothing."""
     if scope == Scope():
         return ""
     return str(scope.kind) if scope.id is None else f"{scope.kind}:{scope.id}"
@@ -375,4 +386,4 @@ def _ring(view: View) -> None:
 
 
 # What every template on facts says things with.
-HOW_TO_SAY = {"readings": Reading, "said": _said, "scope_text": _scope_text}
+HOW_TO_SAY = {"readings": Reading, "said": _said, "scope_text": scope_text}

@@ -6,7 +6,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 from typing import Annotated, Any
 
-from flask import url_for
+from flask import redirect, url_for
 from pydantic import BaseModel, StringConstraints
 from werkzeug.wrappers import Response
 
@@ -20,7 +20,7 @@ from pipeline.store.pairs import Pair
 from pipeline.store.visibility import Filter
 from pipeline.write import review as verbs
 from pipeline.write import revise
-from pipeline.write.review import CandidateVerdict, DenialVerdict, PairVerdict
+from pipeline.write.review import CandidateVerdict, DenialVerdict, Makers, PairVerdict
 from web.dashboard.differences import Stretch, side_by_side
 from web.dashboard.view import Query, Section, View, back, show
 
@@ -79,10 +79,11 @@ class DenialForm(Place):
 
 
 class DenialUndoForm(Place):
-    """What was done about a contradiction: a memory archived, or the edge of its maker taken away."""
+    """What was done about a contradiction: a memory archived, or the edges of their makers taken away."""
 
     archived: str | None = None
     made_by: Maker | None = None
+    reverse_by: Maker | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ class Undo:
 
 
 @section.page("/inbox", InboxQuery)
-def review(view: View) -> str:
+def review(view: View) -> str | Response:
     """Show a page of one kind of entries."""
     query: InboxQuery = view.query
     with view.read() as db:
@@ -121,6 +122,9 @@ def review(view: View) -> str:
         counts = dict(zip(Tab, (waiting.candidates, waiting.pairs, waiting.denials, waiting.acts), strict=True))
         tab = query.kind or _first(waiting)
         items, older = _LISTS[tab](db, query.before)
+    if query.before is not None and not items:
+        # Everything on this later page is judged; what still waits stands on the first.
+        return redirect(url_for("dashboard.inbox_review", kind=tab), 303)
     return show(
         "inbox.html",
         view,
@@ -196,9 +200,10 @@ def judge_denial(view: View, denying_id: str, denied_id: str) -> Response:
     verdict: DenialVerdict = view.form.action
 
     def judge() -> Response:
-        made_by = verbs.settle_denial(view.database, denying_id, denied_id, verdict)
+        makers = verbs.settle_denial(view.database, denying_id, denied_id, verdict)
         if verdict is DenialVerdict.BOTH:
-            message, done = "Both are kept, and do not contradict each other any more.", {"made_by": made_by}
+            message, done = "Both are kept, and do not contradict each other any more.", {"made_by": makers.denial}
+            done |= {} if makers.reverse is None else {"reverse_by": makers.reverse}
         else:
             archived = denied_id if verdict is DenialVerdict.DENYING else denying_id
             message, done = "The other memory is archived.", {"archived": archived}
@@ -217,7 +222,8 @@ def undo_denial(view: View, denying_id: str, denied_id: str) -> Response:
         if form.archived in (denying_id, denied_id):
             revise.restore(view.database, form.archived)
         else:
-            verbs.reopen_denial(view.database, denying_id, denied_id, form.made_by or verbs.PERSON)
+            makers = Makers(form.made_by or verbs.PERSON, form.reverse_by)
+            verbs.reopen_denial(view.database, denying_id, denied_id, makers)
         return _go_on(view, UNDONE)
 
     return _tried(view, undo)

@@ -23,7 +23,7 @@ from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, cut, next_
 section = Section("lessons")
 
 LAST_SHOWN = 3
-# A place in a list by a measure: the measure in millionths, then the row number with leading zeros.
+# A place in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
 MILLIONTHS, SEQ_DIGITS = 10**6, 10
 MAX_NOTE_CHARS = 2000
 # What the answers to a lesson say, in words.
@@ -133,17 +133,14 @@ def _listed(view: View) -> tuple[list[Memory], str | None]:
 
 def _places(order: Order, counted: Sequence[tuple[int, Tally]], below: int | None) -> list[int]:
     """Return the places in a list, best first, of what counts at all, from below a place."""
-    found = (
-        round(measure * MILLIONTHS) * 10**SEQ_DIGITS + seq
-        for seq, tally in counted
-        if (measure := _measure(order, tally)) > 0
-    )
+    found = (measure * 10**SEQ_DIGITS + seq for seq, tally in counted if (measure := _measure(order, tally)) > 0)
     return sorted((place for place in found if below is None or place < below), reverse=True)[: PAGE_SIZE + 1]
 
 
-def _measure(order: Order, tally: Tally) -> float:
+def _measure(order: Order, tally: Tally) -> int:
     if order is Order.USEFUL:
-        return wilson_interval(tally.followed, tally.followed + tally.ignored)[0]
+        return round(wilson_interval(tally.followed, tally.followed + tally.ignored)[0] * MILLIONTHS)
+    # Counts are whole numbers already; in millionths they would soon be greater than any cursor may be.
     return {Order.SHOWN: tally.shown, Order.FOLLOWED: tally.followed, Order.IGNORED: tally.ignored}[order]
 
 

@@ -2,19 +2,19 @@
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from sqlite3 import Connection
 from typing import Annotated, Any
 
-from flask import url_for
+from flask import redirect, url_for
 from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
 from pipeline.anchors import is_stale
-from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.kinds import told
-from pipeline.records import MAX_TAGS, OWNER, HistoryEntry, Memory, Stage, Trust
+from pipeline.records import MAX_TAGS, OWNER, Memory, Stage, Trust
 from pipeline.sleep.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
 from pipeline.sleep.forecast import Forecast, forecast
 from pipeline.store import (
@@ -36,11 +36,12 @@ from pipeline.store.pairs import Pair
 from pipeline.times import utc_text
 from pipeline.write import revise
 from pipeline.write.accept import DIGESTION
-from pipeline.write.normalize import normalize_text
-from pipeline.write.revise import Revision
-from web.dashboard.differences import Fate, Stretch, differences, shortened
+from pipeline.write.revise import Revision, Seen
+from web.dashboard.fields import Moment
+from web.dashboard.pages.facts import scope_text
 from web.dashboard.pages.timeline import signs
-from web.dashboard.view import Paged, Section, View, back, next_page, show
+from web.dashboard.past import EDITED, past
+from web.dashboard.view import Paged, Section, View, back, show
 
 section = Section("memory")
 
@@ -50,18 +51,36 @@ PAIRS = 5
 ACTS = 10
 HISTORY = 10
 DOOMED = 20
-EDITED = "edited"
 _TAG = re.compile(r"[a-z0-9-]{1,50}")
 _BETWEEN_TAGS = re.compile(r"[\s,]+")
 
+Importance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
-class EditForm(BaseModel):
-    """What a memory becomes; `entry` names an earlier text of its history. Without tags it has none."""
+
+class SeenForm(BaseModel):
+    """What a page showed when its form was made: only what differs from that is changed. Without tags it had none."""
+
+    seen_text: str = ""
+    seen_tags: str = ""
+    seen_given: Importance | None = None
+
+
+class EditForm(SeenForm):
+    """What a memory becomes. Without tags it has none."""
 
     content: str | None = None
-    entry: int | None = None
     tags: str = ""
-    importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    importance: Importance
+    seen_importance: Importance
+
+
+class BringBackForm(SeenForm):
+    """What an edit replaced: a text, by its entry in the history, tags, and the importance, now and as given."""
+
+    entry: Annotated[int, Field(ge=1, lt=2**62)] | None = None
+    tags: str = ""
+    importance: Importance | None = None
+    given: Importance | None = None
 
 
 class PinForm(BaseModel):
@@ -70,10 +89,18 @@ class PinForm(BaseModel):
     pinned: bool
 
 
-class TrustForm(BaseModel):
-    """Whether a memory may speak as a rule."""
+class UnconfirmForm(BaseModel):
+    """When a memory was confirmed."""
 
-    trust: Trust
+    since: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An edit that was not made: why, and what somebody wanted."""
+
+    reason: str
+    wanted: Revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +119,18 @@ class Double:
     other: Memory
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """An entry of the history, with the memory that it tells of and what it changed."""
-
-    number: int
-    entry: HistoryEntry
-    other: Memory | None
-    stretches: tuple[Stretch, ...]
-
-
 @section.page("/memories/<memory_id>", Paged)
 def record(view: View, memory_id: str) -> str:
     """Show the whole record."""
+    return _page(view, memory_id, view.query.before)
+
+
+def _page(view: View, memory_id: str, before: int | None = None, refused: Refused | None = None) -> str:
     with view.read() as db:
         memory = _existing(db, memory_id)
         seq = memory.seq
         linked, named = edges.of(db, seq), entities.of(db, seq)
-        changes, older = _history(db, memory, view.query.before)
+        changes, older = past(db, memory, HISTORY, before)
         known = {
             "decision": admissions.of(db, memory.id),
             "ties": _ties(db, linked),
@@ -135,39 +156,81 @@ def record(view: View, memory_id: str) -> str:
         stale=stale,
         metadata=json.dumps(memory.metadata, ensure_ascii=False, indent=2) if memory.metadata else "",
         changes=changes,
-        older_url=next_page(older),
-        trusts=Trust,
+        older_url=None if older is None else url_for("dashboard.memory_record", memory_id=memory.id, before=older),
+        scope=scope_text(memory.scope) or None,
+        refused=refused,
+        fields=_fields(memory, None if refused is None else refused.wanted),
+        text_mark=revise.text_mark(memory.content),
         **known,
     )
 
 
+@section.page("/memories/<memory_id>/edit")
+def edited(_view: View, memory_id: str) -> Response:
+    """Lead from the address of a refused edit to the record."""
+    return redirect(_address(memory_id), 303)
+
+
 @section.action("/memories/<memory_id>/edit", EditForm)
 def edit(view: View, memory_id: str) -> Response:
-    """Change text, tags and importance; what did not change is left alone."""
+    """Change what was changed on the page; what somebody else changed meanwhile is not overwritten."""
     form: EditForm = view.form
+    wanted = Revision(
+        content=None if form.content is None or revise.text_mark(form.content) == form.seen_text else form.content,
+        tags=_changed_tags(form.tags, form.seen_tags),
+        importance=None if form.importance == form.seen_importance else form.importance,
+    )
+    try:
+        return _revised(view, memory_id, wanted)
+    except Conflict as error:
+        # What was typed is not lost: a second attempt is made knowing what stands there now.
+        page = _page(view, memory_id, refused=Refused(str(error), wanted))
+        return Response(page, HTTPStatus.CONFLICT, mimetype="text/html")
+
+
+@section.action("/memories/<memory_id>/bring-back", BringBackForm)
+def bring_back(view: View, memory_id: str) -> Response:
+    """Bring back what an edit replaced, unless somebody changed it since."""
+    form: BringBackForm = view.form
+    with view.read() as db:
+        text = None if form.entry is None else _earlier_text(db, _existing(db, memory_id), form.entry)
+    wanted = Revision(
+        content=text,
+        tags=_changed_tags(form.tags, form.seen_tags),
+        importance=form.importance,
+        given_importance=form.given,
+    )
+    try:
+        return _revised(view, memory_id, wanted)
+    except Conflict as error:
+        return back(view, f"Nothing was changed: {error}.", to=_address(memory_id))
+
+
+def _revised(view: View, memory_id: str, wanted: Revision) -> Response:
+    form: SeenForm = view.form
     with view.read() as db:
         before = _existing(db, memory_id)
-        content = form.content if form.entry is None else _earlier_text(db, before, form.entry)
-    tags = _tags(form.tags)
-    new_text = None if content is None or normalize_text(content) == before.content else content
-    after = revise.edit(
-        view.database,
-        memory_id,
-        Revision(
-            content=new_text,
-            tags=None if tags == before.tags else tags,
-            importance=None if form.importance == before.importance else form.importance,
-        ),
-    )
-    if after == before:
-        return back(view, "Nothing was changed.", to=_address(memory_id))
-    undo = {"tags": " ".join(before.tags), "importance": repr(before.importance)}
-    if after.content != before.content:
+        given_before = memories.given_importance(db, before.seq)
+    seen = Seen(form.seen_text, _split_tags(form.seen_tags), form.seen_given)
+    after = before if wanted == Revision() else revise.edit(view.database, memory_id, wanted, seen)
+    undo: dict[str, str] = {}
+    if wanted.tags is not None and after.tags != before.tags:
+        undo |= {"tags": " ".join(before.tags), "seen_tags": " ".join(after.tags)}
+    if wanted.importance is not None:
+        with view.read() as db:
+            given_after = memories.given_importance(db, after.seq)
+        if (after.importance, given_after) != (before.importance, given_before):
+            undo |= {"importance": repr(before.importance), "given": repr(given_before)}
+            undo |= {"seen_given": repr(given_after)}
+    if wanted.content is not None and after.content != before.content:
         for stage in DIGESTION:
             view.front.ring(view.workspace, stage)
         with view.read() as db:
             undo["entry"] = str(history.page(db, before.seq, 1, None)[0][0])
-    return back(view, "The memory is changed.", to=_address(memory_id), undo=(_path("edit", memory_id), undo))
+        undo["seen_text"] = revise.text_mark(after.content)
+    if not undo:
+        return back(view, "Nothing was changed.", to=_address(memory_id))
+    return back(view, "The memory is changed.", to=_address(memory_id), undo=(_path("bring_back", memory_id), undo))
 
 
 @section.action("/memories/<memory_id>/pin", PinForm)
@@ -179,18 +242,23 @@ def pin(view: View, memory_id: str) -> Response:
     return back(view, message, undo=(_path("pin", memory_id), {"pinned": str(not pinned).lower()}))
 
 
-@section.action("/memories/<memory_id>/trust", TrustForm)
-def set_trust(view: View, memory_id: str) -> Response:
-    """Confirm what nobody vouched for, or take that back."""
-    trust: Trust = view.form.trust
-    other = Trust.EVIDENCE if trust is Trust.TRUSTED else Trust.TRUSTED
-    revise.edit(view.database, memory_id, Revision(trust=trust))
-    message = (
-        "The memory is confirmed; it may speak as a rule."
-        if trust is Trust.TRUSTED
-        else "The memory is evidence, and so is what was derived from it."
-    )
-    return back(view, message, undo=(_path("set_trust", memory_id), {"trust": other}))
+@section.action("/memories/<memory_id>/confirm")
+def confirm(view: View, memory_id: str) -> Response:
+    """Confirm what nobody vouched for."""
+    with view.read() as db:
+        before = _existing(db, memory_id)
+    if before.trust is Trust.TRUSTED:
+        return back(view, "The memory is confirmed already.")
+    after = revise.edit(view.database, memory_id, Revision(trust=Trust.TRUSTED))
+    undo = (_path("unconfirm", memory_id), {"since": after.updated_at})
+    return back(view, "The memory is confirmed; it may speak as a rule.", undo=undo)
+
+
+@section.action("/memories/<memory_id>/unconfirm", UnconfirmForm)
+def unconfirm(view: View, memory_id: str) -> Response:
+    """Take a confirmation back."""
+    revise.unconfirm(view.database, memory_id, view.form.since)
+    return back(view, "The memory is evidence again, and so is what was derived from it meanwhile.")
 
 
 @section.action("/memories/<memory_id>/archive")
@@ -287,29 +355,6 @@ def _forecast(view: View, db: Connection, seq: int) -> Forecast:
     return forecast(usage, lived_time(days), today)
 
 
-def _history(db: Connection, memory: Memory, before: int | None) -> tuple[list[Change], int | None]:
-    """Return a page of the history, the last change first, and from below which number the next page goes on."""
-    found = history.page(db, memory.seq, HISTORY + 1, before)
-    page = found[:HISTORY]
-    text = memory.content
-    if page and before is not None:
-        text = history.text_after(db, memory.seq, page[0][0]) or text
-    changes = []
-    for number, entry in page:
-        stretches: list[Stretch] = []
-        if entry.event == EDITED and entry.content is not None:
-            stretches, text = differences(entry.content, text), entry.content
-        elif entry.content is not None:
-            # A merge took it in; what the memory itself says stands elsewhere.
-            stretches = [one for one in differences(text, entry.content) if one.fate is not Fate.GONE]
-        changes.append(Change(number, entry, _told_of(db, entry.detail), tuple(shortened(stretches))))
-    return changes, page[-1][0] if len(found) > len(page) else None
-
-
-def _told_of(db: Connection, detail: Mapping[str, Any]) -> Memory | None:
-    return memories.get(db, detail["memory_id"]) if "memory_id" in detail else None
-
-
 def _earlier_text(db: Connection, memory: Memory, number: int) -> str:
     for found, entry in history.page(db, memory.seq, 1, number + 1):
         if found == number and entry.event == EDITED and entry.content is not None:
@@ -317,8 +362,20 @@ def _earlier_text(db: Connection, memory: Memory, number: int) -> str:
     raise NotFound("The history has no such text.")
 
 
-def _tags(given: str) -> tuple[str, ...]:
-    tags = tuple(dict.fromkeys(tag for tag in _BETWEEN_TAGS.split(given.lower()) if tag))
+def _fields(memory: Memory, wanted: Revision | None) -> dict[str, Any]:
+    """Return what the fields of the edit form hold: what somebody wanted, else what is."""
+    held = {"content": memory.content, "tags": memory.tags, "importance": memory.importance}
+    return {name: now if (new := getattr(wanted, name, None)) is None else new for name, now in held.items()}
+
+
+def _changed_tags(given: str, seen: str) -> tuple[str, ...] | None:
+    tags = _split_tags(given)
+    if tags == _split_tags(seen):
+        return None
     if len(tags) > MAX_TAGS or not all(_TAG.fullmatch(tag) for tag in tags):
         raise InvalidField(FieldError("tags", f"must be at most {MAX_TAGS}, of the letters a to z, digits and hyphens"))
     return tags
+
+
+def _split_tags(given: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag for tag in _BETWEEN_TAGS.split(given.lower()) if tag))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache, partial
 from sqlite3 import Connection
 
@@ -20,6 +20,7 @@ from pipeline.store.database import Database
 from pipeline.times import utc_text
 from web.api.observe import SCORED
 from web.dashboard.growth import Growth, growth
+from web.dashboard.pages.goals import due_in_words
 from web.dashboard.view import Section, View, show
 from web.setup import ledger
 
@@ -82,16 +83,18 @@ class Hint:
 @section.page("/")
 def home(view: View) -> str:
     """Show how the workspace fares."""
-    midnight = view.now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = midnight_before(view.now)
     with view.read() as db:
-        known, done = _counted(view.database, changes.generation(db), midnight)
+        known, done = _counted(view.database, changes.generation(db), counts.waiting(db), midnight)
         health = _health(view, db, midnight)
+        unfinished = goals.unfinished(db, OWNER, SHOWN_GOALS)
         found = {
             "facts": counts.facts_that_hold(db, utc_text(view.now)),
             "entities": entities.count(db),
             "growth": _growth(db),
             "latest": _latest(db, midnight),
-            "goals": goals.unfinished(db, OWNER, SHOWN_GOALS),
+            "goals": unfinished,
+            "dues": {goal.seq: due_in_words(goal, view.now) for goal in unfinished},
             "arcs": arcs.page(db, OWNER, ArcStatus.ACTIVE, SHOWN_ARCS, None),
             "lessons": surfaces.tally_since(db, utc_text(view.now - USEFUL_FOR)),
             "foreseen": predictions.score(db, utc_text(view.now - SCORED)[:10]),
@@ -101,8 +104,30 @@ def home(view: View) -> str:
     return show("overview.html", view, title="Overview", known=known, health=health, done=named, **found)
 
 
+def midnight_before(now: datetime) -> datetime:
+    """Return when the local day of a moment began."""
+    return _by_the_clock(now.astimezone().date(), time.min)
+
+
+def night_before(now: datetime) -> datetime:
+    """Return when the last night before a moment began."""
+    today = now.astimezone().date()
+    begins = _by_the_clock(today, NIGHT_BEGINS)
+    return begins if begins <= now else _by_the_clock(today - timedelta(days=1), NIGHT_BEGINS)
+
+
+def _by_the_clock(day: date, at: time) -> datetime:
+    # Where clocks change on a day, its hours do not all stand equally far from UTC.
+    return datetime.combine(day, at).astimezone()
+
+
 @lru_cache(maxsize=32)
-def _counted(database: Database, generation: int, midnight: datetime) -> tuple[counts.Known, Mapping[str, int]]:  # noqa: ARG001 - what changes is counted anew
+def _counted(
+    database: Database,
+    generation: int,  # noqa: ARG001 - what changes is counted anew
+    waiting: int,  # noqa: ARG001 - what becomes of a candidate is no change of what is known
+    midnight: datetime,
+) -> tuple[counts.Known, Mapping[str, int]]:
     """Return what is known, and what was done since midnight; the caller reads the store as of the generation."""
     with database.read() as db:
         return counts.known(db), changes.tally_since(db, midnight)
@@ -122,8 +147,7 @@ def _latest(db: Connection, midnight: datetime) -> list[Change]:
 
 
 def _health(view: View, db: Connection, midnight: datetime) -> Health:
-    night = datetime.combine(midnight, NIGHT_BEGINS, midnight.tzinfo)
-    began = utc_text(night if night <= view.now else night - timedelta(days=1))
+    began = utc_text(night_before(view.now))
     jobs = outlooks(db, appointments(view.front.settings), view.now)
     ran = [job for job in jobs if job.appointment.every is None and job.last and (job.last.started_at or "") >= began]
     oldest = work.oldest_pending(db)

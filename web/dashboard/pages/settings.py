@@ -3,9 +3,10 @@
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from flask import session, url_for
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
 from config.settings import WORKSPACE_SETTINGS, Settings, SettingsError, edit_workspace_config
@@ -21,6 +22,8 @@ from web.setup.problems import CannotEdit
 section = Section("settings")
 
 OTHERS = 0o077
+# Python refuses to read numbers of thousands of digits; no setting comes near.
+MAX_VALUE_CHARS = 32
 
 
 class SettingsQuery(Query):
@@ -33,7 +36,7 @@ class ValueForm(BaseModel):
     """A setting that a workspace may have of its own, and its value; without one the home's holds again."""
 
     name: str
-    value: str | None = None
+    value: Annotated[str, Field(max_length=MAX_VALUE_CHARS)] | None = None
 
 
 class SessionForm(BaseModel):

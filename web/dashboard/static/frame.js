@@ -2,6 +2,25 @@
 const chosen = localStorage.getItem("reverie-theme");
 if (chosen) document.documentElement.dataset.theme = chosen;
 
+// Who speaks to the browser, or slips, presses single keys unawares: the settings page turns them off, at once and in
+// every tab of this browser. Scripts that listen to such keys ask `data-single-keys`, and hear of changes.
+const SINGLE_KEYS = "reverie-single-keys";
+
+function takeSingleKeys() {
+  const on = localStorage.getItem(SINGLE_KEYS) !== "off";
+  document.documentElement.dataset.singleKeys = on ? "on" : "off";
+  for (const box of document.querySelectorAll("[data-single-keys-switch]")) box.checked = on;
+  const search = document.querySelector("[data-search]");
+  if (on) search?.setAttribute("aria-keyshortcuts", "/");
+  else search?.removeAttribute("aria-keyshortcuts");
+  document.dispatchEvent(new CustomEvent("frame:single-keys"));
+}
+
+takeSingleKeys();
+window.addEventListener("storage", takeSingleKeys);
+// A page that is taken from the browser's memory may have missed a change.
+window.addEventListener("pageshow", takeSingleKeys);
+
 document.addEventListener("DOMContentLoaded", () => {
   for (const button of document.querySelectorAll("[data-theme-switch]")) {
     button.addEventListener("click", () => {
@@ -12,10 +31,19 @@ document.addEventListener("DOMContentLoaded", () => {
       localStorage.setItem("reverie-theme", next);
     });
   }
+  for (const box of document.querySelectorAll("[data-single-keys-switch]")) {
+    box.closest("[hidden]")?.removeAttribute("hidden");
+    box.addEventListener("change", () => {
+      localStorage.setItem(SINGLE_KEYS, box.checked ? "on" : "off");
+      takeSingleKeys();
+    });
+  }
+  takeSingleKeys();
   // A slash goes to the search, unless somebody is typing one.
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select, [contenteditable]");
     if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (document.documentElement.dataset.singleKeys === "off") return;
     event.preventDefault();
     document.querySelector("[data-search]")?.focus();
   });

@@ -8,7 +8,21 @@ function sign(button, key) {
   kbd.textContent = key;
   kbd.setAttribute("aria-hidden", "true");
   button.append(kbd);
-  button.setAttribute("aria-keyshortcuts", key);
+}
+
+function keysAreOff() {
+  return document.documentElement.dataset.singleKeys === "off";
+}
+
+// A key is told of only while it does something.
+function tellOfKeys() {
+  const off = keysAreOff();
+  for (const hint of document.querySelectorAll(".keys")) hint.hidden = off;
+  for (const kbd of document.querySelectorAll("button > kbd")) {
+    kbd.hidden = off;
+    if (off) kbd.parentElement.removeAttribute("aria-keyshortcuts");
+    else kbd.parentElement.setAttribute("aria-keyshortcuts", kbd.textContent);
+  }
 }
 
 function at() {
@@ -34,6 +48,7 @@ function typing(target) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || typing(event.target)) return;
+  if (keysAreOff()) return;
   const here = at();
   if (event.key === "j") go(here + 1);
   else if (event.key === "k") go(here < 0 ? 0 : here - 1);
@@ -51,7 +66,8 @@ window.addEventListener("pageshow", () => { leaving = false; });
 
 for (const button of document.querySelectorAll("button[data-key]")) sign(button, button.dataset.key);
 if (undo) sign(undo, "u");
-for (const hint of document.querySelectorAll(".keys")) hint.hidden = false;
+tellOfKeys();
+document.addEventListener("frame:single-keys", tellOfKeys);
 // After a judgement the next entry is looked at.
 const next = location.hash ? entries.findIndex((entry) => `#${entry.id}` === location.hash) : -1;
 if (next >= 0) go(next);

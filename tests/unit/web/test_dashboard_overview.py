@@ -1,0 +1,40 @@
+"""When a day and a night began, by clocks that change."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from web.dashboard.pages.overview import midnight_before, night_before
+
+
+@pytest.fixture
+def central_europe(monkeypatch):
+    """Local time is that of Berlin, told as a rule so that no table of zones is needed."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def at(day: str, hour: int) -> datetime:
+    return datetime.fromisoformat(f"{day}T{hour:02}:30:00").replace(tzinfo=UTC)
+
+
+@pytest.mark.usefixtures("central_europe")
+@pytest.mark.parametrize(
+    ("now", "midnight", "night"),
+    [
+        (at("2026-01-15", 12), "2026-01-14T23:00", "2026-01-15T02:00"),
+        (at("2026-07-15", 12), "2026-07-14T22:00", "2026-07-15T01:00"),
+        # Clocks go forward at two and back at three.
+        (at("2026-03-29", 12), "2026-03-28T23:00", "2026-03-29T01:00"),
+        (at("2026-03-29", 0), "2026-03-28T23:00", "2026-03-28T02:00"),
+        (at("2026-10-25", 12), "2026-10-24T22:00", "2026-10-25T02:00"),
+        (at("2026-10-25", 1), "2026-10-24T22:00", "2026-10-24T01:00"),
+    ],
+)
+def test_a_day_begins_at_midnight_and_a_night_at_three_whatever_the_clocks_do(now, midnight, night):
+    assert midnight_before(now) == datetime.fromisoformat(f"{midnight}+00:00")
+    assert night_before(now) == datetime.fromisoformat(f"{night}+00:00")
