@@ -102,9 +102,9 @@ class Client:
             headers["Authorization"] = f"Bearer {token}"
         data = None
         if body is not None:
-            data = json.dumps(body, ensure_ascii=False).encode()
+            data = _encoded(json.dumps(body, ensure_ascii=False), "body")
             headers["Content-Type"] = "application/json"
-        target = f"{path}?{urlencode(query)}" if query else path
+        target = f"{path}?{urlencode(_checked(query))}" if query else path
         try:
             answer = self._pool.request(method, target, body=data, headers=headers)
         except (urllib3.exceptions.ReadTimeoutError, urllib3.exceptions.ProtocolError) as error:
@@ -296,7 +296,21 @@ class Client:
 def _path(*parts: str) -> str:
     """Return the address of a thing; no part can reach beyond its own place."""
     # A part of dots alone would be taken for a step to another folder.
-    return "/v1/" + "/".join(quote(part, safe="").replace(".", "%2E") for part in parts)
+    return "/v1/" + "/".join(quote(_encoded(part, "path"), safe="").replace(".", "%2E") for part in parts)
+
+
+def _checked(query: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name, value in query.items():
+        _encoded(str(value), name)
+    return query
+
+
+def _encoded(text: str, loc: str) -> bytes:
+    """Return a text in UTF-8; raise InvalidField for one that was read from bytes in another encoding."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidField(FieldError(loc, "is not valid UTF-8")) from error
 
 
 def _given(wanted: Mapping[str, Any]) -> dict[str, Any]:

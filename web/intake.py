@@ -31,6 +31,8 @@ PART_JOINT = "\x1f"
 FIRST = 3
 # So begins the reason of what may hold what it held: a file, or a folder with all below it.
 UNREAD = "cannot be read"
+# How a source names itself as a whole.
+ROOT = "."
 # Seconds to wait before a busy store is asked again.
 PATIENCE = (0.5, 1.0, 2.0, 4.0, 8.0)
 
@@ -223,7 +225,7 @@ class _Reading:
             return False
         name = whole(key)
         folders = (name[:end] for end, sign in enumerate(name) if sign == "/")
-        return name in self._seen or (sweeps and self._unread.isdisjoint((name, *folders)))
+        return name in self._seen or (sweeps and self._unread.isdisjoint((ROOT, name, *folders)))
 
 
 def whole(key: str) -> str:

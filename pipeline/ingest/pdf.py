@@ -13,7 +13,7 @@ import sys
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -155,15 +155,25 @@ def _read(file: Path, limits: Limits) -> _Document:
     watch.start()
     try:
         with process.stdout as lines:
-            for line in lines:
-                _note(document, json.loads(line))
-        if process.wait() != 0:
+            is_whole = _note_all(document, lines)
+        if process.wait() != 0 or not is_whole:
             document.refused = f"takes longer than {limits.seconds} s" if late.is_set() else "broken beyond reading"
     finally:
         watch.cancel()
         process.kill()
         process.wait()
     return document
+
+
+def _note_all(document: _Document, lines: Iterable[bytes]) -> bool:
+    """Note what a reader tells, and return whether it did so to the end: one that is killed may stop in mid-line."""
+    for line in lines:
+        try:
+            told = json.loads(line)
+        except ValueError:
+            return False
+        _note(document, told)
+    return True
 
 
 def _note(document: _Document, told: dict[str, Any]) -> None:

@@ -21,21 +21,31 @@ LONGEST_COMMAND = 120
 LONGEST_SUBJECT = 160
 
 EDITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch"})
-SHELLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
+SHELLS = frozenset({"Bash", "PowerShell", "shell", "shell_command", "local_shell", "exec_command"})
 # Everything else that an assistant's host offers looks and does not touch.
 FOREIGN_TOOL = "mcp__"
 OWN_TOOLS = "mcp__reverie"
 
-# What a command holds that is no command: texts in quotes, documents, comments.
-_SUBSTITUTED_DOCUMENT = re.compile(r"""(["']?)\$\(\s*cat\s+<<-?\s*(["']?)(\w+)\2\n(.*?)\n\s*\3\s*\)\1""", re.DOTALL)
-_DOCUMENT = re.compile(r"""<<-?\s*(["']?)(\w+)\1([^\n]*)\n.*?(?:\n\s*\2(?=\s|$)|\Z)""", re.DOTALL)
+# What a command holds that is no command: texts in quotes, documents, comments. An agent waits while these are looked
+# for: what is left open is taken to its end at once, or the same text would be read again from every place in it.
+_SUBSTITUTED_DOCUMENT = re.compile(
+    r"""(["'])?\$\(\s*cat\s+<<-?\s*(["']?)(\w+)\2\n"""
+    r"""(?:(?P<text>.*?)\n[^\S\n]*+\3(?:\s*+(?P<closed>\))(?P<quote>\1)?|(?=[^\S\n]*+(?:\n|\Z)))|.*+)""",
+    re.DOTALL,
+)
+_DOCUMENT = re.compile(
+    r"""<<-?\s*(["']?)(\w+)\1([^\n]*+)(?:\n.*?(?:\n[^\S\n]*+\2(?=\s|$)|\Z)|(?P<empty>\Z))""", re.DOTALL
+)
 _MESSAGE = re.compile(r"""(\s-[a-zA-Z]*m\s*|\s--message[= ])(["'])(.*?)(?<!\\)\2""", re.DOTALL)
 _SUBJECT = re.compile(r"\s-[a-zA-Z]*m\s*\"([^\"]+)\"|\s--message[= ]\"([^\"]+)\"|\s-[a-zA-Z]*m\s*'([^']+)'")
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|' + r"'[^']*'", re.DOTALL)
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|(?P<open>\\?\Z))|' + r"'[^']*+'", re.DOTALL)
+_APOSTROPHES = re.compile(r"'[^']*+'")
+_OPEN_APOSTROPHE = re.compile(r"'[^']*+\Z")
 _SEGMENT = re.compile(r"&&|\|\||[;\n|&]")
-_NOWHERE = re.compile(r"\d*>&\d|&?\d*>>?\s*/dev/null|>&-")
+_NOWHERE = re.compile(r"\d*+(?:>&\d|>>?\s*/dev/null)|&\d*+>>?\s*/dev/null|>&-|(?P<number>\d++)")
 _PREFIX = re.compile(
-    r"(?:(?:[A-Za-z_][A-Za-z0-9_]*=\S*|sudo|time|nohup|command|exec|then|do|else|!|\(|timeout \S+)\s+)+"
+    r"(?:(?:(?<![A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*+=\S*|sudo|time|nohup|command|exec|then|do|else|!|\("
+    r"|timeout \S+)\s+)+"
 )
 _RUNNER = re.compile(
     r"(?:python[\d.]* -m|(?:uv|poetry|pipenv|hatch|rye|pdm) run|npx|bunx|pnpm (?:exec|dlx)|bundle exec|php|ruby|node)"
@@ -111,9 +121,32 @@ def deed_of(
 
 def segments(command: str) -> list[str]:
     """Return the simple commands that a command line runs, without quotations, prefixes and output to nowhere."""
-    bare = _NOWHERE.sub(" ", _QUOTED.sub('""', _DOCUMENT.sub(r"<<\2\3", command)))
-    parts = (_PREFIX.sub("", part.strip(), count=1).strip() for part in _SEGMENT.split(bare))
+    text = _without_quotations(_without_documents(command[:READ_CHARS]), is_cut=len(command) > READ_CHARS)
+    bare = _NOWHERE.sub(lambda found: found["number"] or " ", text)
+    parts = (_without_prefix(part.strip()).strip() for part in _SEGMENT.split(bare))
     return [part for part in parts if part.strip("(){}") and not part.startswith("#")]
+
+
+def _without_documents(text: str) -> str:
+    return _DOCUMENT.sub(lambda found: found[0] if found["empty"] is not None else f"<<{found[2]}{found[3]}", text)
+
+
+def _without_quotations(text: str, *, is_cut: bool) -> str:
+    if is_cut:
+        # What is open at the end was closed beyond it.
+        return _OPEN_APOSTROPHE.sub('""', _QUOTED.sub('""', text))
+    # One that is never closed is none, and none that begins within it is closed but by an apostrophe.
+    return _QUOTED.sub(
+        lambda found: '""' if found["open"] is None else _APOSTROPHES.sub('""', found[0]),
+        text,
+    )
+
+
+def _without_prefix(part: str) -> str:
+    # Something stands behind a prefix: in the last word one would be looked for in vain from every letter.
+    last = part.rsplit(maxsplit=1)[-1] if part else ""
+    before = part.removesuffix(last)
+    return _PREFIX.sub("", before, count=1) + last
 
 
 def doing(command: str) -> list[str]:
@@ -156,9 +189,9 @@ def command_of(given: Mapping[str, Any]) -> str:
         is_shell = len(words) == 3 and PurePath(words[0]).name in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc")
         command = words[2] if is_shell else " ".join(words)
     text = str(command or "")[: 4 * READ_CHARS]
-    text = _SUBSTITUTED_DOCUMENT.sub(lambda found: f'"{_first_line(found[4])}"', text)
+    text = _SUBSTITUTED_DOCUMENT.sub(_told, text)
     text = _MESSAGE.sub(lambda found: f'{found[1]}"{_first_line(found[3])}"', text)
-    return _DOCUMENT.sub(r"<<\2\3", text).strip()
+    return _without_documents(text).strip()
 
 
 def shortened(command: str) -> str:
@@ -178,6 +211,14 @@ def is_told(action: Action, text: str) -> bool:
         return re.search(rf"(?<![\w./-]){re.escape(action.target)}(?![\w/-]|\.\w)", text) is not None
     subject = subject_of(action.target) if action.deed is Deed.COMMIT else ""
     return f"`{shortened(action.target)}`" in text or bool(subject and subject in text)
+
+
+def _told(document: re.Match[str]) -> str:
+    if document["closed"] is None:
+        return document[0]
+    # What is quoted with something else behind it keeps its quotes.
+    before = (document[1] or "") if document["quote"] is None else ""
+    return f'{before}"{_first_line(document["text"])}"'
 
 
 def _first_line(text: str) -> str:

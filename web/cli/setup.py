@@ -100,10 +100,18 @@ def _machine(environment: Mapping[str, str], *, project: bool) -> "Machine":
 
     from web.setup.machine import Machine
 
-    home, here = Path.home(), Path.cwd()
-    if project and here == home:
+    home = Path.home()
+    here = _here() if project else None
+    if here == home:
         raise click.UsageError("--project needs a project: this folder is your home")
-    return Machine(home, sys.platform, shutil.which, _version, environment, here if project else None)
+    return Machine(home, sys.platform, shutil.which, _version, environment, here)
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise click.UsageError("--project needs a project: this folder is no longer there") from error
 
 
 def _reverie(settings: "Settings", *, writes: bool) -> "Reverie":

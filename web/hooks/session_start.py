@@ -121,7 +121,7 @@ def start(variables: dict[str, str]) -> None:
     program = next(
         (path for name in ("reverie", "reverie.exe") if os.path.isfile(path := os.path.join(folder, name))), None
     )
-    command = [program] if program else [sys.executable, "-m", "web.cli"]
+    command = [program] if program else [sys.executable, "-P", "-m", "web.cli"]
     away = {"creationflags": DETACHED} if os.name == "nt" else {"start_new_session": True}
     subprocess.Popen(  # noqa: S603 - our own program
         [*command, "up", "--daemon"],

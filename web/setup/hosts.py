@@ -136,8 +136,8 @@ def _claude_code(machine: Machine, reverie: Reverie) -> Sequence[Target]:
             machine.project / name for name in (".claude/settings.json", ".mcp.json", "CLAUDE.md")
         )
     else:
-        moved = folder != machine.home / ".claude"
-        server = (folder if moved else machine.home) / ".claude.json"
+        # Beside its folder, but within one that the variable names, were it the usual one.
+        server = machine.folder("CLAUDE_CONFIG_DIR", machine.home) / ".claude.json"
         settings, rules = folder / "settings.json", folder / "CLAUDE.md"
     hooks = _claude_hooks(machine, reverie, settings)
     return [hooks, _mcp(server, "mcpServers", _server(machine, reverie, type="stdio")), _rules(rules)]

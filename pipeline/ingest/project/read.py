@@ -122,11 +122,16 @@ def _numbered(parts: Sequence[str], common: dict[str, Any], facts: dict[str, Any
 
 def _anchor(file: File, data: bytes) -> Anchor:
     """Return an anchor that can be checked; by a path that is stored otherwise than it is, no file would be found."""
-    if len(file.path) > MAX_PATH_CHARS:
+    # A folder above the project may have a name that no text can hold.
+    if len(file.path) > MAX_PATH_CHARS or not _is_text(file.path):
         return Anchor(file.key)
     if normalize_id(file.path) != file.path:
         return Anchor(file.path)
     return Anchor(file.path, content_hash=hashlib.sha256(data).hexdigest())
+
+
+def _is_text(path: str) -> bool:
+    return path.encode("utf-8", "replace").decode() == path
 
 
 def _moment(written_at: float) -> str:

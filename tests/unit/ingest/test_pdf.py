@@ -168,6 +168,23 @@ def test_a_file_whose_reader_dies_is_left_out(file, tmp_path, monkeypatch):
     assert read(file) == [Skipped(file.name, "broken beyond reading")]
 
 
+@pytest.mark.parametrize("end", ["os.abort()", "sys.exit(0)"])
+def test_a_file_whose_reader_stops_in_mid_line_is_left_out_alone(tmp_path, monkeypatch, end):
+    program = tmp_path / "program.py"
+    told = """'{"title": null}\\n{"page": 1, "text": "Pa'"""
+    whole = """'{"title": null}\\n{"page": 1, "text": "Page one"}\\n'"""
+    program.write_text(
+        f"import os, sys\nif 'a.pdf' in sys.argv[1]:\n    print({told}, end='', flush=True)\n    {end}\n"
+        f"print({whole}, end='')"
+    )
+    monkeypatch.setattr(module, "PROGRAM", program)
+    for name in ("a.pdf", "b.pdf"):
+        (tmp_path / name).write_bytes(pdf(PARAGRAPH))
+    first, second = read(tmp_path)
+    assert first == Skipped("a.pdf", "broken beyond reading")
+    assert isinstance(second, Item)
+
+
 def test_nothing_of_the_folder_is_imported(file, tmp_path, monkeypatch):
     file.write_bytes(pdf(PARAGRAPH))
     trap = tmp_path / "trap"

@@ -1,5 +1,6 @@
 """`reverie index` and `reverie import` against a server: taken, in step, broken off and begun again."""
 
+import errno
 import json
 import os
 import shutil
@@ -61,6 +62,33 @@ def test_a_project_is_taken_and_kept_in_step(server, project):
     (project / "README.md").write_text(README)
     assert run_json("index", "project", str(project))["memories"]["restored"] >= 1
     assert "tea" in run_json("recall", "shop sells tea at the upper lock")["results"][0]["content"]
+
+
+@pytest.mark.parametrize("closed", ["", "deep"])
+def test_what_a_closed_folder_brought_is_kept(server, project, closed, monkeypatch):
+    (project / "deep" / "deeper").mkdir(parents=True)
+    (project / "deep" / "deeper" / "till.py").write_text(MODULE)
+    assert run_json("index", "project", str(project))["items"] == {"created": 3}
+    scandir, place = os.scandir, str((project / closed).resolve())
+
+    def refused(path="."):
+        if os.fspath(path) == place:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scandir(path)
+
+    # Nothing is closed to root, who may run this.
+    with monkeypatch.context() as shut:
+        shut.setattr(os, "scandir", refused)
+        again = run_json("index", "project", str(project))
+    assert again["items"] == ({"unchanged": 2} if closed else {})
+    assert again["skipped"]["cannot be read"]["first"] == [f"{closed}/" if closed else "."]
+    assert run_json("index", "project", str(project))["items"] == {"unchanged": 3}
+
+
+def test_a_folder_whose_name_is_no_text_is_taken(server, project):
+    place = os.fsdecode(b"caf\xe9")
+    moved = project.rename(project.with_name(place))
+    assert run_json("index", "project", str(moved))["items"] == {"created": 2}
 
 
 def test_what_was_done_is_told_in_plain_lines(server, project):

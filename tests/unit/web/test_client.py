@@ -155,3 +155,18 @@ def test_a_new_token_is_sent_from_the_next_call_on(server, tmp_path):
         second = settings.paths.renew_token()
         client.health()
     assert [call[3]["Authorization"] for call in server.seen] == [f"Bearer {first}", f"Bearer {second}"]
+
+
+@pytest.mark.parametrize(
+    ("loc", "call"),
+    [
+        ("body", lambda client: client.remember({"content": "caf\udce9"})),
+        ("body", lambda client: client.recall({"query": "caf\udce9"})),
+        ("path", lambda client: client.memory("caf\udce9")),
+        ("around", lambda client: client.graph("caf\udce9", 1, 10)),
+    ],
+)
+def test_what_is_no_text_is_not_sent(server, client, loc, call):
+    with pytest.raises(InvalidField, match=f"^{loc}: is not valid UTF-8$"):
+        call(client)
+    assert server.seen == []

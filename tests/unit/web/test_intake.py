@@ -168,6 +168,13 @@ def test_what_could_not_be_read_keeps_what_it_brought(client):
     assert contents(client) == ["In a.py", "In locked/b.py", "In locked/deep/c.py"]
 
 
+def test_nothing_is_forgotten_where_the_root_could_not_be_read(client):
+    intake = Intake(client, SOURCE, sweeps=True)
+    intake.take(reader(item("a.py", "Opens"), item("deep/b.py", "Closes")))
+    assert intake.take(reader(Skipped(".", "cannot be read"))).items == {}
+    assert contents(client) == ["Closes", "Opens"]
+
+
 def test_nothing_is_forgotten_by_a_reading_that_broke_off(client):
     intake = Intake(client, SOURCE, sweeps=True)
     intake.take(reader(item("a", "Opens"), item("b", "Closes")))

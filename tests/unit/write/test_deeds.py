@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.store.actions import Deed
-from pipeline.write.deeds import MAX_TARGET_CHARS, READ_CHARS, deed_of, segments, touch_of
+from pipeline.write.deeds import MAX_TARGET_CHARS, READ_CHARS, command_of, deed_of, segments, touch_of
 
 AT = "2026-01-01T00:00:00.000Z"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -162,3 +162,66 @@ def test_looking_beside_a_deed_does_not_hide_it(command, looking):
 
 def test_what_is_quoted_is_no_command():
     assert segments("git commit -m 'a; b && c' && make x | tail -3") == ['git commit -m ""', "make x", "tail -3"]
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ('make x # don\'t\ngit commit -m "a; b"', ["make x # don't", 'git commit -m ""']),
+        ("grep \\\" a.txt && make 'x; y'", ['grep \\" a.txt', 'make ""']),
+        ("make x # 5\" wide\npytest 'a; b'", ['make x # 5" wide', 'pytest ""']),
+        ("make x 2>&1>/dev/null && make y 12>/dev/null", ["make x", "make y"]),
+        ("make -j12 CC=gcc test", ["make -j12 test"]),
+        ("cat >a <<-'END' && make x\nb; c\n\n\n\tEND\nmake y", ["cat >a <<END", "make x", "make y"]),
+        ("cat >a <<END; make x", ["cat >a <<END", "make x"]),
+    ],
+)
+def test_what_is_never_closed_hides_no_command(command, parts):
+    assert segments(command) == parts
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ('make "$(cat <<E\nOne\n\nTwo\n\n  E\n  )"', 'make "One"'),
+        ("make '$(cat <<E\nOne\nE\n)\"", 'make \'"One""'),
+        ('make "$(cat <<E\nOne\nE\n) and more"', 'make ""One" and more"'),
+        ('make $(cat <<A\nOne\nA\n| sort) "$(cat <<B\nTwo\nB\n)"', 'make $(cat <<A\n| sort) "Two"'),
+        ("make $(cat <<A\nOne", "make $(cat <<A"),
+    ],
+)
+def test_of_a_document_that_is_put_in_its_place_the_first_line_is_kept(command, text):
+    assert command_of({"command": command}) == text
+
+
+def test_a_long_command_is_told_by_how_it_begins():
+    items = '{\\"name\\": \\"a\\"; make deploy && git commit}, ' * 1200
+    for quote in ('"', "'"):
+        assert segments(f"curl -d {quote}[{items}]{quote} https://example.org") == ['curl -d ""']
+    assert segments("make x; " * 4000)[-1] == "make x"
+    assert len(segments("make x; " * 4000)) == READ_CHARS // 8
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'curl -d "{' + '\\"items\\": ' * 3000,
+        'curl -d "' + '\\"' * 15000,
+        'curl -d "' + '\\"' * 15000 + "\\",
+        "make <<X\n" + "\n" * 30000,
+        "make <<X\n" + "\n \n" * 10000,
+        "make $(cat <<X\n" + "\n" * 30000,
+        "make " + "$(cat <<X\n" * 3000,
+        "make " + "<<X" * 10000,
+        "make " + "1" * 30000,
+        "a" * 30000,
+        "a=" * 15000,
+        "`" * 30000,
+        "make " + "$(" * 15000,
+    ],
+)
+def test_a_hostile_command_keeps_nobody_waiting(command):
+    for shown in (command, command[:READ_CHARS]):
+        action = done(shown)
+        assert action is not None
+        assert action.deed is Deed.COMMAND

@@ -33,6 +33,13 @@ def test_a_file_becomes_a_memory_that_can_be_checked_against_it(project):
     assert is_stale(draft.anchor) is True
 
 
+def test_below_a_folder_whose_name_is_no_text_files_are_named_from_the_project(project):
+    project.root = project.root.rename(project.root.with_name(os.fsdecode(b"caf\xe9")))
+    project.write({"shop/till.py": "A = 1"})
+    [draft] = project.items()["shop/till.py"].drafts
+    assert (draft.anchor.path, draft.anchor.content_hash) == ("shop/till.py", None)
+
+
 def test_what_did_not_change_is_not_parsed_again(project, monkeypatch):
     project.write({"a.py": "A = 1", "README.md": "# A\n\nText", "go.mod": "module a\n", "b.py": "B = 1"})
     known = known_of(project.read())

@@ -50,6 +50,13 @@ def test_variables_move_folders(world):
     assert paths(world, "vscode", environment=moved, platform="win32")[0].startswith("/home/ann/AppData/Roaming/")
 
 
+def test_a_variable_that_names_the_usual_folder_moves_what_lies_beside_it(world):
+    told = {"CLAUDE_CONFIG_DIR": "/home/ann/.claude"}
+    assert paths(world, "claude-code", environment=told)[1] == "/home/ann/.claude/.claude.json"
+    for ignored in ({}, {"CLAUDE_CONFIG_DIR": ""}, {"CLAUDE_CONFIG_DIR": "not/absolute"}):
+        assert paths(world, "claude-code", environment=ignored)[1] == "/home/ann/.claude.json"
+
+
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
 def test_a_host_is_found_by_its_folder_or_its_program(world, host):
     assert not host.is_found(world.machine)
