@@ -1,5 +1,6 @@
 import os
 import socket
+import time
 from pathlib import Path
 
 import hypothesis
@@ -86,3 +87,13 @@ def digested(back):
         digest_all(back, workspace_id)
 
     return run
+
+
+@pytest.fixture
+def central_europe(monkeypatch):
+    """Local time is that of Berlin, told as a rule so that no table of zones is needed."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

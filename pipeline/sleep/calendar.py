@@ -1,7 +1,7 @@
 """When each job is due: at intervals, or once a night. Missed runs are made up for once."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 NIGHT_BEGINS = time(3, 0)
 
@@ -43,7 +43,13 @@ def is_due(appointment: Appointment, last: datetime | None, now: datetime) -> bo
     return next_run(appointment, last, now) <= now
 
 
+def night_of(day: date) -> datetime:
+    """Return when the night of a local day begins (UTC)."""
+    # Where clocks change on a day, its hours do not all stand equally far from UTC.
+    return datetime.combine(day, NIGHT_BEGINS).astimezone(UTC)
+
+
 def _night_after(moment: datetime) -> datetime:
-    local = moment.astimezone()
-    begins = local.replace(hour=NIGHT_BEGINS.hour, minute=NIGHT_BEGINS.minute, second=0, microsecond=0)
-    return (begins if begins > local else begins + timedelta(days=1)).astimezone(UTC)
+    today = moment.astimezone().date()
+    begins = night_of(today)
+    return begins if begins > moment else night_of(today + timedelta(days=1))

@@ -57,3 +57,17 @@ def test_a_rhythm_is_told_in_words(every, told):
 def test_no_name_is_given_twice():
     names = [appointment.name for appointment in APPOINTMENTS]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.usefixtures("central_europe")
+@pytest.mark.parametrize(
+    ("last", "following"),
+    [
+        ("2026-03-28T12:00", "2026-03-29T01:00"),
+        ("2026-10-24T12:00", "2026-10-25T02:00"),
+        ("2026-10-25T02:00", "2026-10-26T02:00"),
+    ],
+)
+def test_a_night_begins_at_three_also_when_clocks_change(last, following):
+    moment = datetime.fromisoformat(f"{last}+00:00")
+    assert next_run(NIGHTLY, moment, moment) == datetime.fromisoformat(f"{following}+00:00")

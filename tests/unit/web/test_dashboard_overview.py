@@ -1,21 +1,10 @@
 """When a day and a night began, by clocks that change."""
 
-import time
 from datetime import UTC, datetime
 
 import pytest
 
 from web.dashboard.pages.overview import midnight_before, night_before
-
-
-@pytest.fixture
-def central_europe(monkeypatch):
-    """Local time is that of Berlin, told as a rule so that no table of zones is needed."""
-    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
 
 
 def at(day: str, hour: int) -> datetime:

@@ -11,7 +11,7 @@ from flask import url_for
 from config.owner import is_alive
 from pipeline.bootstrap.clockwork import appointments
 from pipeline.records import OWNER, Memory
-from pipeline.sleep.calendar import NIGHT_BEGINS
+from pipeline.sleep.calendar import night_of
 from pipeline.sleep.due import Outlook, Standing, outlooks
 from pipeline.store import arcs, backup, changes, entities, goals, memories, pairs, predictions, surfaces, work
 from pipeline.store import growth as counts
@@ -106,19 +106,14 @@ def home(view: View) -> str:
 
 def midnight_before(now: datetime) -> datetime:
     """Return when the local day of a moment began."""
-    return _by_the_clock(now.astimezone().date(), time.min)
+    return datetime.combine(now.astimezone().date(), time.min).astimezone()
 
 
 def night_before(now: datetime) -> datetime:
     """Return when the last night before a moment began."""
     today = now.astimezone().date()
-    begins = _by_the_clock(today, NIGHT_BEGINS)
-    return begins if begins <= now else _by_the_clock(today - timedelta(days=1), NIGHT_BEGINS)
-
-
-def _by_the_clock(day: date, at: time) -> datetime:
-    # Where clocks change on a day, its hours do not all stand equally far from UTC.
-    return datetime.combine(day, at).astimezone()
+    begins = night_of(today)
+    return begins if begins <= now else night_of(today - timedelta(days=1))
 
 
 @lru_cache(maxsize=32)
