@@ -113,9 +113,7 @@ class HomePaths:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.token_file.exists():
             self._make_token()
-        elif not self._stored_token():
-            self._new_token().replace(self.token_file)
-        return self._stored_token()
+        return self._stored_token() or self.renew_token()
 
     def renew_token(self) -> str:
         """Put a new bearer token (mode 0600) in the place of the present one and return it."""

@@ -185,10 +185,12 @@ class Back:
 
     def is_due(self, workspace_id: str, name: str) -> bool:
         """Tell whether a job was asked for, was interrupted, has its time, or is needed by a workspace's state."""
+        own = [one for one in appointments(self.settings) if one.name == name]
         with self.databases.get(workspace_id).read() as db:
-            due = due_jobs(db, appointments(self.settings), datetime.now(UTC))
+            if due_jobs(db, own, datetime.now(UTC)):
+                return True
         needed = self._needs(workspace_id).get(name)
-        return name in due or (needed is not None and needed())
+        return needed is not None and needed()
 
     def needed_jobs(self, workspace_id: str, *, tidy: bool = False) -> list[str]:
         """Return the maintenance jobs that a workspace's state asks for; to tidy, a single fresh row is enough."""

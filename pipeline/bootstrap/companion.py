@@ -70,29 +70,25 @@ class Companion:
             return None
         self._front.asked(seat.workspace, message, seat.session)
         settings = self._front.workspace_settings(seat.workspace)
-        asked_at = utc_now()
-        # What was told a moment ago is noted by then.
-        self._front.learning.settle()
+        if seat.session is not None:
+            # What was told a moment ago is noted by then; nobody waits for the note of this turn.
+            self._front.learning.settle()
+            self._note(seat, partial(_begin_turn, session=seat.session, cwd=seat.cwd, at=utc_now()))
         surfaced: list[Surfacing] = []
 
         def surface(shown: Sequence[Memory]) -> list[str]:
             surfaced.extend(self._front.learning.surfacings(seat.session, shown, seat.agent))
             return [one.id for one in surfaced]
 
-        try:
-            briefing = prepare(
-                self._front.reader(seat.workspace),
-                message,
-                seat.viewer,
-                PrepareLimits(recall_budget_ms(settings), settings.hook_max_chars),
-                surface,
-                datetime.now(UTC),
-                lambda found: self._untold(seat, database, found),
-            )
-        finally:
-            if seat.session is not None:
-                # Only now: a note beside the search would hold it up. Nobody waits for it.
-                self._note(seat, partial(_begin_turn, session=seat.session, cwd=seat.cwd, at=asked_at))
+        briefing = prepare(
+            self._front.reader(seat.workspace),
+            message,
+            seat.viewer,
+            PrepareLimits(recall_budget_ms(settings), settings.hook_max_chars),
+            surface,
+            datetime.now(UTC),
+            lambda found: self._untold(seat, database, found),
+        )
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms:
             # Nobody waits any more: nothing was told, and nothing is noted as told.
             return None

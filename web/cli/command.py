@@ -69,7 +69,6 @@ def choice_of_folder(
     """
     from config.settings import environment_workspace
     from pipeline.identity import choose_workspace
-    from web.setup import ledger
 
     return choose_workspace(
         folder,
@@ -77,8 +76,15 @@ def choice_of_folder(
         explicit=named,
         environment=environment_workspace(),
         exists=lambda name: settings.paths.workspace(name).events.is_file(),
-        to_write=to_write and bool(ledger.read(settings.paths.root)),
+        to_write=to_write and _is_a_host_set_up(settings),
     )
+
+
+def _is_a_host_set_up(settings: "Settings") -> bool:
+    # Imported by what stores something new alone: every command chooses a workspace.
+    from web.setup import ledger
+
+    return bool(ledger.read(settings.paths.root))
 
 
 pass_state = click.make_pass_decorator(State, ensure=True)
