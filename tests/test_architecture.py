@@ -20,11 +20,11 @@ LEAVES = frozenset(
     {"config", "pipeline.records", "pipeline.errors", "pipeline.times", "pipeline.kinds", "pipeline.anchors"}
 )
 # What turns text into text; none reads a file nor knows a store.
-TEXT = frozenset({"pipeline.analysis", "pipeline.naming", "pipeline.redaction"})
+TEXT = frozenset({"pipeline.text"})
 STORE = LEAVES | {"pipeline.store"}
 INDEX = STORE | TEXT | {"pipeline.index"}
-VERBS = INDEX | {"pipeline.write", "pipeline.enrich", "pipeline.recall"}
-USES = VERBS | {"pipeline.context", "pipeline.sleep", "pipeline.ingest", "pipeline.sync"}
+VERBS = INDEX | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
+USES = VERBS | {"pipeline.context", "pipeline.jobs", "pipeline.ingest", "pipeline.sync"}
 WHOLE = USES | {"pipeline.identity", "pipeline.bootstrap"}
 
 # What each part may import besides itself, the library and installed packages.
@@ -36,16 +36,14 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.kinds": LEAVES,
     "pipeline.anchors": LEAVES,
     "pipeline.identity": LEAVES,
-    "pipeline.analysis": LEAVES,
-    "pipeline.naming": LEAVES,
-    "pipeline.redaction": LEAVES,
+    "pipeline.text": LEAVES,
     "pipeline.store": LEAVES,
     "pipeline.index": STORE | TEXT,
     "pipeline.write": STORE | TEXT,
-    "pipeline.enrich": INDEX,
+    "pipeline.digest": INDEX,
     "pipeline.recall": INDEX,
     "pipeline.context": VERBS | {"pipeline.identity"},
-    "pipeline.sleep": VERBS,
+    "pipeline.jobs": VERBS,
     "pipeline.ingest": VERBS | {"pipeline.identity"},
     "pipeline.sync": VERBS,
     "pipeline.bootstrap": WHOLE,
@@ -62,7 +60,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "tokenizers": ("pipeline.index",),
     "torch": ("pipeline.index",),
     "sentence_transformers": ("pipeline.index",),
-    "spacy": ("pipeline.enrich.entities",),
+    "spacy": ("pipeline.digest.entities",),
     "flask": ("web",),
     "waitress": ("web",),
     "mcp": ("web.mcp",),
@@ -70,8 +68,8 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "uvicorn": ("web.mcp",),
     "huey": ("workers",),
     "apscheduler": ("workers",),
-    "networkx": ("pipeline.sleep.map_communities",),
-    "scipy": ("pipeline.sleep.map_forces", "pipeline.sleep.map_islands"),
+    "networkx": ("pipeline.jobs.map_communities",),
+    "scipy": ("pipeline.jobs.map_forces", "pipeline.jobs.map_islands"),
     "sqlite_utils": ("pipeline.store",),
     "pathspec": ("pipeline.ingest.project.gitignore",),
     "pypdf": ("pipeline.ingest.pdf",),

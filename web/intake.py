@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pipeline.errors import InvalidField, NotFound, StoreUnavailable
 from pipeline.ingest.items import Item, Known, Readings, Skipped
 from pipeline.records import Draft
-from pipeline.redaction import redact
+from pipeline.text.redaction import redact
 from web.client import Client
 
 # As web/api/sources.py has them, whose import is not for a command line.

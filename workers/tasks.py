@@ -8,8 +8,8 @@ from functools import cache
 
 from config.settings import load_settings
 from pipeline.bootstrap.back import Back
-from pipeline.enrich.digest import digest as digest_stage
-from pipeline.enrich.stages import FOLLOWING
+from pipeline.digest.digest import digest as digest_stage
+from pipeline.digest.stages import FOLLOWING
 from pipeline.errors import NotFound
 from pipeline.records import Stage
 from workers.queue import Queue

@@ -12,24 +12,24 @@ from config.threads import limit_threads
 from pipeline.bootstrap.clockwork import appointments
 from pipeline.bootstrap.nightwork import FEW_FRAGMENTS, Workshop, jobs_of
 from pipeline.bootstrap.parts import Databases, load_encoder, mask, off_the_record, vector_table
-from pipeline.enrich.dedup import DedupStage
-from pipeline.enrich.digest import DigestPolicy
-from pipeline.enrich.embed import EmbedStage
-from pipeline.enrich.entities import SpacyTagger, Tagger
-from pipeline.enrich.link import EntitiesStage
-from pipeline.enrich.purge import PurgeStage
-from pipeline.enrich.stages import StageRegistry
+from pipeline.digest.dedup import DedupStage
+from pipeline.digest.digest import DigestPolicy
+from pipeline.digest.embed import EmbedStage
+from pipeline.digest.entities import SpacyTagger, Tagger
+from pipeline.digest.link import EntitiesStage
+from pipeline.digest.purge import PurgeStage
+from pipeline.digest.stages import StageRegistry
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder, is_compiled
 from pipeline.index.vectors import VectorTable
+from pipeline.jobs.due import asked_jobs, due_jobs
+from pipeline.jobs.night import Job
+from pipeline.jobs.run import Outcome, Progress, run_job, silently
+from pipeline.jobs.segment import needs_segment, rebuild_segment
+from pipeline.jobs.snapshot import scrub_snapshots
+from pipeline.jobs.sweep import free_locks, sweep
+from pipeline.jobs.vectors import heal_vectors, needs_compaction
 from pipeline.records import Stage
-from pipeline.sleep.due import asked_jobs, due_jobs
-from pipeline.sleep.night import Job
-from pipeline.sleep.run import Outcome, Progress, run_job, silently
-from pipeline.sleep.segment import needs_segment, rebuild_segment
-from pipeline.sleep.snapshot import scrub_snapshots
-from pipeline.sleep.sweep import free_locks, sweep
-from pipeline.sleep.vectors import heal_vectors, needs_compaction
 from pipeline.store import work
 from pipeline.store.database import WriterProfile
 from pipeline.store.operations import Operations

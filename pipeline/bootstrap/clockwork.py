@@ -6,10 +6,10 @@ from config.owner import is_alive
 from config.settings import Settings
 from pipeline.bootstrap.parts import Databases, mask
 from pipeline.errors import ReverieError
-from pipeline.sleep.appointments import APPOINTMENTS
-from pipeline.sleep.calendar import Appointment
-from pipeline.sleep.due import due_jobs
-from pipeline.sleep.sweep import something_waits
+from pipeline.jobs.appointments import APPOINTMENTS
+from pipeline.jobs.calendar import Appointment
+from pipeline.jobs.due import due_jobs
+from pipeline.jobs.sweep import something_waits
 from pipeline.store.database import WriterProfile
 from pipeline.store.operations import Operations
 

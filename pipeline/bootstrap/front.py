@@ -25,10 +25,10 @@ from pipeline.recall.fact_names import FactNames, KeyMatch
 from pipeline.recall.query import Channel
 from pipeline.recall.search import Reader, warm
 from pipeline.records import FactKey, Scope, Stage
-from pipeline.redaction import preload
 from pipeline.store import facts
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.operations import Operations
+from pipeline.text.redaction import preload
 from pipeline.write.accept import Door
 from pipeline.write.feedback import ask_for_segment
 

@@ -8,22 +8,22 @@ from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorRows, VectorTable
-from pipeline.sleep.archive import archive
-from pipeline.sleep.arcs import arcs
-from pipeline.sleep.consolidate import consolidate
-from pipeline.sleep.decay import decay
-from pipeline.sleep.dedup import dedup
-from pipeline.sleep.edges import edges
-from pipeline.sleep.health import health
-from pipeline.sleep.layout import layout
-from pipeline.sleep.lessons import lessons
-from pipeline.sleep.model import NightModel
-from pipeline.sleep.model_call import Endpoint
-from pipeline.sleep.night import Job, Report
-from pipeline.sleep.predict import predict
-from pipeline.sleep.snapshot import snapshot
-from pipeline.sleep.vectors import compact_vectors, needs_compaction
-from pipeline.sleep.vocabulary import vocabulary
+from pipeline.jobs.archive import archive
+from pipeline.jobs.arcs import arcs
+from pipeline.jobs.consolidate import consolidate
+from pipeline.jobs.decay import decay
+from pipeline.jobs.dedup import dedup
+from pipeline.jobs.edges import edges
+from pipeline.jobs.health import health
+from pipeline.jobs.layout import layout
+from pipeline.jobs.lessons import lessons
+from pipeline.jobs.model import NightModel
+from pipeline.jobs.model_call import Endpoint
+from pipeline.jobs.night import Job, Report
+from pipeline.jobs.predict import predict
+from pipeline.jobs.snapshot import snapshot
+from pipeline.jobs.vectors import compact_vectors, needs_compaction
+from pipeline.jobs.vocabulary import vocabulary
 from pipeline.store.database import Database
 
 # LanceDB reads every fragment of a table: appends that left a few are merged on the clock.

@@ -10,8 +10,8 @@ from config.threads import limit_threads
 from pipeline.errors import NotFound
 from pipeline.index.encoder import Encoder, OnnxEncoder, encoder_directory
 from pipeline.index.vectors import VectorTable
-from pipeline.redaction import redact
 from pipeline.store.database import Database, WriterProfile
+from pipeline.text.redaction import redact
 
 # What recall may take of a hook's time: the rest is for what comes before and after it.
 RECALL_SHARE = 0.75

@@ -13,7 +13,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.analysis import search_tokens
+from pipeline.text.tokens import search_tokens
 
 Vectors = NDArray[np.float32]
 

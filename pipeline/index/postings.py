@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.analysis import is_field
 from pipeline.index.rows import Seqs
+from pipeline.text.tokens import is_field
 
 Counts = NDArray[np.float32]
 Posting = tuple[Seqs, Counts]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.records import MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS
-from pipeline.redaction import redact_json
+from pipeline.text.redaction import redact_json
 from pipeline.times import utc_text
 from pipeline.write.normalize import normalize_json, normalize_text
 

@@ -40,7 +40,7 @@ from pipeline.records import (
     ScopeKind,
     Source,
 )
-from pipeline.redaction import redact_json
+from pipeline.text.redaction import redact_json
 from pipeline.times import utc_text
 from pipeline.write.details import checked_details
 from pipeline.write.keyed import fact_key

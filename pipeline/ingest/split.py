@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from pipeline.records import MAX_CONTENT_CHARS
-from pipeline.redaction import redact
+from pipeline.text.redaction import redact
 from pipeline.write.normalize import normalize_text
 
 # Where a text may be cut, the best place first: each ends where the next piece begins.

@@ -6,7 +6,6 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from pipeline.analysis import ASKS, NAMES_TIME, speaker_term
 from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
 from pipeline.index.rows import taken
@@ -16,6 +15,7 @@ from pipeline.recall.literals import literal_flags
 from pipeline.recall.query import Channel
 from pipeline.recall.question import Question
 from pipeline.recall.rank import Evidence, Flags, Integers
+from pipeline.text.tokens import ASKS, NAMES_TIME, speaker_term
 
 
 @dataclass(frozen=True, slots=True)

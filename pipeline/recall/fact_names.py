@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 
 from pipeline.index.encoder import Encoder, Vectors
-from pipeline.naming import SEPARATOR
 from pipeline.records import FactKey
+from pipeline.text.names import SEPARATOR
 
 KEPT_NAMES: Final = 8192
 # Names met for the first time take about a millisecond each, and a reader waits for them.

@@ -9,11 +9,11 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from pipeline.analysis import search_tokens
 from pipeline.index.lexical import LexicalScores
 from pipeline.recall.question import Question
 from pipeline.recall.rank import Flags, Integers
 from pipeline.store import memories
+from pipeline.text.tokens import search_tokens
 
 # More holders than this cannot come down to one by what the filter hides.
 MOST_HOLDERS = 16

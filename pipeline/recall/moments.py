@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from pipeline.analysis import MONTHS, WEEKDAYS
+from pipeline.text.tokens import MONTHS, WEEKDAYS
 
 DAY: Final = timedelta(days=1)
 JULIAN_DAY_OF_YEAR_1: Final = 1721424.5

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from pipeline.analysis import identifiers, search_tokens
 from pipeline.recall.moments import Span, span_of
+from pipeline.text.tokens import identifiers, search_tokens
 
 # First person singular in the languages that the analysis knows; the words are few, so a list holds them all.
 _PERSONAL = re.compile(

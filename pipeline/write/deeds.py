@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from pipeline.redaction import redact
 from pipeline.store.actions import Action, Deed
+from pipeline.text.redaction import redact
 from pipeline.write.normalize import normalize_text
 
 MAX_TARGET_CHARS = 300

@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import Kind
-from pipeline.redaction import redact_json
+from pipeline.text.redaction import redact_json
 from pipeline.times import utc_text
 from pipeline.write.normalize import normalize_json
 

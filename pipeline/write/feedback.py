@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from pipeline.errors import NotFound
-from pipeline.redaction import redact
 from pipeline.store import incognito, memories, meta, surfaces
 from pipeline.store.database import Database
 from pipeline.store.surfaces import Surfacing
+from pipeline.text.redaction import redact
 from pipeline.times import utc_now
 from pipeline.write.normalize import normalize_text
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.analysis import memory_tokens
 from pipeline.errors import FieldError, InvalidField
-from pipeline.naming import MAX_NAME_CHARS, canonical_name
 from pipeline.records import FactKey, Memory, Source, Stage, Trust
-from pipeline.redaction import redact
 from pipeline.store import changes, facts, memories, tail, work
 from pipeline.store.memories import NewMemory
+from pipeline.text.names import MAX_NAME_CHARS, canonical_name
+from pipeline.text.redaction import redact
+from pipeline.text.tokens import memory_tokens
 from pipeline.write.policy import DELIBERATE
 
 UNTRUSTED = frozenset({Source.AMBIENT, Source.IMPORT, Source.SYNC})

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES
-from pipeline.redaction import redact
+from pipeline.text.redaction import redact
 
 # Control characters but tab and line feed, and the invisible ones that reorder or hide text.
 _CONTROL = re.compile(

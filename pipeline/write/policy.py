@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pipeline.analysis import STOP_WORDS
 from pipeline.records import Kind, Scope, ScopeKind, Source
-from pipeline.redaction.rules import MARKER, NOTHING
+from pipeline.text.redaction.rules import MARKER, NOTHING
+from pipeline.text.tokens import STOP_WORDS
 from pipeline.write.passing import is_lasting, kept_share
 
 ACTIVE_FROM = 0.5

@@ -9,13 +9,13 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.analysis import memory_tokens
 from pipeline.anchors import hash_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import TRAITS
 from pipeline.records import MAX_BRANCH_CHARS, Anchor, Draft, EdgeDraft, FactKey, Kind, Source, Trust
-from pipeline.redaction import redact, redact_json
 from pipeline.store.memories import NewMemory
+from pipeline.text.redaction import redact, redact_json
+from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.details import checked_details, texts
 from pipeline.write.echo import Echo, echoes

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from sqlite3 import Connection
 
-from pipeline.redaction import redact
 from pipeline.store import predictions
 from pipeline.store.predictions import MAX_QUESTION_CHARS
+from pipeline.text.redaction import redact
 
 # Distinct questions that wait to be written; any beyond them are only counted.
 MOST = 256

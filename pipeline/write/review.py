@@ -5,13 +5,13 @@ from enum import StrEnum
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from pipeline.analysis import memory_tokens
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import EdgeKind, Memory, Stage
 from pipeline.store import audit, changes, edges, memories, merging, pairs, tail, work
 from pipeline.store.audit import Action
 from pipeline.store.database import Database
 from pipeline.store.pairs import PairState
+from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.keyed import fit_between
 from pipeline.write.revise import LET_IN, bring_back, existing, put_away, put_back, separate

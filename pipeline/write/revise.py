@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from sqlite3 import Connection, IntegrityError
 from typing import Any
 
-from pipeline.analysis import memory_tokens
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Anchor, EdgeKind, Memory, Source, Stage, Trust
-from pipeline.redaction import redact, redact_json
 from pipeline.store import (
     actions,
     admissions,
@@ -36,6 +34,8 @@ from pipeline.store import (
     work,
 )
 from pipeline.store.database import Database
+from pipeline.text.redaction import redact, redact_json
+from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.accept import DIGESTION
 from pipeline.write.deeds import is_told

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
-from pipeline.sleep.layout import layout
-from pipeline.sleep.night import Night
+from pipeline.jobs.layout import layout
+from pipeline.jobs.night import Night
 from pipeline.store import maps
 from pipeline.store.database import Database
 from tests.benchmarks.figures import Aim, Report, latency

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.index.encoder import Encoder
-from pipeline.sleep.archive import archive
-from pipeline.sleep.decay import decay
-from pipeline.sleep.night import Night
+from pipeline.jobs.archive import archive
+from pipeline.jobs.decay import decay
+from pipeline.jobs.night import Night
 from pipeline.store import audit, changes, memories
 from pipeline.times import utc_text
 from pipeline.write.accept import commit

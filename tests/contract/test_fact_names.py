@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.index.encoder import OnnxEncoder
-from pipeline.naming import canonical_name
 from pipeline.recall.fact_names import FactKey, FactNames
+from pipeline.text.names import canonical_name
 
 PAIRS = json.loads((Path(__file__).parents[1] / "data" / "fact_names.json").read_text(encoding="utf-8"))["pairs"]
 # A little below what is reached, as another processor rounds differently.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.enrich.sameness import MERGE_COSINE, PAIR_COSINE, Relation, judge
+from pipeline.digest.sameness import MERGE_COSINE, PAIR_COSINE, Relation, judge
 from pipeline.index.encoder import OnnxEncoder
 
 PAIRS = Path(__file__).parents[1] / "data" / "pairs.json"

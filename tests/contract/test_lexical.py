@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis import ASKS, NAMES_TIME, search_tokens, speaker_term
 from pipeline.errors import Conflict
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.sessions import SessionMap
+from pipeline.jobs.segment import rebuild_segment
 from pipeline.records import Draft
-from pipeline.sleep.segment import rebuild_segment
 from pipeline.store import tail
+from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from pipeline.write.revise import Revision

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.enrich.dedup import DedupStage
-from pipeline.enrich.embed import EmbedStage
+from pipeline.digest.dedup import DedupStage
+from pipeline.digest.embed import EmbedStage
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Vectors
 from pipeline.index.vectors import VectorTable

@@ -12,8 +12,8 @@ from pathlib import Path
 from config.settings import Settings
 from pipeline.bootstrap.back import Back
 from pipeline.bootstrap.front import Front
-from pipeline.enrich.digest import ErrorLog, digest
-from pipeline.enrich.stages import StageRunner
+from pipeline.digest.digest import ErrorLog, digest
+from pipeline.digest.stages import StageRunner
 from pipeline.errors import EncoderUnavailable
 from pipeline.records import Stage
 from pipeline.store import work

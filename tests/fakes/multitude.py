@@ -8,13 +8,13 @@ from sqlite3 import Connection
 
 from ulid import ULID
 
-from pipeline.analysis import memory_tokens
 from pipeline.kinds import TRAITS
 from pipeline.records import EntityKind, FactKey, Kind, Scope, Source, Tier, Trust
 from pipeline.store import changes, history, memories, surfaces, tail
 from pipeline.store.database import Database
 from pipeline.store.memories import NewMemory
 from pipeline.store.surfaces import Surfacing
+from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_text
 from tests.benchmarks.corpus import memories as corpus
 

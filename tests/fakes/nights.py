@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pipeline.jobs.night import Night
 from pipeline.records import Draft, Memory
-from pipeline.sleep.night import Night
 from pipeline.store import memories
 from pipeline.store.database import Database
 from pipeline.times import utc_text

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from pipeline.enrich.entity_names import canonical_name
+from pipeline.digest.entity_names import canonical_name
 from pipeline.records import EntityKind, EntityMention
 
 _KINDS = {

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.analysis import is_field
 from pipeline.index.lexical import K1, B
 from pipeline.index.segment import build_segment
 from pipeline.records import Draft
 from pipeline.store import changes, meta, tail
 from pipeline.store.database import Database
+from pipeline.text.tokens import is_field
 from pipeline.write.accept import commit, prepare
 
 Row = tuple[int, list[str]]

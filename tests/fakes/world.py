@@ -9,13 +9,13 @@ from pipeline.index.lexical import LexicalIndex
 from pipeline.index.sessions import SessionMap
 from pipeline.index.standings import Standings
 from pipeline.index.vectors import VectorTable
+from pipeline.jobs.segment import rebuild_segment
 from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.explain import Verdict
 from pipeline.recall.query import Answer, Channel, Query
 from pipeline.recall.search import Reader, search, why
 from pipeline.records import Draft
-from pipeline.sleep.segment import rebuild_segment
 from pipeline.store import memories, meta
 from pipeline.store.database import Database
 from pipeline.store.visibility import Filter

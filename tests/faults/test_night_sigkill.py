@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from config.settings import load_settings
+from pipeline.jobs.appointments import APPOINTMENTS
 from pipeline.records import Draft, Kind
-from pipeline.sleep.appointments import APPOINTMENTS
 from pipeline.times import utc_text
 from pipeline.write.accept import accept_batch
 from tests.fakes.house import digest_all, open_back

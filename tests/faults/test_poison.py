@@ -11,13 +11,13 @@ from collections import Counter
 import pytest
 
 from pipeline.bootstrap.parts import mask
-from pipeline.enrich.digest import DigestPolicy, digest
-from pipeline.enrich.embed import EmbedStage
-from pipeline.enrich.link import EntitiesStage
+from pipeline.digest.digest import DigestPolicy, digest
+from pipeline.digest.embed import EmbedStage
+from pipeline.digest.link import EntitiesStage
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorTable
+from pipeline.jobs.sweep import sweep
 from pipeline.records import Draft, Stage
-from pipeline.sleep.sweep import sweep
 from pipeline.store import memories, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.operations import Operations

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from pipeline.enrich.digest import DigestPolicy, digest
-from pipeline.enrich.purge import PurgeStage
+from pipeline.digest.digest import DigestPolicy, digest
+from pipeline.digest.purge import PurgeStage
 from pipeline.errors import StoreBusy
 from pipeline.index.encoder import encoder_directory
 from pipeline.index.vectors import VectorTable
+from pipeline.jobs.segment import rebuild_segment
 from pipeline.records import Draft, Stage
-from pipeline.sleep.segment import rebuild_segment
 from pipeline.store import work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.write.accept import accept

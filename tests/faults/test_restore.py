@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.errors import NotFound, StoreBusy
+from pipeline.jobs import snapshot as job
+from pipeline.jobs.night import Night
+from pipeline.jobs.snapshot import restore_snapshot, scrub_snapshots, snapshot, take_snapshot
 from pipeline.records import Draft
-from pipeline.sleep import snapshot as job
-from pipeline.sleep.night import Night
-from pipeline.sleep.snapshot import restore_snapshot, scrub_snapshots, snapshot, take_snapshot
 from pipeline.store import backup
 from pipeline.store.backup import Damaged, Taken
 from pipeline.store.database import Database
@@ -216,8 +216,8 @@ KILLED = """
 import sys, threading
 from datetime import UTC, datetime
 from pathlib import Path
-from pipeline.sleep.night import Night
-from pipeline.sleep.snapshot import snapshot
+from pipeline.jobs.night import Night
+from pipeline.jobs.snapshot import snapshot
 from pipeline.store import backup
 from pipeline.store.database import Database
 from tests.fakes.house import PROFILE

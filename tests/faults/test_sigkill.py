@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.enrich.entities import SpacyTagger, extract_batch
+from pipeline.digest.entities import SpacyTagger, extract_batch
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.vectors import VectorTable
 from pipeline.store.entities import MAX_PAIRED

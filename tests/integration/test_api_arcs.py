@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.sleep.arcs import arcs
-from pipeline.sleep.night import Night
+from pipeline.jobs.arcs import arcs
+from pipeline.jobs.night import Night
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
 

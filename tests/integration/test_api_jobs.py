@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.sleep.appointments import APPOINTMENTS
+from pipeline.jobs.appointments import APPOINTMENTS
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from pipeline.times import utc_now, utc_text
 from pipeline.write.feedback import answer_surfaced, note_surfaced
 from pipeline.write.review import CandidateVerdict, settle_candidate
 from tests.fakes.dashboard import signed_in
-from web.setup import ledger
-from web.setup.ledger import Record
+from web.hosts import ledger
+from web.hosts.ledger import Record
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from config.settings import WORKSPACE_SETTINGS, Settings
 from tests.fakes.client import CheckedClient
 from tests.fakes.dashboard import signed_in
-from web.setup import ledger
-from web.setup.ledger import Record
+from web.hosts import ledger
+from web.hosts.ledger import Record
 
 PAGE = "/w/default/settings"
 

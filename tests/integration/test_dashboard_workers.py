@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from pipeline.jobs.appointments import APPOINTMENTS
 from pipeline.records import Stage
-from pipeline.sleep.appointments import APPOINTMENTS
 from pipeline.store import runs, work
 from pipeline.times import utc_now
 from tests.fakes.dashboard import signed_in

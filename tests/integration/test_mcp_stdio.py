@@ -13,7 +13,7 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from pipeline.identity import identify
 from tests.support.served import served
 from tests.support.stack import free_port
-from web.setup import ledger
+from web.hosts import ledger
 
 pytestmark = pytest.mark.timeout(120)
 

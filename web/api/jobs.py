@@ -6,8 +6,8 @@ from typing import Any
 from pipeline.bootstrap.clockwork import appointments
 from pipeline.bootstrap.front import Front
 from pipeline.errors import NotFound
-from pipeline.sleep.appointments import BY_NAME
-from pipeline.sleep.due import Outlook, outlooks
+from pipeline.jobs.appointments import BY_NAME
+from pipeline.jobs.due import Outlook, outlooks
 from pipeline.store import runs
 from pipeline.store.runs import Run
 from pipeline.times import utc_now, utc_text

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from config.owner import is_alive
-from pipeline.sleep.rebuild import request_rebuild
+from pipeline.jobs.rebuild import request_rebuild
 from pipeline.store import work
 from web.api import answers, bodies
 from web.api.render import seconds_text

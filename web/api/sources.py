@@ -8,8 +8,8 @@ from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import MAX_BATCH, Source, Stage
-from pipeline.redaction import redact
 from pipeline.store import ingested
+from pipeline.text.redaction import redact
 from pipeline.write.ingest import Fate, Offered, forget_items, take_items
 from pipeline.write.prepare import prepare
 from web.api import bodies

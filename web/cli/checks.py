@@ -219,7 +219,7 @@ def processes(patient: Patient) -> Iterator[Finding]:
 
 def hosts(patient: Patient) -> Iterator[Finding]:
     """Look whether the settings of agents' hosts still hold what `reverie setup` has written."""
-    from web.setup import ledger
+    from web.hosts import ledger
 
     records = ledger.read(patient.paths.root)
     lost = [file for file in records if not _mentions_us(Path(file))]

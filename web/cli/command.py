@@ -82,7 +82,7 @@ def choice_of_folder(
 
 def _is_a_host_set_up(settings: "Settings") -> bool:
     # Imported by what stores something new alone: every command chooses a workspace.
-    from web.setup import ledger
+    from web.hosts import ledger
 
     return bool(ledger.read(settings.paths.root))
 

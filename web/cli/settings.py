@@ -43,7 +43,7 @@ def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
 
 
 def _renewed(state: State, *, yes: bool) -> bool:
-    from web.setup.holders import token_holders
+    from web.hosts.holders import token_holders
 
     if state.json and not yes:
         raise click.UsageError("--json cannot ask; add --yes")

@@ -14,9 +14,9 @@ from web.cli.render import plain
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from web.setup.hosts import Host
-    from web.setup.machine import Machine, Reverie
-    from web.setup.plan import Change
+    from web.hosts.hosts import Host
+    from web.hosts.machine import Machine, Reverie
+    from web.hosts.plan import Change
 
 HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode")
 HIDDEN = "•••"
@@ -31,7 +31,7 @@ class _SetupCommand(Command):
     """The command; variables with which hosts move their own folders come as parameters that nobody types."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        from web.setup.machine import HOST_VARIABLES
+        from web.hosts.machine import HOST_VARIABLES
 
         super().__init__(*args, **kwargs)
         for name in HOST_VARIABLES:
@@ -60,9 +60,9 @@ def setup(
 
     HOST is one of claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode.
     """
-    from web.setup import ledger
-    from web.setup.carry_out import carry_out
-    from web.setup.plan import plan_removal, plan_setup
+    from web.hosts import ledger
+    from web.hosts.carry_out import carry_out
+    from web.hosts.plan import plan_removal, plan_setup
 
     if state.json and not (yes or dry_run):
         raise click.UsageError("--json cannot ask; add --yes or --dry-run")
@@ -86,8 +86,8 @@ def setup(
 
 
 def _chosen(names: Sequence[str], machine: "Machine", *, remove: bool) -> list["Host"]:
-    from web.setup.hosts import BY_NAME
-    from web.setup.hosts import HOSTS as KNOWN
+    from web.hosts.hosts import BY_NAME
+    from web.hosts.hosts import HOSTS as KNOWN
 
     if names:
         return [BY_NAME[name] for name in dict.fromkeys(names)]
@@ -98,7 +98,7 @@ def _chosen(names: Sequence[str], machine: "Machine", *, remove: bool) -> list["
 def _machine(environment: Mapping[str, str], *, project: bool) -> "Machine":
     import shutil
 
-    from web.setup.machine import Machine
+    from web.hosts.machine import Machine
 
     home = Path.home()
     here = _here() if project else None
@@ -117,7 +117,7 @@ def _here() -> Path:
 def _reverie(settings: "Settings", *, writes: bool) -> "Reverie":
     from config.settings import moving_variables
     from web.client import server_url
-    from web.setup.machine import Reverie, programs_folder
+    from web.hosts.machine import Reverie, programs_folder
 
     file = settings.paths.token_file
     # A look at the changes must not leave a home behind.

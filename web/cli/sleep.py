@@ -24,7 +24,7 @@ IN_THE_FRONT = "touches"
 @pass_state
 def sleep(state: State, jobs: tuple[str, ...], *, whole_night: bool) -> None:
     """Run jobs of the night now, in this process; without a name, list them."""
-    from pipeline.sleep.appointments import BY_NAME
+    from pipeline.jobs.appointments import BY_NAME
 
     unknown = [name for name in jobs if name not in BY_NAME]
     if unknown:
@@ -45,7 +45,7 @@ def consolidate(state: State) -> None:
 
 
 def _list(state: State) -> None:
-    from pipeline.sleep.appointments import APPOINTMENTS
+    from pipeline.jobs.appointments import APPOINTMENTS
 
     if state.json:
         state.print_json([{"name": a.name, "schedule": a.schedule, "summary": a.summary} for a in APPOINTMENTS])

@@ -54,7 +54,7 @@ def _described(one: "Snapshot") -> dict[str, Any]:
 @pass_state
 def take(state: State) -> None:
     """Take a snapshot of the workspace now, while the server runs."""
-    from pipeline.sleep.snapshot import take_snapshot
+    from pipeline.jobs.snapshot import take_snapshot
 
     with waiting("copying", quiet=state.json):
         found = _described(take_snapshot(state.settings.paths.workspace(state.workspace), datetime.now(UTC)))
@@ -70,7 +70,7 @@ def take(state: State) -> None:
 def restore(state: State, name: str) -> None:
     """Put the snapshot NAME, or `latest`, in the store's place; the stack must be stopped."""
     from config.process import Role
-    from pipeline.sleep.snapshot import restore_snapshot
+    from pipeline.jobs.snapshot import restore_snapshot
     from web.cli.processes import running, supervisor_role
 
     settings = state.settings

@@ -97,7 +97,7 @@ def _retried(patient: Patient, name: str) -> str:
 
 
 def _indexes(patient: Patient, name: str, database: Database) -> Iterator[Finding]:
-    from pipeline.sleep.health import examine
+    from pipeline.jobs.health import examine
 
     # The permissions of the whole home are looked at elsewhere.
     problems = [p for p in examine(database, patient.paths.workspace(name)) if p.check != SELF]
@@ -132,7 +132,7 @@ def _job(patient: Patient, name: str, job: str) -> Callable[[], str]:
 
 
 def _jobs(name: str, database: Database) -> Iterator[Finding]:
-    from pipeline.sleep.appointments import BY_NAME
+    from pipeline.jobs.appointments import BY_NAME
 
     with database.read() as db:
         last = {job: runs.last(db, job) for job in BY_NAME}
@@ -179,6 +179,6 @@ def _snapshots(patient: Patient, name: str) -> Iterator[Finding]:
 
 
 def _taken(patient: Patient, name: str) -> str:
-    from pipeline.sleep.snapshot import take_snapshot
+    from pipeline.jobs.snapshot import take_snapshot
 
     return f"took {take_snapshot(patient.paths.workspace(name), datetime.now(UTC)).name}"

@@ -21,7 +21,7 @@ from config.settings import (
 )
 from pipeline.bootstrap.front import Front
 from pipeline.bootstrap.parts import mask
-from web.setup import toml
+from web.hosts import toml
 
 DEFAULT, ENVIRONMENT, UNKNOWN = "default", "environment", "unknown"
 

@@ -11,8 +11,8 @@ from pipeline.index import lexical
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.segment import MANIFEST, load_segment
 from pipeline.index.sessions import SessionMap
+from pipeline.jobs.segment import rebuild_segment
 from pipeline.records import Draft
-from pipeline.sleep.segment import rebuild_segment
 from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis import ASKS, is_field, speaker_term
 from pipeline.index.postings import MOST, invert, length_of
 from pipeline.index.rows import taken
+from pipeline.text.tokens import ASKS, is_field, speaker_term
 
 TERMS = ["port", "zebra", "порт", "東京", ASKS, speaker_term("ada")]
 corpora = st.lists(st.lists(st.sampled_from(TERMS), max_size=12), max_size=10).map(

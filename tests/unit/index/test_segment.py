@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis import memory_tokens
 from pipeline.errors import IndexUnavailable
 from pipeline.index.segment import FORMAT, MANIFEST, build_segment, load_segment, remove_segments
+from pipeline.text.tokens import memory_tokens
 from tests.fakes.house import scratch_folder
 
 DAY = "2026-03-04T12:00:00.000Z"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.ingest.fields import id_of, metadata_of, name_of, session_of, tags_of, time_of
 from pipeline.records import MAX_METADATA_BYTES
-from pipeline.redaction import redact_json
+from pipeline.text.redaction import redact_json
 from pipeline.write.normalize import check_metadata
 
 

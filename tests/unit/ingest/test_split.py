@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.ingest.split import headed_texts, split_text
 from pipeline.records import MAX_CONTENT_CHARS
-from pipeline.redaction import redact
+from pipeline.text.redaction import redact
 
 WORD = st.text("abcdefgh.!?\n  中。é", min_size=1, max_size=40)
 

@@ -8,8 +8,8 @@ from sqlite_utils import Migrations
 
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.sessions import SessionMap
+from pipeline.jobs.segment import needs_segment, rebuild_segment
 from pipeline.records import Draft
-from pipeline.sleep.segment import needs_segment, rebuild_segment
 from pipeline.store import memories, meta, tail
 from pipeline.store.database import Database
 from pipeline.store.migrations import m001_control_plane

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis import memory_tokens
 from pipeline.store import tail
+from pipeline.text.tokens import memory_tokens
 from tests.fakes.house import scratch_database
 
 DAY = "2026-03-04T12:00:00.000Z"

@@ -5,8 +5,8 @@ import pytest
 
 from config.paths import HomePaths
 from pipeline.errors import EncoderUnavailable, StoreBusy
+from pipeline.jobs.health import Problem
 from pipeline.records import Stage
-from pipeline.sleep.health import Problem
 from pipeline.store import work
 from pipeline.store.runs import Run
 from tests.fakes.command_line import remembered, run, run_json, serving
@@ -14,7 +14,7 @@ from tests.fakes.house import open_back, open_front
 from web.cli import checks, processes, ward
 from web.cli.processes import Running
 from web.client import ServerProblem
-from web.setup import ledger
+from web.hosts import ledger
 
 
 class Here:
@@ -227,7 +227,7 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
 def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):
     remembered("The deploy runs on Fridays")
     problem = Problem("damage", 1, "damage: 1 faults in the file", repairable=False)
-    monkeypatch.setattr("pipeline.sleep.health.examine", lambda _database, _paths: [problem])
+    monkeypatch.setattr("pipeline.jobs.health.examine", lambda _database, _paths: [problem])
     found = examined(code=1)["default: store"]
     assert (found["state"], found["fixable"]) == ("fail", False)
     assert "snapshot list" in found["hint"]
@@ -295,7 +295,7 @@ def test_a_check_that_cannot_be_made_does_not_end_the_others(stack, monkeypatch)
     def busy(database, paths):
         raise StoreBusy("another write holds the store")
 
-    monkeypatch.setattr("pipeline.sleep.health.examine", busy)
+    monkeypatch.setattr("pipeline.jobs.health.examine", busy)
     found = examined(code=1)
     assert found["workspace"]["says"] == "another write holds the store"
     assert found["default: queue"]["state"] == "ok"

@@ -6,7 +6,7 @@ from pipeline.write import revise
 from tests.fakes.command_line import remembered, run, run_json, serving
 from web.cli import options, records
 from web.client import Client
-from web.setup import ledger
+from web.hosts import ledger
 
 NOBODY = "01M7YZWD2TYS3P4A1GQPPBMFZK"
 

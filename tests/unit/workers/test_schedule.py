@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 from pipeline.bootstrap.clockwork import Clockwork
+from pipeline.jobs.appointments import BY_NAME
 from pipeline.records import Draft
-from pipeline.sleep.appointments import BY_NAME
 from pipeline.store import changes, runs
 from pipeline.store.database import Database
 from pipeline.write.accept import accept

@@ -3,8 +3,8 @@
 import pytest
 
 from pipeline.errors import IndexUnavailable
+from pipeline.jobs.night import Report
 from pipeline.records import Stage
-from pipeline.sleep.night import Report
 from pipeline.store import meta, work
 from workers import tasks
 
@@ -63,7 +63,7 @@ def test_what_a_turn_leaves_is_rung_for_again(client, noted, monkeypatch):
 def test_a_memory_that_fails_is_tried_later_and_logged(client, noted, back, monkeypatch):
     client.write("The port is 8123")
     monkeypatch.setattr(back.encoder, "encode_documents", lambda _texts: {}["no vector"])
-    monkeypatch.setattr("pipeline.enrich.digest.work.claim", once(work.claim))
+    monkeypatch.setattr("pipeline.digest.digest.work.claim", once(work.claim))
     tasks.digest("default", "embed")
     # Later, or at once where the short wait of this home is over already.
     assert [message[:3] for message in noted] == [("digest", "default", "embed")]

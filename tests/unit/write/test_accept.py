@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis import memory_tokens
 from pipeline.context.render import Entry, render_block
 from pipeline.errors import Conflict, InvalidField
 from pipeline.records import (
@@ -24,10 +23,11 @@ from pipeline.records import (
     Stage,
     Trust,
 )
-from pipeline.redaction import redact
 from pipeline.store import admissions, history, memories, tail, work
 from pipeline.store import edges as edges_table
 from pipeline.store.database import Database
+from pipeline.text.redaction import redact
+from pipeline.text.tokens import memory_tokens
 from pipeline.write import revise, silence
 from pipeline.write.accept import Door, accept, accept_batch
 from pipeline.write.facts import set_fact

@@ -11,13 +11,13 @@ from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
 from pipeline.errors import FieldError, InvalidField, NotFound
-from pipeline.naming import canonical_name
 from pipeline.recall.remarks import remarks_on
 from pipeline.records import Draft, FactKey, Memory, Outcome, Receipt, Scope
 from pipeline.store import facts as table
 from pipeline.store import memories
 from pipeline.store import subjects as listing
 from pipeline.store.subjects import ScopedKey, Subject
+from pipeline.text.names import canonical_name
 from pipeline.times import parse, utc_text
 from pipeline.write.accept import DIGESTION
 from pipeline.write.facts import end_fact, reopen_fact, set_fact, take_back_fact

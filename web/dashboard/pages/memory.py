@@ -13,10 +13,10 @@ from werkzeug.wrappers import Response
 
 from pipeline.anchors import is_stale
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
+from pipeline.jobs.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
+from pipeline.jobs.forecast import Forecast, forecast
 from pipeline.kinds import told
 from pipeline.records import MAX_TAGS, OWNER, Memory, Stage, Trust
-from pipeline.sleep.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
-from pipeline.sleep.forecast import Forecast, forecast
 from pipeline.store import (
     admissions,
     arcs,

@@ -10,9 +10,9 @@ from flask import url_for
 
 from config.owner import is_alive
 from pipeline.bootstrap.clockwork import appointments
+from pipeline.jobs.calendar import night_of
+from pipeline.jobs.due import Outlook, Standing, outlooks
 from pipeline.records import OWNER, Memory
-from pipeline.sleep.calendar import night_of
-from pipeline.sleep.due import Outlook, Standing, outlooks
 from pipeline.store import arcs, backup, changes, entities, goals, memories, pairs, predictions, surfaces, work
 from pipeline.store import growth as counts
 from pipeline.store.arcs import ArcStatus
@@ -22,7 +22,7 @@ from web.api.observe import SCORED
 from web.dashboard.growth import Growth, growth
 from web.dashboard.pages.goals import due_in_words
 from web.dashboard.view import Section, View, show
-from web.setup import ledger
+from web.hosts import ledger
 
 section = Section("overview")
 

@@ -16,8 +16,8 @@ from pipeline.write.silence import go_off_the_record, return_to_the_record
 from web.api.bodies import SessionId
 from web.dashboard.own_settings import told_settings, with_setting
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
-from web.setup.holders import Holder, token_holders
-from web.setup.problems import CannotEdit
+from web.hosts.holders import Holder, token_holders
+from web.hosts.problems import CannotEdit
 
 section = Section("settings")
 

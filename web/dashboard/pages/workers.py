@@ -15,8 +15,8 @@ from config.owner import is_alive
 from config.process import Role
 from config.version import VERSION
 from pipeline.bootstrap.clockwork import ELSEWHERE, appointments
+from pipeline.jobs.due import Outlook, Standing, outlooks
 from pipeline.records import Memory, Stage
-from pipeline.sleep.due import Outlook, Standing, outlooks
 from pipeline.store import memories, work
 from pipeline.store.operations import Worker
 from pipeline.store.runs import Run

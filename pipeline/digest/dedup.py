@@ -1,0 +1,138 @@
+"""The dedup stage: a memory that says what another says is merged, one that denies it is linked, a doubt waits.
+
+The newer always goes into the older, whichever of the two is looked at first: workers digest in no fixed order. What
+is kept in step with a source is compared with what people and agents said, never with its like: the source alone says
+what it holds, and two similar files are two files.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+import numpy as np
+
+from pipeline.digest.hindrances import hindrances
+from pipeline.digest.sameness import DENIAL_COSINE, PAIR_COSINE, Judgement, Relation, judge
+from pipeline.index.dense import DenseIndex, DenseScores
+from pipeline.index.vectors import Vector, VectorTable
+from pipeline.records import EdgeKind, Memory, WorkItem
+from pipeline.store import changes, edges, ingested, memories, merging, meta, pairs, work
+from pipeline.store.database import Database
+from pipeline.times import utc_now
+
+NEIGHBOURS = 8
+# How many are looked through for them: most of what is near may be archived, or of another scope.
+CONSIDERED = 512
+# A write of the front waits for a few memories, not for a whole batch.
+PER_TRANSACTION = 16
+# A cosine of two texts in eight bits strays from the true one by less than this.
+CODING_ERROR = 0.02
+NEAR = min(PAIR_COSINE, DENIAL_COSINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Two memories, as they were when they were compared, that have something to do with each other, and what."""
+
+    older: Memory
+    newer: Memory
+    cosine: float
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class DedupStage:
+    """Look for doubles and denials of one workspace's memories."""
+
+    database: Database
+    table: Callable[[], VectorTable]
+    dense: Callable[[], DenseIndex]
+
+    def load(self) -> None:
+        """Load the index."""
+        self.dense()
+
+    def run(self, items: Sequence[WorkItem], owner: str) -> None:
+        """Compare each memory with its nearest, then act and complete, a few memories a transaction."""
+        with self.database.read() as db:
+            mine = pairs.comparable(db, [item.seq for item in items])
+            generation = meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
+        near = self._near(mine, generation)
+        findings = {memory.seq: list(self._judged(memory, near.get(memory.seq, {}))) for memory in mine}
+        for start in range(0, len(items), PER_TRANSACTION):
+            with self.database.write() as db:
+                now = utc_now()
+                for item in work.complete(db, items[start : start + PER_TRANSACTION], owner):
+                    for finding in findings.get(item.seq, ()):
+                        act(db, finding, now)
+
+    def _near(self, mine: Sequence[Memory], generation: tuple[int, int]) -> dict[int, dict[int, float]]:
+        """Return the cosines (row number → cosine) of what is near each memory, exact where it matters."""
+        own = _by_memory(self.table(), [memory.seq for memory in mine])
+        # A search that does not wait for what was embedded last would never see two doubles of one moment together.
+        self.dense().refresh(generation)
+        nearest = {
+            memory.seq: self._nearest(memory, self.dense().search(own[memory.seq][0], generation, CONSIDERED))
+            for memory in mine
+            if memory.seq in own
+        }
+        others = _by_memory(self.table(), sorted({other for seqs in nearest.values() for other in seqs}))
+        return {
+            seq: {other: _cosine(own[seq], others[other]) for other in seqs if other in others}
+            for seq, seqs in nearest.items()
+        }
+
+    def _nearest(self, memory: Memory, scores: DenseScores) -> list[int]:
+        """List what is nearest of what a memory may be compared with."""
+        near = [seq for seq in scores.top(CONSIDERED).tolist() if scores.cosines[seq] > NEAR - CODING_ERROR]
+        with self.database.read() as db:
+            others = {other.seq for other in pairs.comparable(db, near, memory.scope)} - {memory.seq}
+            if ingested.in_step(db, [memory.seq]):
+                others -= ingested.in_step(db, near)
+        return [seq for seq in near if seq in others][:NEIGHBOURS]
+
+    def _judged(self, memory: Memory, near: dict[int, float]) -> Iterator[Finding]:
+        with self.database.read() as db:
+            others = pairs.comparable(db, list(near), memory.scope)
+        for other in others:
+            older, newer = sorted((memory, other), key=lambda one: one.seq)
+            judgement = judge(older.content, newer.content, near[other.seq])
+            if judgement.relation is not Relation.DIFFERENT:
+                yield Finding(older, newer, near[other.seq], judgement)
+
+
+def act(db: Connection, finding: Finding, now: str) -> None:
+    """Do what a finding asks for, if both memories are still there and nobody decided otherwise."""
+    found = memories.by_seqs(db, (finding.older.seq, finding.newer.seq))
+    if len(found) < 2 or any(memory.archived_at is not None for memory in found.values()):
+        return
+    older, newer = found[finding.older.seq], found[finding.newer.seq]
+    if (older.content, newer.content) != (finding.older.content, finding.newer.content):
+        # An edited text is embedded and compared again.
+        return
+    if len(ingested.in_step(db, list(found))) == 2:
+        return
+    relation = finding.judgement.relation
+    if relation is Relation.CONTRADICTS:
+        if edges.find(db, newer.seq, EdgeKind.CONTRADICTS, older.seq, merging.DEDUP, now):
+            changes.append(db, changes.RELATE, [newer.id, older.id])
+    elif older.kind is newer.kind and not pairs.known(db, older.seq, newer.seq):
+        hindering = hindrances(older, newer)
+        reasons = (*finding.judgement.reasons, *hindering)
+        if relation is Relation.SAME and not hindering:
+            merging.merge(db, older, newer, merging.DEDUP, now, {"cosine": round(finding.cosine, 4)})
+        else:
+            pairs.add(db, older.seq, newer.seq, finding.cosine, reasons, now)
+
+
+def _by_memory(table: VectorTable, seqs: Sequence[int]) -> dict[int, Vector]:
+    if not seqs:
+        return {}
+    rows = table.vectors(seqs)
+    return {int(seq): rows.matrix[rows.seqs == seq] for seq in np.unique(rows.seqs)}
+
+
+def _cosine(one: Vector, other: Vector) -> float:
+    """Return how alike two memories are: every passage of each must have its like in the other."""
+    cosines = one @ other.T
+    return float(min(cosines.max(axis=0).min(), cosines.max(axis=1).min()))

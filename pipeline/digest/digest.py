@@ -1,0 +1,99 @@
+"""Digestion: claim a batch of a stage, run it, and settle what failed, until nothing is due."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipeline.digest.stages import StageRunner
+from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreUnavailable
+from pipeline.records import Stage, WorkItem
+from pipeline.store import work
+from pipeline.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class DigestPolicy:
+    """How much is claimed at once, for how long, and how failures are put off (seconds)."""
+
+    batch: int
+    lease_s: float
+    backoff_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DigestReport:
+    """How many items a turn claimed, whether more are due, and in how many seconds a failed one is."""
+
+    claimed: int
+    more: bool
+    retry_in_s: float | None
+
+
+ErrorLog = Callable[[str], None]
+
+
+def digest(
+    database: Database,
+    stage: Stage,
+    runner: StageRunner,
+    owner: str,
+    policy: DigestPolicy,
+    log: ErrorLog,
+    until: float,
+) -> DigestReport:
+    """Work off one stage of one workspace until a moment (time.monotonic seconds).
+
+    Raises StoreUnavailable, IndexUnavailable or EncoderUnavailable when the surroundings, not a memory, are at fault.
+    """
+    with database.read() as db:
+        if stage not in work.due(db, time.time()):
+            return DigestReport(0, more=False, retry_in_s=None)
+    runner.load()
+    claimed = 0
+    while items := _claim(database, stage, owner, policy):
+        claimed += len(items)
+        _run(database, runner, items, owner, policy, log)
+        if time.monotonic() >= until:
+            break
+    now = time.time()
+    with database.read() as db:
+        wake = work.next_due(db, stage)
+    return DigestReport(claimed, wake is not None and wake <= now, None if wake is None else max(0.0, wake - now))
+
+
+def _claim(database: Database, stage: Stage, owner: str, policy: DigestPolicy) -> list[WorkItem]:
+    with database.write() as db:
+        return work.claim(db, stage, owner, limit=policy.batch, lease_s=policy.lease_s, now=time.time())
+
+
+def _run(
+    database: Database,
+    runner: StageRunner,
+    items: Sequence[WorkItem],
+    owner: str,
+    policy: DigestPolicy,
+    log: ErrorLog,
+) -> None:
+    try:
+        runner.run(items, owner)
+    except (StoreUnavailable, IndexUnavailable, EncoderUnavailable, KeyboardInterrupt):
+        # No memory is to blame: the items go back with their tries.
+        with database.write() as db:
+            work.give_back(db, items, owner)
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a library raises on a memory becomes that memory's error
+        if len(items) == 1:
+            _settle(database, items[0], owner, error, policy, log)
+        # One memory can fail a whole batch; run alone, only the guilty one fails.
+        for item in items if len(items) > 1 else ():
+            _run(database, runner, [item], owner, policy, log)
+
+
+def _settle(
+    database: Database, item: WorkItem, owner: str, error: Exception, policy: DigestPolicy, log: ErrorLog
+) -> None:
+    reason = f"{type(error).__name__}: {error}"
+    with database.write() as db:
+        dead = work.fail(db, item, owner, reason, backoff_s=policy.backoff_s, now=time.time())
+    fate = "given up" if dead else f"try {item.attempts} of {work.MAX_ATTEMPTS}"
+    log(f"memory {item.seq}, {item.stage}: {reason} ({fate})")

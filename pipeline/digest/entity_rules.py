@@ -1,0 +1,394 @@
+"""Entities that their spelling gives away, found by rules alone.
+
+Every pattern is linear in the text: it reads a maximal run once (possessive quantifiers, a lookbehind that
+forbids starting inside a run) or looks a bounded distance ahead; plain code then decides what a run means.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from pipeline.digest.entity_names import DATE, TRAILING, canonical_name, iso_date
+from pipeline.records import EntityKind, EntityMention
+
+# Of two candidates of one length over the same text, the earlier kind wins.
+_PRECEDENCE = tuple(
+    EntityKind(kind)
+    for kind in "url package file pull_request ticket date version port command identifier".split()  # noqa: SIM905
+)
+_WORD_BEFORE = 32  # characters looked back over for a cue word
+
+# Files
+
+_FILE_RUN = re.compile(r"(?:(?<!\w)[A-Za-z]:(?=[\\/][^\s/]))?[\w.@~+/\\-]++")
+_EXTENSION = re.compile(
+    r"(?:py|pyi|pyx|ipynb|ts|tsx|mts|cts|js|jsx|mjs|cjs|vue|svelte|astro|css|scss|sass|less|html?|xml|svg|md|mdx|rst"
+    r"|txt|tex|pdf|docx?|xlsx?|pptx?|odt|csv|tsv|parquet|arrow|jsonl?|jsonc|json5|ndjson|ya?ml|toml|ini|cfg|conf"
+    r"|lock|log|sh|bash|zsh|fish|ps1|bat|cmd|rb|go|rs|java|kt|kts|scala|swift|cc|cpp|cxx|hh|hpp|cs|fs|php|pl|lua"
+    r"|dart|exs?|erl|hs|ml|clj|jl|sql|sqlite3?|db|proto|graphql|gql|tf|tfvars|hcl|nix|cmake|mk|gradle"
+    r"|png|jpe?g|gif|webp|ico|mp[34]|wav|mov|zip|tar|gz|tgz|bz2|xz|zst|7z|whl|jar|war|exe|dll|so|dylib|wasm|onnx|pt"
+    r"|pth|bin|pkl|npy|npz|safetensors|gguf|pem|crt|diff|bak|tmp|snap|tmpl|j2"
+    r"|c|h|r)",
+    re.IGNORECASE,
+)
+_NAMED_FILE = re.compile(
+    r"(?:Make|Docker|Proc|Just|Jenkins|Gem|Rake|Vagrant|Caddy|Brew|Pip|Pod|Fast)file|CODEOWNERS|LICEN[SC]E"
+    r"|README|CHANGELOG|go\.(?:mod|sum)"
+)
+_DOTFILE = re.compile(
+    r"\.(?:env(?:\.[\w-]+)*|[a-z-]*rc|[a-z]+ignore|git[a-z]*|editorconfig|htaccess|bash_[a-z]+|(?:[a-z]+-)?profile"
+    r"|[a-z]+-version|tool-versions|venv|ssh|aws|vscode|idea|claude|cursor|config|cache)"
+)
+_ROOT = re.compile(r"src|libs?|tests|docs|apps|bin|pkg|cmd|scripts|packages|usr")
+_RECEIVER = re.compile(r"self|this|console|math|process|np|cls|obj|req(?:uest)?|res(?:ponse)?")
+_ANCHORED = re.compile(r"[A-Za-z]:[\\/]|~/|\.{1,2}/")
+_JS_LIBRARY = re.compile(
+    r"(?i:node|vue|next|nuxt|react|express|three|d3|chart|moment|ember|backbone|alpine|socket)\.js"
+)
+
+# Links
+
+_URL = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:https?|wss?|ftp|ssh|git|file|postgres(?:ql)?|redis|mysql|mongodb|amqp)://|www\.)"
+    r"[^\s<>\"`|\\^]++"
+    r"|(?<![\w@./-])(?:[a-z0-9-]{1,60}+\.){1,3}(?<=\.)(?:com|org|net|io|dev|ai)/[^\s<>\"`|\\^]++",
+    re.IGNORECASE,
+)
+_IN_URL = re.compile(
+    r"(?P<pull_request>(?:pull|pull-requests|merge_requests)/(?P<pr>[1-9][0-9]{0,8}))(?![\w.-])"
+    r"|(?P<ticket>issues/(?P<issue>[1-9][0-9]{0,8}))(?![\w.-])"
+    r"|(?<=[\w\]]):(?P<port>[0-9]{2,5})(?![\w.:-])"
+)
+
+# Tickets and pull requests
+
+_PULL = re.compile(
+    r"(?<![\w-])(?:(?i:prs?|pull[ -]requests?|merge[ -]requests?)|MRs?)[ \t-]{0,2}"
+    r"[#!]?([1-9][0-9]{0,6})(?!\w|[.:,][0-9])"
+    r"|(?<![^\s(\[,;:])!([1-9][0-9]{1,6})(?![\w.]|\s?=)"
+)
+_TICKET_KEY = re.compile(r"(?<![\w/.-])([A-Z]{2}[A-Z0-9]{0,8})-([1-9][0-9]{0,6})(?!\w|[-.:/][\w])")
+_VULNERABILITY = re.compile(r"(?<![\w-])CVE-[0-9]{4}-[0-9]{4,7}(?!\w)", re.IGNORECASE)
+# Standards, ciphers, models and months are spelt as tickets are.
+_NOT_A_PROJECT = re.compile(
+    r"UTF|UCS|ISO|IEC|IEEE|RFC|PEP|SHA|MD|AES|RSA|TLS|SSL|HTTP|IPV|CP|ECMA|ES|BASE|GPT|COVID|SARS|WCAG|WW|USB|HDMI|CD"
+    r"|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC|MON|TUE|WED|THU|FRI|SAT|SUN|FY[0-9]*|GMT|UTC|TOP|AM|PM"
+)
+_ISSUE = re.compile(r"(?<![\w#&/.-])([\w-]{1,39}+/[\w-]{1,60}+)?#([1-9][0-9]{0,6})(?![\w-]|[.,][0-9])")
+_ISSUE_CUE = re.compile(
+    r"(?i:issues?|tickets?|bugs?|fix(?:es|ed)?|clos(?:e|es|ed)|resolv(?:e|es|ed)|refs?|see|gh)[ \t:(]*$"
+)
+_NOT_ISSUE_CUE = re.compile(r"(?i:colou?r|background|fill|stroke|hex|border|rank(?:ed)?|the)[ \t:=(\"']*$")
+
+# Versions, dates, ports
+
+_VERSION = re.compile(
+    r"(?<![\w.])(v?)([0-9]{1,4}(?:\.[0-9]{1,6}){0,3})"
+    r"([.-]?(?:alpha|beta|rc|dev|post|pre|preview|canary|next|snapshot|a|b)[.-]?[0-9]{0,6})?(\+[0-9A-Za-z]{1,20})?"
+    r"(?![\w%]|[.:][0-9]|-[0-9])",
+    re.IGNORECASE,
+)
+_VERSION_CUE = re.compile(
+    r"(?:(?i:\b(?:version|release|python|node(?:\.js)?|java|ruby|php|rust|perl|typescript|postgres(?:ql)?|ubuntu|debian)"
+    r"[ -])|\bGo |[=~]=|(?<=\w)@[\^~]?)$"
+)
+_DOTTED_DATE = re.compile(r"(?:19|20)\d\d\.(?:0?[1-9]|1[0-2])\.(?:0?[1-9]|[12]\d|3[01])|\d\d?\.\d\d?\.(?:19|20)\d\d")
+_PORT = re.compile(
+    r"(?:(?<![A-Za-z0-9])(?i:ports?)(?:[ \t](?i:number|no\.?))?[ \t]?[:=#]?[ \t]?"
+    r"|(?<![\w.-])(?:localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}):"
+    r"|(?<![\w:.\])}/-]):(?=[0-9]{4}))([0-9]{2,5})(?![\w-]|[.:,][0-9])"
+)
+_MAX_PORT = 65535
+
+# Packages and commands
+
+_INSTALL = re.compile(
+    r"(?<![\w/.-])(?:pip3?|pipx|uv(?:[ ]pip)?|poetry|pdm|npm|pnpm|yarn|bun|cargo|gem|go|brew"
+    r"|apt(?:-get)?|apk|dnf|conda)[ ](?:install|add|i|get)(?![\w-])([^\n`;|&]{1,240})"
+)
+_FLAG_WITH_VALUE = re.compile(r"-[recit]|--(?:index-url|extra-index-url|requirement|constraint|find-links|editable)")
+_PACKAGE_TOKEN = re.compile(
+    r"[\"']?(@[\w.-]+/[\w.-]+|[A-Za-z0-9][\w.-]*+(?:/[\w./-]+)?)(?:\[[\w,-]*\])?(?:[=<>~!@^].*|[\"',.:)]*)"
+)
+_NOT_A_PACKAGE = re.compile(
+    r"(?i:and|or|then|to|for|in|on|with|from|before|after|it|is|was|the|a|an|this|that|again|first|instead|because|but"
+    r"|fail\w*|work\w*|command|error\w*|hangs?|step|does|did|has|takes?|runs?)"
+)
+_PINNED = re.compile(
+    r"(?<![\w@/.-])(?:(?P<py>[A-Za-z][\w.-]{1,80}+)(?:\[[\w,-]{0,60}\])?(?:[=~]=[0-9]+\.[0-9]|>=[0-9.]{1,20}+(?:,<|\.[0-9]))"
+    r"|(?P<npm>@?[a-z][\w.-]{0,80}+(?:/[\w.-]{1,80}+)?)@[\^~]?[0-9]+\.[0-9]"
+    r"|(?P<scoped>@[a-z0-9][\w.-]{0,60}+/[a-z0-9][\w-]{0,60}+))"
+)
+_IMPORT = re.compile(
+    r"(?:^[ \t>]{0,12}|[`;])import[ ]+(?P<py>[A-Za-z_][\w.]*+)(?=[ \t]*(?:$|[,;`#]|as[ ]))"
+    r"|(?<![\w-])from[ ](?P<of>[A-Za-z_][\w.]*+)[ ]import(?!\w)"
+    r"|(?<!\w)(?:from[ ]|require\(|import[ (])[\"'](?P<js>@?[\w-]{1,80}+(?:/[\w.-]{1,80}+)?)[\"'/]",
+    re.MULTILINE,
+)
+_PROMPT = re.compile(r"(?:^[ \t>*-]{0,8}|[:`][ \t]?)\$[ \t]{1,3}(?P<line>[A-Za-z./~][^\n`]{0,240}+)", re.MULTILINE)
+_BACKTICKS = re.compile(r"(?<!`)`([^`\n]{1,240}+)`(?!`)")
+_PROGRAM = re.compile(
+    r"(?:\.{0,2}/\S+|git|gh|make|just|npm|npx|pnpm|yarn|bun|node|deno|python[0-9.]*|pip3?|pipx|uv|uvx|poetry|pytest|ruff|mypy"
+    r"|tox|nox|cargo|rustc|go|java|mvn|gradle|ruby|gem|bundle|rails|php|composer|dotnet|docker|docker-compose|podman"
+    r"|kubectl|helm|terraform|ansible|aws|gcloud|az|ssh|scp|rsync|curl|wget|tar|grep|rg|sed|awk|find|ls|cd|cp|mv|rm"
+    r"|mkdir|chmod|chown|cat|tail|head|export|source|sudo|systemctl|journalctl|apt|apt-get|brew|apk|dnf|psql|mysql"
+    r"|sqlite3|redis-cli|flask|django-admin|celery|alembic|honcho|gunicorn|uvicorn|jest|vitest|tsc|eslint|prettier"
+    r"|vite|bash|sh|zsh|tmux|kill|ps|lsof|nohup|env)"
+)
+_ASSIGNMENT = re.compile(r"[A-Z_][A-Z0-9_]*=\S*")
+_FLAG = re.compile(r"--?[A-Za-z][\w-]*(?:=.*)?")
+
+# Identifiers
+
+_NAME_RUN = re.compile(r"(?<!\w)[A-Za-z_]\w*+(?:(?:\.|::|->)[A-Za-z_]\w*+)*+(?:\(\))?+")
+_CAMEL = re.compile(r"_?(?:[A-Za-z][a-z0-9]+[A-Z]\w|[A-Z]{3,}[a-z]{2})")
+_SURNAME = re.compile(r"(?:Mc|Mac|De|Le|La|Di|Du)[A-Z][a-z]+")
+_JOINTS = re.compile(r"\.|::|->")
+_TOP_LEVEL = re.compile(r"(?i:com|org|net|io|dev|ai|co|uk|de|app|gov|edu)")
+_QUOTED_NAME = re.compile(r"(?:--?|[@$#.])?[A-Za-z_][\w$-]*+(?:(?:\.|::|->|#)[\w$-]++)*+[!?]?(?:\([^()]*+\))?")
+
+_Rule = Callable[[str], Iterator[EntityMention]]
+
+
+def find_by_rule(text: str) -> list[EntityMention]:
+    """Find the entities that spelling gives away, in order of place.
+
+    No two mentions overlap, with one exception: a pull request, an issue or a port named inside a URL is
+    given beside it. Of overlapping candidates the longest wins, then the kind of higher precedence, then the
+    first.
+    """
+    candidates = [mention for rule in _RULES for mention in rule(text)]
+    candidates.sort(key=lambda m: (m.start - m.end, _PRECEDENCE.index(m.kind), m.start))
+    taken = bytearray(len(text))
+    kept: list[EntityMention] = []
+    for mention in candidates:
+        if taken.find(1, mention.start, mention.end) < 0:
+            taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
+            kept.append(mention)
+    kept += [inner for mention in kept if mention.kind is EntityKind.URL for inner in _inside_url(text, mention)]
+    return sorted(kept, key=lambda m: (m.start, -m.end))
+
+
+def _mention(kind: EntityKind, text: str, start: int, end: int, name: str | None = None) -> EntityMention:
+    surface = text[start:end]
+    return EntityMention(kind, canonical_name(kind, surface if name is None else name), surface, start, end)
+
+
+def _urls(text: str) -> Iterator[EntityMention]:
+    for found in _URL.finditer(text):
+        start, end = found.span()
+        surplus = {")": text.count(")", start, end) - text.count("(", start, end)}
+        surplus["]"] = text.count("]", start, end) - text.count("[", start, end)
+        while end > start and (text[end - 1] in TRAILING + "*}" or surplus.get(text[end - 1], 0) > 0):
+            end -= 1
+            if text[end] in surplus:
+                surplus[text[end]] -= 1
+        if not text[start:end].endswith("://"):
+            yield _mention(EntityKind.URL, text, start, end)
+
+
+def _inside_url(text: str, url: EntityMention) -> Iterator[EntityMention]:
+    for found in _IN_URL.finditer(text, url.start, url.end):
+        if found["pr"]:
+            yield _mention(EntityKind.PULL_REQUEST, text, *found.span("pull_request"), found["pr"])
+        elif found["issue"]:
+            yield _mention(EntityKind.TICKET, text, *found.span("ticket"), f"#{found['issue']}")
+        elif int(found["port"]) <= _MAX_PORT:
+            yield _mention(EntityKind.PORT, text, *found.span("port"))
+
+
+def _files(text: str) -> Iterator[EntityMention]:
+    for found in _FILE_RUN.finditer(text):
+        run = found[0].rstrip("-+.@~")
+        # Most runs are plain words.
+        if run.isalpha() and not _NAMED_FILE.fullmatch(run):
+            continue
+        lead = len(run) - len(run.lstrip("-+@"))
+        start, end = found.start() + lead, found.start() + len(run)
+        if end > start and text[end : end + 1] != "(" and _is_path(text[start:end], text[end : end + 1]):
+            yield _mention(EntityKind.FILE, text, start, end)
+
+
+def _is_path(run: str, following: str) -> bool:
+    parts = [part for part in re.split(r"[\\/]", run) if part]
+    if not re.search(r"[A-Za-z]", run):
+        return False
+    if run == parts[0]:
+        return "@" not in run and _is_file_name(run)
+    if _ANCHORED.match(run):
+        return bool(re.match(r"\w|\.\w", parts[-1]))
+    named = _is_file_name(parts[-1]) or bool(_DOTFILE.fullmatch(parts[0]))
+    return not run.startswith("//") and (named or ("\\" not in run and _is_bare_path(run, parts, following)))
+
+
+def _is_bare_path(run: str, parts: list[str], following: str) -> bool:
+    """Tell a path without an extension from words that a slash joins ("and/or", "read/write")."""
+    closed = run.endswith("/") and not following.isalpha()
+    if len(parts) == 1:
+        return closed and not run.startswith("/") and bool(_ROOT.fullmatch(parts[0]))
+    rooted = run.startswith("/") and following != ">"
+    coined = len(parts) > 2 and any(map(_is_coined, parts))
+    return rooted or coined or bool(_ROOT.fullmatch(parts[0])) or (closed and len(parts[0]) > 1)
+
+
+def _is_file_name(name: str) -> bool:
+    if _NAMED_FILE.fullmatch(name) or _DOTFILE.fullmatch(name):
+        return True
+    stem, dot, extension = name.rpartition(".")
+    if not dot or not _EXTENSION.fullmatch(extension) or _JS_LIBRARY.fullmatch(name) or _RECEIVER.fullmatch(stem):
+        return False
+    one_case = extension.islower() or extension.isupper() or extension[0].isdigit()
+    return one_case and len(stem.strip(".")) >= (1 if len(extension) > 1 else 2) and not stem.endswith(".")
+
+
+def _tickets(text: str) -> Iterator[EntityMention]:
+    for found in _VULNERABILITY.finditer(text):
+        yield _mention(EntityKind.TICKET, text, *found.span())
+    for found in _TICKET_KEY.finditer(text):
+        key, number = found.groups()
+        if key in {"PR", "MR"}:
+            continue
+        if not _NOT_A_PROJECT.fullmatch(key):
+            yield _mention(EntityKind.TICKET, text, *found.span(), f"#{number}" if key == "GH" else None)
+    for found in _ISSUE.finditer(text):
+        before = text[max(0, found.start() - _WORD_BEFORE) : found.start()]
+        bare = 1 < len(found[2]) < 6 and not _NOT_ISSUE_CUE.search(before)
+        if found[1] or bare or _ISSUE_CUE.search(before):
+            yield _mention(EntityKind.TICKET, text, *found.span())
+
+
+def _pull_requests(text: str) -> Iterator[EntityMention]:
+    for found in _PULL.finditer(text):
+        yield _mention(EntityKind.PULL_REQUEST, text, *found.span(), found[1] or found[2])
+
+
+def _versions(text: str) -> Iterator[EntityMention]:
+    for found in _VERSION.finditer(text):
+        prefix, number, suffix, _ = found.groups()
+        parts = number.count(".") + 1
+        before = text[max(0, found.start() - _WORD_BEFORE) : found.start()]
+        certain = prefix == "v" or (prefix and parts > 1)
+        plain = parts == 3 and not _DOTTED_DATE.fullmatch(number)
+        cued = parts == 2 and bool(suffix or _VERSION_CUE.search(before))
+        if certain or plain or cued:
+            yield _mention(EntityKind.VERSION, text, *found.span())
+
+
+def _dates(text: str) -> Iterator[EntityMention]:
+    for found in DATE.finditer(text):
+        if name := iso_date(found):
+            yield _mention(EntityKind.DATE, text, *found.span(), name)
+
+
+def _ports(text: str) -> Iterator[EntityMention]:
+    for found in _PORT.finditer(text):
+        if 0 < int(found[1]) <= _MAX_PORT:
+            yield _mention(EntityKind.PORT, text, *found.span(), found[1])
+
+
+def _packages(text: str) -> Iterator[EntityMention]:
+    for found in _INSTALL.finditer(text):
+        for start, end in _installed(text, found):
+            yield _mention(EntityKind.PACKAGE, text, start, end)
+    for found in _PINNED.finditer(text):
+        assert found.lastgroup
+        yield _mention(EntityKind.PACKAGE, text, *found.span(found.lastgroup))
+    for found in _IMPORT.finditer(text):
+        assert found.lastgroup
+        span = found.span(found.lastgroup)
+        module = found[found.lastgroup]
+        if found.lastgroup != "js":
+            module = module.split(".", 1)[0]
+        elif not module.startswith("@"):
+            module = module.split("/", 1)[0]
+        yield _mention(EntityKind.PACKAGE, text, *span, module)
+
+
+def _installed(text: str, install: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Give the places of the packages that an install line names; in prose only the first can be one."""
+    line_start = text.rfind("\n", 0, install.start()) + 1
+    quoted = text[line_start : install.start()].strip(" \t>*-$") == "" or text[install.start() - 1] in "`$"
+    skip = False
+    for token in re.finditer(r"\S+", install[1]):
+        if skip or token[0].startswith("-"):
+            skip = not skip and bool(_FLAG_WITH_VALUE.fullmatch(token[0]))
+            continue
+        name = _PACKAGE_TOKEN.fullmatch(token[0])
+        if not name or _NOT_A_PACKAGE.fullmatch(name[1]) or _is_path(name[1], ""):
+            return
+        offset = install.start(1) + token.start()
+        yield offset + name.start(1), offset + name.start(1) + len(name[1].rstrip(".-/"))
+        if not quoted:
+            return
+
+
+def _commands(text: str) -> Iterator[EntityMention]:
+    spans = [found.span("line") for found in _PROMPT.finditer(text)]
+    spans += [found.span(1) for found in _BACKTICKS.finditer(text) if _is_command(found[1])]
+    for start, end in spans:
+        line = text[start:end]
+        install = _INSTALL.search(line)
+        # What an install line is about is its packages.
+        if install and any(_installed(line, install)):
+            continue
+        lead = len(line) - len(line.lstrip(" $"))
+        if line.strip(" $"):
+            yield _mention(EntityKind.COMMAND, text, start + lead, start + len(line.rstrip()))
+
+
+def _is_command(quoted: str) -> bool:
+    words = quoted.removeprefix("$ ").split()
+    while words and _ASSIGNMENT.fullmatch(words[0]):
+        words = words[1:]
+    if len(words) < 2:
+        return False
+    return bool(_PROGRAM.fullmatch(words[0])) or (words[0].islower() and any(map(_FLAG.fullmatch, words[1:])))
+
+
+def _identifiers(text: str) -> Iterator[EntityMention]:
+    for found in _BACKTICKS.finditer(text):
+        if _QUOTED_NAME.fullmatch(found[1]):
+            yield _mention(EntityKind.IDENTIFIER, text, *found.span(1))
+    for found in _NAME_RUN.finditer(text):
+        # Most runs are plain words, and what stands before an at sign is a mailbox.
+        if (found[0][1:].islower() and found[0].isalpha()) or text[found.end() : found.end() + 1] == "@":
+            continue
+        # A test is named by its file and itself: the file is found as a file.
+        head, joint, rest = found[0].partition("::")
+        name = rest if joint and _is_file_name(head) else found[0]
+        if _is_code_name(name):
+            yield _mention(EntityKind.IDENTIFIER, text, found.end() - len(name), found.end())
+
+
+def _is_code_name(run: str) -> bool:
+    if run.endswith("()"):
+        return True
+    parts = _JOINTS.split(run)
+    if any(_is_coined(part) for part in parts):
+        return True
+    if len(parts) == 1:
+        return False
+    if "::" in run or "->" in run:
+        return True
+    # A capital after the point is more often a sentence that lacks its space.
+    return all(len(part) > 1 and part[1:].islower() for part in parts) and all(
+        part.islower() and not _TOP_LEVEL.fullmatch(part) for part in parts[1:]
+    )
+
+
+def _is_coined(word: str) -> bool:
+    dunder = len(word) > 4 and word.startswith("__") and word.endswith("__")
+    return dunder or "_" in word.strip("_") or (bool(_CAMEL.match(word)) and not _SURNAME.fullmatch(word))
+
+
+_RULES: tuple[_Rule, ...] = (
+    _urls,
+    _files,
+    _pull_requests,
+    _tickets,
+    _dates,
+    _packages,
+    _versions,
+    _ports,
+    _commands,
+    _identifiers,
+)

@@ -1,0 +1,300 @@
+"""From text to words that can be compared: what a light rewording changes is gone, what carries meaning is kept.
+
+English words lose their inflection, and those that only hold a sentence together are dropped; words of other languages
+are compared as they stand, since their endings say who does what to whom. Nothing here is a search surface:
+`pipeline.text.tokens` drops and stems for finding, which forgives more than a merge may.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from pipeline.digest import vocabulary as v
+from pipeline.text.tokens import MONTHS, WEEKDAYS
+
+
+class Sort(IntEnum):
+    """What kind of thing a word stands for."""
+
+    PLAIN = 0
+    NEGATION = 1
+    NUMBER = 2
+    DATE = 3
+    NAME = 4
+    CODE = 5
+
+
+class Tense(IntEnum):
+    """What the form of a word says of time; a participle takes it from its auxiliary."""
+
+    NONE = 0
+    PARTICIPLE = 1
+    PAST = 2
+
+
+class Word(NamedTuple):
+    """One word: its comparable form, and what was dropped before it."""
+
+    text: str
+    sort: Sort
+    link: str  # the weak preposition before it, or nothing
+    stated: bool  # a form of "to be" stands before it
+    tense: Tense
+    ends: bool  # a sentence ends with it
+
+
+class Reading(NamedTuple):
+    """A text as words in order, and what was dropped but still tells two texts apart."""
+
+    words: tuple[Word, ...]
+    persons: tuple[str, ...]
+    tense: Tense
+    asks: bool
+    commas: int
+    joins: bool
+    english: bool
+
+
+_PIECE = re.compile(
+    r"(?:(?<![^\s\"'`(\[])[-~$@#/.+<>=&%!]{1,3})?\w(?:\w|[-./:@#+\\&=?%~$']{1,3}(?=\w)|(?<=\d),(?=\d))*+(?:\+{1,2}|[#%°/])?"
+    r"|[=!<>]=|[^\w\s]"
+)
+_STRONG = frozenset(".;!?。！？；")
+_HARMLESS = frozenset(".,;:!?'\"`()[]{}…–—-*«»„“”‘’|_/\\。，、！？；：（）「」¿¡•#&")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_PLAIN_HYPHENS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_NUMBER = re.compile(r"[-+~<>=]*\d[\d.,:%°]*+\+?|\d+(?:st|nd|rd|th)")
+_ISO_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d.*)?|\d{1,2}\.\d{1,2}\.(?:\d{4})?|\d{1,2}/\d{1,2}/\d{2,4}|\d{1,2}:\d\d")
+_CODE = re.compile(r"[\d_./\\@#+:=$&?~]|\w-\w|^[-!]|[a-z][A-Z]")
+_MEASURE = re.compile(r"(\d+(?:[.,]\d+)?)([^\W\d_]{1,4}|%)")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
+_APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'"})
+_MONTHS = frozenset(name.casefold() for name in MONTHS)
+_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th|\.)?")
+_QUESTION = re.compile(r"[?？][\s\"'`)\]]*\Z")
+_CALENDAR = frozenset(name.casefold() for name in (*WEEKDAYS, *MONTHS))
+_OPENING = re.compile(r"\s*(?:lesson(?: learned)?|note|fyi|reminder|tip)\s*:\s*", re.IGNORECASE)
+_LOST_E = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]|.*(?:[aeiou][cgsvz]|[lrn][cgsv]|[^eom]at|[^o]ut)")
+_ED_FORM = re.compile(r"(?!(?:need|speed|seed|feed|embed|indeed|hundred|red|shed)\Z)[a-z]{2,}ed")
+
+
+class _Piece(NamedTuple):
+    surface: str
+    folded: str
+
+
+_NOTHING = _Piece("", "")
+
+
+def read_both(first: str, second: str) -> tuple[Reading, Reading]:
+    """Read two texts by the same rules: as English when they have more of its function words than of others'."""
+    plain = [_plain(first), _plain(second)]
+    pieces = [_pieces(text) for text in plain]
+    raw = {piece.folded for both in pieces for piece in both}
+    ours, theirs = len(raw & v.ENGLISH), len(raw & v.FOREIGN)
+    english = ours > theirs or (ours == theirs == 0 and first.isascii() and second.isascii())
+    coupled = frozenset(weak for strong, weak in v.COUPLED.items() if strong in raw)
+    one, other = (
+        _read(both, coupled, english=english, asks=bool(_QUESTION.search(text[-8:])))
+        for both, text in zip(pieces, plain, strict=True)
+    )
+    return one, other
+
+
+def _plain(text: str) -> str:
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+    opening = _OPENING.match(plain)
+    return plain[opening.end() :] if opening else plain
+
+
+def _pieces(text: str) -> list[_Piece]:
+    pieces = [piece for surface in _PIECE.findall(text) for piece in _split(surface)]
+    heads = [number for number, piece in enumerate(pieces[:-1]) if piece.folded in v.PHRASE_HEADS]
+    for number in reversed(heads):
+        phrase = (pieces[number].folded, pieces[number + 1].folded)
+        if phrase in v.PHRASES:
+            pieces[number : number + 2] = [_Piece(word, word) for word in v.PHRASES[phrase]]
+    return pieces
+
+
+@lru_cache(maxsize=20_000)
+def _split(surface: str) -> tuple[_Piece, ...]:
+    return tuple(_Piece(part, part.casefold()) for part in _parts(surface))
+
+
+def _parts(surface: str) -> Iterable[str]:
+    if measure := _MEASURE.fullmatch(surface):
+        unit = v.UNITS.get(measure[2]) or v.UNITS.get(measure[2].casefold())
+        return (measure[1], unit) if unit else (surface,)
+    if _GROUPED.fullmatch(surface):
+        return (surface.replace(",", ""),)
+    if _UNSPACED.search(surface):
+        return re.findall(rf"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern})\w)+", surface)
+    for clitic, words in v.CLITICS.items():
+        if surface.casefold().endswith(clitic):
+            bare = surface[: -len(clitic)]
+            return (*((bare,) if bare else ()), *words)
+    return surface.split("-") if _PLAIN_HYPHENS.fullmatch(surface) else (surface,)
+
+
+class _Reader:
+    """What has been seen of one text so far."""
+
+    def __init__(self, coupled: frozenset[str], *, english: bool) -> None:
+        self.english = english
+        self.coupled = coupled
+        self.words: list[Word] = []
+        self.persons: list[str] = []
+        self.past = self.joins = False
+        self.commas = 0
+        self.link = ""
+        self.stated = self.helped = False
+
+    def drops(self, surface: str, folded: str, *, opens: bool, after: str) -> bool:
+        """Take in a word that only holds the sentence together; tell whether it was one."""
+        if folded in self.coupled or not _holds_only(folded, after):
+            return False
+        if surface in v.SHOUTED or (surface == "A" and not opens):
+            return False
+        if person := v.PERSONS.get(folded):
+            self.persons.append(person)
+        elif folded in v.BEING:
+            self.stated = self.helped = True
+            self.past = self.past or folded in v.PAST
+        elif folded in v.HELPING:
+            self.helped = folded not in v.DOING
+            self.past = self.past or folded in v.PAST
+        elif folded in v.LINKS:
+            self.link = v.LINKS[folded]
+        elif folded not in v.DROPPED and not (folded == "any" and self.words and self.words[-1].sort is Sort.NEGATION):
+            return False
+        self.joins = self.joins or folded in ("and", "but", "while")
+        return True
+
+    def keeps(self, surface: str, folded: str, *, opens: bool, after: str) -> None:
+        """Take in a word that carries meaning."""
+        words = self.words
+        word, alone, helped = _form(surface, folded, self.english)
+        if opens:
+            if words:
+                words[-1] = words[-1]._replace(ends=True)
+            if word.sort is Sort.NAME and not (self.english and _is_verb(after)):
+                word = word._replace(sort=Sort.PLAIN)
+        elif words and words[-1].sort >= Sort.NUMBER:
+            if day := _day_of(words[-1].text, folded):
+                words[-1] = words[-1]._replace(text=day, sort=Sort.DATE)
+                return
+            if words[-1].sort is Sort.NUMBER and (unit := v.UNITS.get(surface) or v.UNITS.get(folded)):
+                word = word._replace(text=unit, sort=Sort.NUMBER)
+        tense = helped if self.helped else alone
+        if self.link or self.stated or tense:
+            word = Word(word.text, word.sort, self.link, self.stated, tense, ends=False)
+        words.append(word)
+        self.link, self.stated, self.helped = "", False, word.sort is Sort.NEGATION and self.helped
+
+
+def _read(pieces: Sequence[_Piece], coupled: frozenset[str], *, english: bool, asks: bool) -> Reading:
+    reader = _Reader(coupled, english=english)
+    opens, last = True, len(pieces)
+    for number, (surface, folded) in enumerate(pieces):
+        if surface in _HARMLESS or surface == "=":
+            opens = opens or surface in _STRONG
+            reader.stated = reader.stated or surface in (":", "=")
+            reader.commas += surface == ","
+            continue
+        after = pieces[number + 1] if number + 1 < last and (opens or folded in v.AUXILIARY) else _NOTHING
+        if english and folded in v.SMALL and reader.drops(surface, folded, opens=opens, after=after.folded):
+            continue
+        reader.keeps(surface, folded, opens=opens, after=after.surface)
+        opens = False
+    tense = max((word.tense for word in reader.words if not word.stated), default=Tense.NONE)
+    tense = Tense.PAST if reader.past else tense
+    return Reading(tuple(reader.words), tuple(reader.persons), tense, asks, reader.commas, reader.joins, english)
+
+
+def _day_of(before: str, folded: str) -> str | None:
+    """Join a day and its month, whichever comes first."""
+    month, number = (folded, before) if folded in _MONTHS else (before, folded)
+    if month not in _MONTHS:
+        return None
+    day = _DAY.fullmatch(number)
+    return f"{day[1]}_{month}" if day else None
+
+
+def _holds_only(folded: str, after: str) -> bool:
+    """Tell whether a form of "to have" or "to get" is an auxiliary, as far as the next word shows; true of others."""
+    return folded not in v.AUXILIARY or after in v.AFTER_AUXILIARY or bool(_ED_FORM.fullmatch(after))
+
+
+def _is_verb(surface: str) -> bool:
+    ends_as_one = len(surface) > 3 and surface.islower() and surface.endswith("s")
+    return ends_as_one or surface.casefold() in v.VERBS_AFTER_A_NAME
+
+
+@lru_cache(maxsize=20_000)
+def _form(surface: str, folded: str, english: bool) -> tuple[Word, Tense, Tense]:
+    """Return a word as it stands, its tense by itself and its tense after an auxiliary."""
+    text, sort = _text_and_sort(surface, folded, english=english)
+    alone = helped = Tense.NONE
+    if english and (_ED_FORM.fullmatch(folded) or v.IRREGULAR.get(folded, folded) != folded):
+        helped = Tense.PARTICIPLE
+        alone = Tense.PAST if folded in v.PAST_FORMS or folded.endswith("ed") else Tense.NONE
+    return Word(text, sort, "", stated=False, tense=Tense.NONE, ends=False), alone, helped
+
+
+def _text_and_sort(surface: str, folded: str, *, english: bool) -> tuple[str, Sort]:
+    if folded in v.NEGATIONS:
+        return v.NEGATIONS[folded], Sort.NEGATION
+    if english and folded in v.NUMBERS:
+        return v.NUMBERS[folded], Sort.NUMBER
+    if english and folded.endswith("s") and folded[:-1] in _CALENDAR:
+        return folded[:-1], Sort.DATE
+    sort = _sort(surface, folded)
+    if sort is Sort.CODE:
+        return surface, sort
+    inflected = english and folded.isascii() and sort in (Sort.PLAIN, Sort.NAME) and not surface[1:].isupper()
+    return (base_form(folded) if inflected else folded), sort
+
+
+def _sort(surface: str, folded: str) -> Sort:
+    if folded in _CALENDAR or folded in v.DAYS or _ISO_DATE.fullmatch(surface):
+        return Sort.DATE
+    if _NUMBER.fullmatch(surface):
+        return Sort.NUMBER
+    if _CODE.search(surface):
+        return Sort.CODE
+    return Sort.NAME if surface[0].isupper() else Sort.PLAIN
+
+
+def base_form(word: str) -> str:
+    """Take an English inflection off a word; where the spelling leaves it open, the word stays as it is."""
+    word = v.IRREGULAR.get(word, word)
+    if len(word) < 4 or word in v.UNINFLECTED:
+        return word
+    if word.endswith("s"):
+        return _singular(word)
+    if word.endswith("ied"):
+        return f"{word[:-3]}y"
+    for ending in ("ing", "ed"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) > 1 and re.search(r"[aeiouy]", stem):
+            return _completed(stem)
+    return word
+
+
+def _singular(word: str) -> str:
+    if word.endswith(("ss", "us", "is", "as")):
+        return word
+    if word.endswith("ies"):
+        return f"{word[:-3]}y" if len(word) > 4 else word[:-1]
+    return word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
+
+
+def _completed(stem: str) -> str:
+    """Restore what an ending took away: "cach" is "cache", "stopp" is "stop", "load" is itself."""
+    if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "lszfe":
+        return stem[:-1]
+    return f"{stem}e" if stem in v.STEMS_WITH_E or _LOST_E.fullmatch(stem) else stem

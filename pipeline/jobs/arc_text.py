@@ -1,0 +1,194 @@
+"""What is said of an arc, by extraction: a title of its words, a summary of its sentences, and whether it ended."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+from pipeline.records import Kind
+from pipeline.store.arcs import CUT, TITLE_JOINT, ArcStatus, Strand
+from pipeline.store.goals import UNFINISHED
+from pipeline.text.tokens import STOP_WORDS, search_tokens
+from pipeline.times import parse
+
+TITLE_CHARS = 80
+TITLE_PARTS = 3
+LONGEST_PHRASE = 3
+SUMMARY_SENTENCES = 3
+SENTENCE_CHARS = 240
+SHORTEST_SENTENCE = 40
+ALIKE = 0.5
+# Words that connect or count name nothing, in whatever phrase they stand.
+COLOURLESS = frozenset(
+    """
+    also already always another anyone anything around away back become between cannot come down each else enough even
+    ever every everyone everything far first get getting give given go goes gone good got however instead keep kept
+    last later least less let like made make makes many may might more most much must need needs never new next nobody
+    nothing often one per put quite rather really run runs said say says second see seen set shall since still such
+    sure take takes tell than their thing things think three though today told too toward twice two until upon use
+    used uses using via want wants way well went without within would yes yet four five six seven eight nine ten eleven
+    twelve twenty thirty half hundred thousand redacted
+    """.split()  # noqa: SIM905 - readable as words
+)
+NAMED_SHARE = 1.4
+# A tag that stands on half of an arc names it better than any of its words.
+NAMING_SHARE = 0.5
+STILL_ACTIVE = timedelta(days=14)
+
+_WORD = re.compile(r"\w+(?:[-'’./_]\w+)*")
+_BREAK = re.compile(r"[,;:()\[\]{}«»„“”\"`?!|\n]|\.\s|\s[-–—]\s")
+# A question goes with its answer, and what follows a number's point goes on.
+_SENTENCE_END = re.compile(r"(?<=[^\d?][.!])\s+")
+_CLOSES = re.compile(
+    r"\b(fixed|resolved|solved|done|completed|finished|shipped|released|rolled out|closed|delivered|went live|"
+    r"is live|(?:goal|target) (?:was )?met|no longer needed)\b",
+    re.IGNORECASE,
+)
+_DENIES = re.compile(
+    r"\b(not|never|until|once|when|if|to be|will be|must be|should be|isn['’]t|wasn['’]t|aren['’]t|yet|open)"
+    r"\s+(?:\w+\s+){0,2}$",
+    re.IGNORECASE,
+)
+
+
+class _Word(NamedTuple):
+    start: int
+    end: int
+    stem: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """A stretch of text that no phrase goes beyond, and its words; one without a stem stands in no title."""
+
+    text: str
+    words: Sequence[_Word]
+
+
+def title(members: Sequence[Strand], spread: Mapping[str, int], size: int) -> str:
+    """Return what tells an arc from the other memories of its scope; `spread` is in how many of `size` a term stands.
+
+    Its parts stand in members word for word or are tags of theirs.
+    """
+    parts: list[str] = []
+    used: set[str] = set()
+    for phrase in (*_naming_tag(members), *_phrases(members, spread, size)):
+        stems = set(search_tokens(phrase))
+        if stems & used or len(TITLE_JOINT.join((*parts, phrase))) > TITLE_CHARS:
+            continue
+        parts.append(phrase)
+        used |= stems
+        if len(parts) == TITLE_PARTS:
+            break
+    return TITLE_JOINT.join(parts) or opening(members[-1].content)[:TITLE_CHARS].strip()
+
+
+def summary(members: Sequence[Strand], strength: Mapping[int, float]) -> str:
+    """Return how the most central members begin, in order of time, one a line; `strength` is by row number."""
+    chosen: list[tuple[Strand, set[str]]] = []
+    for member in sorted(members, key=lambda member: (-strength.get(member.seq, 0.0), member.seq)):
+        terms = set(search_tokens(member.content))
+        repeats = any(len(terms & known) > ALIKE * min(len(terms), len(known)) for _, known in chosen)
+        if not repeats:
+            chosen.append((member, terms))
+        if len(chosen) == SUMMARY_SENTENCES:
+            break
+    told = sorted((member for member, _ in chosen), key=lambda member: (member.occurred_at, member.seq))
+    return "\n".join(opening(member.content) for member in told)
+
+
+def opening(content: str) -> str:
+    """Return the first sentence of a text, or several where it is short; what is cut ends with an ellipsis."""
+    line = next((line.strip() for line in content.split("\n") if line.strip()), "")
+    for end in _SENTENCE_END.finditer(line):
+        if end.start() >= SHORTEST_SENTENCE:
+            line = line[: end.start()]
+            break
+    if len(line) <= SENTENCE_CHARS:
+        return line
+    cut = line[: SENTENCE_CHARS - 1]
+    return (cut.rpartition(" ")[0] or cut) + CUT
+
+
+def status(members: Sequence[Strand], now: datetime) -> ArcStatus:
+    """Return whether an arc, whose members come in order of time, goes on, rests, or came to its end."""
+    goals = [member.goal_status for member in members if member.goal_status is not None]
+    open_goals = any(goal in UNFINISHED for goal in goals)
+    if not open_goals and (bool(goals) or ends(members[-1])):
+        return ArcStatus.CLOSED
+    return ArcStatus.ACTIVE if now - parse(members[-1].occurred_at) < STILL_ACTIVE else ArcStatus.DORMANT
+
+
+def ends(strand: Strand) -> bool:
+    """Tell whether a memory says that something is done."""
+    if strand.kind is Kind.MILESTONE:
+        return True
+    if strand.kind not in (Kind.ACTIVITY, Kind.FACT, Kind.EPISODE):
+        # A decision or a lesson that speaks of what is fixed sets a rule, it does not end anything.
+        return False
+    return any(not _DENIES.search(strand.content[: found.start()]) for found in _CLOSES.finditer(strand.content))
+
+
+def _naming_tag(members: Sequence[Strand]) -> list[str]:
+    tags = Counter(tag for member in members for tag in member.tags)
+    [(tag, times)] = tags.most_common(1) or [("", 0)]
+    return [tag] if times >= NAMING_SHARE * len(members) else []
+
+
+def _phrases(members: Sequence[Strand], spread: Mapping[str, int], size: int) -> list[str]:
+    """List the phrases that at least two members share, the most characteristic first."""
+    clauses = [_clauses(member.content) for member in members]
+    frequent = Counter(stem for text in clauses for stem in {word.stem for clause in text for word in clause.words})
+    forms: dict[tuple[str, ...], Counter[str]] = {}
+    for text in clauses:
+        found: dict[tuple[str, ...], str] = {}
+        for clause in text:
+            for stems, form in _runs(clause, frequent):
+                found.setdefault(stems, form)
+        for stems, form in found.items():
+            forms.setdefault(stems, Counter())[form] += 1
+    shared = {
+        stems: min(seen, key=lambda form: (-seen[form], form)) for stems, seen in forms.items() if seen.total() > 1
+    }
+
+    def worth(stems: tuple[str, ...]) -> float:
+        share = (forms[stems].total() - 0.5) / len(members)
+        rarity = math.log((size + 1) / min(spread.get(stem, 1) for stem in stems))
+        # What is written with a capital or a digit is more often a name.
+        named = 1.0 if shared[stems].islower() else NAMED_SHARE
+        return share * rarity * named * (1 + 0.4 * (len(stems) - 1))
+
+    return [shared[stems] for stems in sorted(shared, key=lambda stems: (-round(worth(stems), 9), stems))]
+
+
+def _clauses(content: str) -> list[_Clause]:
+    return [
+        _Clause(clause, [_Word(found.start(), found.end(), _stem(found[0])) for found in _WORD.finditer(clause)])
+        for clause in _BREAK.split(content)
+    ]
+
+
+def _runs(clause: _Clause, frequent: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the phrases of a clause as their words' stems and as they stand there; only of words that others share."""
+    for begin, first in enumerate(clause.words):
+        stems: list[str] = []
+        for last in clause.words[begin : begin + LONGEST_PHRASE]:
+            if not last.stem or frequent[last.stem] < 2:
+                break
+            stems.append(last.stem)
+            yield tuple(stems), clause.text[first.start : last.end].removesuffix("'s").removesuffix("’s")
+
+
+# Texts repeat their words.
+@lru_cache(maxsize=50_000)
+def _stem(word: str) -> str:
+    """Return the stem of a word that may stand in a title, else nothing."""
+    plain = word.casefold()
+    short = len(word) <= 2 or (len(word) == 3 and word.islower())
+    if short or word.isdigit() or plain in STOP_WORDS or plain in COLOURLESS:
+        return ""
+    return next(iter(search_tokens(word)), "")

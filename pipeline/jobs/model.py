@@ -1,0 +1,175 @@
+"""The optional language model of the night: it words what rules have found, and every job works without it.
+
+    off or given up? → redact, bound → reserve the tokens → call → settle what it cost → parse strictly
+
+The meter is charged before the call, so that no crash and no second process spends over the cap. Make one NightModel
+for each run: it gives up on an endpoint that failed twice in a row.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pipeline.jobs.model_call import Endpoint, Failure, Reply, post
+from pipeline.store import model_use
+from pipeline.store.database import Database
+from pipeline.text.redaction import redact
+
+MAX_PROMPT_CHARS = 12_000
+MAX_REPLY_CHARS = 4_000
+MAX_REPLY_TOKENS = 500
+FAILURES_IN_A_ROW = 2
+
+Taken = TypeVar("Taken")
+Shape = TypeVar("Shape", bound=BaseModel)
+
+_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+
+
+class NightModel:
+    """Ask an endpoint within its daily budget; whatever goes wrong, the answer is None and is counted."""
+
+    def __init__(
+        self, database: Database, endpoint: Endpoint, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._database = database
+        self._endpoint = endpoint
+        self._now = now
+        self._tally: Counter[str] = Counter()
+        self._failed = 0
+        self._modern = False
+
+    @property
+    def tally(self) -> Mapping[str, int]:
+        """Return how many calls were answered, and how many were not, by reason."""
+        return {str(reason): times for reason, times in self._tally.items()}
+
+    def complete(self, job: str, system: str, text: str) -> str | None:
+        """Return the model's reply, None when the deterministic way is to be taken."""
+        return self._take(job, system, text, lambda reply: reply)
+
+    def ask(
+        self, job: str, system: str, text: str, shape: type[Shape], accepts: Callable[[Shape], bool]
+    ) -> Shape | None:
+        """Return a reply that is one JSON object of a shape and that the caller accepts, else None."""
+
+        def parsed(reply: str) -> Shape | None:
+            fenced = _FENCED.match(reply)
+            try:
+                answer = shape.model_validate_json(fenced[1] if fenced else reply)
+            except ValidationError:
+                return None
+            return answer if accepts(answer) else None
+
+        return self._take(job, system, text, parsed)
+
+    def _take(self, job: str, system: str, text: str, read: Callable[[str], Taken | None]) -> Taken | None:
+        # A call belongs to the day on which it began.
+        day = self._now().astimezone(UTC).date().isoformat()
+        reply = self._reply(day, job, system, text)
+        taken = None if isinstance(reply, Failure) else read(reply)
+        if taken is not None:
+            self._failed = 0
+            self._tally["answered"] += 1
+            return taken
+        failure = reply if isinstance(reply, Failure) else Failure.JUNK
+        self._tally[failure] += 1
+        if failure not in (Failure.OFF, Failure.CAPPED, Failure.GIVEN_UP):
+            self._failed += 1
+            with self._database.write() as db:
+                model_use.count_failure(db, day, job)
+        return None
+
+    def _reply(self, day: str, job: str, system: str, text: str) -> str | Failure:
+        if not self._endpoint.url:
+            return Failure.OFF
+        if self._failed >= FAILURES_IN_A_ROW:
+            return Failure.GIVEN_UP
+        # Redacted before it is cut: half of a secret is no longer recognised as one.
+        prompt = redact(system).text, redact(text).text[:MAX_PROMPT_CHARS]
+        needed = sum(map(_expected_tokens, prompt)) + MAX_REPLY_TOKENS
+        with self._database.write() as db:
+            if not model_use.reserve(db, day, job, needed, self._endpoint.daily_tokens):
+                return Failure.CAPPED
+        reply = self._call(prompt)
+        if reply is Failure.UNREACHABLE:
+            self._correct(day, job, -needed)
+        if isinstance(reply, Failure):
+            return reply
+        answer = _understood(reply)
+        if isinstance(answer, Failure):
+            return answer
+        content = answer.choices[0].message.content
+        self._correct(day, job, _cost(prompt, content, answer.usage) - needed)
+        return content
+
+    def _call(self, prompt: tuple[str, str]) -> Reply | Failure:
+        reply = post(self._endpoint, self._body(prompt))
+        # OpenAI's newer models take the limit by another name and no temperature, and say so before they work.
+        if isinstance(reply, Reply) and reply.status == 400 and b"max_completion_tokens" in reply.body:
+            self._modern = not self._modern
+            reply = post(self._endpoint, self._body(prompt))
+        return reply
+
+    def _body(self, prompt: tuple[str, str]) -> dict[str, Any]:
+        system, text = prompt
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": text}]
+        body: dict[str, Any] = {"messages": messages, "stream": False}
+        if self._endpoint.model:
+            body["model"] = self._endpoint.model
+        if self._modern:
+            return body | {"max_completion_tokens": MAX_REPLY_TOKENS}
+        return body | {"max_tokens": MAX_REPLY_TOKENS, "temperature": 0}
+
+    def _correct(self, day: str, job: str, tokens: int) -> None:
+        with self._database.write() as db:
+            model_use.correct(db, day, job, tokens)
+
+
+class _Message(BaseModel):
+    content: Annotated[str, Field(min_length=1, max_length=MAX_REPLY_CHARS)]
+
+
+class _Choice(BaseModel):
+    message: _Message
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    choices: Annotated[list[_Choice], Field(min_length=1)]
+    usage: Any = None
+
+
+def _understood(reply: Reply) -> _Answer | Failure:
+    if reply.status != 200:
+        return Failure.REFUSED
+    try:
+        return _Answer.model_validate_json(reply.body)
+    except ValidationError:
+        return Failure.JUNK
+
+
+def _expected_tokens(text: str) -> int:
+    """Return about how many tokens a text has: three letters of Latin make one, of other scripts each may."""
+    latin = sum(map(str.isascii, text))
+    return latin // 3 + len(text) - latin + 4
+
+
+def _cost(prompt: tuple[str, str], content: str, usage: Any) -> int:
+    """Return what a call cost: as the endpoint says, but neither less nor more than the texts can have taken."""
+    texts = (*prompt, content)
+    least = sum(len(text) for text in texts) // 4
+    most = max(least, sum(len(text.encode()) for text in prompt) + max(MAX_REPLY_TOKENS, len(content.encode())))
+    told = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return min(max(told, least), most) if isinstance(told, int) else sum(map(_expected_tokens, texts))
+
+
+def as_data(**fields: Any) -> str:
+    """Return fields as JSON for a prompt, so that no text in them can pass for the prompt itself."""
+    return json.dumps(fields, ensure_ascii=False)

@@ -1,0 +1,227 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.digest.entities import MAX_ENTITIES, SpacyTagger, extract, extract_batch
+from pipeline.digest.entity_names import canonical_name
+from pipeline.errors import StageFailed
+from pipeline.records import EntityKind, EntityMention
+from tests.fakes.tagger import FakeTagger
+
+PERSON, ORGANISATION, PLACE = EntityKind.PERSON, EntityKind.ORGANISATION, EntityKind.PLACE
+PRODUCT, DATE, IDENTIFIER = EntityKind.PRODUCT, EntityKind.DATE, EntityKind.IDENTIFIER
+
+
+class MarksOnly:
+    """Tags every place where one given surface stands."""
+
+    def __init__(self, surface: str, kind: EntityKind) -> None:
+        self.surface, self.kind = surface, kind
+
+    def tag(self, texts):
+        return [list(self._marks(text)) for text in texts]
+
+    def _marks(self, text):
+        start = text.find(self.surface)
+        while start >= 0:
+            end = start + len(self.surface)
+            yield EntityMention(self.kind, self.surface, self.surface, start, end)
+            start = text.find(self.surface, end)
+
+
+def pairs(mentions):
+    return [(mention.kind, mention.name) for mention in mentions]
+
+
+def judged(text, surface, kind):
+    return pairs(extract(text, MarksOnly(surface, kind)))
+
+
+def test_rules_and_tagger_meet_in_order_of_place():
+    text = "Reviewed src/app.py with Ada Byron at Acme near Oslo."
+    assert pairs(extract(text, FakeTagger())) == [
+        (EntityKind.FILE, "src/app.py"),
+        (PERSON, "ada byron"),
+        (ORGANISATION, "acme"),
+        (PLACE, "oslo"),
+    ]
+
+
+def test_a_batch_reaches_the_tagger_at_once_and_keeps_its_order():
+    tagger = FakeTagger()
+    found = extract_batch(["met with Ada", "nothing here", "met with Bob"], tagger)
+    assert [pairs(mentions) for mentions in found] == [[(PERSON, "ada")], [], [(PERSON, "bob")]]
+    assert len(tagger.batches) == 1
+
+
+def test_no_texts_give_no_lists():
+    assert extract_batch([], FakeTagger()) == []
+
+
+def test_a_name_is_kept_once_where_it_stands_first():
+    text = "PR 42 was hard, so PR #42 was reverted"
+    (mention,) = extract(text, FakeTagger())
+    assert (mention.surface, mention.start) == ("PR 42", 0)
+
+
+def test_too_many_entities_are_cut_and_rules_go_before_names():
+    text = "met with Ada. " + " ".join(f"field_{n}" for n in range(MAX_ENTITIES + 10))
+    mentions = extract(text, FakeTagger())
+    assert len(mentions) == MAX_ENTITIES
+    assert {mention.kind for mention in mentions} == {IDENTIFIER}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Caroline: Hey, how are you?", ["caroline"]),
+        ("[8 May 2023] Melanie Smith: fine", ["melanie smith"]),
+        ("Ann: hello\nBob: hi", ["ann", "bob"]),
+        ("Note: use tabs", []),
+        ("Open Question: who knows", []),
+        ("User: hi\nAssistant: hello", []),
+        ("TODO: write it", []),
+        ("Caroline:no space", []),
+        ("she said Caroline: hey", []),
+    ],
+)
+def test_who_speaks_at_the_start_of_a_line_is_a_person(text, names):
+    found = extract(text, FakeTagger())
+    assert [mention.name for mention in found if mention.kind is PERSON] == names
+
+
+def test_the_tagger_sees_no_speaker_label_and_offsets_still_hold():
+    tagger = FakeTagger()
+    text = "Ann: I met with Bob"
+    mentions = extract(text, tagger)
+    assert tagger.batches == [["     I met with Bob"]]
+    assert [text[m.start : m.end] for m in mentions] == ["Ann", "Bob"]
+
+
+@pytest.mark.parametrize(
+    ("text", "surface", "kind", "expected"),
+    [
+        ("The Acme board met", "The Acme", ORGANISATION, [(ORGANISATION, "acme")]),
+        ("Bob's laptop", "Bob's", PERSON, [(PERSON, "bob")]),
+        ("read “The Lean Startup”", "“The Lean Startup”", PRODUCT, [(PRODUCT, "lean startup")]),
+        ("so ya, Melanie knows", "ya, Melanie", PERSON, [(PERSON, "melanie")]),
+        ("the redis thing", "redis", PERSON, []),
+        ("kids & work matter", "kids & work", ORGANISATION, []),
+        ("count 42 here", "42", ORGANISATION, []),
+        ("a{b} Foo{x}", "Foo{x}", ORGANISATION, []),
+        ("And Then it broke", "And Then", ORGANISATION, []),
+        ("on Monday we met", "Monday", PERSON, []),
+        ("LoadGuard is slow", "LoadGuard", ORGANISATION, [(IDENTIFIER, "LoadGuard")]),
+        ("`loadguard` is what Loadguard is", "Loadguard", ORGANISATION, [(IDENTIFIER, "loadguard")]),
+        ("kept in Redis now", "Redis", PERSON, [(PRODUCT, "redis")]),
+        ("Redis cache is cold", "Redis", PERSON, [(PRODUCT, "redis")]),
+        ("deployed with Docker", "Docker", PERSON, [(PRODUCT, "docker")]),
+        ("talked with Docker", "Docker", PERSON, [(PERSON, "docker")]),
+        ("use Celery", "Celery", ORGANISATION, [(PRODUCT, "celery")]),
+        ("lives in Oslo", "Oslo", PLACE, [(PLACE, "oslo")]),
+        ("Django ORM is nice", "Django ORM", PERSON, [(PRODUCT, "django orm")]),
+        ("the JWT expires", "JWT", ORGANISATION, []),
+        ("she works at IBM", "IBM", ORGANISATION, [(ORGANISATION, "ibm")]),
+        ("in the UK", "UK", PLACE, [(PLACE, "uk")]),
+        ("Glad to hear", "Glad", PERSON, []),
+        ("I told Glad to come", "Glad", PERSON, [(PERSON, "glad")]),
+        ("came yesterday", "yesterday", DATE, []),
+        ("came last March", "last March", DATE, []),
+        ("since the summer of 2021", "the summer of 2021", DATE, [(DATE, "summer of 2021")]),
+        ("since 2019", "2019", DATE, [(DATE, "2019")]),
+        ("on 3 March 2025", "3 March 2025", DATE, [(DATE, "2025-03-03")]),
+    ],
+)
+def test_what_a_tagger_of_news_gets_wrong_is_corrected(text, surface, kind, expected):
+    assert judged(text, surface, kind) == expected
+
+
+def test_a_speaker_stays_a_person_whatever_the_tagger_says():
+    text = "Ann: hello\nBob: I saw Ann today"
+    assert judged(text, "Ann", ORGANISATION) == [(PERSON, "ann"), (PERSON, "bob")]
+
+
+class TagsAnything:
+    """Gives the spans that it is told to give, cut to the text."""
+
+    def __init__(self, spans) -> None:
+        self.spans = spans
+
+    def tag(self, texts):
+        return [[self._span(text, *span) for span in self.spans if span[1] < len(text)] for text in texts]
+
+    @staticmethod
+    def _span(text, kind, start, length):
+        end = min(len(text), start + length)
+        return EntityMention(kind, text[start:end], text[start:end], start, end)
+
+
+@given(
+    st.one_of(st.text(max_size=120), st.text(alphabet="Ab:. '\n`-_9", max_size=80)),
+    st.lists(
+        st.tuples(
+            st.sampled_from([PERSON, ORGANISATION, PLACE, PRODUCT, DATE]),
+            st.integers(0, 100),
+            st.integers(1, 20),
+        ),
+        max_size=8,
+    ),
+)
+def test_any_text_under_any_tags_gives_exact_bounded_distinct_mentions(text, spans):
+    mentions = extract(text, TagsAnything(spans))
+    assert len({(m.kind, m.name) for m in mentions}) == len(mentions) <= MAX_ENTITIES
+    for mention in mentions:
+        assert text[mention.start : mention.end] == mention.surface != ""
+        assert mention.name
+        assert canonical_name(mention.kind, mention.name) == mention.name
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("unit", ["some", "A: b\n", "the ", "Ab ", "a, ", "- ", "A.", "'s"])
+def test_hostile_spans_finish(unit):
+    text = (unit * 10_000)[:10_000] + "{"
+    extract(text, TagsAnything([(PERSON, 0, len(text)), (DATE, 0, len(text))]))
+
+
+@pytest.fixture(scope="module")
+def spacy_tagger():
+    return SpacyTagger.load()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Sarah Chen left Boston for London.",
+            {(PERSON, "sarah chen"), (PLACE, "boston"), (PLACE, "london")},
+        ),
+        ("Tom works at Google in Berlin.", {(PERSON, "tom"), (ORGANISATION, "google"), (PLACE, "berlin")}),
+        ("Caroline: I met Dr. Evans yesterday.", {(PERSON, "caroline"), (PERSON, "evans")}),
+        (
+            "We moved sessions to Redis; Bob Miller approved it on 3 March 2025.",
+            {(PRODUCT, "redis"), (PERSON, "bob miller"), (DATE, "2025-03-03")},
+        ),
+        (
+            "LoadGuard in src/guard.py raises E_LIMIT.",
+            {(IDENTIFIER, "LoadGuard"), (EntityKind.FILE, "src/guard.py"), (IDENTIFIER, "E_LIMIT")},
+        ),
+    ],
+)
+def test_spacy_names_people_and_places(spacy_tagger, text, expected):
+    assert set(pairs(extract(text, spacy_tagger))) == expected
+
+
+def test_spacy_tags_a_batch_as_it_tags_each_text(spacy_tagger):
+    texts = ["Alice met Bob in Paris.", "", "\u200b 🎉", "Nothing named here.", "Ann: see you in Rome"]
+    assert extract_batch(texts, spacy_tagger) == [extract(text, spacy_tagger) for text in texts]
+
+
+def test_a_long_document_is_tagged_at_its_head_only(spacy_tagger):
+    text = "Alice Miller lives in Paris. " + "word " * 5_000 + "Bob Miller lives in Rome."
+    assert {mention.name for mention in extract(text, spacy_tagger)} == {"alice miller", "paris"}
+
+
+def test_a_missing_model_is_a_failed_stage(monkeypatch):
+    monkeypatch.setattr("pipeline.digest.entities._MODEL", "no_such_model")
+    with pytest.raises(StageFailed, match="no_such_model"):
+        SpacyTagger.load()

@@ -1,0 +1,55 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from web.hosts import ledger
+from web.hosts.carry_out import carry_out
+from web.hosts.hosts import BY_NAME
+from web.hosts.machine import Machine, Reverie
+from web.hosts.plan import plan_removal, plan_setup
+
+TOKEN = "a-token-of-the-tests-only"
+
+
+class World:
+    """A home, a project and an installed Reverie in a scratch folder."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.home, self.project, self.state = root / "home", root / "project", root / "home" / ".reverie"
+        programs = root / "opt" / "bin"
+        for folder in (self.home, self.project, programs):
+            folder.mkdir(parents=True)
+        (programs / "reverie").touch()
+        self.reverie = Reverie("http://127.0.0.1:7077", TOKEN, programs)
+        self.machine = Machine(self.home, "linux", lambda _name: None, lambda _name: None)
+        self.on_path = replace(self.machine, which=lambda name: f"/usr/bin/{name}")
+
+    def plan(self, *hosts, remove=False, machine=None):
+        plan = plan_removal if remove else plan_setup
+        chosen = [BY_NAME[host] for host in hosts]
+        return plan(chosen, machine or self.machine, self.reverie, ledger.read(self.state))
+
+    def setup(self, *hosts, **options):
+        return carry_out(self.plan(*hosts, **options), self.state)
+
+    def remove(self, *hosts, **options):
+        return self.setup(*hosts, remove=True, **options)
+
+    def in_project(self, machine=None):
+        return replace(machine or self.on_path, project=self.project)
+
+    def files(self):
+        """Return what stands in the home and the project, the ledger aside, with empty folders."""
+        found = {}
+        for folder in (self.home, self.project):
+            for path in sorted(folder.rglob("*")):
+                if self.state not in (path, *path.parents):
+                    found[str(path.relative_to(self.root))] = path.read_bytes() if path.is_file() else None
+        return found
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path / "world")

@@ -1,0 +1,50 @@
+"""The block in a file of rules comes out again to the byte."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from web.hosts import block, block_file
+from web.hosts.entries import Block, Undo
+from web.hosts.rules import RULES
+
+ENTRY = Block(RULES)
+texts = st.builds(
+    lambda parts, newline: "".join(parts).replace("\n", newline),
+    st.lists(st.sampled_from(["# Rules\n", "\n", "- a", " ", "é", "<!-- note -->", "```\n"]), max_size=6),
+    st.sampled_from(["\n", "\r\n"]),
+)
+
+
+@given(texts)
+def test_what_was_added_comes_out_again_to_the_byte(text):
+    added = block_file.add(text, [ENTRY], Undo()).text
+    assert block_file.remove(added, [ENTRY], None).text == text
+
+
+@given(texts)
+def test_adding_twice_is_adding_once(text):
+    once = block.add(text, RULES)
+    assert block.add(once, RULES) == once
+
+
+@given(texts, texts)
+def test_the_text_around_it_stays(before, after):
+    added = block.add(before, RULES) + after
+    assert block.remove(added).replace("\r", "") == (before + after).replace("\r", "")
+
+
+def test_an_old_block_is_brought_up_to_date_where_it_stands():
+    text = f"a\n\n{block.BEGIN}\nold\n{block.END}\n\nb\n"
+    assert block.add(text, "new") == f"a\n\n{block.BEGIN}\nnew\n{block.END}\n\nb\n"
+
+
+def test_a_file_made_for_it_is_bare_again():
+    entry = Block(RULES, "---\nalwaysApply: true\n---\n")
+    added = block_file.add(None, [entry], Undo()).text
+    assert added.startswith(entry.head)
+    assert block_file.remove(added, [entry], None).bare
+    assert not block_file.remove(added + "mine\n", [entry], None).bare
+
+
+def test_the_rules_are_short():
+    assert len(block.add("", RULES).splitlines()) <= 12

@@ -1,0 +1,211 @@
+"""JSON with comments: whatever it looks like, what is added comes out again and nothing else moves."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from web.hosts import json_file, jsonc
+from web.hosts.entries import Hook, Member, Undo
+from web.hosts.problems import CannotEdit
+
+SERVER = {"command": "/opt/reverie/bin/reverie", "args": ["mcp"]}
+
+
+def is_ours(value):
+    return isinstance(value, dict) and value.get("command") == SERVER["command"]
+
+
+MEMBER = Member(("mcpServers",), "reverie", SERVER, is_ours)
+STOP = Hook("Stop", {"type": "command", **SERVER}, is_ours)
+START = Hook("SessionStart", {"type": "command", **SERVER}, is_ours)
+ENTRIES = (MEMBER, STOP, START)
+
+blanks = st.lists(
+    st.sampled_from([" ", "  ", "\t", "\n", "\r\n", "\n  ", "// note\n", '/* a, "b": {} */', '// it\'s, "x": [\n    ']),
+    max_size=3,
+).map("".join)
+keys = st.sampled_from(["a", "b", "théâtre", "x y", 'quo"te', "//", "mcpServers ", "reverie"])
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 10**20),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=6),
+)
+
+
+@st.composite
+def documents(draw, depth=0, *, kind=None):
+    """Draw a JSON text written as nobody would: blanks, comments and trailing commas everywhere."""
+    kind = kind or draw(st.sampled_from(["object", "array", "scalar", "scalar"] if depth < 3 else ["scalar"]))
+    if kind == "scalar":
+        return json.dumps(draw(scalars), ensure_ascii=draw(st.booleans()))
+    names = []
+    if kind == "object":
+        names = draw(st.lists(keys, max_size=3, unique=True))
+        parts = [f"{json.dumps(k)}{draw(blanks)}:{draw(blanks)}{draw(documents(depth=depth + 1))}" for k in names]
+        if depth == 0:
+            for key in draw(st.lists(st.sampled_from(["mcpServers", "hooks"]), unique=True)):
+                parts.insert(draw(st.integers(0, len(parts))), f'"{key}":{draw(special(key))}')
+    else:
+        parts = [draw(documents(depth=depth + 1)) for _ in range(draw(st.integers(0, 3)))]
+    text = ",".join(draw(blanks) + part + draw(blanks) for part in parts)
+    if parts and draw(st.booleans()):
+        text += "," + draw(blanks)
+    opening, closing = "{}" if kind == "object" else "[]"
+    return opening + (text if parts else draw(blanks)) + closing
+
+
+@st.composite
+def special(draw, key):
+    if key == "mcpServers":
+        return draw(documents(depth=2, kind="object").filter(lambda text: "reverie" not in jsonc.parse(text).value))
+    inner = draw(documents(depth=2, kind="array"))
+    return draw(
+        st.sampled_from([f"{{{draw(blanks)}}}", f'{{{draw(blanks)}"Stop"{draw(blanks)}:{inner}{draw(blanks)}}}'])
+    )
+
+
+whole = st.builds(
+    lambda mark, before, body, after: mark + before + body + after,
+    st.sampled_from(["", "\ufeff"]),
+    blanks,
+    documents(kind="object"),
+    blanks,
+)
+
+
+@given(whole, st.sampled_from([ENTRIES, ENTRIES[:1], ENTRIES[1:], ENTRIES[::-1]]))
+def test_what_was_added_comes_out_again_to_the_byte(text, entries):
+    added = json_file.add(text, entries, Undo())
+    assert json_file.remove(added.text, entries, added.undo).text == text
+
+
+@given(whole)
+def test_adding_twice_is_adding_once(text):
+    once = json_file.add(text, ENTRIES, Undo())
+    twice = json_file.add(once.text, ENTRIES, once.undo)
+    assert (twice.text, twice.undo) == (once.text, once.undo)
+
+
+@given(whole)
+def test_what_others_wrote_stays(text):
+    before = jsonc.parse(text).value
+    after = jsonc.parse(json_file.add(text, ENTRIES, Undo()).text).value
+    assert after["mcpServers"].pop("reverie") == SERVER
+    assert after["hooks"]["Stop"].pop() == {"hooks": [STOP.handler]}
+    assert after["hooks"].pop("SessionStart") == [{"hooks": [START.handler]}]
+    for key, empty in (("hooks", {}), ("mcpServers", {})):
+        before.setdefault(key, empty)
+    before["hooks"].setdefault("Stop", [])
+    assert after == before
+
+
+@given(whole, keys, st.booleans())
+def test_what_others_add_meanwhile_stays_when_the_entries_go(text, key, first):
+    added = json_file.add(text, ENTRIES, Undo())
+    root = jsonc.parse(added.text)
+    key = f"meanwhile {key}"
+    meanwhile = jsonc.insert(added.text, root, key, {"x": [1]}, jsonc.layout_of(added.text, root))
+    taken = jsonc.parse(json_file.remove(meanwhile, ENTRIES, added.undo).text).value
+    assert taken == {**jsonc.parse(text).value, key: {"x": [1]}}
+
+
+@given(whole)
+def test_without_a_record_at_most_empty_containers_are_lost(text):
+    added = json_file.add(text, ENTRIES, Undo())
+    before, after = (jsonc.parse(t).value for t in (text, json_file.remove(added.text, ENTRIES, None).text))
+    assert "reverie" not in after.get("mcpServers", {})
+    assert {k: v for k, v in before.items() if k not in ("mcpServers", "hooks")} == {
+        k: v for k, v in after.items() if k not in ("mcpServers", "hooks")
+    }
+
+
+@given(documents())
+def test_it_reads_what_the_standard_library_reads(text):
+    try:
+        known = json.loads(text)
+    except ValueError:
+        return
+    assert jsonc.parse(text).value == known
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1', '{"a" 1}', "{a: 1}", "{'a': 1}", '{"a": 1}}', '{"a": tru}', '{"a": 01}', "{,}", '{"a": 1,,}',
+     '{"a": "\n"}', '{"a": 1} /* open', '{"a": NaN}', "[" * 300 + "]" * 300, '{"a": ' + "9" * 5000 + "}"],
+)  # fmt: skip
+def test_what_is_not_json_is_left_alone(text):
+    with pytest.raises(CannotEdit, match="not valid JSON"):
+        json_file.add(text, ENTRIES, Undo())
+
+
+@pytest.mark.parametrize(
+    "text", ['{"mcpServers": []}', '{"mcpServers": null}', "[]", '"text"', '{"hooks": {"Stop": {}}}']
+)
+def test_another_shape_than_the_host_takes_is_left_alone(text):
+    with pytest.raises(CannotEdit, match="something other than an"):
+        json_file.add(text, ENTRIES, Undo())
+
+
+def test_a_server_of_the_same_name_that_is_not_ours_stays():
+    text = '{"mcpServers": {"reverie": {"command": "other"}}}'
+    added = json_file.add(text, [MEMBER], Undo())
+    assert added.text == text
+    assert added.remarks == ("mcpServers.reverie is somebody else's and stays as it is",)
+    assert json_file.remove(text, [MEMBER], added.undo).text == text
+
+
+def test_an_old_entry_is_brought_up_to_date_and_keeps_what_the_user_added_to_it():
+    server = '{"command": "/opt/reverie/bin/reverie", "args": ["old"], "disabled": true}'
+    text = f'{{\n    "mcpServers": {{\n        "reverie": {server}\n    }}\n}}\n'
+    added = json_file.add(text, [MEMBER], Undo())
+    assert added.text == text.replace('"old"', '"mcp"')
+
+
+def test_a_handler_that_the_user_moved_into_another_group_is_found_there():
+    text = json.dumps(
+        {"hooks": {"Stop": [{"matcher": "x", "hooks": [{"type": "command", "command": "theirs"}, STOP.handler]}]}}
+    )
+    assert json_file.add(text, [STOP], Undo()).text == text
+    assert jsonc.parse(json_file.remove(text, [STOP], None).text).value == {
+        "hooks": {"Stop": [{"matcher": "x", "hooks": [{"type": "command", "command": "theirs"}]}]}
+    }
+
+
+def test_a_blank_file_is_blank_again():
+    added = json_file.add(" \n", [MEMBER], Undo())
+    assert jsonc.parse(added.text).value == {"mcpServers": {"reverie": SERVER}}
+    assert json_file.remove(added.text, [MEMBER], added.undo).text == " \n"
+
+
+def test_an_entry_follows_the_file_s_own_indentation_line_ends_and_comments():
+    text = '{\n\t"mcpServers": {\n\t\t"a": {}, // the first\n\t},\n}\n'
+    wanted = (
+        '{\n\t"mcpServers": {\n\t\t"a": {}, // the first\n\t\t"reverie": {\n'
+        '\t\t\t"command": "/opt/reverie/bin/reverie",'
+        '\n\t\t\t"args": [\n\t\t\t\t"mcp"\n\t\t\t]\n\t\t},\n\t},\n}\n'
+    )
+    for newline in ("\n", "\r\n"):
+        given_text = text.replace("\n", newline)
+        assert json_file.add(given_text, [MEMBER], Undo()).text == wanted.replace("\n", newline)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers":{"a":1/* x *//* y */,},"b":{}}',
+        '{\n"mcpServers":{\n"a":1 /* x *//* y */,}}',
+        '{"mcpServers":{\n"Stop":[]/* a */},"a":{}}/* b */\n',
+    ],
+)
+def test_comments_that_touch_are_no_line_comment(text):
+    added = json_file.add(text, ENTRIES, Undo())
+    assert json_file.remove(added.text, ENTRIES, added.undo).text == text
+
+
+def test_a_line_comment_before_the_entry_does_not_swallow_what_follows_it():
+    text = '{"mcpServers": { // note\n  "reverie": {"command": "/opt/reverie/bin/reverie"}, "b": 1 }}'
+    assert json_file.remove(text, [MEMBER], None).text == '{"mcpServers": { // note\n   "b": 1 }}'
