@@ -6,12 +6,11 @@ Strength, upwards: default, `$REVERIE_HOME/config.toml`, the workspace's `config
 import difflib
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
 
 from config.paths import WORKSPACE_ID, HomePaths, is_workspace_id
@@ -23,6 +22,10 @@ WorkspaceId = Annotated[str, StringConstraints(pattern=rf"^{WORKSPACE_ID.pattern
 
 class SettingsError(Exception):
     """Say which setting cannot be taken, where it stands, and what was probably meant."""
+
+
+class UnreadableSettings(SettingsError):
+    """Say why a file of settings cannot be read at all."""
 
 
 class Settings(BaseModel):
@@ -199,26 +202,38 @@ def explain_settings(
 
 
 def save_setting(paths: HomePaths, name: str, value: object) -> None:
-    """Set one value in the home's config.toml, keeping the others; comments are not kept."""
-    values = _read_toml(paths.config)
-    values[name] = value
+    """Set one value in the home's config.toml; the others stay, and so do comments and layout."""
+    text = _edited(paths.config, name, value)
+    values = _parsed(text, paths.config)
     _refuse_environment_only(values, paths.config)
-    _validated(values, dict.fromkeys(values, str(paths.config)))
-    paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _replace(paths.config, tomli_w.dumps(values))
+    _save(paths.config, text, values)
 
 
-def edit_workspace_config(paths: HomePaths, workspace_id: str, edit: Callable[[str], str]) -> None:
-    """Rewrite a workspace's own config.toml; raise SettingsError, and write nothing, where the new text is no good."""
+def save_workspace_setting(paths: HomePaths, workspace_id: str, name: str, value: object | None) -> None:
+    """Set one value in a workspace's own config.toml, or take it out with None; all else stays, comments too."""
     file = paths.workspace(workspace_id).config
-    text = edit(_read_text(file))
-    values = _workspace_layer(_parsed(text, file), file)
+    text = _edited(file, name, value)
+    _save(file, text, _workspace_layer(_parsed(text, file), file))
+
+
+def _edited(file: Path, name: str, value: object | None) -> str:
+    """Return the file's text with another value for a top-level key, or without it."""
+    # Loaded by who writes only: every command reads settings.
+    import tomlkit
+
+    text = _read_text(file)
+    _parsed(text, file)
+    document = tomlkit.parse(text)
+    if value is not None:
+        document[name] = value
+    elif name in document:
+        del document[name]
+    return tomlkit.dumps(document)
+
+
+def _save(file: Path, text: str, values: Mapping[str, Any]) -> None:
     _validated(values, dict.fromkeys(values, str(file)))
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _replace(file, text)
-
-
-def _replace(file: Path, text: str) -> None:
     draft = file.with_suffix(".toml.new")
     draft.write_text(text, encoding="utf-8", newline="")
     draft.replace(file)
@@ -271,14 +286,14 @@ def _read_text(file: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{file}: {error}") from error
+        raise UnreadableSettings(f"{file}: {error}") from error
 
 
 def _parsed(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{file}: {error}") from error
+        raise UnreadableSettings(f"{file}: {error}") from error
 
 
 def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-import tomli_w
+import tomlkit
 
 from config.settings import load_settings
 from tests.fakes.client import CheckedClient
@@ -47,7 +47,7 @@ def home(tmp_path: Path, monkeypatch):
     folder = tmp_path / "home"
     folder.mkdir(mode=0o700)
     values = {"embedding_model": "hash", "backoff_s": 0.01, "recall_budget_ms": 5000, "hook_budget_ms": 2000}
-    (folder / "config.toml").write_text(tomli_w.dumps(values))
+    (folder / "config.toml").write_text(tomlkit.dumps(values))
     monkeypatch.setenv("REVERIE_HOME", str(folder))
     return load_settings()
 

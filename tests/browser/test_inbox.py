@@ -1,7 +1,7 @@
 """The inbox in a browser: judged by keys, gone on from, taken back."""
 
 import pytest
-import tomli_w
+import tomlkit
 from playwright.sync_api import expect
 
 from pipeline.records import EdgeKind
@@ -14,7 +14,7 @@ INBOX = "/w/default/inbox"
 @pytest.fixture
 def waiting(site):
     """A site with three candidates, three pairs and three contradictions."""
-    site.front.settings.paths.workspace("default").config.write_text(tomli_w.dumps({"review": True}))
+    site.front.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"review": True}))
     for name in ("shop", "portal", "harbour"):
         site.client.post("/v1/memories", {"content": f"Deploys of the {name} wait for the tests", "source": "ambient"})
     ids = [site.client.write(f"Crane {n} {verb} on Mondays") for n in range(6) for verb in ("lifts", "rests")]

@@ -1,7 +1,7 @@
 """Off the record: every byte of a home is looked through for what was said."""
 
 import pytest
-import tomli_w
+import tomlkit
 
 from pipeline.identity import identify
 from pipeline.records import Stage
@@ -24,7 +24,7 @@ def silent(client):
 @pytest.fixture
 def silent_workspace(front, client):
     client.write(KNOWN)
-    front.settings.paths.workspace("default").config.write_text(tomli_w.dumps({"incognito": True}))
+    front.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"incognito": True}))
     return client
 
 

@@ -1,7 +1,7 @@
 """The inbox over HTTP: pairs, candidates, the audit trail and the decisions of the door."""
 
 import pytest
-import tomli_w
+import tomlkit
 
 from pipeline.records import Stage
 
@@ -19,7 +19,7 @@ def reviewing(front, client):
     """A client of a workspace in which doubtful memories wait."""
     paths = front.settings.paths.workspace("default")
     paths.config.parent.mkdir(parents=True, exist_ok=True)
-    paths.config.write_text(tomli_w.dumps({"review": True}))
+    paths.config.write_text(tomlkit.dumps({"review": True}))
     return client
 
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-import tomli_w
+import tomlkit
 
 from pipeline.records import EdgeKind, Stage
 from pipeline.store import audit, edges, inbox, memories, pairs
@@ -27,7 +27,7 @@ def browser(client):
 def reviewing(front):
     paths = front.settings.paths.workspace("default")
     paths.config.parent.mkdir(parents=True, exist_ok=True)
-    paths.config.write_text(tomli_w.dumps({"review": True}))
+    paths.config.write_text(tomlkit.dumps({"review": True}))
 
 
 def candidates(client, *names):

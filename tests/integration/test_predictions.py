@@ -5,7 +5,7 @@ import shutil
 import threading
 
 import pytest
-import tomli_w
+import tomlkit
 
 from pipeline.bootstrap.foresight import Foresight, Outcome, Rhythm
 from pipeline.errors import EncoderUnavailable
@@ -259,7 +259,7 @@ def test_off_the_record_nothing_is_counted_or_noted(likely, front):
     prepare(likely, session_id="quiet")
     hook(likely, session_id="quiet")
     assert score(front, likely)["asked"] == 0
-    front.settings.paths.workspace("default").config.write_text(tomli_w.dumps({"incognito": True}))
+    front.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"incognito": True}))
     likely.recall(QUESTION)
     assert score(front, likely)["asked"] == 0
     assert kept(front) == 0

@@ -1,7 +1,7 @@
 """Settings as a page tells of them: the value in force, where it comes from, and what would change it."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from config.settings import (
 )
 from pipeline.bootstrap.front import Front
 from pipeline.bootstrap.parts import mask
-from web.hosts import toml
 
 DEFAULT, ENVIRONMENT, UNKNOWN = "default", "environment", "unknown"
 
@@ -95,18 +94,6 @@ def told_settings(front: Front, workspace_id: str) -> Told:
         {name: _own(in_force, home[name], mine[name], file) for name in home if name in WORKSPACE_SETTINGS},
         problem or own_problem,
     )
-
-
-def with_setting(name: str, value: int | bool | None) -> Callable[[str], str]:
-    """Return what writes a value into the text of a config.toml, or takes it out; all else stays, comments too."""
-
-    def edit(text: str) -> str:
-        known = toml.parse(text)
-        if value is None:
-            return toml.remove_key(text, name) if name in known else text
-        return toml.replace_key(text, (), name, value) if name in known else toml.add_key(text, name, value)
-
-    return edit
 
 
 def _explained(front: Front, workspace_id: str | None) -> tuple[dict[str, SettingOrigin], str | None]:

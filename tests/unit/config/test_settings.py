@@ -10,11 +10,12 @@ from config.settings import (
     WORKSPACE_SETTINGS,
     Settings,
     SettingsError,
-    edit_workspace_config,
+    UnreadableSettings,
     environment_of,
     explain_settings,
     load_settings,
     save_setting,
+    save_workspace_setting,
 )
 
 
@@ -157,19 +158,41 @@ def test_saving_keeps_what_else_was_set_and_refuses_what_cannot_be(folder):
     assert sorted(Path(folder).glob("config*")) == [paths.config]
 
 
+def test_saving_keeps_comments_and_layout(folder):
+    paths = HomePaths(folder)
+    paths.config.write_bytes(b"# ours\r\nport  = 7100 # ssh\r\n\r\n# quiet\r\nlog_level = 'ERROR'\r\n")
+    save_setting(paths, "port", 9000)
+    save_setting(paths, "workspace", "mine")
+    assert paths.config.read_bytes() == (
+        b"# ours\r\nport  = 9000 # ssh\r\n\r\n# quiet\r\nlog_level = 'ERROR'\r\nworkspace = \"mine\"\n"
+    )
+
+
 def test_a_workspaces_file_is_rewritten_as_a_whole_or_not_at_all(folder):
     paths = HomePaths(folder)
     file = paths.workspace("mine").config
-    edit_workspace_config(paths, "mine", lambda text: text + "# ours\r\nreview = true\r\n")
-    assert file.read_bytes() == b"# ours\r\nreview = true\r\n"
-    for broken in ("review = maybe", "review = 7", "port = 7099", "prot = 1", "hook_max_chars = 1", "review ="):
+    save_workspace_setting(paths, "mine", "review", value=True)
+    file.write_text(f"# ours\n{file.read_text()}")
+    for name, value in (("review", "maybe"), ("review", 7), ("port", 7099), ("prot", 1), ("hook_max_chars", 1)):
         with pytest.raises(SettingsError, match=r"workspaces/mine/config\.toml"):
-            edit_workspace_config(paths, "mine", lambda _text, broken=broken: f"{broken}\n")
-    assert file.read_bytes() == b"# ours\r\nreview = true\r\n"
+            save_workspace_setting(paths, "mine", name, value)
+    assert file.read_text() == "# ours\nreview = true\n"
     assert sorted(file.parent.glob("config*")) == [file]
-    edit_workspace_config(paths, "new", lambda text: f"{text}incognito = true\n")
+    save_workspace_setting(paths, "new", "incognito", value=True)
     assert load_settings(environment_of(paths), "new").incognito
     assert not load_settings(environment_of(paths), "mine").incognito
+    for _ in range(2):
+        save_workspace_setting(paths, "mine", "review", None)
+    assert file.read_text() == "# ours\n"
+
+
+def test_a_file_that_cannot_be_read_is_not_written(folder):
+    paths = HomePaths(folder)
+    file = paths.workspace("mine").config
+    file.write_text("review =")
+    with pytest.raises(UnreadableSettings, match=r"workspaces/mine/config\.toml"):
+        save_workspace_setting(paths, "mine", "review", value=True)
+    assert file.read_text() == "review ="
 
 
 @given(st.integers(1, 65535), st.sampled_from(["DEBUG", "ERROR"]))

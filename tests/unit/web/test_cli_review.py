@@ -1,6 +1,6 @@
 import click
 import pytest
-import tomli_w
+import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,7 +99,7 @@ def test_of_long_texts_only_the_beginning_is_compared():
 def candidate(server, front):
     paths = front.settings.paths.workspace("default")
     paths.config.parent.mkdir(parents=True, exist_ok=True)
-    paths.config.write_text(tomli_w.dumps({"review": True}))
+    paths.config.write_text(tomlkit.dumps({"review": True}))
     return remembered("Deploys of the shop wait for the tests", "--source", "ambient")
 
 

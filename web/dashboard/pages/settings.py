@@ -9,15 +9,14 @@ from flask import session, url_for
 from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
-from config.settings import WORKSPACE_SETTINGS, Settings, SettingsError, edit_workspace_config
+from config.settings import WORKSPACE_SETTINGS, Settings, SettingsError, UnreadableSettings, save_workspace_setting
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.store import incognito
 from pipeline.write.silence import go_off_the_record, return_to_the_record
 from web.api.bodies import SessionId
-from web.dashboard.own_settings import told_settings, with_setting
+from web.dashboard.own_settings import told_settings
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
 from web.hosts.holders import Holder, token_holders
-from web.hosts.problems import CannotEdit
 
 section = Section("settings")
 
@@ -158,11 +157,11 @@ def _number(name: str, given: str) -> int | bool:
 
 def _write(view: View, name: str, value: int | bool | None) -> None:
     try:
-        edit_workspace_config(view.front.settings.paths, view.workspace, with_setting(name, value))
+        save_workspace_setting(view.front.settings.paths, view.workspace, name, value)
+    except UnreadableSettings as error:
+        raise Conflict(str(error)) from error
     except SettingsError as error:
         raise InvalidField(FieldError(name, str(error))) from error
-    except CannotEdit as error:
-        raise Conflict(f"{view.front.settings.paths.workspace(view.workspace).config}: {error}") from error
 
 
 def _told(value: int | bool) -> str:
