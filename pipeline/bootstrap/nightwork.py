@@ -23,7 +23,6 @@ from pipeline.jobs.night import Job, Report
 from pipeline.jobs.predict import predict
 from pipeline.jobs.snapshot import snapshot
 from pipeline.jobs.vectors import compact_vectors, needs_compaction
-from pipeline.jobs.vocabulary import vocabulary
 from pipeline.store.database import Database
 
 # LanceDB reads every fragment of a table: appends that left a few are merged on the clock.
@@ -44,9 +43,9 @@ class Workshop:
     on_problem: Callable[[str], None]
 
     def model(self) -> NightModel | None:
-        """Return the optional model, None where no endpoint is configured."""
+        """Return the optional model, None where no endpoint is configured or the workspace is off the record."""
         settings = self.settings
-        if not settings.llm_url:
+        if settings.incognito or not settings.llm_url:
             return None
         return NightModel(
             self.database,
@@ -82,7 +81,6 @@ def jobs_of(shop: Workshop) -> Mapping[str, Job]:
         "predict": predict,
         "decay": decay,
         "archive": archive,
-        "vocabulary": vocabulary,
         "consolidate": _unless_silent(shop, partial(consolidate, tables=shop.table, model=model)),
         "lessons": _unless_silent(shop, partial(lessons, model=model)),
         "layout": layout,

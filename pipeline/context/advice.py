@@ -9,7 +9,7 @@ from sqlite3 import Connection
 
 from pipeline.kinds import told
 from pipeline.records import Memory, Trust, Viewer
-from pipeline.store import rules
+from pipeline.store import lessons
 from pipeline.store.actions import Deed
 from pipeline.write.deeds import doing
 
@@ -68,7 +68,7 @@ def lessons_about(db: Connection, deed: Deed, target: str, viewer: Viewer, limit
         return []
     found = [
         lesson
-        for lesson in rules.holding(db, viewer, touched.words, LOOKED_AT)
+        for lesson in lessons.mentioning(db, viewer, touched.words, LOOKED_AT)
         if lesson.trust is Trust.TRUSTED and not lesson.instructs and names(lesson, touched)
     ]
     return sorted(found, key=lambda lesson: (-lesson.importance, -lesson.seq))[:limit]

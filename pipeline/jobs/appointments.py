@@ -19,7 +19,6 @@ APPOINTMENTS: tuple[Appointment, ...] = (
     Appointment("predict", "foresees the next questions", HOUR, idle=True),
     Appointment("decay", "lets importance fade with time and rise with use", idle=True),
     Appointment("archive", "archives what is cold, old and unimportant", idle=True),
-    Appointment("vocabulary", "mines the workspace's own stop words and bridges between words"),
     Appointment("consolidate", "makes one memory of many related episodes"),
     Appointment("lessons", "proposes lessons from repeated corrections and from failures and their fixes"),
     Appointment("layout", "draws the map of what memories mention"),

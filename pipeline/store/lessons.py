@@ -1,4 +1,4 @@
-"""Lessons in a list: by age, or by what became of the times that they were put before an agent."""
+"""Lessons by age, by what became of the times that they were put before an agent, and by the words that they hold."""
 
 import json
 from collections.abc import Sequence
@@ -13,6 +13,9 @@ _TEXT = (
     "content || ' ' || coalesce(json_extract(details, '$.rule'), '') || ' ' || "
     "coalesce(json_extract(details, '$.applies_when'), '')"
 )
+
+# A lesson as it stands, with the rule and the anchor that it has.
+_WHOLE = "lower(content || details || coalesce(anchor, ''))"
 
 
 def page(db: Connection, viewer: Viewer, words: Sequence[str], limit: int, before: int | None) -> list[Memory]:
@@ -41,6 +44,16 @@ def tallies(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[tuple[
         (json.dumps(list(counts)), *values),
     )
     return [(seq, counts[seq]) for (seq,) in rows]
+
+
+def mentioning(db: Connection, viewer: Viewer, words: Sequence[str], limit: int) -> list[Memory]:
+    """List the newest lessons that a viewer may see and that hold one of some lower-case words anywhere."""
+    clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
+    # SQLite knows the case of ASCII alone.
+    if words and all(word.isascii() for word in words):
+        clause = f"{clause} AND ({' OR '.join([f'instr({_WHOLE}, ?)'] * len(words))})"
+        values = [*values, *words]
+    return select(db, f"{clause} ORDER BY seq DESC LIMIT ?", (*values, limit))
 
 
 def _holding(viewer: Viewer, words: Sequence[str]) -> tuple[str, list[str]]:

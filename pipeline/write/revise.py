@@ -30,7 +30,6 @@ from pipeline.store import (
     predictions,
     surfaces,
     tail,
-    vocabulary,
     work,
 )
 from pipeline.store.database import Database
@@ -245,7 +244,6 @@ def _purge(db: Connection, memory: Memory) -> None:
     admissions.purge(db, memory.id, memory.content_hash)
     audit.purge(db, memory.id)
     predictions.purge(db)
-    vocabulary.purge(db)
     tail.drop(db, memory.seq)
     work.drop(db, memory.seq)
     memories.purge(db, memory.seq)

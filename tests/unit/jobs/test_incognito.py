@@ -1,0 +1,56 @@
+"""A workspace that is off the record sends nothing to a model, whichever job runs."""
+
+import pytest
+
+from config.settings import load_settings
+from pipeline.bootstrap.back import Back
+from pipeline.jobs import model
+from pipeline.jobs.appointments import BY_NAME
+from pipeline.jobs.model_call import Failure
+from pipeline.store import pairs
+from tests.fakes.house import digest_all, open_back
+from tests.fakes.nights import read, write
+
+
+@pytest.fixture
+def back(home, monkeypatch):
+    monkeypatch.setenv("REVERIE_LLM_URL", "http://127.0.0.1:9/v1")
+    back = open_back(load_settings())
+    yield back
+    back.close()
+
+
+@pytest.fixture
+def prompts(monkeypatch):
+    sent = []
+    monkeypatch.setattr(model, "post", lambda _endpoint, body: sent.append(body["messages"]) or Failure.UNREACHABLE)
+    return sent
+
+
+def run_every_job(back: Back):
+    """Run every job over a workspace where dedup, for one, has something to ask."""
+    database = back.databases.get("default", create=True)
+    ids = [
+        write(database, number, f"The build runs nightly on the small {where}.")
+        for number, where in enumerate(("server", "machine in the cellar"))
+    ]
+    digest_all(back)
+    with database.write() as db:
+        pairs.add(db, *(read(database, one).seq for one in ids), 0.85, ("not similar enough to merge",), "-")
+    for name in BY_NAME:
+        if name != "touches":
+            outcome = back.run_job("default", name, lambda: False)
+            assert outcome.error is None
+
+
+def test_on_the_record_the_model_is_asked(back, prompts):
+    run_every_job(back)
+    assert prompts
+
+
+def test_off_the_record_no_job_asks_the_model(back, prompts, home):
+    paths = home.paths.workspace("default")
+    paths.config.parent.mkdir(parents=True)
+    paths.config.write_text("incognito = true\n")
+    run_every_job(back)
+    assert prompts == []
