@@ -102,7 +102,7 @@ class Settings(BaseModel):
         description="Seconds before a failed stage is tried again; doubles with each try.",
     )
     sweep_interval_s: int = Field(
-        default=30, ge=1, le=30, description="Seconds between sweeps for lost doorbells and dead leases."
+        default=30, ge=1, le=30, description="Seconds between sweeps for lost messages and dead leases."
     )
     segment_tail_rows: int = Field(
         default=512, ge=1, le=20000, description="Writes after which the lexical segment is built anew."

@@ -9,7 +9,7 @@ import tomlkit
 
 from config.settings import load_settings
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import digest_all, open_back, open_front
+from tests.fakes.house import digest_all, open_back, open_front, written_without_notice
 from web.app import create_app
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -57,7 +57,9 @@ def front(home):
     """The services behind a front door: real stores and indexes, hashed words for vectors, a ring that takes notes."""
     front = open_front(home)
     yield front
+    unheard = written_without_notice(front)
     front.close()
+    assert unheard == set()
 
 
 @pytest.fixture

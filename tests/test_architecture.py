@@ -25,7 +25,8 @@ STORE = LEAVES | {"pipeline.store"}
 INDEX = STORE | TEXT | {"pipeline.index"}
 VERBS = INDEX | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
 USES = VERBS | {"pipeline.context", "pipeline.jobs", "pipeline.ingest", "pipeline.sync"}
-WHOLE = USES | {"pipeline.identity", "pipeline.bootstrap"}
+SERVICES = USES | {"pipeline.identity"}
+WHOLE = SERVICES | {"pipeline.services", "pipeline.bootstrap"}
 
 # What each part may import besides itself, the library and installed packages.
 MAY_IMPORT: dict[str, frozenset[str]] = {
@@ -46,6 +47,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.jobs": VERBS,
     "pipeline.ingest": VERBS | {"pipeline.identity"},
     "pipeline.sync": VERBS,
+    "pipeline.services": SERVICES,
     "pipeline.bootstrap": WHOLE,
     "workers": WHOLE,
     "web": WHOLE | {"workers.queue"},

@@ -15,9 +15,8 @@ from config.settings import Settings
 from config.threads import limit_heaps
 from pipeline.bootstrap.front import Front
 from pipeline.bootstrap.parts import mask
-from pipeline.records import Stage
 from web.app import MAX_BODY_BYTES, create_app
-from workers.queue import Doorbell, Queue, Ring, ring
+from workers.queue import Notifier, Queue, WakeUp, wake_workers
 
 HEAPS = 2
 
@@ -31,15 +30,11 @@ def serve(settings: Settings) -> int:
     """Answer requests until a signal comes; return EXIT_TAKEN at once when the address is another program's."""
     limit_heaps(HEAPS)
     queue = Queue(settings)
-    doorbell: list[Doorbell] = []
-
-    def ring_later(workspace_id: str, stage: Stage | None) -> None:
-        doorbell[0].ring(Ring(workspace_id, stage or ""))
-
-    front = Front(settings, ring_later)
-    doorbell.append(
-        Doorbell(lambda what: ring(queue, what), lambda message: front.operations.record_error("doorbell", message))
+    notifier = Notifier(
+        lambda message: wake_workers(queue, message),
+        lambda problem: front.operations.record_error("notifier", problem),
     )
+    front = Front(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))
     try:
         server = listen(front)
     except OSError as error:
@@ -59,7 +54,7 @@ def serve(settings: Settings) -> int:
         server.run()
     finally:
         server.close()
-        doorbell[0].close()
+        notifier.close()
         front.close()
     return 0
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from config.paths import is_workspace_id
 from pipeline.bootstrap.front import Front
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
+from pipeline.services.workspace import Workspace
 from pipeline.store import memories
 from pipeline.write.echo import SHORT_ID
 from web.contract import WORKSPACE_HEADER
@@ -21,12 +22,17 @@ MEMORY_ID = "memory_id"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What an endpoint is called with: the services, the workspace, and the validated request."""
+    """What an endpoint is called with: the container, the workspace's id, and the validated request."""
 
     front: Front
-    workspace: str
+    workspace_id: str
     body: Any = None
     query: Any = None
+
+    @property
+    def workspace(self) -> Workspace:
+        """Return the workspace that is meant, whether anything was written there or not."""
+        return self.front.workspace(self.workspace_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +74,9 @@ class Api:
                 )
                 if MEMORY_ID in path:
                     path[MEMORY_ID] = _whole(call, path[MEMORY_ID])
-                answer = handler(call, **path)
-                return answer if isinstance(answer, Response) else json_response(answer, endpoint.status)
+                if endpoint.method != "GET":
+                    call.front.foresight.stir(call.workspace_id)
+                return _rendered(endpoint, handler(call, **path))
 
             self.endpoints.append(endpoint)
             rule = endpoint.path.replace("{", "<").replace("}", ">")
@@ -98,11 +105,21 @@ def workspace_of_request() -> str:
     return workspace
 
 
+def _rendered(endpoint: Endpoint, answer: Any) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    if endpoint.answer is None or isinstance(answer, dict):
+        return json_response(answer, endpoint.status)
+    # The model that the document describes is what serializes.
+    text = endpoint.answer.model_validate(answer).model_dump_json()
+    return Response(text, endpoint.status, content_type="application/json")
+
+
 def _whole(call: Call, given: str) -> str:
     """Return the id that is meant: what agents and people are shown is its end."""
     if len(given) != SHORT_ID:
         return given
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.workspace.database.read() as db:
         found = memories.ids_ending_in(db, given.upper())
     return found[0] if len(found) == 1 else given
 

@@ -20,7 +20,7 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> s
     return choose_workspace(
         Path(folder) if folder else None,
         settings,
-        explicit=call.workspace if WORKSPACE_HEADER in request.headers else None,
+        explicit=call.workspace_id if WORKSPACE_HEADER in request.headers else None,
         environment=environment_workspace(),
         exists=lambda name: settings.paths.workspace(name).events.is_file(),
         to_write=to_write,

@@ -11,7 +11,7 @@ from config.settings import Settings
 from pipeline.bootstrap.parts import mask
 from workers.queue import Queue
 
-# An idle worker looks for messages this often (seconds); a doorbell waits no longer.
+# An idle worker looks for messages this often (seconds); a wake-up message waits no longer.
 POLL_S = 0.05
 LONGEST_POLL_S = 0.4
 GRACE_S = 8

@@ -1,4 +1,4 @@
-"""The queue between the fronts and the workers: the Huey instance, its tasks, and the doorbell.
+"""The queue between the fronts and the workers: the Huey instance, its tasks, and the notifier.
 
 A message carries names only; what there is to do stands in the work table. A lost message costs time, never work.
 """
@@ -134,41 +134,41 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Ring:
-    """What the doorbell says: a workspace has work, for a stage or, without one, of some other sort."""
+class WakeUp:
+    """A wake-up message: a workspace has work, for a stage or, without one, of some other sort."""
 
     workspace_id: str
     stage: str = ""
 
 
-def ring(queue: Queue, what: Ring) -> None:
+def wake_workers(queue: Queue, message: WakeUp) -> None:
     """Tell the workers that a workspace has work."""
-    if what.stage:
-        queue.digest(what.workspace_id, what.stage)
+    if message.stage:
+        queue.digest(message.workspace_id, message.stage)
     else:
-        queue.sweep(what.workspace_id)
+        queue.sweep(message.workspace_id)
 
 
-class Doorbell:
-    """Ring off the request path: once for all the writes of a short stretch, never failing a write."""
+class Notifier:
+    """Notify the workers off the request path: once for all the commits of a short stretch, never failing one."""
 
-    def __init__(self, ring_once: Callable[[Ring], None], on_error: Callable[[str], None]) -> None:
-        self._ring_once = ring_once
+    def __init__(self, send: Callable[[WakeUp], None], on_error: Callable[[str], None]) -> None:
+        self._send = send
         self._on_error = on_error
-        self._waiting: set[Ring] = set()
+        self._waiting: set[WakeUp] = set()
         self._changed = threading.Condition()
         self._stopped = False
-        self._thread = threading.Thread(target=self._run, name="doorbell", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
         self._thread.start()
 
-    def ring(self, what: Ring) -> None:
+    def notify(self, message: WakeUp) -> None:
         """Note that a workspace has work; returns at once."""
         with self._changed:
-            self._waiting.add(what)
+            self._waiting.add(message)
             self._changed.notify()
 
     def close(self) -> None:
-        """Ring what still waits and stop."""
+        """Send what still waits and stop."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -181,16 +181,16 @@ class Doorbell:
                 self._changed.wait_for(lambda: self._waiting or self._stopped)
                 if not self._waiting:
                     return
-                rung, self._waiting = self._waiting, set()
-            for what in sorted(rung):
-                self._ring(what)
+                messages, self._waiting = self._waiting, set()
+            for message in sorted(messages):
+                self._try_to_send(message)
             pause.wait(COALESCE_S)
 
-    def _ring(self, what: Ring) -> None:
+    def _try_to_send(self, message: WakeUp) -> None:
         try:
-            self._ring_once(what)
-        except Exception as error:  # noqa: BLE001 - any broker's error; the sweep finds the work without the ring
-            self._on_error(f"the doorbell of {what.workspace_id} failed: {type(error).__name__}: {error}")
+            self._send(message)
+        except Exception as error:  # noqa: BLE001 - any broker's error; the scheduler finds the work without the message
+            self._on_error(f"the wake-up message of {message.workspace_id} failed: {type(error).__name__}: {error}")
 
 
 def _digest(workspace_id: str, stage: str) -> None:

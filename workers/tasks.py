@@ -16,7 +16,7 @@ from workers.queue import Queue
 
 log = logging.getLogger(__name__)
 
-# A worker turns to other workspaces after this long; what is left is rung for again.
+# A worker turns to other workspaces after this long; what is left is asked for again.
 TURN_S = 10.0
 # A job's turn; one that steps back for written memories comes again after a while.
 JOB_TURN_S = 60.0
@@ -91,7 +91,7 @@ def sweep(workspace_id: str) -> None:
     """Ring for everything in a workspace that waits and that nobody works on."""
     services = back()
     with _logged("sweep", workspace_id):
-        # What needs no model goes first: a lost doorbell must not wait for one.
+        # What needs no model goes first: a lost message must not wait for one.
         for job in services.asked_jobs(workspace_id):
             queue().run_job(job, workspace_id)
         services.ring_due(workspace_id)

@@ -11,7 +11,7 @@ from config.settings import Settings, SettingsError, environment_of, load_settin
 from config.threads import limit_threads
 from pipeline.bootstrap.clockwork import appointments
 from pipeline.bootstrap.nightwork import FEW_FRAGMENTS, Workshop, jobs_of
-from pipeline.bootstrap.parts import Databases, load_encoder, mask, off_the_record, vector_table
+from pipeline.bootstrap.parts import load_encoder, mask, off_the_record, vector_table
 from pipeline.digest.dedup import DedupStage
 from pipeline.digest.digest import DigestPolicy
 from pipeline.digest.embed import EmbedStage
@@ -31,7 +31,7 @@ from pipeline.jobs.sweep import free_locks, sweep
 from pipeline.jobs.vectors import heal_vectors, needs_compaction
 from pipeline.records import Stage
 from pipeline.store import work
-from pipeline.store.database import WriterProfile
+from pipeline.store.database import Databases, WriterProfile
 from pipeline.store.operations import Operations
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Back:
         self.ring = ring
         self.owner = process_owner()
         self.operations = Operations(settings.paths.operations, mask)
-        self.databases = Databases(settings, WriterProfile("NORMAL", CHECKPOINT_PAGES, settings.busy_timeout_ms))
+        self.databases = Databases(settings.paths, WriterProfile("NORMAL", CHECKPOINT_PAGES, settings.busy_timeout_ms))
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
         self._dense: dict[str, tuple[Encoder, DenseIndex]] = {}
 

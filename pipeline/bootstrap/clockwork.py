@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 from config.owner import is_alive
 from config.settings import Settings
-from pipeline.bootstrap.parts import Databases, mask
+from pipeline.bootstrap.parts import mask
 from pipeline.errors import ReverieError
 from pipeline.jobs.appointments import APPOINTMENTS
 from pipeline.jobs.calendar import Appointment
 from pipeline.jobs.due import due_jobs
 from pipeline.jobs.sweep import something_waits
-from pipeline.store.database import WriterProfile
+from pipeline.store.database import Databases, WriterProfile
 from pipeline.store.operations import Operations
 
 # What is done where the memories are read: the front writes touches itself; a sweep is told by what waits.
@@ -23,7 +23,7 @@ class Clockwork:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.operations = Operations(settings.paths.operations, mask)
-        self.databases = Databases(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms))
+        self.databases = Databases(settings.paths, WriterProfile("NORMAL", 0, settings.busy_timeout_ms))
         self.appointments = [a for a in appointments(settings) if a.name not in ELSEWHERE]
 
     def due(self, workspace_id: str) -> tuple[list[str], bool]:

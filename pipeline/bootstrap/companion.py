@@ -20,12 +20,12 @@ from pipeline.context.session import brief, where_it_left_off
 from pipeline.context.turn import Surfaced, followed_in, result_of
 from pipeline.errors import NotFound
 from pipeline.kinds import told
-from pipeline.records import Draft, Kind, Memory, Outcome, Source, Viewer
+from pipeline.records import Draft, Kind, Memory, Source, Viewer
 from pipeline.store import actions, incognito, memories, surfaces
 from pipeline.store.database import Database
 from pipeline.store.surfaces import Surfacing
 from pipeline.times import parse, utc_now, utc_text
-from pipeline.write.accept import DIGESTION, accept
+from pipeline.write.accept import accept
 from pipeline.write.deeds import deed_of, touch_of
 
 ADVICE_AT_ONCE = 3
@@ -196,10 +196,7 @@ class Companion:
             session_id=seat.session,
             tags=(AMBIENT_TAG,),
         )
-        receipt = accept(database, draft, self._front.door(seat.workspace))
-        if receipt.outcome in (Outcome.CREATED, Outcome.CANDIDATE):
-            for stage in DIGESTION:
-                self._front.ring(seat.workspace, stage)
+        accept(database, draft, self._front.write_policy(seat.workspace))
 
     def _database(self, workspace: str) -> Database | None:
         try:

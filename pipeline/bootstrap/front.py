@@ -4,15 +4,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 
-from config.settings import Settings, SettingsError, environment_of, load_settings
+from config.settings import Settings
 from config.token import CurrentToken
 from pipeline.bootstrap.foresight import Foresight
 from pipeline.bootstrap.learning import Learning
-from pipeline.bootstrap.parts import Databases, load_encoder, mask, off_the_record, vector_table
-from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound, ReverieError, StoreClosed
+from pipeline.bootstrap.parts import load_encoder, mask, vector_table
+from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound, ReverieError
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder, is_compiled
 from pipeline.index.lexical import LexicalIndex
@@ -25,11 +24,12 @@ from pipeline.recall.fact_names import FactNames, KeyMatch
 from pipeline.recall.query import Channel
 from pipeline.recall.search import Reader, warm
 from pipeline.records import FactKey, Scope, Stage
+from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store import facts
-from pipeline.store.database import Database, WriterProfile
+from pipeline.store.database import Database, Databases, WakeUps, WriterProfile
 from pipeline.store.operations import Operations
 from pipeline.text.redaction import preload
-from pipeline.write.accept import Door
+from pipeline.write.accept import WritePolicy
 from pipeline.write.feedback import ask_for_segment
 
 log = logging.getLogger(__name__)
@@ -37,15 +37,6 @@ log = logging.getLogger(__name__)
 ENCODER_CHECK_S = 0.5
 # A front's commits carry no checkpoints until the log is large; the workers' smaller threshold comes first.
 CHECKPOINT_PAGES = 16_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """A workspace's settings, when its file was changed last (ns), and why that cannot be taken, if so."""
-
-    changed: int
-    settings: Settings
-    problem: str | None = None
 
 
 class QueryEncoder:
@@ -91,7 +82,7 @@ class QueryEncoder:
 class Front:
     """Everything that a front door needs: durable writes and bounded reads."""
 
-    def __init__(self, settings: Settings, ring: Callable[[str, Stage | None], None]) -> None:
+    def __init__(self, settings: Settings, notify: Callable[[str, Stage | None], None]) -> None:
         settings.paths.ensure()
         self.started = self.requested = time.monotonic()
         # Set as soon as the process is asked to end: an answer that takes its time must not hold it up.
@@ -101,15 +92,16 @@ class Front:
         settings.paths.token()
         self._token = CurrentToken(settings.paths.token_file)
         self.operations = Operations(settings.paths.operations, mask)
-        self.databases = Databases(settings, WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms))
-        self.ring = ring
+        self.notify = notify
+        profile = WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
+        self.databases = Databases(settings.paths, profile, self._notify_workers)
         self.encoder = QueryEncoder(settings, lambda message: self.operations.record_error("encoder", message))
         self._channels = ChannelPool()
         self._fact_names = FactNames()
+        self._settings = WorkspaceSettings(settings, self.operations)
         self.learning = Learning(self.databases, self.operations, lambda name: self.workspace_settings(name).incognito)
         self._lock = threading.Lock()
         self._readers: dict[str, Reader] = {}
-        self._overridden: dict[str, _Own] = {}
         self.foresight = Foresight(self.reader, self.workspace_settings, self._report_foresight)
 
     @property
@@ -139,28 +131,18 @@ class Front:
         except ReverieError as error:
             self.operations.record_error("warm-up", str(error), workspace=self.settings.workspace)
 
+    def workspace(self, workspace_id: str) -> Workspace:
+        """Return a workspace, whether anything was written there or not."""
+        paths = self.settings.paths.workspace(workspace_id)
+        return Workspace(workspace_id, paths, self.databases, self._settings)
+
     def workspace_settings(self, workspace_id: str) -> Settings:
-        """Return the settings with a workspace's own on top, read again when its file changed.
+        """Return the settings in force in a workspace."""
+        return self._settings.get(workspace_id)
 
-        As long as that file cannot be taken, the workspace is off the record.
-        """
-        return self._own(workspace_id).settings
-
-    def _own(self, workspace_id: str) -> "_Own":
-        file = self.settings.paths.workspace(workspace_id).config
-        try:
-            changed = file.stat().st_mtime_ns
-        except FileNotFoundError:
-            return _Own(0, self.settings)
-        known = self._overridden.get(workspace_id)
-        if known is None or known.changed != changed:
-            try:
-                known = _Own(changed, load_settings(environment_of(self.settings.paths), workspace_id))
-            except SettingsError as error:
-                self.operations.record_error("settings", str(error), workspace=workspace_id)
-                known = _Own(changed, off_the_record(self.settings), str(error))
-            self._overridden[workspace_id] = known
-        return known
+    def write_policy(self, workspace_id: str) -> WritePolicy:
+        """Return how a workspace takes memories in; raise  when its own settings cannot be taken."""
+        return self.workspace(workspace_id).write_policy()
 
     def reader(self, workspace_id: str) -> Reader:
         """Return what recall reads of a workspace; raise NotFound when it does not exist."""
@@ -195,14 +177,6 @@ class Front:
             on_error,
         )
 
-    def door(self, workspace_id: str) -> Door:
-        """Return how a workspace takes memories in; raise StoreClosed when its own settings cannot be taken."""
-        self.foresight.stir(workspace_id)
-        own = self._own(workspace_id)
-        if own.problem is not None:
-            raise StoreClosed(f"nothing is stored in this workspace until its settings are corrected: {own.problem}")
-        return Door(review=own.settings.review, incognito=own.settings.incognito)
-
     def asked(self, workspace_id: str, text: str, *sessions: str | None) -> None:
         """Note a question; raise NotFound when the workspace does not exist."""
         self.foresight.stir(workspace_id)
@@ -218,12 +192,17 @@ class Front:
             encoder = None
         return self._fact_names.match(asked, known, encoder)
 
+    def _notify_workers(self, workspace_id: str, wake_ups: WakeUps) -> None:
+        for stage in wake_ups:
+            self.notify(workspace_id, stage)
+
     def _report(self, workspace_id: str, database: Database, channel: Channel, error: Exception) -> None:
-        if channel is not Channel.LEXICAL or not isinstance(error, IndexUnavailable):
+        if (
+            channel is not Channel.LEXICAL
+            or not isinstance(error, IndexUnavailable)
+            or ask_for_segment(database, error.part)
+        ):
             self.operations.record_error(f"recall.{channel}", str(error), workspace=workspace_id)
-        elif ask_for_segment(database, error.part):
-            self.operations.record_error(f"recall.{channel}", str(error), workspace=workspace_id)
-            self.ring(workspace_id, None)
 
     def _report_foresight(self, workspace_id: str, message: str) -> None:
         self.operations.record_error("foresight", message, workspace=workspace_id)

@@ -11,11 +11,10 @@ from functools import partial
 
 from ulid import ULID
 
-from pipeline.bootstrap.parts import Databases
 from pipeline.errors import ReverieError
 from pipeline.records import Memory
 from pipeline.store import changes, incognito, runs
-from pipeline.store.database import Database
+from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
 from pipeline.store.surfaces import Surfacing
 from pipeline.times import utc_now

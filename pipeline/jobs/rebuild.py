@@ -3,7 +3,7 @@
 import time
 
 from pipeline.store import embeddings, memories, meta, work
-from pipeline.store.database import Database
+from pipeline.store.database import Database, wake_on_commit
 from pipeline.write.accept import DIGESTION
 
 
@@ -17,6 +17,7 @@ def request_rebuild(database: Database) -> int:
         for seq in seqs:
             embeddings.forget(db, seq)
         meta.put(db, meta.SEGMENT_WANTED, "0")
+        wake_on_commit(db, None)
         meta.increment(db, meta.VECTORS_EPOCH)
         work.add(db, seqs, DIGESTION, time.time())
     return len(seqs)

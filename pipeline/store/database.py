@@ -2,14 +2,18 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
-from config.paths import WorkspacePaths
+from config.files import file_identity
+from config.paths import HomePaths, WorkspacePaths
 from pipeline.errors import NotFound, StoreBusy, StoreFull, StoreUnavailable
+from pipeline.records import Stage
 from pipeline.store.migrations import MIGRATIONS
 from pipeline.store.opening import make_ready
 
@@ -31,34 +35,69 @@ class WriterProfile:
     busy_timeout_ms: int
 
 
-class Database:
-    """Open one events.sqlite for reading from any thread and writing from one at a time."""
+_Connection = TypeVar("_Connection", bound=sqlite3.Connection)
 
-    def __init__(self, file: Path, profile: WriterProfile, *, create: bool) -> None:
+# What a commit has for the workers: work of a stage, or, as None, of some other sort.
+WakeUps = AbstractSet[Stage | None]
+
+
+class WriteConnection(sqlite3.Connection):
+    """A connection whose transaction collects whom its commit wakes."""
+
+    wake_ups: set[Stage | None]
+
+
+def wake_on_commit(db: sqlite3.Connection, *stages: Stage | None) -> None:
+    """Have the workers of stages, or with None whoever looks after the rest, woken as soon as this is committed."""
+    # A copy of a store that is written to has no workers.
+    if isinstance(db, WriteConnection):
+        db.wake_ups.update(stages)
+
+
+def _wake_nobody(_wake_ups: WakeUps) -> None:
+    """Commit where no worker waits."""
+
+
+class Database:
+    """Open one events.sqlite for reading from any thread and writing from one at a time.
+
+    After each commit that queued work, `on_commit` is called with what it queued, outside of every lock.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        profile: WriterProfile,
+        *,
+        create: bool,
+        on_commit: Callable[[WakeUps], None] = _wake_nobody,
+    ) -> None:
         if create:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         elif not file.is_file():
             raise NotFound("no such workspace")
         self.file = file
         self._profile = profile
+        self._on_commit = on_commit
         self._lock = threading.Lock()
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._readers_lock = threading.Lock()
         with _typed_errors():
-            self._writer = self._connect()
+            self._writer = self._connect(WriteConnection)
             make_ready(self._writer, file, MIGRATIONS, snapshots=WorkspacePaths(file.parent).snapshots)
             self._writer.execute(f"PRAGMA synchronous={profile.synchronous}")
             self._writer.execute(f"PRAGMA wal_autocheckpoint={profile.checkpoint_pages}")
             self._writer.execute("PRAGMA secure_delete=ON")
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, kind: type[_Connection]) -> _Connection:
         connection = sqlite3.connect(
             self.file,
             timeout=self._profile.busy_timeout_ms / 1000,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
+            factory=kind,
         )
         connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         return connection
@@ -71,6 +110,7 @@ class Database:
         try:
             with _typed_errors():
                 self._writer.execute("BEGIN IMMEDIATE")
+                self._writer.wake_ups = set()
                 try:
                     yield self._writer
                     self._writer.execute("COMMIT")
@@ -78,8 +118,11 @@ class Database:
                     if self._writer.in_transaction:
                         self._writer.execute("ROLLBACK")
                     raise
+                wake_ups = self._writer.wake_ups
         finally:
             self._lock.release()
+        if wake_ups:
+            self._on_commit(wake_ups)
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -99,7 +142,7 @@ class Database:
         connection: sqlite3.Connection | None = getattr(self._local, "reader", None)
         if connection is None:
             with _typed_errors():
-                connection = self._connect()
+                connection = self._connect(sqlite3.Connection)
                 connection.execute("PRAGMA query_only=ON")
             self._local.reader = connection
             with self._readers_lock:
@@ -119,6 +162,50 @@ class Database:
             for connection in (*self._readers, self._writer):
                 connection.close()
             self._readers.clear()
+
+
+class Databases:
+    """Open each workspace's database once, and again when its file was replaced.
+
+    `on_commit` is called with a workspace and what a commit there queued.
+    """
+
+    def __init__(
+        self,
+        paths: HomePaths,
+        profile: WriterProfile,
+        on_commit: Callable[[str, WakeUps], None] = lambda _workspace_id, _wake_ups: None,
+    ) -> None:
+        self._paths = paths
+        self._profile = profile
+        self._on_commit = on_commit
+        self._lock = threading.Lock()
+        self._open: dict[str, tuple[Database, tuple[int, int]]] = {}
+
+    def get(self, workspace_id: str, *, create: bool = False) -> Database:
+        """Return a workspace's database; raise NotFound when it does not exist and is not to be made."""
+        file = self._paths.workspace(workspace_id).events
+        known = self._open.get(workspace_id)
+        if known is not None and known[1] == file_identity(file):
+            return known[0]
+        with self._lock:
+            known = self._open.get(workspace_id)
+            if known is not None and known[1] == file_identity(file):
+                return known[0]
+            on_commit = partial(self._on_commit, workspace_id)
+            database = Database(file, self._profile, create=create, on_commit=on_commit)
+            identity = file_identity(file)
+            if identity is None:
+                raise NotFound("no such workspace")
+            self._open[workspace_id] = (database, identity)
+            return database
+
+    def close(self) -> None:
+        """Close every database."""
+        with self._lock:
+            for database, _ in self._open.values():
+                database.close()
+            self._open.clear()
 
 
 @contextmanager

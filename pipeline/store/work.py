@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from pipeline.records import Stage, WorkItem
+from pipeline.store.database import wake_on_commit
 
 MAX_ATTEMPTS = 5
 
@@ -44,7 +45,8 @@ DIGESTING = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
 
 
 def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float) -> None:
-    """Queue memories for stages; an item that is there already starts afresh, whoever holds it."""
+    """Queue memories for stages; the commit wakes their workers. What is queued already starts afresh."""
+    rows = [(seq, stage, now) for stage in tuple(stages) for seq in seqs]
     db.executemany(
         """
         INSERT INTO work (memory_seq, stage, queued_at) VALUES (?, ?, ?)
@@ -52,8 +54,9 @@ def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float
             attempts = 0, not_before = 0, lease_owner = NULL, lease_until = NULL, dead = 0, error = NULL,
             queued_at = excluded.queued_at
         """,
-        [(seq, stage, now) for stage in tuple(stages) for seq in seqs],
+        rows,
     )
+    wake_on_commit(db, *(stage for _, stage, _ in rows))
 
 
 def claim(db: Connection, stage: Stage, owner: str, *, limit: int, lease_s: float, now: float) -> list[WorkItem]:
@@ -149,11 +152,14 @@ def expire(db: Connection, owner: str) -> int:
 
 def retry(db: Connection, stage: Stage | None) -> int:
     """Give dead letters, of one stage or all, a fresh start; return how many there were."""
-    return db.execute(
+    retried = db.execute(
         "UPDATE work SET dead = 0, attempts = 0, not_before = 0, error = NULL "
         "WHERE dead = 1 AND stage = coalesce(?, stage)",
         (stage,),
     ).rowcount
+    if retried:
+        wake_on_commit(db, None)
+    return retried
 
 
 def drop(db: Connection, seq: int) -> None:

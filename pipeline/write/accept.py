@@ -1,4 +1,4 @@
-"""The door: from prepared drafts to acknowledged memories, in one transaction.
+"""The admission of memories: from prepared drafts to acknowledged memories, in one transaction.
 
     off the record? → an echo? → an exact twin? → admitted? → place in time → insert, edges, tail, change log, work
 
@@ -28,7 +28,7 @@ OFF_THE_RECORD = "off the record"
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class WritePolicy:
     """How a workspace takes memories in: whether doubtful ones wait for review, and whether any are stored at all."""
 
     review: bool = False
@@ -46,34 +46,34 @@ class Ledger:
     decisions: list[Decision] = field(default_factory=list)
 
 
-def accept(database: Database, draft: Draft, door: Door = Door()) -> Receipt:
+def accept(database: Database, draft: Draft, policy: WritePolicy = WritePolicy()) -> Receipt:
     """Store one memory durably; raise InvalidField for a draft that cannot be taken."""
-    return commit(database, [prepare(draft)], door)[0]
+    return commit(database, [prepare(draft)], policy)[0]
 
 
-def accept_batch(database: Database, drafts: Sequence[Draft], door: Door = Door()) -> list[Receipt]:
+def accept_batch(database: Database, drafts: Sequence[Draft], policy: WritePolicy = WritePolicy()) -> list[Receipt]:
     """Store memories in one transaction, all or none; an invalid draft is named by its index."""
-    return commit(database, prepare_batch(drafts), door)
+    return commit(database, prepare_batch(drafts), policy)
 
 
-def commit(database: Database, prepared: Sequence[Prepared], door: Door = Door()) -> list[Receipt]:
-    """Store prepared memories in one transaction, each as the door decides."""
+def commit(database: Database, prepared: Sequence[Prepared], policy: WritePolicy = WritePolicy()) -> list[Receipt]:
+    """Store prepared memories in one transaction, each as the policy decides."""
     ledger = Ledger()
     with database.write() as db:
-        receipts = [take(db, item, door, ledger) for item in prepared]
+        receipts = [take(db, item, policy, ledger) for item in prepared]
         announce(db, ledger)
     return receipts
 
 
-def off_the_record(db: Connection, memory: NewMemory, door: Door) -> bool:
+def off_the_record(db: Connection, memory: NewMemory, policy: WritePolicy) -> bool:
     """Tell whether nothing of a memory may be stored."""
-    return door.incognito or (memory.session_id is not None and incognito.since(db, memory.session_id) is not None)
+    return policy.incognito or (memory.session_id is not None and incognito.since(db, memory.session_id) is not None)
 
 
-def take(db: Connection, item: Prepared, door: Door, ledger: Ledger) -> Receipt:
+def take(db: Connection, item: Prepared, policy: WritePolicy, ledger: Ledger) -> Receipt:
     """Decide about one prepared memory within a transaction, at whose end the ledger is announced."""
     memory = item.memory
-    if off_the_record(db, memory, door):
+    if off_the_record(db, memory, policy):
         # Not even the decision is kept.
         return Receipt(memory.id, Outcome.REJECTED, reason=OFF_THE_RECORD)
     echoed = _echoed(db, item)
@@ -84,34 +84,34 @@ def take(db: Connection, item: Prepared, door: Door, ledger: Ledger) -> Receipt:
         # What an agent was shown is no second witness: it reinforces nothing.
         return _decided(ledger, memory, Outcome.MERGED, 1.0, ("repeats what was shown",), echoed.id)
     if memory.key is not None:
-        return _take_fact(db, item, door, ledger)
+        return _take_fact(db, item, policy, ledger)
     twin = memories.find_active_text(db, memory.scope, memory.content_hash)
     if twin is None:
-        return _admit(db, item, door, ledger, None)
+        return _admit(db, item, policy, ledger, None)
     _draw_edges(db, twin.seq, item, None, ledger)
     _reinforce(db, twin, replace(memory, trust=_inherited(db, item)))
     ledger.merged.append(twin.id)
     if twin.candidate:
-        _review_again(db, twin, item, door, ledger)
+        _review_again(db, twin, item, policy, ledger)
     return _decided(ledger, memory, Outcome.MERGED, 1.0, ("says what is known",), twin.id)
 
 
-def _take_fact(db: Connection, item: Prepared, door: Door, ledger: Ledger) -> Receipt:
+def _take_fact(db: Connection, item: Prepared, policy: WritePolicy, ledger: Ledger) -> Receipt:
     place = find_place(db, item.memory)
     if place.same is not None:
         # At once: what the same batch tells next may be older than this repetition.
         _reinforce(db, place.same, item.memory)
         ledger.merged.append(place.same.id)
         return _decided(ledger, item.memory, Outcome.MERGED, 1.0, ("says what is known",), place.same.id)
-    receipt = _admit(db, item, door, ledger, place)
+    receipt = _admit(db, item, policy, ledger, place)
     if receipt.outcome is not Outcome.CREATED or place.replaced is None:
         return receipt
     return replace(receipt, replaced=place.replaced.id)
 
 
-def _admit(db: Connection, item: Prepared, door: Door, ledger: Ledger, place: Place | None) -> Receipt:
+def _admit(db: Connection, item: Prepared, policy: WritePolicy, ledger: Ledger, place: Place | None) -> Receipt:
     memory = item.memory
-    admission = _admission(db, item, door, place)
+    admission = _admission(db, item, policy, place)
     if admission.verdict is Verdict.REJECTED:
         return _decided(ledger, memory, Outcome.REJECTED, admission.score, admission.reasons)
     candidate = admission.verdict is Verdict.CANDIDATE
@@ -130,7 +130,7 @@ def _admit(db: Connection, item: Prepared, door: Door, ledger: Ledger, place: Pl
     return _decided(ledger, memory, outcome, admission.score, admission.reasons)
 
 
-def _admission(db: Connection, item: Prepared, door: Door, place: Place | None) -> Admission:
+def _admission(db: Connection, item: Prepared, policy: WritePolicy, place: Place | None) -> Admission:
     memory = item.memory
     contradicts = (
         denies_fact(db, memory.content, memory.source, memory.created_at)
@@ -138,7 +138,7 @@ def _admission(db: Connection, item: Prepared, door: Door, place: Place | None) 
         else overrides_trusted(place, memory.source)
     )
     repeats = 0 if memory.source is Source.USER else admissions.turned_away(db, memory.content_hash)
-    return admit(_offer(item, repeats, contradicts=contradicts), review=door.review)
+    return admit(_offer(item, repeats, contradicts=contradicts), review=policy.review)
 
 
 def _offer(item: Prepared, repeats: int, *, contradicts: bool) -> Offer:
@@ -187,12 +187,12 @@ def _repeats(echo: Echo, memory: Memory) -> bool:
     return is_echo_of(echo, memory.content) or is_echo_of(echo, told(memory))
 
 
-def _review_again(db: Connection, twin: Memory, item: Prepared, door: Door, ledger: Ledger) -> None:
+def _review_again(db: Connection, twin: Memory, item: Prepared, policy: WritePolicy, ledger: Ledger) -> None:
     """Let a candidate in that was offered often enough."""
     memory = item.memory
     contradicts = denies_fact(db, memory.content, memory.source, memory.created_at)
     offer = _offer(item, twin.merge_count + 1, contradicts=contradicts)
-    if admit(offer, review=door.review).verdict is Verdict.ACTIVE:
+    if admit(offer, review=policy.review).verdict is Verdict.ACTIVE:
         memories.update(db, twin.seq, {"candidate": 0}, item.memory.created_at)
         known = replace(item, memory=replace(item.memory, id=twin.id))
         ledger.created.append((twin.seq, known))

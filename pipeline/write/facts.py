@@ -8,15 +8,15 @@ from pipeline.records import Draft, FactKey, Memory, Receipt, Scope
 from pipeline.store import changes, facts, memories
 from pipeline.store.database import Database
 from pipeline.times import utc_now
-from pipeline.write.accept import Door, commit
+from pipeline.write.accept import WritePolicy, commit
 from pipeline.write.keyed import end_at
 from pipeline.write.prepare import prepare_fact
 from pipeline.write.revise import existing, put_away
 
 
-def set_fact(database: Database, key: FactKey, value: Any, draft: Draft, door: Door) -> Receipt:
+def set_fact(database: Database, key: FactKey, value: Any, draft: Draft, policy: WritePolicy) -> Receipt:
     """Let a key have a value from the draft's time on; the value before is ended, never overwritten."""
-    return commit(database, [prepare_fact(key, value, draft)], door)[0]
+    return commit(database, [prepare_fact(key, value, draft)], policy)[0]
 
 
 def end_fact(database: Database, key: FactKey, scope: Scope, moment: str | None = None) -> Memory:

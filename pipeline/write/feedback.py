@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pipeline.errors import NotFound
 from pipeline.store import incognito, memories, meta, surfaces
-from pipeline.store.database import Database
+from pipeline.store.database import Database, wake_on_commit
 from pipeline.store.surfaces import Surfacing
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
@@ -20,6 +20,7 @@ def ask_for_segment(database: Database, broken: str | None) -> bool:
         if meta.get(db, meta.SEGMENT_WANTED) is not None or meta.get(db, meta.SEGMENT) != broken:
             return False
         meta.put(db, meta.SEGMENT_WANTED, "0")
+        wake_on_commit(db, None)
         return True
 
 

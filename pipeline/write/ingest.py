@@ -17,7 +17,7 @@ from pipeline.store.database import Database
 from pipeline.store.ingested import Link
 from pipeline.store.memories import NewMemory
 from pipeline.times import utc_now
-from pipeline.write.accept import OFF_THE_RECORD, Door, Ledger, announce, off_the_record, take
+from pipeline.write.accept import OFF_THE_RECORD, Ledger, WritePolicy, announce, off_the_record, take
 from pipeline.write.prepare import Prepared
 from pipeline.write.revise import bring_back
 
@@ -74,7 +74,7 @@ class _Run:
     """One transaction: what it goes by, and what it did so far; `purged` and `known` name texts."""
 
     db: Connection
-    door: Door
+    policy: WritePolicy
     at: str
     purged: set[str]
     known: set[str]
@@ -84,11 +84,11 @@ class _Run:
     restored: list[str] = field(default_factory=list)
 
 
-def take_items(database: Database, source: str, offered: Sequence[Offered], door: Door) -> Sweep:
+def take_items(database: Database, source: str, offered: Sequence[Offered], policy: WritePolicy) -> Sweep:
     """Bring the memories of a source in step with some of its items; raise InvalidField for an edge to nowhere."""
     with database.write() as db:
         names = [name_of(one.memory) for item in offered for one in item.prepared]
-        run = _Run(db, door, utc_now(), ingested.purged_among(db, names), ingested.known_among(db, names))
+        run = _Run(db, policy, utc_now(), ingested.purged_among(db, names), ingested.known_among(db, names))
         taken = tuple(_take_item(run, source, item) for item in offered)
         announce(db, run.ledger)
         if run.refreshed:
@@ -125,8 +125,8 @@ def _take_item(run: _Run, source: str, item: Offered) -> Taken:
     known = ingested.find(run.db, source, item.key)
     if known is not None and known.digest == item.digest:
         return Taken(item.key, Fate.UNCHANGED)
-    silent = [off_the_record(run.db, one.memory, run.door) for one in item.prepared]
-    if run.door.incognito or (silent and all(silent)):
+    silent = [off_the_record(run.db, one.memory, run.policy) for one in item.prepared]
+    if run.policy.incognito or (silent and all(silent)):
         # Not even the name of the item is kept.
         return Taken(item.key, Fate.REJECTED, tuple(_turned_away(one, OFF_THE_RECORD) for one in item.prepared))
     item_seq = ingested.put(run.db, source, item.key, item.digest, run.at)
@@ -145,7 +145,7 @@ def _take_item(run: _Run, source: str, item: Offered) -> Taken:
 def _take_text(run: _Run, item_seq: int, item: Prepared, name: str) -> Receipt:
     if name in run.purged:
         return _turned_away(item, PURGED)
-    if off_the_record(run.db, item.memory, run.door):
+    if off_the_record(run.db, item.memory, run.policy):
         return _turned_away(item, OFF_THE_RECORD)
     standing = _standing(run.db, name) if name in run.known else None
     if standing is None:
@@ -184,7 +184,7 @@ def _speaks_for_itself(db: Connection, memory: Memory) -> bool:
 
 
 def _through_door(run: _Run, item_seq: int, item: Prepared, name: str) -> Receipt:
-    receipt = take(run.db, item, run.door, run.ledger)
+    receipt = take(run.db, item, run.policy, run.ledger)
     # What only repeats what was shown stands for nothing.
     if receipt.outcome is not Outcome.REJECTED and ingested.link_as(
         run.db, item_seq, name, receipt.id, item.memory.content_hash

@@ -10,7 +10,7 @@ import pytest
 from huey.exceptions import HueyException
 
 from config.settings import Settings
-from workers.queue import Doorbell, Queue, Ring, ring
+from workers.queue import Notifier, Queue, WakeUp, wake_workers
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +71,8 @@ def drain(queue):
 
 
 def test_what_is_rung_for_is_performed_once_and_in_order(queue, performed):
-    ring(queue, Ring("alpha", "embed"))
-    ring(queue, Ring("beta"))
+    wake_workers(queue, WakeUp("alpha", "embed"))
+    wake_workers(queue, WakeUp("beta"))
     queue.run_job("segment", "alpha")
     drain(queue)
     drain(queue)
@@ -80,7 +80,7 @@ def test_what_is_rung_for_is_performed_once_and_in_order(queue, performed):
 
 
 def test_another_process_of_this_home_reads_the_message(queue, queue_settings, performed):
-    ring(queue, Ring("alpha", "embed"))
+    wake_workers(queue, WakeUp("alpha", "embed"))
     other = Queue(queue_settings)
     drain(other)
     other.huey.storage.close()
@@ -88,7 +88,7 @@ def test_another_process_of_this_home_reads_the_message(queue, queue_settings, p
 
 
 def test_a_message_holds_names_only(queue):
-    ring(queue, Ring("alpha", "embed"))
+    wake_workers(queue, WakeUp("alpha", "embed"))
     [message] = queue.huey.storage.enqueued_items()
     task = queue.huey.serializer.deserialize(message)
     assert task.args == ("alpha", "embed")
@@ -159,73 +159,73 @@ def test_a_queue_file_that_is_deleted_comes_back(tmp_path, performed):
     assert performed == [("digest", "beta", "embed")]
 
 
-class Bell:
+class Broker:
     """A broker that can be held up and notes what reaches it."""
 
     def __init__(self):
-        self.rung = []
+        self.heard = []
         self.errors = []
-        self.may_ring = threading.Event()
+        self.may_hear = threading.Event()
         self.arrived = threading.Semaphore(0)
         self.broken = False
 
     def __call__(self, what):
         self.arrived.release()
-        assert self.may_ring.wait(30)
+        assert self.may_hear.wait(30)
         if self.broken:
             raise ConnectionError("no broker")
-        self.rung.append(what)
+        self.heard.append(what)
 
 
 @pytest.fixture
-def bell():
-    return Bell()
+def broker():
+    return Broker()
 
 
 @pytest.fixture
-def doorbell(bell):
-    doorbell = Doorbell(bell, bell.errors.append)
-    yield doorbell
-    bell.may_ring.set()
-    doorbell.close()
+def notifier(broker):
+    notifier = Notifier(broker, broker.errors.append)
+    yield notifier
+    broker.may_hear.set()
+    notifier.close()
 
 
-def test_the_doorbell_coalesces_what_comes_while_it_rings(bell, doorbell):
-    doorbell.ring(Ring("alpha", "embed"))
-    assert bell.arrived.acquire(timeout=10)
+def test_the_notifier_coalesces_what_comes_while_it_sends(broker, notifier):
+    notifier.notify(WakeUp("alpha", "embed"))
+    assert broker.arrived.acquire(timeout=10)
     for _ in range(100):
-        doorbell.ring(Ring("alpha", "embed"))
-        doorbell.ring(Ring("beta"))
-    bell.may_ring.set()
-    doorbell.close()
-    assert bell.rung == [Ring("alpha", "embed"), Ring("alpha", "embed"), Ring("beta")]
+        notifier.notify(WakeUp("alpha", "embed"))
+        notifier.notify(WakeUp("beta"))
+    broker.may_hear.set()
+    notifier.close()
+    assert broker.heard == [WakeUp("alpha", "embed"), WakeUp("alpha", "embed"), WakeUp("beta")]
 
 
-def test_the_doorbell_never_fails_a_write_and_reports_each_failure(bell, doorbell):
-    bell.broken = True
-    bell.may_ring.set()
-    doorbell.ring(Ring("alpha", "embed"))
-    assert bell.arrived.acquire(timeout=10)
-    bell.broken = False
-    doorbell.ring(Ring("beta"))
-    doorbell.close()
-    assert bell.rung[-1:] == [Ring("beta")]
-    assert all("the doorbell of alpha failed: ConnectionError" in message for message in bell.errors)
+def test_the_notifier_never_fails_a_write_and_reports_each_failure(broker, notifier):
+    broker.broken = True
+    broker.may_hear.set()
+    notifier.notify(WakeUp("alpha", "embed"))
+    assert broker.arrived.acquire(timeout=10)
+    broker.broken = False
+    notifier.notify(WakeUp("beta"))
+    notifier.close()
+    assert broker.heard[-1:] == [WakeUp("beta")]
+    assert all("the wake-up message of alpha failed: ConnectionError" in message for message in broker.errors)
 
 
-def test_a_broken_broker_is_reported(bell, doorbell):
-    bell.broken = True
-    bell.may_ring.set()
-    doorbell.ring(Ring("alpha"))
-    doorbell.close()
-    assert bell.errors == ["the doorbell of alpha failed: ConnectionError: no broker"]
+def test_a_broken_broker_is_reported(broker, notifier):
+    broker.broken = True
+    broker.may_hear.set()
+    notifier.notify(WakeUp("alpha"))
+    notifier.close()
+    assert broker.errors == ["the wake-up message of alpha failed: ConnectionError: no broker"]
 
 
-def test_closing_rings_what_still_waits(bell):
-    bell.may_ring.set()
-    doorbell = Doorbell(bell, bell.errors.append)
+def test_closing_sends_what_still_waits(broker):
+    broker.may_hear.set()
+    notifier = Notifier(broker, broker.errors.append)
     for number in range(50):
-        doorbell.ring(Ring(f"workspace-{number:02}"))
-    doorbell.close()
-    assert bell.rung == sorted(bell.rung)
-    assert len(bell.rung) == 50
+        notifier.notify(WakeUp(f"workspace-{number:02}"))
+    notifier.close()
+    assert broker.heard == sorted(broker.heard)
+    assert len(broker.heard) == 50

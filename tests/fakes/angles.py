@@ -12,10 +12,10 @@ from pipeline.index.vectors import VectorTable
 from pipeline.records import Draft, Memory, Passage, Stage, WorkItem
 from pipeline.store import audit, history, memories, pairs, work
 from pipeline.store.database import Database
-from pipeline.write.accept import Door, accept
+from pipeline.write.accept import WritePolicy, accept
 
 _FOREVER_S = 1e9
-_OPEN = Door()
+_OPEN = WritePolicy()
 
 
 class AngleEncoder:
@@ -56,10 +56,10 @@ class Doubles:
         self.embedding = EmbedStage(database, lambda: table, lambda: self.encoder)
         self.stage = DedupStage(database, lambda: table, lambda: self.dense)
 
-    def write(self, content: str, cosine: float = 1.0, *, door: Door = _OPEN, **fields: Any) -> str:
+    def write(self, content: str, cosine: float = 1.0, *, policy: WritePolicy = _OPEN, **fields: Any) -> str:
         """Write a memory whose text has this cosine to those at 1."""
         self.encoder.point(content, cosine)
-        return accept(self.database, Draft(content, **fields), door).id
+        return accept(self.database, Draft(content, **fields), policy).id
 
     def embed(self) -> None:
         if items := self.claim(Stage.EMBED):

@@ -24,14 +24,16 @@ from tests.fakes.tagger import FakeTagger
 PROFILE = WriterProfile("NORMAL", 1000, 5000)
 
 
-class RecordingRing:
-    """A doorbell that only notes who rang."""
+class RecordingNotifier:
+    """A notifier that only keeps whom it would wake."""
 
     def __init__(self) -> None:
-        self.rung: list[tuple[str, Stage | None]] = []
+        self.sent: list[tuple[str, Stage | None]] = []
+        self.ever: set[tuple[str, Stage | None]] = set()
 
     def __call__(self, workspace_id: str, stage: Stage | None) -> None:
-        self.rung.append((workspace_id, stage))
+        self.sent.append((workspace_id, stage))
+        self.ever.add((workspace_id, stage))
 
 
 class HeldEncoder:
@@ -61,9 +63,19 @@ def fast_settings(home: Path, **changes: object) -> Settings:
 
 
 def open_front(settings: Settings, encoder: HashEncoder | None = None) -> Front:
-    front = Front(settings, RecordingRing())
+    front = Front(settings, RecordingNotifier())
     front.encoder = HeldEncoder(encoder or HashEncoder())
     return front
+
+
+def written_without_notice(front: Front) -> set[tuple[str, Stage]]:
+    """Return the stages that wait for memories a front wrote and of which no worker was told."""
+    waiting = set()
+    for workspace_id in front.settings.paths.workspace_ids():
+        with front.databases.get(workspace_id).read() as db:
+            waiting |= {(workspace_id, stage) for stage in work.due(db, time.time())}
+    # What embedding leaves to be checked for duplicates is queued by a worker.
+    return {(name, stage) for name, stage in waiting - front.notify.ever if stage is not Stage.DEDUP}
 
 
 def open_back(settings: Settings) -> Back:

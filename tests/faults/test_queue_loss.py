@@ -86,12 +86,12 @@ def test_a_queue_deleted_while_the_worker_was_down_loses_no_write(stack, client)
     stack.wait_until_digested(client)
 
 
-def test_writes_whose_doorbell_nobody_heard_are_swept_up(stack, client):
+def test_writes_whose_wake_up_nobody_heard_are_swept_up(stack, client):
     stack.kill("scheduler")
     stack.kill("worker", with_children=True)
     delete_queue(stack)
     client.remember("Written when only the front ran.")
-    wait_until("the front has rung", (stack.home / "queue.sqlite").exists)
+    wait_until("the front has sent a message", (stack.home / "queue.sqlite").exists)
     # Nothing of what the front rang reaches the worker that comes later.
     delete_queue(stack)
     assert stack.pending(client) == {"embed": 1, "entities": 1}
@@ -99,7 +99,7 @@ def test_writes_whose_doorbell_nobody_heard_are_swept_up(stack, client):
     stack.wait_until_digested(client)
 
 
-def test_a_worker_alone_hears_the_doorbell(stack, client):
+def test_a_worker_alone_hears_the_wake_up(stack, client):
     stack.kill("scheduler")
     client.remember("Written with no scheduler at all.")
     stack.wait_until_digested(client)

@@ -24,7 +24,7 @@ def test_every_job_is_listed_with_its_rhythm(written):
 def test_a_job_that_is_asked_for_is_rung_for_runs_and_is_told(written, front, back):
     asked = written.post("/v1/jobs/segment")
     assert asked.status_code == 202
-    assert front.ring.rung[-1] == ("default", None)
+    assert front.notify.sent[-1] == ("default", None)
     assert back.asked_jobs("default") == ["segment"]
     back.run_job("default", "segment", lambda: False)
     run = job(written, "segment")["last_run"]

@@ -183,13 +183,13 @@ def test_a_listing_refuses_what_it_does_not_know(shared, query):
 
 def test_an_edit_keeps_the_old_text_in_the_history(client, front):
     written = client.write("The port is 8123")
-    front.ring.rung.clear()
+    front.notify.sent.clear()
     answer = client.patch(f"/v1/memories/{written}", {"content": "The port is 9000", "pinned": True, "tags": ["net"]})
     assert answer.status_code == 200
     memory = read(client, written)
     assert (memory["content"], memory["pinned"], memory["tags"]) == ("The port is 9000", True, ["net"])
     assert [(entry["event"], entry["content"]) for entry in memory["history"]] == [("edited", "The port is 8123")]
-    assert {stage for _, stage in front.ring.rung} == {"embed", "entities"}
+    assert {stage for _, stage in front.notify.sent} == {"embed", "entities"}
 
 
 def test_an_edit_that_changes_nothing_leaves_no_trace(client):
@@ -281,7 +281,7 @@ def test_secrets_never_come_back(client, front):
 
 def test_a_write_rings_for_its_stages_and_a_merge_for_none(client, front):
     client.write("The port is 8123")
-    assert set(front.ring.rung) == {("default", "embed"), ("default", "entities")}
-    front.ring.rung.clear()
+    assert set(front.notify.sent) == {("default", "embed"), ("default", "entities")}
+    front.notify.sent.clear()
     client.write("The port is 8123")
-    assert front.ring.rung == []
+    assert front.notify.sent == []

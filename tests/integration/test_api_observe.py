@@ -42,9 +42,9 @@ def test_dead_letters_are_counted_and_get_a_fresh_start(client, front, back, dig
     assert sum("given up" in message for message in errors) == 2
     assert client.get("/v1/queue").get_json()["dead"]["embed"] == 2
     assert client.post("/v1/queue/retry", {"stage": "entities"}).get_json() == {"retried": 0}
-    front.ring.rung.clear()
+    front.notify.sent.clear()
     assert client.post("/v1/queue/retry").get_json() == {"retried": 2}
-    assert front.ring.rung == [("default", None)]
+    assert front.notify.sent == [("default", None)]
     digested()
     queue = client.get("/v1/queue").get_json()
     assert set(queue["pending"].values()) == set(queue["dead"].values()) == {0}
@@ -83,7 +83,7 @@ def test_errors_page_newest_first_and_stay_in_their_workspace(client, front):
     for number in range(5):
         front.operations.record_error("digest.embed", f"failure {number}", workspace="default")
     front.operations.record_error("digest.embed", "elsewhere", workspace="other")
-    front.operations.record_error("doorbell", "everywhere")
+    front.operations.record_error("notifier", "everywhere")
     page = client.get("/v1/errors?limit=4").get_json()
     assert [e["message"] for e in page["items"]] == ["everywhere", "failure 4", "failure 3", "failure 2"]
     rest = client.get(f"/v1/errors?limit=4&cursor={page['next_cursor']}").get_json()

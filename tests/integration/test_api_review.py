@@ -174,7 +174,7 @@ def test_a_candidate_is_nowhere_until_it_is_let_in_and_then_everywhere(reviewing
     assert items(reviewing, "/v1/candidates") == []
     # Before any worker heard of it.
     assert reviewing.found("shop deploys") == [memory_id]
-    assert ("default", Stage.DEDUP) in front.ring.rung
+    assert ("default", Stage.DEDUP) in front.notify.sent
     assert reviewing.post(f"/v1/candidates/{memory_id}", {"action": "reject"}).status_code == 409
 
 

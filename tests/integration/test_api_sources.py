@@ -32,7 +32,7 @@ def test_items_come_change_and_go(client, front):
     first = put(client, item("a.py", "Opens the shop", "Closes the shop"), item("b.py", "Sells tea"))
     assert [one["outcome"] for one in first["items"]] == ["created", "created"]
     assert [receipt["outcome"] for receipt in first["items"][0]["receipts"]] == ["created", "created"]
-    assert {stage for _, stage in front.ring.rung} == {"embed", "entities"}
+    assert {stage for _, stage in front.notify.sent} == {"embed", "entities"}
     second = put(client, item("a.py", "Opens the shop", digest="2"), item("b.py", "Sells tea"))
     assert [one["outcome"] for one in second["items"]] == ["replaced", "unchanged"]
     assert (second["archived"], second["items"][1]["receipts"]) == (1, [])

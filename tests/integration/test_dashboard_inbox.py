@@ -97,7 +97,7 @@ def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, front):
     assert "captured without being asked" in page
     done = browser.submit_in(page, "Let in")
     assert not read(client, second)["candidate"]
-    assert ("default", Stage.DEDUP) in front.ring.rung
+    assert ("default", Stage.DEDUP) in front.notify.sent
     # The next one is where the page goes on.
     assert browser._at.endswith(f"#e-{first}")
     undone = browser.submit_in(done, "Undo")

@@ -58,7 +58,7 @@ def test_a_map_is_asked_for_and_drawn(client, browser, named, front, back):
     page = browser.submit("/w/default/map", "Draw it now")
     assert "will be drawn in a moment" in page
     assert "The map is being drawn" in page
-    assert front.ring.rung[-1] == ("default", None)
+    assert front.notify.sent[-1] == ("default", None)
     assert back.asked_jobs("default") == ["layout"]
     assert data(browser)["waiting"]
     back.run_job("default", "layout", lambda: False)

@@ -116,7 +116,7 @@ def test_an_edit_is_told_word_by_word_and_undone(client, browser, front):
         0.9,
     )
     assert "<del>5433</del><ins>6543</ins>" in page
-    assert ("default", Stage.EMBED) in front.ring.rung
+    assert ("default", Stage.EMBED) in front.notify.sent
     undone = browser.submit_in(page, "Undo")
     back = read(client, memory_id)
     assert (back["content"], back["tags"], back["importance"]) == (
@@ -417,7 +417,7 @@ def test_a_purge_is_told_before_it_is_done_and_then_done(client, browser, digest
     assert "flumadiddle" not in left
     assert "purged" in left
     assert {client.get(f"/v1/memories/{one}").status_code for one in (older, newer)} == {404}
-    assert ("default", Stage.PURGE) in front.ring.rung
+    assert ("default", Stage.PURGE) in front.notify.sent
 
 
 def test_whoever_hesitates_archives_instead(client, browser):

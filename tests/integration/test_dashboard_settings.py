@@ -148,10 +148,10 @@ def test_a_workspace_goes_off_the_record_and_back(client, front, browser):
     client.write("The port is 8123")
     page = browser.submit(PAGE, "Take it off the record")
     assert "This workspace is off the record." in page
-    assert front.door("default").incognito
+    assert front.write_policy("default").incognito
     page = browser.submit(PAGE, "Put it back on the record")
     assert "This workspace keeps what is said in it." in page
-    assert not front.door("default").incognito
+    assert not front.write_policy("default").incognito
     assert own(front).read_text() == ""
 
 

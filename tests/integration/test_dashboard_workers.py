@@ -74,7 +74,7 @@ def test_a_job_is_run_now(client, front, database, back, browser, digested):
     assert answer.headers["Location"] == f"{PAGE}#job-segment"
     assert "The job segment is asked for" in browser.page(PAGE)
     assert "asked for" not in page
-    assert front.ring.rung[-1] == ("default", None)
+    assert front.notify.sent[-1] == ("default", None)
     assert now(browser)["standings"]["segment"] == "asked for"
     assert now(browser)["busy"]
     assert back.asked_jobs("default") == ["segment"]
@@ -111,7 +111,7 @@ def test_dead_letters_are_told_and_tried_again_by_stage(front, database, browser
     assert "The port is 8123" in page
     assert "RuntimeError: boom" in page
     assert "1 piece of work will be tried again." in browser.submit(PAGE, "Try embed again (1)")
-    assert front.ring.rung[-1] == ("default", None)
+    assert front.notify.sent[-1] == ("default", None)
     with database.read() as db:
         assert (work.dead(db)[Stage.EMBED], work.pending(db)[Stage.EMBED]) == (0, 1)
     assert "fails five times in a row" in browser.page(PAGE)

@@ -1,17 +1,28 @@
 """What the API answers; the OpenAPI document is generated from these, and tests hold real answers against them."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from pipeline.recall.query import Channel, ChannelState
 from pipeline.records import EdgeKind, EntityKind, Kind, Outcome, ScopeKind, Source, Stage, Tier, Trust
 
+Item = TypeVar("Item")
+# Cursors are row numbers; callers hand them back as they are.
+Cursor = Annotated[str | None, BeforeValidator(lambda seq: None if seq is None else str(seq))]
+
 
 class Answer(BaseModel):
-    """A JSON answer."""
+    """A JSON answer: what a use case returns is read into it by its attributes, and it is what serializes."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", from_attributes=True, validate_by_name=True, validate_by_alias=True)
+
+
+class PageAnswer(Answer, Generic[Item]):
+    """A page of a list."""
+
+    items: list[Item]
+    next_cursor: Cursor
 
 
 class FieldProblem(Answer):

@@ -67,7 +67,7 @@ class ArcsAnswer(Answer):
 def list_arcs(call: Call) -> dict[str, Any]:
     """List a page of threads."""
     query: ArcsQuery = call.query
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = arcs.page(db, query.viewer(), query.status, query.limit + 1, query.before)
     return dict(page_json(found, query.limit, lambda arc: arc.seq, arc_json))
 

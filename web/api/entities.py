@@ -112,7 +112,7 @@ def list_entities(call: Call) -> dict[str, Any]:
     """List a page of entities."""
     query: EntitiesQuery = call.query
     below = None if query.before is None else divmod(query.before, 10**SEQ_DIGITS)
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = entities.page(db, query.viewer(), query.q.lower(), query.kind, query.limit + 1, below)
     return dict(page_json(found, query.limit, lambda entity: entity.mentions * 10**SEQ_DIGITS + entity.seq, _entity))
 
@@ -131,7 +131,7 @@ def read_entity(call: Call, entity_id: str) -> dict[str, Any]:
     """Read an entity."""
     query: bodies.ViewerQuery = call.query
     viewer = query.viewer()
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         entity = entities.get(db, viewer, entity_id)
         if entity is None:
             raise NotFound("no such entity")
@@ -159,7 +159,7 @@ def show_graph(call: Call) -> dict[str, Any]:
     """Show a part of the graph."""
     query: GraphQuery = call.query
     viewer = query.viewer()
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         centre = entities.find(db, viewer, query.around)
         if centre is None:
             raise NotFound("no such entity")

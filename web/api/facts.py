@@ -16,7 +16,6 @@ from pipeline.write.scope import resolve_scope
 from web.api import bodies
 from web.api.answers import Answer, ScopeAnswer
 from web.api.render import page_json
-from web.api.ringing import ring_for_receipts
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("facts")
@@ -123,10 +122,9 @@ def put_fact(call: Call, subject: str, attribute: str) -> dict[str, Any]:
     )
     scope = resolve_scope(draft.scope, draft.session_id, "scope.id")
     _check(asked, body.value, draft)
-    database = call.front.databases.get(call.workspace, create=True)
-    match = call.front.fact_names(call.workspace, asked, scope)
-    receipt = set_fact(database, match.key, body.value, draft, call.front.door(call.workspace))
-    ring_for_receipts(call, [receipt])
+    database = call.front.databases.get(call.workspace_id, create=True)
+    match = call.front.fact_names(call.workspace_id, asked, scope)
+    receipt = set_fact(database, match.key, body.value, draft, call.front.write_policy(call.workspace_id))
     with database.read() as db:
         stored = table.by_id(db, receipt.id)
     answer: dict[str, Any] = {
@@ -149,7 +147,7 @@ def get_fact(call: Call, subject: str, attribute: str) -> dict[str, Any]:
     """Read a value."""
     scope = bodies.scope_of_query(call.query.scope)
     key = _known(call, subject, attribute, scope)
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = table.holding(db, key, scope, bodies.as_text(call.query.as_of) or utc_now())
     if found is None:
         raise NotFound("no value holds")
@@ -170,7 +168,7 @@ def fact_history(call: Call, subject: str, attribute: str) -> dict[str, Any]:
     """List a fact's values."""
     scope = bodies.scope_of_query(call.query.scope)
     key = _known(call, subject, attribute, scope)
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = table.history(db, key, scope)
     if not found:
         raise NotFound("no such fact")
@@ -186,7 +184,7 @@ def list_facts(call: Call) -> dict[str, Any]:
     """List a page of facts."""
     query: FactsQuery = call.query
     subject = None if query.subject is None else fact_key(query.subject, "x").subject
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = table.page(db, query.record(), subject, bodies.as_text(query.as_of), query.limit + 1, query.before)
     return dict(page_json(found, query.limit, lambda fact: fact.seq, fact_json))
 
@@ -205,7 +203,7 @@ def delete_fact(call: Call, subject: str, attribute: str) -> dict[str, Any]:
     """End a value."""
     scope = bodies.scope_of_query(call.query.scope)
     key = _known(call, subject, attribute, scope)
-    database = call.front.databases.get(call.workspace)
+    database = call.front.databases.get(call.workspace_id)
     return fact_json(end_fact(database, key, scope, bodies.as_text(call.query.valid_to)))
 
 
@@ -240,8 +238,8 @@ def _key_json(key: FactKey) -> dict[str, Any]:
 
 def _known(call: Call, subject: str, attribute: str, scope: Scope) -> FactKey:
     """Return the key that is meant; raise NotFound, naming what else may be, for one that nobody knows."""
-    call.front.databases.get(call.workspace)
-    match = call.front.fact_names(call.workspace, fact_key(subject, attribute), scope)
+    call.front.databases.get(call.workspace_id)
+    match = call.front.fact_names(call.workspace_id, fact_key(subject, attribute), scope)
     if match.similar:
         others = ", ".join(f"{key.subject}/{key.attribute}" for key in match.similar)
         raise NotFound(f"no such fact; did you mean {others}?")

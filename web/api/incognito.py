@@ -45,7 +45,7 @@ class IncognitoPage(Answer):
 def set_incognito(call: Call) -> dict[str, Any]:
     """Change whether a session is stored."""
     body: IncognitoBody = call.body
-    database = call.front.databases.get(call.workspace, create=True)
+    database = call.front.databases.get(call.workspace_id, create=True)
     if body.on:
         return {"session_id": body.session_id, "since": go_off_the_record(database, body.session_id)}
     return_to_the_record(database, body.session_id)
@@ -57,6 +57,6 @@ def set_incognito(call: Call) -> dict[str, Any]:
 )
 def list_incognito(call: Call) -> dict[str, Any]:
     """List the sessions that are off the record."""
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = table.page(db)
     return {"items": [{"session_id": session, "since": since} for session, since in found], "next_cursor": None}

@@ -59,7 +59,7 @@ class AskedAnswer(Answer):
 )
 def list_jobs(call: Call) -> dict[str, Any]:
     """List the jobs of a workspace."""
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = outlooks(db, appointments(call.front.settings), datetime.now(UTC))
     return {"items": [_job_json(outlook) for outlook in found], "next_cursor": None}
 
@@ -76,7 +76,7 @@ def list_jobs(call: Call) -> dict[str, Any]:
 )
 def run_job(call: Call, name: str) -> dict[str, Any]:
     """Ask for a run."""
-    return {"run_id": ask_for(call.front, call.workspace, name)}
+    return {"run_id": ask_for(call.front, call.workspace_id, name)}
 
 
 def ask_for(front: Front, workspace: str, name: str) -> str:
@@ -87,9 +87,7 @@ def ask_for(front: Front, workspace: str, name: str) -> str:
     if name == "touches":
         return front.learning.write_touches(workspace)
     with database.write() as db:
-        run_id = runs.ask(db, name, utc_now())
-    front.ring(workspace, None)
-    return run_id
+        return runs.ask(db, name, utc_now())
 
 
 def _job_json(outlook: Outlook) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def list_lessons(call: Call) -> dict[str, Any]:
     """List lessons."""
     query: LessonsQuery = call.query
     wanted = Filter(kinds=(Kind.LESSON,), viewer=query.viewer())
-    database = call.front.databases.get(call.workspace)
+    database = call.front.databases.get(call.workspace_id)
     if query.q is not None:
         return _about(call, query.q, query, wanted)
     with database.read() as db:
@@ -103,7 +103,7 @@ def list_lessons(call: Call) -> dict[str, Any]:
 def answer_surface(call: Call, surface_id: str) -> dict[str, Any]:
     """Keep the answer to a surfacing."""
     body: OutcomeBody = call.body
-    lesson_id = call.front.learning.answer_surfaced(call.workspace, surface_id, body.note, followed=body.followed)
+    lesson_id = call.front.learning.answer_surfaced(call.workspace_id, surface_id, body.note, followed=body.followed)
     return {"surface_id": surface_id, "lesson_id": lesson_id, "followed": body.followed}
 
 
@@ -130,12 +130,12 @@ def lesson_json(lesson: Lesson) -> dict[str, Any]:
 
 
 def _about(call: Call, text: str, query: LessonsQuery, wanted: Filter) -> dict[str, Any]:
-    budget_ms = call.front.workspace_settings(call.workspace).recall_budget_ms
+    budget_ms = call.front.workspace_settings(call.workspace_id).recall_budget_ms
     asked = Query(text, k=query.limit, filter=wanted, budget_ms=budget_ms, least_relevance=RELEVANT)
-    shown = [hit.memory for hit in search(call.front.reader(call.workspace), asked).hits]
-    with call.front.databases.get(call.workspace).read() as db:
+    shown = [hit.memory for hit in search(call.front.reader(call.workspace_id), asked).hits]
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = with_records(db, shown)
-    surface_ids = call.front.learning.surface(call.workspace, query.session, shown) if shown else []
+    surface_ids = call.front.learning.surface(call.workspace_id, query.session, shown) if shown else []
     items = [
         lesson_json(lesson) | {"surface_id": surface_id} for lesson, surface_id in zip(found, surface_ids, strict=True)
     ]

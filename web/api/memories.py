@@ -3,16 +3,14 @@
 from typing import Any
 
 from pipeline.errors import NotFound
-from pipeline.records import Stage
 from pipeline.store import admissions, entities, history
 from pipeline.store import memories as table
 from pipeline.write import revise
-from pipeline.write.accept import DIGESTION, commit
+from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare, prepare_batch
 from pipeline.write.relate import visible_edges
 from web.api import answers, bodies
 from web.api.render import Record, memory_json, page_json, receipt_json, record_json
-from web.api.ringing import ring_for, ring_for_receipts
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("memories")
@@ -34,9 +32,8 @@ def remember(call: Call) -> dict[str, Any]:
     # Prepared first: a draft that cannot be taken must not make a workspace.
     prepared = prepare(call.body.record())
     receipts = commit(
-        call.front.databases.get(call.workspace, create=True), [prepared], call.front.door(call.workspace)
+        call.front.databases.get(call.workspace_id, create=True), [prepared], call.front.write_policy(call.workspace_id)
     )
-    ring_for_receipts(call, receipts)
     return receipt_json(receipts[0])
 
 
@@ -53,8 +50,9 @@ def remember(call: Call) -> dict[str, Any]:
 def remember_batch(call: Call) -> dict[str, Any]:
     """Store many memories."""
     prepared = prepare_batch([item.record() for item in call.body.items])
-    receipts = commit(call.front.databases.get(call.workspace, create=True), prepared, call.front.door(call.workspace))
-    ring_for_receipts(call, receipts)
+    receipts = commit(
+        call.front.databases.get(call.workspace_id, create=True), prepared, call.front.write_policy(call.workspace_id)
+    )
     return {"results": [receipt_json(receipt) for receipt in receipts]}
 
 
@@ -70,7 +68,7 @@ def remember_batch(call: Call) -> dict[str, Any]:
 )
 def list_memories(call: Call) -> dict[str, Any]:
     """List a page of memories."""
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = table.page(db, call.query.filter(), call.query.limit + 1, call.query.before)
     return dict(page_json(found, call.query.limit, lambda memory: memory.seq, memory_json))
 
@@ -86,7 +84,7 @@ def list_memories(call: Call) -> dict[str, Any]:
 )
 def read_memory(call: Call, memory_id: str) -> dict[str, Any]:
     """Read one memory, archived or not."""
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         memory = table.get(db, memory_id)
         if memory is None:
             raise NotFound("no such memory")
@@ -113,9 +111,7 @@ def read_memory(call: Call, memory_id: str) -> dict[str, Any]:
 )
 def edit_memory(call: Call, memory_id: str) -> dict[str, Any]:
     """Change some fields of a memory."""
-    memory = revise.edit(call.front.databases.get(call.workspace), memory_id, call.body.record())
-    if call.body.content is not None:
-        ring_for(call, DIGESTION)
+    memory = revise.edit(call.front.databases.get(call.workspace_id), memory_id, call.body.record())
     return memory_json(memory)
 
 
@@ -131,10 +127,9 @@ def edit_memory(call: Call, memory_id: str) -> dict[str, Any]:
 )
 def forget_memory(call: Call, memory_id: str) -> dict[str, Any]:
     """Archive or purge a memory."""
-    database = call.front.databases.get(call.workspace)
+    database = call.front.databases.get(call.workspace_id)
     if call.query.hard:
         revise.purge(database, memory_id)
-        ring_for(call, (Stage.PURGE,))
         return {"id": memory_id, "purged": True, "archived_at": None}
     memory = revise.archive(database, memory_id)
     return {"id": memory.id, "purged": False, "archived_at": memory.archived_at}
@@ -151,4 +146,4 @@ def forget_memory(call: Call, memory_id: str) -> dict[str, Any]:
 )
 def restore_memory(call: Call, memory_id: str) -> dict[str, Any]:
     """Bring an archived memory back."""
-    return memory_json(revise.restore(call.front.databases.get(call.workspace), memory_id))
+    return memory_json(revise.restore(call.front.databases.get(call.workspace_id), memory_id))

@@ -57,11 +57,11 @@ def workspaces(call: Call) -> dict[str, Any]:
 )
 def stats(call: Call) -> dict[str, Any]:
     """Count memories, entities, index rows and bytes."""
-    paths = call.front.settings.paths.workspace(call.workspace)
+    paths = call.front.settings.paths.workspace(call.workspace_id)
     model = call.front.settings.embedding_model
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         counted = {
-            "workspace": call.workspace,
+            "workspace": call.workspace_id,
             "generation": changes.generation(db),
             "memories": memories.counts(db),
             "graph": entities.counts(db),
@@ -89,7 +89,9 @@ def stats(call: Call) -> dict[str, Any]:
 )
 def errors(call: Call) -> dict[str, Any]:
     """List the error log of a workspace and of the server itself."""
-    found = call.front.operations.errors(workspace=call.workspace, limit=call.query.limit + 1, before=call.query.before)
+    found = call.front.operations.errors(
+        workspace=call.workspace_id, limit=call.query.limit + 1, before=call.query.before
+    )
     page = found[: call.query.limit]
     items = [
         {

@@ -16,7 +16,7 @@ from pipeline.records import Memory, Viewer
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer
 from web.api.arcs import ArcAnswer, arc_json
-from web.api.goals import GoalAnswer, goal_json
+from web.api.goals import GoalAnswer
 from web.api.render import hit_json
 from web.endpoint import Api, Call, Endpoint
 from web.folders import workspace_of_folder
@@ -109,7 +109,7 @@ def prepare_message(call: Call) -> dict[str, Any]:
         "lessons": [_hit(one.hit) | {"surface_id": one.surface_id} for one in told.lessons],
         "decisions": [_hit(hit) for hit in told.decisions],
         "facts": [_hit(hit) for hit in told.facts],
-        "open_goals": [goal_json(goal) for goal in told.open_goals],
+        "open_goals": [GoalAnswer.model_validate(goal).model_dump(mode="json") for goal in told.open_goals],
         "recent_activity": [_activity(memory) for memory in told.recent_activity],
         "active_arcs": [arc_json(arc) for arc in told.active_arcs],
         "memories": [_hit(hit) for hit in told.memories],

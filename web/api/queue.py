@@ -24,7 +24,7 @@ api = Api("queue")
 )
 def queue(call: Call) -> dict[str, Any]:
     """Count the work of a workspace."""
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         pending, dead, oldest = work.pending(db), work.dead(db), work.oldest_pending(db)
     workers = [worker for worker in call.front.operations.workers() if is_alive(worker.owner)]
     return {
@@ -51,10 +51,8 @@ def queue(call: Call) -> dict[str, Any]:
 )
 def retry(call: Call) -> dict[str, Any]:
     """Retry the dead letters of one stage or of all."""
-    with call.front.databases.get(call.workspace).write() as db:
+    with call.front.databases.get(call.workspace_id).write() as db:
         retried = work.retry(db, call.body.stage)
-    if retried:
-        call.front.ring(call.workspace, None)
     return {"retried": retried}
 
 
@@ -69,6 +67,5 @@ def retry(call: Call) -> dict[str, Any]:
 )
 def rebuild(call: Call) -> dict[str, Any]:
     """Queue every memory of a workspace for its indexes."""
-    queued = request_rebuild(call.front.databases.get(call.workspace))
-    call.front.ring(call.workspace, None)
+    queued = request_rebuild(call.front.databases.get(call.workspace_id))
     return {"queued": queued}

@@ -30,9 +30,9 @@ def recall(call: Call) -> dict[str, Any]:
     body: bodies.RecallBody = call.body
     if body.query:
         session = None if body.viewer is None else body.viewer.session
-        call.front.asked(call.workspace, body.query, body.session_id, session)
-    answer = search(call.front.reader(call.workspace), _query(call, body))
-    call.front.learning.touch(call.workspace, [hit.memory for hit in answer.hits[:TOUCHED]])
+        call.front.asked(call.workspace_id, body.query, body.session_id, session)
+    answer = search(call.front.reader(call.workspace_id), _query(call, body))
+    call.front.learning.touch(call.workspace_id, [hit.memory for hit in answer.hits[:TOUCHED]])
     return answer_json(answer, k=body.k, by_session=body.group == "session", explain=body.explain)
 
 
@@ -49,7 +49,7 @@ def recall(call: Call) -> dict[str, Any]:
 def explain_one(call: Call) -> dict[str, Any]:
     """Answer why or why not."""
     body: bodies.WhyBody = call.body
-    return why_json(why(call.front.reader(call.workspace), _query(call, body), body.id))
+    return why_json(why(call.front.reader(call.workspace_id), _query(call, body), body.id))
 
 
 def _query(call: Call, body: bodies.RecallBody) -> Query:
@@ -57,6 +57,6 @@ def _query(call: Call, body: bodies.RecallBody) -> Query:
         text=body.query,
         k=body.k * MEMORIES_PER_SESSION if body.group == "session" else body.k,
         filter=body.filter(),
-        budget_ms=body.budget_ms or call.front.workspace_settings(call.workspace).recall_budget_ms,
+        budget_ms=body.budget_ms or call.front.workspace_settings(call.workspace_id).recall_budget_ms,
         explain=body.explain,
     )

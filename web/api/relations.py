@@ -38,7 +38,7 @@ class EdgesAnswer(answers.Answer):
 )
 def draw_edge(call: Call, memory_id: str) -> dict[str, Any]:
     """Draw an edge and list the memory's edges."""
-    found = draw(call.front.databases.get(call.workspace), memory_id, call.body.record())
+    found = draw(call.front.databases.get(call.workspace_id), memory_id, call.body.record())
     return {"items": [edge_json(edge) for edge in found], "next_cursor": None}
 
 
@@ -55,5 +55,5 @@ def draw_edge(call: Call, memory_id: str) -> dict[str, Any]:
 def erase_edge(call: Call, memory_id: str) -> dict[str, Any]:
     """Take an edge away and list the memory's edges."""
     query: EraseQuery = call.query
-    found = erase(call.front.databases.get(call.workspace), memory_id, query.kind, query.to)
+    found = erase(call.front.databases.get(call.workspace_id), memory_id, query.kind, query.to)
     return {"items": [edge_json(edge) for edge in found], "next_cursor": None}

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from pipeline.records import Memory, Outcome, Stage
+from pipeline.records import Memory, Outcome
 from pipeline.store import admissions, audit, memories, pairs
 from pipeline.store.pairs import Pair
 from pipeline.store.visibility import Filter
@@ -12,7 +12,6 @@ from pipeline.write.review import CandidateVerdict, PairVerdict, settle_candidat
 from web.api import bodies
 from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage
 from web.api.render import decision_json, memory_json, page_json
-from web.api.ringing import ring_for
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("review")
@@ -92,7 +91,7 @@ class AdmissionPage(Answer):
 )
 def list_pairs(call: Call) -> dict[str, Any]:
     """List a page of pairs."""
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = pairs.waiting(db, call.query.viewer(), call.query.limit + 1, call.query.before)
         texts = memories.by_seqs(db, {seq for pair in found for seq in (pair.older_seq, pair.newer_seq)})
     return dict(page_json(found, call.query.limit, lambda pair: pair.seq, lambda pair: _pair_json(pair, texts)))
@@ -110,7 +109,7 @@ def list_pairs(call: Call) -> dict[str, Any]:
 )
 def judge_pair(call: Call, pair_id: str) -> dict[str, Any]:
     """Settle a pair."""
-    return memory_json(settle_pair(call.front.databases.get(call.workspace), pair_id, call.body.action))
+    return memory_json(settle_pair(call.front.databases.get(call.workspace_id), pair_id, call.body.action))
 
 
 @api.route(
@@ -126,7 +125,7 @@ def judge_pair(call: Call, pair_id: str) -> dict[str, Any]:
 def list_candidates(call: Call) -> dict[str, Any]:
     """List a page of candidates."""
     wanted = Filter(candidates=True, viewer=call.query.viewer())
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = memories.page(db, wanted, call.query.limit + 1, call.query.before)
     return dict(page_json(found, call.query.limit, lambda memory: memory.seq, memory_json))
 
@@ -143,8 +142,7 @@ def list_candidates(call: Call) -> dict[str, Any]:
 )
 def judge_candidate(call: Call, memory_id: str) -> dict[str, Any]:
     """Settle a candidate."""
-    memory = settle_candidate(call.front.databases.get(call.workspace), memory_id, call.body.action)
-    ring_for(call, (Stage.DEDUP,))
+    memory = settle_candidate(call.front.databases.get(call.workspace_id), memory_id, call.body.action)
     return memory_json(memory)
 
 
@@ -160,7 +158,7 @@ def judge_candidate(call: Call, memory_id: str) -> dict[str, Any]:
 )
 def list_audit(call: Call) -> dict[str, Any]:
     """List a page of the audit trail."""
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = audit.page(db, call.query.limit + 1, call.query.before)
     return dict(page_json(found, call.query.limit, lambda entry: entry.seq, _audit_json))
 
@@ -176,7 +174,7 @@ def list_audit(call: Call) -> dict[str, Any]:
 )
 def undo_entry(call: Call, entry_id: str) -> dict[str, Any]:
     """Undo one act and return the memory that came back."""
-    return memory_json(undo(call.front.databases.get(call.workspace), entry_id))
+    return memory_json(undo(call.front.databases.get(call.workspace_id), entry_id))
 
 
 @api.route(
@@ -192,7 +190,7 @@ def undo_entry(call: Call, entry_id: str) -> dict[str, Any]:
 def list_admissions(call: Call) -> dict[str, Any]:
     """List a page of decisions."""
     query: AdmissionsQuery = call.query
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = admissions.page(db, query.outcome, query.limit + 1, query.before)
     return dict(page_json(found, query.limit, lambda row: row[0], lambda row: decision_json(row[1])))
 

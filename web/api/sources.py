@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.records import MAX_BATCH, Source, Stage
+from pipeline.records import MAX_BATCH, Source
 from pipeline.store import ingested
 from pipeline.text.redaction import redact
 from pipeline.write.ingest import Fate, Offered, forget_items, take_items
@@ -15,7 +15,6 @@ from pipeline.write.prepare import prepare
 from web.api import bodies
 from web.api.answers import Answer, ReceiptAnswer
 from web.api.render import page_json, receipt_json
-from web.api.ringing import ring_for, ring_for_receipts
 from web.endpoint import Api, Call, Endpoint
 
 MAX_ITEMS = 200
@@ -132,7 +131,7 @@ class ForgottenItemsAnswer(Answer):
 )
 def list_sources(call: Call) -> dict[str, Any]:
     """List a page of sources."""
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = ingested.sources(db, call.query.limit + 1, call.query.before)
     return dict(page_json(found, call.query.limit, lambda one: one.seq, _source_json))
 
@@ -150,7 +149,7 @@ def list_sources(call: Call) -> dict[str, Any]:
 def list_items(call: Call, source: str) -> dict[str, Any]:
     """List a page of the items of a source; none of one that nothing was taken from."""
     name = _source(source)
-    with call.front.databases.get(call.workspace).read() as db:
+    with call.front.databases.get(call.workspace_id).read() as db:
         found = ingested.items(db, name, call.query.limit + 1, call.query.before)
     return dict(page_json(found, call.query.limit, lambda one: one.seq, _item_json))
 
@@ -170,11 +169,8 @@ def put_items(call: Call, source: str) -> dict[str, Any]:
     name = _source(source)
     offered = _offered(call.body)
     # Made only now: items that cannot be taken must not make a workspace.
-    database = call.front.databases.get(call.workspace, create=True)
-    sweep = take_items(database, name, offered, call.front.door(call.workspace))
-    ring_for_receipts(call, [receipt for item in sweep.taken for receipt in item.receipts])
-    if sweep.restored:
-        ring_for(call, (Stage.DEDUP,))
+    database = call.front.databases.get(call.workspace_id, create=True)
+    sweep = take_items(database, name, offered, call.front.write_policy(call.workspace_id))
     return {
         "items": [
             {"key": item.key, "outcome": item.fate, "receipts": [receipt_json(one) for one in item.receipts]}
@@ -197,7 +193,7 @@ def put_items(call: Call, source: str) -> dict[str, Any]:
 )
 def forget(call: Call, source: str) -> dict[str, Any]:
     """Forget items of a source."""
-    forgotten = forget_items(call.front.databases.get(call.workspace), _source(source), call.body.keys)
+    forgotten = forget_items(call.front.databases.get(call.workspace_id), _source(source), call.body.keys)
     return {"items": len(forgotten.keys), "archived": len(forgotten.archived)}
 
 

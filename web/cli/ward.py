@@ -89,7 +89,7 @@ def _retried(patient: Patient, name: str) -> str:
         create=False,
     )
     try:
-        # No bell is rung: the scheduler's sweep finds it.
+        # Nobody is notified: the scheduler's sweep finds it.
         with database.write() as db:
             return f"{work.retry(db, None)} queued again"
     finally:

@@ -18,6 +18,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from config.paths import is_workspace_id
 from pipeline.bootstrap.front import Front
 from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.services.workspace import Workspace
 from pipeline.store.database import Database
 from web.dashboard.sign_in import is_forged
 from web.dashboard.undo import undos
@@ -40,18 +41,23 @@ class Paged(Query):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a page is asked for: the services, the workspace, the validated query or form, and the present."""
+    """What a page is asked for: the container, the workspace's id, the validated query or form, and the present."""
 
     front: Front
-    workspace: str
+    workspace_id: str
     query: Any
     form: Any
     now: datetime
 
     @property
+    def workspace(self) -> Workspace:
+        """Return the workspace that is looked at, whether anything was written there or not."""
+        return self.front.workspace(self.workspace_id)
+
+    @property
     def database(self) -> Database:
         """Return the workspace's database; raise NotFound when nothing was ever written to it."""
-        return self.front.databases.get(self.workspace)
+        return self.front.databases.get(self.workspace_id)
 
     def read(self) -> AbstractContextManager[Connection]:
         """Read one consistent snapshot: `with view.read() as db`."""
@@ -124,6 +130,8 @@ class Section:
                 None if form is None else _validated(form, _values(form, request.form)),
                 datetime.now(UTC),
             )
+            if query is None:
+                view.front.foresight.stir(workspace)
             found = call(view, **path)
             return Response(found, mimetype="text/html") if isinstance(found, str) else found
 
@@ -138,9 +146,9 @@ class Section:
 
 def show(template: str, view: View, **values: Any) -> str:
     """Render a page within the frame of all pages."""
-    if session.get("signed_in") and session.get("workspace") != view.workspace:
-        session["workspace"] = view.workspace
-    return render_template(template, view=view, workspace=view.workspace, now=view.now, **values)
+    if session.get("signed_in") and session.get("workspace") != view.workspace_id:
+        session["workspace"] = view.workspace_id
+    return render_template(template, view=view, workspace=view.workspace_id, now=view.now, **values)
 
 
 def back(
@@ -155,7 +163,7 @@ def back(
         told["undo"] = {"path": undo[0], "key": undos().keep(undo[1])}
     # Flask takes whatever its sessions can hold; its types know texts alone.
     flash(told)  # type: ignore[arg-type]
-    return redirect(to or _came_from() or url_for("dashboard.overview_home", workspace=view.workspace), 303)
+    return redirect(to or _came_from() or url_for("dashboard.overview_home", workspace=view.workspace_id), 303)
 
 
 def next_page(next_cursor: int | None) -> str | None:
@@ -182,7 +190,7 @@ def error_page(status: int, message: str) -> Response:
 
 
 def _exists(view: View) -> bool:
-    return view.front.settings.paths.workspace(view.workspace).events.is_file()
+    return view.workspace.paths.events.is_file()
 
 
 def _values(model: type[BaseModel], given: MultiDict[str, str]) -> dict[str, Any]:

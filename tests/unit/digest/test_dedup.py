@@ -10,7 +10,7 @@ from pipeline.store import ingested, memories, pairs, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write import revise
-from pipeline.write.accept import Door
+from pipeline.write.accept import WritePolicy
 from pipeline.write.facts import set_fact
 from pipeline.write.relate import draw
 from pipeline.write.revise import Revision
@@ -193,7 +193,7 @@ def test_a_pinned_memory_is_not_merged_into_an_older_one(doubles):
 
 def test_a_memory_is_not_merged_into_one_that_waits_for_review(doubles):
     text = "Deploys of the shop wait for the tests"
-    older = doubles.write(text, source=Source.AMBIENT, door=Door(review=True))
+    older = doubles.write(text, source=Source.AMBIENT, policy=WritePolicy(review=True))
     assert doubles.get(older).candidate
     newer = doubles.write(text.lower())
     doubles.digest()
@@ -211,10 +211,10 @@ def test_what_a_person_kept_apart_is_not_merged(doubles):
 
 def test_facts_with_a_key_are_not_compared(doubles):
     key = FactKey("build", "runs")
-    one = set_fact(doubles.database, key, "nightly", Draft(""), Door()).id
+    one = set_fact(doubles.database, key, "nightly", Draft(""), WritePolicy()).id
     doubles.digest()
     two = doubles.write("Build runs: nightly")
-    three = set_fact(doubles.database, FactKey("build", "run"), "nightly", Draft(""), Door()).id
+    three = set_fact(doubles.database, FactKey("build", "run"), "nightly", Draft(""), WritePolicy()).id
     doubles.digest()
     assert doubles.active() == {one, two, three}
     assert (doubles.pairs(), doubles.edges()) == ([], [])

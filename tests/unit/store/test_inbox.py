@@ -6,7 +6,7 @@ from pipeline.records import OWNER, Draft, EdgeKind, FactKey, Scope, ScopeKind, 
 from pipeline.store import edges, inbox, memories, pairs
 from pipeline.times import utc_now
 from pipeline.write import revise
-from pipeline.write.accept import Door, accept
+from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.facts import end_fact, set_fact
 from tests.fakes.house import scratch_database
 
@@ -20,7 +20,7 @@ def database():
 
 
 def keep(database, content, **fields):
-    memory_id = accept(database, Draft(content, **fields), Door(review=True)).id
+    memory_id = accept(database, Draft(content, **fields), WritePolicy(review=True)).id
     with database.read() as db:
         return memories.get(db, memory_id)
 
@@ -77,7 +77,7 @@ def test_only_what_still_stands_contradicts(database):
 
 def test_a_fact_that_ended_denies_nothing(database):
     key = FactKey("staging", "port")
-    fact = set_fact(database, key, 5433, Draft(content=""), Door())
+    fact = set_fact(database, key, 5433, Draft(content=""), WritePolicy())
     [note] = notes(database, 1)
     with database.read() as db:
         fact = memories.get(db, fact.id)

@@ -29,7 +29,7 @@ from pipeline.store.database import Database
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
 from pipeline.write import revise, silence
-from pipeline.write.accept import Door, accept, accept_batch
+from pipeline.write.accept import WritePolicy, accept, accept_batch
 from pipeline.write.facts import set_fact
 from pipeline.write.normalize import content_hash
 from pipeline.write.policy import INSISTENT
@@ -187,7 +187,7 @@ def test_redaction_that_lengthens_a_text_past_the_limit_is_refused(database):
 
 DOUBTFUL = "Deploys of the shop wait for the tests"
 CHATTER = "Let me look at the file"
-REVIEW = Door(review=True)
+REVIEW = WritePolicy(review=True)
 
 
 def stored(database, memory_id):
@@ -203,8 +203,8 @@ def shown(database, memory_id):
     return block
 
 
-def offers(database, count, content=DOUBTFUL, source=Source.AMBIENT, door=REVIEW):
-    return [accept(database, Draft(content, source=source), door) for _ in range(count)]
+def offers(database, count, content=DOUBTFUL, source=Source.AMBIENT, policy=REVIEW):
+    return [accept(database, Draft(content, source=source), policy) for _ in range(count)]
 
 
 @pytest.mark.parametrize("source", [Source.AGENT, Source.AMBIENT, Source.USER])
@@ -277,13 +277,13 @@ def test_a_candidate_gets_in_when_it_is_offered_again_and_again(database):
 
 
 def test_what_is_turned_away_gets_in_when_it_is_offered_again_and_again(database):
-    outcomes = [receipt.outcome for receipt in offers(database, INSISTENT + 1, door=Door())]
+    outcomes = [receipt.outcome for receipt in offers(database, INSISTENT + 1, policy=WritePolicy())]
     assert outcomes[:2] == [Outcome.REJECTED] * 2
     assert Outcome.CREATED in outcomes
 
 
 def test_chatter_stays_out_however_often_it_is_offered(database):
-    outcomes = {receipt.outcome for receipt in offers(database, 8, CHATTER, Source.AGENT, Door())}
+    outcomes = {receipt.outcome for receipt in offers(database, 8, CHATTER, Source.AGENT, WritePolicy())}
     assert outcomes == {Outcome.REJECTED}
 
 
@@ -321,5 +321,5 @@ def test_silence_holds_for_what_would_only_reinforce(database):
     known = accept(database, Draft("The proxy listens on port 8123"))
     before = stored(database, known.id)
     for content in (before.content, shown(database, known.id)):
-        accept(database, Draft(content, tags=("new",)), Door(incognito=True))
+        accept(database, Draft(content, tags=("new",)), WritePolicy(incognito=True))
     assert stored(database, known.id) == before

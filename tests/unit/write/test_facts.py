@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, FactKey, Outcome, Scope, Source
 from pipeline.store import facts, memories
-from pipeline.write.accept import Door
+from pipeline.write.accept import WritePolicy
 from pipeline.write.facts import end_fact, reopen_fact, set_fact, take_back_fact
 from tests.fakes.house import scratch_database
 
 KEY = FactKey("staging", "port")
-DOOR = Door()
+DOOR = WritePolicy()
 INSTANTS = range(1, 9)
 END = None
 

@@ -11,7 +11,7 @@ from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Outcome, 
 from pipeline.store import changes, history, ingested, memories, work
 from pipeline.store.database import Database
 from pipeline.store.visibility import Filter
-from pipeline.write.accept import Door, accept
+from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.ingest import Fate, Forgotten, Offered, Sweep, forget_items, take_items
 from pipeline.write.prepare import prepare
 from pipeline.write.revise import Revision, archive, edit, purge, restore
@@ -19,7 +19,7 @@ from pipeline.write.silence import go_off_the_record, return_to_the_record
 from tests.fakes.house import scratch_database
 
 SOURCE = "project:shop-0d1a25a8"
-OPEN = Door()
+OPEN = WritePolicy()
 
 
 @dataclass
@@ -27,14 +27,14 @@ class Shelf:
     """A source over a real store; an item is known by its key, its memories by their texts."""
 
     database: Database
-    door: Door = OPEN
+    policy: WritePolicy = OPEN
     source: str = SOURCE
     rounds: int = field(default=0)
 
     def put(self, key: str, *drafts: Draft | str, digest: str | None = None) -> Sweep:
         self.rounds += 1
         offered = [self.offered(key, *drafts, digest=digest or f"digest-{self.rounds}")]
-        return take_items(self.database, self.source, offered, self.door)
+        return take_items(self.database, self.source, offered, self.policy)
 
     def offered(self, key: str, *drafts: Draft | str, digest: str) -> Offered:
         made = (Draft(one) if isinstance(one, str) else one for one in drafts)
@@ -250,7 +250,7 @@ def test_nothing_of_a_purged_text_is_left_in_what_is_known_of_an_item(shelf):
 
 
 def test_nothing_is_kept_in_an_incognito_workspace(shelf):
-    shelf.door = Door(incognito=True)
+    shelf.policy = WritePolicy(incognito=True)
     sweep = shelf.put("a.py", "Opens the shop")
     assert sweep.taken[0].fate is Fate.REJECTED
     assert sweep.taken[0].receipts[0].reason == "off the record"

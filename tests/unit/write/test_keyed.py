@@ -10,7 +10,7 @@ from pipeline.errors import InvalidField, NotFound
 from pipeline.records import Draft, FactKey, Outcome, Scope, Source
 from pipeline.store import facts
 from pipeline.write import revise
-from pipeline.write.accept import Door
+from pipeline.write.accept import WritePolicy
 from pipeline.write.facts import end_fact, set_fact
 from pipeline.write.keyed import fact_key, fact_text, safe_value
 from tests.fakes.house import scratch_database
@@ -18,7 +18,7 @@ from tests.fakes.house import scratch_database
 KEY = FactKey("staging", "port")
 END = None
 ALWAYS = "9999"
-DOOR = Door(review=True)
+DOOR = WritePolicy(review=True)
 INSTANTS = range(1, 13)
 
 instants = st.sampled_from(INSTANTS)

@@ -7,7 +7,7 @@ from pipeline.records import Draft, FactKey, Outcome, Source, Stage, Trust
 from pipeline.store import admissions, audit, facts, history, pairs, tail, work
 from pipeline.times import utc_now
 from pipeline.write import revise
-from pipeline.write.accept import Door, accept
+from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.facts import set_fact
 from pipeline.write.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo
 from pipeline.write.revise import Revision
@@ -19,7 +19,7 @@ SAME = "the build runs nightly on the small server"
 THIRD = "The build runs nightly on the small server!"
 MORE = "The build runs nightly on the small server and mails a report."
 DOUBTFUL = "Deploys of the shop wait for the tests"
-REVIEW = Door(review=True)
+REVIEW = WritePolicy(review=True)
 KEY = FactKey("staging", "port")
 
 
@@ -56,7 +56,7 @@ def standing(memory):
 
 
 def candidate(doubles, text=DOUBTFUL):
-    memory_id = doubles.write(text, source=Source.AMBIENT, door=REVIEW)
+    memory_id = doubles.write(text, source=Source.AMBIENT, policy=REVIEW)
     assert doubles.get(memory_id).candidate
     return memory_id
 

@@ -8,7 +8,7 @@ from pipeline.store import audit, edges, facts, history, inbox, memories, pairs,
 from pipeline.store.pairs import PairState
 from pipeline.times import utc_now
 from pipeline.write import revise
-from pipeline.write.accept import Door, accept
+from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.facts import set_fact
 from pipeline.write.review import (
     CandidateVerdict,
@@ -24,7 +24,7 @@ from pipeline.write.review import (
 )
 from tests.fakes.house import scratch_database
 
-REVIEW = Door(review=True)
+REVIEW = WritePolicy(review=True)
 KEY = FactKey("staging", "port")
 
 

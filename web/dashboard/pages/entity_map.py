@@ -138,7 +138,7 @@ def community(view: View, number: str) -> str:
 @section.action("/map/draw")
 def draw(view: View) -> AnyResponse:
     """Ask for a map now."""
-    ask_for(view.front, view.workspace, JOB)
+    ask_for(view.front, view.workspace_id, JOB)
     return back(view, "The map will be drawn in a moment; this takes some seconds.", to=url_for("dashboard.map_whole"))
 
 

@@ -19,7 +19,6 @@ from pipeline.store import subjects as listing
 from pipeline.store.subjects import ScopedKey, Subject
 from pipeline.text.names import canonical_name
 from pipeline.times import parse, utc_text
-from pipeline.write.accept import DIGESTION
 from pipeline.write.facts import end_fact, reopen_fact, set_fact, take_back_fact
 from pipeline.write.keyed import fact_key
 from web.api import bodies
@@ -221,10 +220,9 @@ def set_value(view: View) -> Response:
     scope = bodies.scope_of_query(form.scope)
     asked = fact_key(form.subject, form.attribute)
     value = _value(form)
-    match = view.front.fact_names(view.workspace, asked, scope)
+    match = view.front.fact_names(view.workspace_id, asked, scope)
     draft = Draft(content="", scope=scope, occurred_at=form.valid_from)
-    receipt = set_fact(view.database, match.key, value, draft, view.front.door(view.workspace))
-    _ring(view)
+    receipt = set_fact(view.database, match.key, value, draft, view.front.write_policy(view.workspace_id))
     message = _told(match.key, value, form.valid_from, receipt)
     if match.similar:
         others = ", ".join(f"{words(key.attribute)} of {words(key.subject)}" for key in match.similar[:3])
@@ -243,7 +241,6 @@ def end(view: View) -> Response:
     with view.read() as db:
         holder = table.holding(db, one.key, one.scope, moment)
     ended = end_fact(view.database, one.key, one.scope, moment)
-    _ring(view)
     assert holder is not None
     undo = {"fact_id": ended.id} | ({} if holder.valid_to is None else {"until": holder.valid_to})
     return back(
@@ -378,11 +375,6 @@ def scope_text(scope: Scope) -> str:
 
 def _said(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _ring(view: View) -> None:
-    for stage in DIGESTION:
-        view.front.ring(view.workspace, stage)
 
 
 # What every template on facts says things with.

@@ -11,7 +11,7 @@ from pydantic import BaseModel, StringConstraints
 from werkzeug.wrappers import Response
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import OWNER, Memory, Stage
+from pipeline.records import OWNER, Memory
 from pipeline.store import admissions, audit, inbox, memories, pairs
 from pipeline.store.admissions import Decision
 from pipeline.store.audit import Entry
@@ -145,8 +145,6 @@ def judge_candidate(view: View, memory_id: str) -> Response:
 
     def judge() -> Response:
         verbs.settle_candidate(view.database, memory_id, verdict)
-        if accepted:
-            view.front.ring(view.workspace, Stage.DEDUP)
         message = "The candidate is a memory now." if accepted else "The candidate is archived."
         return _go_on(
             view, message, Undo("undo_candidate", {"memory_id": memory_id}, f"e-{memory_id}", {"action": verdict})
@@ -235,7 +233,6 @@ def undo_act(view: View, entry_id: str) -> Response:
 
     def undo() -> Response:
         verbs.undo(view.database, entry_id)
-        view.front.ring(view.workspace, Stage.DEDUP)
         return _go_on(view, "The memory is back in every answer.")
 
     return _tried(view, undo)

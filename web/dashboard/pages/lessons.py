@@ -99,7 +99,7 @@ def answer(view: View, surface_id: str) -> Response:
         view.front.learning.submit(partial(withdraw_answer, view.database, surface_id)).result()
         return back(view, "Noted: nobody says.")
     followed = form.followed == "true"
-    view.front.learning.answer_surfaced(view.workspace, surface_id, form.note, followed=followed)
+    view.front.learning.answer_surfaced(view.workspace_id, surface_id, form.note, followed=followed)
     undo = (url_for("dashboard.lessons_answer", surface_id=surface_id), _said(before))
     return back(view, f"Noted: {'followed' if followed else 'ignored'}.", undo=undo)
 

@@ -16,7 +16,7 @@ from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.jobs.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
 from pipeline.jobs.forecast import Forecast, forecast
 from pipeline.kinds import told
-from pipeline.records import MAX_TAGS, OWNER, Memory, Stage, Trust
+from pipeline.records import MAX_TAGS, OWNER, Memory, Trust
 from pipeline.store import (
     admissions,
     arcs,
@@ -35,7 +35,6 @@ from pipeline.store.edges import Edge
 from pipeline.store.pairs import Pair
 from pipeline.times import utc_text
 from pipeline.write import revise
-from pipeline.write.accept import DIGESTION
 from pipeline.write.revise import Revision, Seen
 from web.dashboard.fields import Moment
 from web.dashboard.pages.facts import scope_text
@@ -223,8 +222,6 @@ def _revised(view: View, memory_id: str, wanted: Revision) -> Response:
             undo |= {"importance": repr(before.importance), "given": repr(given_before)}
             undo |= {"seen_given": repr(given_after)}
     if wanted.content is not None and after.content != before.content:
-        for stage in DIGESTION:
-            view.front.ring(view.workspace, stage)
         with view.read() as db:
             undo["entry"] = str(history.page(db, before.seq, 1, None)[0][0])
         undo["seen_text"] = revise.text_mark(after.content)
@@ -275,7 +272,6 @@ def restore(view: View, memory_id: str) -> Response:
     with view.read() as db:
         merged = audit.merge_of(db, memory_id) is not None
     revise.restore(view.database, memory_id)
-    view.front.ring(view.workspace, Stage.DEDUP)
     undo = None if merged else (_path("archive", memory_id), dict[str, str]())
     return back(view, "The memory is back in every answer.", undo=undo)
 
@@ -304,7 +300,6 @@ def purge_warning(view: View, memory_id: str) -> str:
 def purge(view: View, memory_id: str) -> Response:
     """Delete a memory for good."""
     revise.purge(view.database, memory_id)
-    view.front.ring(view.workspace, Stage.PURGE)
     message = "The memory is purged; a worker scrubs the indexes and the copies now."
     return back(view, message, to=url_for("dashboard.timeline_journal"))
 

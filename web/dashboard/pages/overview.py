@@ -146,7 +146,7 @@ def _health(view: View, db: Connection, midnight: datetime) -> Health:
     jobs = outlooks(db, appointments(view.front.settings), view.now)
     ran = [job for job in jobs if job.appointment.every is None and job.last and (job.last.started_at or "") >= began]
     oldest = work.oldest_pending(db)
-    copies = backup.snapshots(view.front.settings.paths.workspace(view.workspace).snapshots)
+    copies = backup.snapshots(view.front.settings.paths.workspace(view.workspace_id).snapshots)
     return Health(
         sum(work.pending(db).values()),
         sum(work.dead(db).values()),
@@ -156,13 +156,13 @@ def _health(view: View, db: Connection, midnight: datetime) -> Health:
         tuple(job for job in jobs if job.standing is Standing.FAILED),
         tuple(ran),
         began,
-        view.front.operations.errors_since(view.workspace, midnight.timestamp()),
+        view.front.operations.errors_since(view.workspace_id, midnight.timestamp()),
         utc_text(copies[0].at) if copies else None,
     )
 
 
 def _hints(view: View, db: Connection, waiting: int, health: Health) -> list[Hint]:
-    settings = view.front.workspace_settings(view.workspace)
+    settings = view.front.workspace_settings(view.workspace_id)
     found = []
     if settings.incognito:
         text = "This workspace is off the record: nothing that is said in it is stored."

@@ -68,9 +68,9 @@ def every(view: View) -> str:
         "settings.html",
         view,
         title="Settings",
-        told=told_settings(view.front, view.workspace),
+        told=told_settings(view.front, view.workspace_id),
         home_config=view.front.settings.paths.config,
-        own_config=view.front.settings.paths.workspace(view.workspace).config,
+        own_config=view.front.settings.paths.workspace(view.workspace_id).config,
         sessions=listed,
         sessions_url=_more(listed[-1]) if len(sessions) > PAGE_SIZE else None,
         token=_token(view),
@@ -83,10 +83,10 @@ def set_value(view: View) -> Response:
     name, given = view.form.name, view.form.value
     if name not in WORKSPACE_SETTINGS:
         raise NotFound("no setting of that name differs between workspaces")
-    before = told_settings(view.front, view.workspace).own[name].own
+    before = told_settings(view.front, view.workspace_id).own[name].own
     _write(view, name, None if given is None else _number(name, given))
     undo = (url_for("dashboard.settings_set_value"), {"name": name, "value": "" if before is None else _told(before)})
-    now = told_settings(view.front, view.workspace).own[name]
+    now = told_settings(view.front, view.workspace_id).own[name]
     whose = "as the home has it" if now.own is None else "in this workspace"
     return back(view, f"{name} is {_told(now.value)}, {whose}.", undo=undo)
 
@@ -94,7 +94,7 @@ def set_value(view: View) -> Response:
 @section.action("/settings/sessions/silence", SessionForm)
 def silence(view: View) -> Response:
     """Take a session off the record."""
-    go_off_the_record(view.front.databases.get(view.workspace, create=True), view.form.session_id)
+    go_off_the_record(view.front.databases.get(view.workspace_id, create=True), view.form.session_id)
     undo = (url_for("dashboard.settings_unsilence"), {"session_id": view.form.session_id})
     return back(view, "The session is off the record: nothing that it says is stored.", undo=undo)
 
@@ -157,7 +157,7 @@ def _number(name: str, given: str) -> int | bool:
 
 def _write(view: View, name: str, value: int | bool | None) -> None:
     try:
-        save_workspace_setting(view.front.settings.paths, view.workspace, name, value)
+        save_workspace_setting(view.front.settings.paths, view.workspace_id, name, value)
     except UnreadableSettings as error:
         raise Conflict(str(error)) from error
     except SettingsError as error:

@@ -110,7 +110,7 @@ def state(view: View) -> str:
             "written": _written(db, view.now),
         }
         buried = _buried(db, view.query.dead_before)
-    errors = view.front.operations.errors(workspace=view.workspace, limit=LISTED + 1, before=view.query.before)
+    errors = view.front.operations.errors(workspace=view.workspace_id, limit=LISTED + 1, before=view.query.before)
     return show(
         "workers.html",
         view,
@@ -144,15 +144,13 @@ def retry(view: View) -> Response:
     """Give dead letters a fresh start."""
     with view.database.write() as db:
         retried = work.retry(db, view.form.stage)
-    if retried:
-        view.front.ring(view.workspace, None)
     return back(view, f"{number(retried)} piece{'' if retried == 1 else 's'} of work will be tried again.")
 
 
 @section.action("/workers/jobs/<name>")
 def run(view: View, name: str) -> Response:
     """Run a job now."""
-    ask_for(view.front, view.workspace, name)
+    ask_for(view.front, view.workspace_id, name)
     told = "has run" if name in HERE else "is asked for; a worker runs it as soon as it can"
     return back(view, f"The job {name} {told}.", to=url_for("dashboard.workers_state", _anchor=f"job-{name}"))
 

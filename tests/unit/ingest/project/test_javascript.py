@@ -39,7 +39,7 @@ TYPESCRIPT = """
       _quiet() {}
     }
 
-    export interface Gate extends Door { width: number; open(by: Person): void; readonly height?: number }
+    export interface Gate extends WritePolicy { width: number; open(by: Person): void; readonly height?: number }
     export type Side = 'left' | 'right';
     export type Size = { width: number };
     export enum State { Full, Empty = 'empty' }
@@ -76,7 +76,7 @@ def test_a_typescript_file(project):
         "Lock.constructor(private readonly boats: Boat[]) (l. 22).",
         "async Lock.fill(speed: number, slow = false): Promise<void> (l. 28): Lets water in.",
         "@HostListener('click') Lock.onClick(event: Event): void (l. 33).",
-        "interface Gate extends Door (l. 39). Fields: width, open(), height.",
+        "interface Gate extends WritePolicy (l. 39). Fields: width, open(), height.",
         "type Side = 'left' | 'right' (l. 40).",
         "type Size (l. 41). Fields: width.",
         "enum State (l. 42). Fields: Full, Empty.",

@@ -1,4 +1,4 @@
-"""The records that travel through the pipeline: frozen dataclasses, no I/O."""
+"""A memory, as it is offered, stored and digested."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,0 +1,87 @@
+"""Goals: what is to be reached, how far it has come, and when it is due."""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import Conflict, NotFound
+from pipeline.records import Draft, Kind, Memory, Outcome, Page, Viewer, page_of
+from pipeline.services.workspace import Workspace
+from pipeline.store import goals, memories
+from pipeline.write import revise
+from pipeline.write.accept import commit
+from pipeline.write.details import GoalStatus
+from pipeline.write.prepare import prepare
+from pipeline.write.revise import Revision
+
+__all__ = ["GoalSetting", "GoalStatus", "change_goal", "get_goal", "is_unfinished", "list_goals", "set_goal"]
+
+# What a goal that is set once more begins anew with.
+BEGINNING: Mapping[str, Any] = {"status": GoalStatus.OPEN, "progress": 0.0, "due_at": None}
+
+
+@dataclass(frozen=True, slots=True)
+class GoalSetting:
+    """A goal as it was set; `began_anew` if it was known and finished."""
+
+    goal: Memory
+    outcome: Outcome
+    began_anew: bool = False
+
+
+def set_goal(workspace: Workspace, draft: Draft, named: AbstractSet[str] = frozenset()) -> GoalSetting:
+    """Set a goal; one that is known takes over those of the draft's details that somebody `named`.
+
+    A goal that was finished begins anew. Raises Conflict when the goal is not kept, or another memory says the same.
+    """
+    # Prepared first: a draft that cannot be taken must not make a workspace.
+    prepared, policy = prepare(draft), workspace.write_policy()
+    database = workspace.create()
+    (receipt,) = commit(database, [prepared], policy)
+    with database.read() as db:
+        goal = memories.get(db, receipt.id)
+    if goal is None:
+        raise Conflict(f"the goal was not kept: {receipt.reason}")
+    if goal.kind is not Kind.GOAL:
+        raise Conflict(f"a {goal.kind} of the same scope says exactly this")
+    if receipt.outcome is not Outcome.MERGED:
+        return GoalSetting(goal, receipt.outcome)
+    finished = not is_unfinished(goal)
+    details = {name: value for name, value in draft.details.items() if name in named}
+    if finished:
+        details = {**BEGINNING, **draft.details}
+    if details:
+        goal = revise.edit(database, goal.id, Revision(details=details))
+    return GoalSetting(goal, receipt.outcome, began_anew=finished)
+
+
+def get_goal(workspace: Workspace, goal_id: str) -> Memory:
+    """Return a goal; raise NotFound where there is none."""
+    with workspace.database.read() as db:
+        goal = memories.get(db, goal_id)
+    if goal is None or goal.kind is not Kind.GOAL:
+        raise NotFound("no such goal")
+    return goal
+
+
+def list_goals(
+    workspace: Workspace, viewer: Viewer, status: GoalStatus | None, limit: int, before: int | None
+) -> Page[Memory]:
+    """List goals, newest first."""
+    with workspace.database.read() as db:
+        found = goals.page(db, viewer, status, limit + 1, before)
+    return page_of(found, limit, lambda goal: goal.seq)
+
+
+def change_goal(
+    workspace: Workspace, goal_id: str, title: str | None = None, details: Mapping[str, Any] | None = None
+) -> Memory:
+    """Change a goal's title and some of its details; a due date of None takes it away."""
+    goal = get_goal(workspace, goal_id)
+    return revise.edit(workspace.database, goal.id, Revision(content=title, details=details or None))
+
+
+def is_unfinished(goal: Memory) -> bool:
+    """Tell whether somebody still has to do something for a goal."""
+    return goal.details.get("status", GoalStatus.OPEN) in goals.UNFINISHED

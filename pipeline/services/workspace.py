@@ -1,0 +1,86 @@
+"""One workspace, as its use cases reach it: its settings, its files, its database, how it takes memories in."""
+
+from dataclasses import dataclass
+
+from config.paths import WorkspacePaths
+from config.settings import Settings, SettingsError, environment_of, load_settings
+from pipeline.errors import StoreClosed
+from pipeline.store.database import Database, Databases
+from pipeline.store.operations import Operations
+from pipeline.write.accept import WritePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A workspace's settings, when its file was changed last (ns), and why that cannot be taken, if so."""
+
+    changed: int
+    settings: Settings
+    problem: str | None = None
+
+
+class WorkspaceSettings:
+    """Read each workspace's settings on top of the home's, and again when its file changed.
+
+    A workspace whose own file cannot be taken is incognito: that file may have said to store nothing.
+    """
+
+    def __init__(self, settings: Settings, operations: Operations) -> None:
+        self._home = settings
+        self._operations = operations
+        self._known: dict[str, _Own] = {}
+
+    def get(self, workspace_id: str) -> Settings:
+        """Return the settings in force in a workspace."""
+        return self._own(workspace_id).settings
+
+    def problem(self, workspace_id: str) -> str | None:
+        """Return why a workspace's own settings cannot be taken, None when they can."""
+        return self._own(workspace_id).problem
+
+    def _own(self, workspace_id: str) -> _Own:
+        file = self._home.paths.workspace(workspace_id).config
+        try:
+            changed = file.stat().st_mtime_ns
+        except FileNotFoundError:
+            return _Own(0, self._home)
+        known = self._known.get(workspace_id)
+        if known is None or known.changed != changed:
+            try:
+                known = _Own(changed, load_settings(environment_of(self._home.paths), workspace_id))
+            except SettingsError as error:
+                self._operations.record_error("settings", str(error), workspace=workspace_id)
+                known = _Own(changed, self._home.model_copy(update={"incognito": True}), str(error))
+            self._known[workspace_id] = known
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """One workspace; nothing of it is opened before it is needed."""
+
+    id: str
+    paths: WorkspacePaths
+    _databases: Databases
+    _settings: WorkspaceSettings
+
+    @property
+    def database(self) -> Database:
+        """Return the database; raise NotFound when nothing was ever written here."""
+        return self._databases.get(self.id)
+
+    def create(self) -> Database:
+        """Return the database, made if need be; call it once it is sure that something will be stored."""
+        return self._databases.get(self.id, create=True)
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings in force."""
+        return self._settings.get(self.id)
+
+    def write_policy(self) -> WritePolicy:
+        """Return how memories are taken in; raise StoreClosed when the workspace's settings cannot be taken."""
+        problem = self._settings.problem(self.id)
+        if problem is not None:
+            raise StoreClosed(f"nothing is stored in this workspace until its settings are corrected: {problem}")
+        return WritePolicy(review=self.settings.review, incognito=self.settings.incognito)
