@@ -28,7 +28,6 @@ from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store import facts
 from pipeline.store.database import Database, Databases, WakeUps, WriterProfile
 from pipeline.store.operations import Operations
-from pipeline.text.redaction import preload
 from pipeline.write.accept import WritePolicy
 from pipeline.write.feedback import ask_for_segment
 
@@ -113,7 +112,6 @@ class Front:
         """Load in a thread what the first requests would otherwise wait for."""
 
         def load() -> None:
-            preload()
             # Before the encoder: the imports that it needs would hold up the first lexical answer threefold.
             self._warm_words()
             self.encoder.load()

@@ -1,1 +1,1 @@
-"""What turns text into text: tokens, names, redaction. Nothing here reads a file nor knows a store."""
+"""What turns text into text: tokens, names, redaction. Nothing here knows a store; word lists are in `lexicon`."""

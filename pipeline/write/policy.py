@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pipeline.records import Kind, Scope, ScopeKind, Source
-from pipeline.text.redaction.rules import MARKER, NOTHING
+from pipeline.text.redaction.formats import MARKER, NOTHING
 from pipeline.text.tokens import STOP_WORDS
 from pipeline.write.passing import is_lasting, kept_share
 

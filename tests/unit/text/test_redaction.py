@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.text.redaction import Redaction, preload, redact, redact_json
+from pipeline.text.redaction import Redaction, redact, redact_json
 
 # Samples are put together here so that no scanner takes this file for a leak.
 LOWER = "q7w2e9r4t1y6u3i8o5p0a7s2d9f4g1h6j3k8l5z0"
@@ -263,12 +263,6 @@ def test_truncated_private_key_stops_at_prose():
 def test_a_long_token_leaves_no_tail():
     token = "ghp" + "_" + MIXED * 3
     assert redact(f"a {token} b").text == "a [REDACTED:github-token] b"
-
-
-def test_preload_can_be_called_twice():
-    preload()
-    preload()
-    assert redact("plain") == Redaction("plain", ())
 
 
 # --- JSON -----------------------------------------------------------------------------------------------

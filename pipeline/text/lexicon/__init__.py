@@ -1,0 +1,38 @@
+"""The word lists of the rules, as data: one TOML file a topic.
+
+A list is a TOML array, or one string whose words are parted by white space.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """The lists of one topic."""
+
+    entries: Mapping[str, Any]
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return a list's entries in order."""
+        given = self.entries[name]
+        return tuple(given.split() if isinstance(given, str) else given)
+
+    def alternatives(self, name: str) -> str:
+        """Return a list whose entries are expressions as the alternatives of one expression, without its brackets."""
+        return "|".join(self.words(name))
+
+    def table(self, name: str) -> "Lexicon":
+        """Return the lists of a sub-table."""
+        return Lexicon(self.entries[name])
+
+
+@cache
+def load_lexicon(name: str) -> Lexicon:
+    """Read the lists of a topic, once."""
+    with Path(__file__).with_name(f"{name}.toml").open("rb") as file:
+        return Lexicon(tomllib.load(file))
