@@ -13,8 +13,8 @@ from pipeline.times import utc_now, utc_text
 from pipeline.write.feedback import answer_surfaced, note_surfaced
 from pipeline.write.review import CandidateVerdict, settle_candidate
 from tests.fakes.dashboard import signed_in
-from web.hosts import ledger
-from web.hosts.ledger import Record
+from web.hosts import install_state
+from web.hosts.install_state import InstalledFile
 
 
 @pytest.fixture
@@ -135,7 +135,9 @@ def test_hints_come_only_where_they_help(client, front, back, browser, digested)
     assert "no worker runs" not in hints(browser)
     back.run_job("default", "snapshot", lambda: False)
     assert "no copy" not in hints(browser)
-    ledger.write(front.settings.paths.root, {"/home/ann/.claude/settings.json": Record(frozenset({"claude-code"}))})
+    install_state.write_state(
+        front.settings.paths.root, {"/home/ann/.claude/settings.json": InstalledFile(frozenset({"claude-code"}))}
+    )
     assert hints(browser) == ""
 
 

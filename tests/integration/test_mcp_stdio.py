@@ -13,7 +13,7 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from pipeline.identity import identify
 from tests.support.served import served
 from tests.support.stack import free_port
-from web.hosts import ledger
+from web.hosts import install_state
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -144,7 +144,9 @@ def test_what_an_agent_stores_first_meets_what_hooks_note_once_a_host_is_set_up(
 
     assert talk(conversation) == ("default", [STAGING["content"]])
     assert home.paths.workspace_ids() == ["default"]
-    ledger.write(home.paths.root, {"/home/ann/.claude/settings.json": ledger.Record(frozenset({"claude-code"}))})
+    install_state.write_state(
+        home.paths.root, {"/home/ann/.claude/settings.json": install_state.InstalledFile(frozenset({"claude-code"}))}
+    )
     # As soon as it is there, it is read as well, by a bridge that began without it.
     assert talk(conversation) == (own, [STAGING["content"]])
     assert home.paths.workspace_ids() == ["default", own]

@@ -219,9 +219,9 @@ def processes(patient: Patient) -> Iterator[Finding]:
 
 def hosts(patient: Patient) -> Iterator[Finding]:
     """Look whether the settings of agents' hosts still hold what `reverie setup` has written."""
-    from web.hosts import ledger
+    from web.hosts import install_state
 
-    records = ledger.read(patient.paths.root)
+    records = install_state.read_state(patient.paths.root)
     lost = [file for file in records if not _mentions_us(Path(file))]
     if lost:
         told = f"nothing of Reverie stands any more in {', '.join(lost)}"

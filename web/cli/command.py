@@ -82,9 +82,9 @@ def choice_of_folder(
 
 def _is_a_host_set_up(settings: "Settings") -> bool:
     # Imported by what stores something new alone: every command chooses a workspace.
-    from web.hosts import ledger
+    from web.hosts import install_state
 
-    return bool(ledger.read(settings.paths.root))
+    return bool(install_state.read_state(settings.paths.root))
 
 
 pass_state = click.make_pass_decorator(State, ensure=True)

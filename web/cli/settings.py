@@ -43,7 +43,7 @@ def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
 
 
 def _renewed(state: State, *, yes: bool) -> bool:
-    from web.hosts.holders import token_holders
+    from web.hosts.install_state import find_token_files
 
     if state.json and not yes:
         raise click.UsageError("--json cannot ask; add --yes")
@@ -52,7 +52,7 @@ def _renewed(state: State, *, yes: bool) -> bool:
         click.echo("the token stays", err=True)
         return False
     paths = state.settings.paths
-    for holder in token_holders(paths.root, paths.renew_token()):
+    for holder in find_token_files(paths.root, paths.renew_token()):
         click.echo(f"{holder.path} holds the old one: run `reverie setup {' '.join(holder.hosts)}`", err=True)
     return True
 

@@ -14,9 +14,9 @@ from web.cli.render import plain
 
 if TYPE_CHECKING:
     from config.settings import Settings
+    from web.hosts.environment import HostEnvironment, Installation
     from web.hosts.hosts import Host
-    from web.hosts.machine import Machine, Reverie
-    from web.hosts.plan import Change
+    from web.hosts.plan import FileChange
 
 HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "gemini", "zed", "opencode")
 HIDDEN = "•••"
@@ -31,7 +31,7 @@ class _SetupCommand(Command):
     """The command; variables with which hosts move their own folders come as parameters that nobody types."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        from web.hosts.machine import HOST_VARIABLES
+        from web.hosts.environment import HOST_VARIABLES
 
         super().__init__(*args, **kwargs)
         for name in HOST_VARIABLES:
@@ -60,24 +60,23 @@ def setup(
 
     HOST is one of claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode.
     """
-    from web.hosts import ledger
-    from web.hosts.carry_out import carry_out
-    from web.hosts.plan import plan_removal, plan_setup
+    from web.hosts import install_state
+    from web.hosts.plan import apply, plan_removal, plan_setup
 
     if state.json and not (yes or dry_run):
         raise click.UsageError("--json cannot ask; add --yes or --dry-run")
     root = state.settings.paths.root
-    machine = _machine({name.upper(): value for name, value in moved.items() if value}, project=project)
-    chosen = _chosen(hosts, machine, remove=remove)
+    host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
+    chosen = _chosen(hosts, host_env, remove=remove)
     reverie = _reverie(state.settings, writes=bool(chosen) and not dry_run and not remove)
-    changes = (plan_removal if remove else plan_setup)(chosen, machine, reverie, ledger.read(root))
+    changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, install_state.read_state(root))
     if not state.json:
         _show(changes, reverie.token)
         if not chosen:
             click.echo(f"no host was found here; name one: {', '.join(HOSTS)}")
     pending = any(change.action not in ("none", "error") for change in changes)
     if not dry_run and (yes or not pending or click.confirm("Write this?", err=True)):
-        changes = carry_out(changes, root)
+        changes = apply(changes, root)
     elif not dry_run:
         click.echo("nothing was written", err=True)
         return 0
@@ -85,26 +84,26 @@ def setup(
     return 1 if any(change.error is not None for change in changes) else 0
 
 
-def _chosen(names: Sequence[str], machine: "Machine", *, remove: bool) -> list["Host"]:
+def _chosen(names: Sequence[str], host_env: "HostEnvironment", *, remove: bool) -> list["Host"]:
     from web.hosts.hosts import BY_NAME
     from web.hosts.hosts import HOSTS as KNOWN
 
     if names:
         return [BY_NAME[name] for name in dict.fromkeys(names)]
     # What was written for a host may outlive it.
-    return [host for host in KNOWN if remove or host.is_found(machine)]
+    return [host for host in KNOWN if remove or host.is_found(host_env)]
 
 
-def _machine(environment: Mapping[str, str], *, project: bool) -> "Machine":
+def _host_environment(environment: Mapping[str, str], *, project: bool) -> "HostEnvironment":
     import shutil
 
-    from web.hosts.machine import Machine
+    from web.hosts.environment import HostEnvironment
 
     home = Path.home()
     here = _here() if project else None
     if here == home:
         raise click.UsageError("--project needs a project: this folder is your home")
-    return Machine(home, sys.platform, shutil.which, _version, environment, here)
+    return HostEnvironment(home, sys.platform, shutil.which, _version, environment, here)
 
 
 def _here() -> Path:
@@ -114,15 +113,15 @@ def _here() -> Path:
         raise click.UsageError("--project needs a project: this folder is no longer there") from error
 
 
-def _reverie(settings: "Settings", *, writes: bool) -> "Reverie":
+def _reverie(settings: "Settings", *, writes: bool) -> "Installation":
     from config.settings import moving_variables
     from web.client import server_url
-    from web.hosts.machine import Reverie, programs_folder
+    from web.hosts.environment import Installation, programs_folder
 
     file = settings.paths.token_file
     # A look at the changes must not leave a home behind.
     token = settings.paths.token() if writes or file.exists() else HIDDEN
-    return Reverie(server_url(settings), token, programs_folder(), moving_variables(settings))
+    return Installation(server_url(settings), token, programs_folder(), moving_variables(settings))
 
 
 def _version(program: str) -> tuple[int, ...] | None:
@@ -149,13 +148,13 @@ def _version(program: str) -> tuple[int, ...] | None:
     return None if found is None else tuple(int(part) for part in found.groups())
 
 
-def _show(changes: Sequence["Change"], token: str) -> None:
+def _show(changes: Sequence["FileChange"], token: str) -> None:
     for change in changes:
         for line in _diff(change, token):
             click.echo(click.style(line, fg=_COLOURS.get(line[:1])))
 
 
-def _diff(change: "Change", token: str) -> Iterator[str]:
+def _diff(change: "FileChange", token: str) -> Iterator[str]:
     """Yield the lines of a unified diff, the token hidden."""
     if change.error is not None or change.before == change.after:
         return
@@ -171,7 +170,7 @@ def _lines(content: bytes | None, token: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
 
 
-def _report(state: State, hosts: Sequence[str], changes: Sequence["Change"], token: str, *, dry_run: bool) -> None:
+def _report(state: State, hosts: Sequence[str], changes: Sequence["FileChange"], token: str, *, dry_run: bool) -> None:
     if state.json:
         items = [_described(change, token) for change in changes]
         state.print_json({"hosts": hosts, "dry_run": dry_run, "files": items})
@@ -187,7 +186,7 @@ def _report(state: State, hosts: Sequence[str], changes: Sequence["Change"], tok
         click.echo("nothing was written", err=True)
 
 
-def _described(change: "Change", token: str) -> dict[str, Any]:
+def _described(change: "FileChange", token: str) -> dict[str, Any]:
     return {
         "path": str(change.path),
         "hosts": change.hosts,

@@ -1,6 +1,9 @@
 """A marked block in a text that people write: added at the end, taken out again exactly."""
 
 import re
+from collections.abc import Sequence
+
+from web.hosts.entries import AddedEntries, EntryUndo, HostEntry, RemovedEntries, RulesBlock
 
 BEGIN = "<!-- reverie:begin -->"
 END = "<!-- reverie:end -->"
@@ -46,3 +49,18 @@ def cut(text: str, start: int, end: int) -> str:
         if before.endswith("\n"):
             before = before[:-1].removesuffix("\r") if before.endswith("\r\n") else before[:-1]
     return before + text[end if closing is None else closing.end() :]
+
+
+def add_entries(text: str | None, entries: Sequence[HostEntry], undo: EntryUndo) -> AddedEntries:
+    """Return the text with the block in it, brought up to date where it was there already."""
+    [entry] = entries
+    assert isinstance(entry, RulesBlock)
+    return AddedEntries(add(entry.head if text is None else text, entry.body), undo)
+
+
+def remove_entries(text: str, entries: Sequence[HostEntry], _undo: EntryUndo | None) -> RemovedEntries:
+    """Return the text without the block; undoes `add` exactly."""
+    [entry] = entries
+    assert isinstance(entry, RulesBlock)
+    after = remove(text)
+    return RemovedEntries(after, bare=after != text and after in ("", entry.head))

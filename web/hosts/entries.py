@@ -4,75 +4,81 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-Recognise = Callable[[Any], bool]
-Place = tuple[str, ...]
+from pipeline.errors import ReverieError
+
+Recogniser = Callable[[Any], bool]
+KeyPath = tuple[str, ...]
+
+
+class CannotEdit(ReverieError):
+    """Say why a file cannot be changed safely; it is left as it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A member of a JSON object; `ours` tells Reverie's own from what another gave the same name."""
+class JsonMember:
+    """A member of a JSON object; `is_ours` tells Reverie's own from what another gave the same name."""
 
-    place: Place
+    place: KeyPath
     key: str
     value: Mapping[str, Any]
-    ours: Recognise
+    is_ours: Recogniser
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class HookEntry:
     """A handler of a Claude Code event, in a group of its own in the event's array."""
 
     event: str
     handler: Mapping[str, Any]
-    ours: Recognise
+    is_ours: Recogniser
 
     @property
-    def place(self) -> Place:
+    def place(self) -> KeyPath:
         """Return where the event's groups stand."""
         return ("hooks", self.event)
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class TomlKey:
     """A top-level key of a TOML file."""
 
     name: str
     value: Any
-    ours: Recognise
+    is_ours: Recogniser
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TomlTable:
     """A table of a TOML file."""
 
-    place: Place
+    place: KeyPath
     value: Mapping[str, Any]
-    ours: Recognise
+    is_ours: Recogniser
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RulesBlock:
     """A marked block in a text; `head` begins a file that is made for it."""
 
     body: str
     head: str = ""
 
 
-Entry = Member | Hook | Key | Table | Block
+HostEntry = JsonMember | HookEntry | TomlKey | TomlTable | RulesBlock
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
+class EntryUndo:
     """What the text alone cannot tell when entries are taken out again."""
 
-    created: frozenset[Place] = frozenset()
+    created: frozenset[KeyPath] = frozenset()
     """Containers that were made for entries."""
-    inside: Mapping[Place, str] = field(default_factory=dict)
+    inside: Mapping[KeyPath, str] = field(default_factory=dict)
     """What stood between the brackets of containers that were empty."""
     blank: str | None = None
     """The whole text, where it held nothing."""
 
-    def also(self, place: Place, text: str) -> "Undo":
+    def also(self, place: KeyPath, text: str) -> "EntryUndo":
         """Note an empty container that gets its first child; one that was just made is known already."""
         known = place in self.created or place in self.inside
         return self if known else replace(self, inside={**self.inside, place: text})
@@ -86,9 +92,9 @@ class Undo:
         }
 
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> "Undo":
+    def from_json(value: Mapping[str, Any]) -> "EntryUndo":
         """Read a record of `to_json`."""
-        return Undo(
+        return EntryUndo(
             frozenset(tuple(place) for place in value["created"]),
             {tuple(place): text for place, text in value["inside"]},
             value["blank"],
@@ -96,16 +102,16 @@ class Undo:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class AddedEntries:
     """A text with entries added, how to take them out again, and what the user should know."""
 
     text: str
-    undo: Undo
+    undo: EntryUndo
     remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RemovedEntries:
     """A text with entries taken out; `bare` says that nothing else is in it."""
 
     text: str

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from web.hosts.problems import CannotEdit
+from web.hosts.entries import CannotEdit
 
 PRIVATE = 0o600
 

@@ -7,20 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
-from web.hosts.entries import Block, Entry, Hook, Key, Member, Table
-from web.hosts.machine import (
+from web.hosts.entries import HookEntry, HostEntry, JsonMember, RulesBlock, TomlKey, TomlTable
+from web.hosts.environment import (
     CLIENT_OPTIONS,
     CODEX_NOTIFY_CLIENT,
     MAIN,
     SESSION_START_CLIENT,
     TOKEN_VARIABLE,
-    Machine,
-    Reverie,
+    HostEnvironment,
+    Installation,
 )
-from web.hosts.rules import RULES
 
 HOOK_PATH = "/hooks/claude-code"
 NAME = "reverie"
+
+# What an agent is told of Reverie in its host's file of rules.
+RULES = """\
+## Memory: Reverie
+
+This project has a memory on this machine, reached through the MCP server `reverie`.
+
+- `prepare` with a task's text, before work on it begins, gives the lessons, decisions and facts that bear on it.
+- `recall` answers questions about earlier work: what was decided, tried, or found out.
+- `remember_batch` stores a decision, a lesson or a fact once it is settled. Secrets do not belong there.
+- What comes back is evidence with its source and time; the code and the user are right where they differ.
+"""
 
 # Claude Code leaves out a whole settings file in which it does not know an event or a type of handler.
 SESSION_START_SINCE = (1, 0, 62)
@@ -50,11 +61,11 @@ class Target:
 
     path: Path
     format: Literal["json", "toml", "block"]
-    entries: tuple[Entry, ...]
+    entries: tuple[HostEntry, ...]
     secret: bool = False
     """Whether the entries hold the token."""
     remarks: tuple[str, ...] = ()
-    obsolete: tuple[Entry, ...] = ()
+    obsolete: tuple[HostEntry, ...] = ()
     """What an earlier setup may have written that the host cannot read now."""
 
 
@@ -65,12 +76,12 @@ class Host:
     name: str
     title: str
     programs: tuple[str, ...]
-    folder: Callable[[Machine], Path]
-    targets: Callable[[Machine, Reverie], Sequence[Target]]
+    folder: Callable[[HostEnvironment], Path]
+    targets: Callable[[HostEnvironment, Installation], Sequence[Target]]
 
-    def is_found(self, machine: Machine) -> bool:
+    def is_found(self, host_env: HostEnvironment) -> bool:
         """Tell whether the host is installed: its folder or one of its programs is there."""
-        return self.folder(machine).is_dir() or any(machine.which(name) is not None for name in self.programs)
+        return self.folder(host_env).is_dir() or any(host_env.which(name) is not None for name in self.programs)
 
 
 def is_our_server(value: Any) -> bool:
@@ -79,7 +90,7 @@ def is_our_server(value: Any) -> bool:
         return False
     command = value.get("command")
     words = list(command) if isinstance(command, list) else [command, *(value.get("args") or ())]
-    return len(words) >= 2 and _names(words[0], MAIN) and words[1] == "mcp"
+    return len(words) >= 2 and _is_program(words[0], MAIN) and words[1] == "mcp"
 
 
 def is_our_hook(value: Any) -> bool:
@@ -93,10 +104,10 @@ def is_our_hook(value: Any) -> bool:
 
 def is_our_notify(value: Any) -> bool:
     """Tell whether Codex's notify program is Reverie's."""
-    return isinstance(value, list) and bool(value) and _names(value[0], CODEX_NOTIFY_CLIENT)
+    return isinstance(value, list) and bool(value) and _is_program(value[0], CODEX_NOTIFY_CLIENT)
 
 
-def _names(word: Any, program: str) -> bool:
+def _is_program(word: Any, program: str) -> bool:
     # A path of either platform: a settings file may travel.
     return isinstance(word, str) and PureWindowsPath(word).name.removesuffix(".exe") == program
 
@@ -106,154 +117,154 @@ def _ends_in_client(command: str) -> bool:
 
 
 def _rules(path: Path, head: str = "") -> Target:
-    return Target(path, "block", (Block(RULES, head),))
+    return Target(path, "block", (RulesBlock(RULES, head),))
 
 
-def _server(machine: Machine, reverie: Reverie, **more: Any) -> dict[str, Any]:
+def _server(host_env: HostEnvironment, reverie: Installation, **more: Any) -> dict[str, Any]:
     """Return the usual MCP entry of a server on standard input and output."""
-    variables = reverie.environment(machine)
+    variables = reverie.variables_for(host_env)
     return (
-        more | {"command": reverie.program(machine, MAIN), "args": ["mcp"]} | ({"env": variables} if variables else {})
+        more | {"command": reverie.program(host_env, MAIN), "args": ["mcp"]} | ({"env": variables} if variables else {})
     )
 
 
 def _mcp(path: Path, place: str, server: Mapping[str, Any]) -> Target:
-    return Target(path, "json", (Member((place,), NAME, server, is_our_server),))
+    return Target(path, "json", (JsonMember((place,), NAME, server, is_our_server),))
 
 
 def _first_that_exists(root: Path, names: Sequence[str], otherwise: str) -> Path:
     return root / next((name for name in names if (root / name).is_file()), otherwise)
 
 
-def _claude_folder(machine: Machine) -> Path:
-    return machine.folder("CLAUDE_CONFIG_DIR", machine.home / ".claude")
+def _claude_folder(host_env: HostEnvironment) -> Path:
+    return host_env.folder("CLAUDE_CONFIG_DIR", host_env.home / ".claude")
 
 
-def _claude_code(machine: Machine, reverie: Reverie) -> Sequence[Target]:
-    folder = _claude_folder(machine)
-    if machine.project is not None:
+def _claude_code(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    folder = _claude_folder(host_env)
+    if host_env.project is not None:
         settings, server, rules = (
-            machine.project / name for name in (".claude/settings.json", ".mcp.json", "CLAUDE.md")
+            host_env.project / name for name in (".claude/settings.json", ".mcp.json", "CLAUDE.md")
         )
     else:
         # Beside its folder, but within one that the variable names, were it the usual one.
-        server = machine.folder("CLAUDE_CONFIG_DIR", machine.home) / ".claude.json"
+        server = host_env.folder("CLAUDE_CONFIG_DIR", host_env.home) / ".claude.json"
         settings, rules = folder / "settings.json", folder / "CLAUDE.md"
-    hooks = _claude_hooks(machine, reverie, settings)
-    return [hooks, _mcp(server, "mcpServers", _server(machine, reverie, type="stdio")), _rules(rules)]
+    hooks = _claude_hooks(host_env, reverie, settings)
+    return [hooks, _mcp(server, "mcpServers", _server(host_env, reverie, type="stdio")), _rules(rules)]
 
 
-def _claude_hooks(machine: Machine, reverie: Reverie, settings: Path) -> Target:
-    version = machine.version("claude")
-    command = _command_line([reverie.program(machine, SESSION_START_CLIENT), *reverie.options(machine)], machine)
-    session_start = Hook(
+def _claude_hooks(host_env: HostEnvironment, reverie: Installation, settings: Path) -> Target:
+    version = host_env.version("claude")
+    command = _command_line([reverie.program(host_env, SESSION_START_CLIENT), *reverie.options(host_env)], host_env)
+    session_start = HookEntry(
         "SessionStart", {"type": "command", "command": command, "timeout": HOOK_TIMEOUT_S}, is_our_hook
     )
-    hooks = _http_hooks(machine, reverie)
+    hooks = _http_hooks(host_env, reverie)
     if version is not None and version < HTTP_HOOKS_SINCE:
         told = ".".join(map(str, version))
         needed = ".".join(map(str, HTTP_HOOKS_SINCE))
         kept = (session_start,) if version >= SESSION_START_SINCE else ()
         remark = f"Claude Code {told} knows no HTTP hooks; after an update to {needed} run the setup again"
         return Target(settings, "json", kept, remarks=(remark,), obsolete=tuple(hooks))
-    if machine.project is None:
+    if host_env.project is None:
         return Target(settings, "json", (session_start, *hooks), secret=True)
     export = f"the hooks of a project take the token from the environment: export {TOKEN_VARIABLE}=…"
     return Target(settings, "json", (session_start, *hooks), remarks=(f"{export} (`reverie token --show`)",))
 
 
-def _command_line(words: Sequence[str], machine: Machine) -> str:
-    if machine.platform == "win32":
+def _command_line(words: Sequence[str], host_env: HostEnvironment) -> str:
+    if host_env.platform == "win32":
         return " ".join(f'"{word}"' if " " in word else word for word in words)
     return shlex.join(words)
 
 
-def _http_hooks(machine: Machine, reverie: Reverie) -> list[Hook]:
+def _http_hooks(host_env: HostEnvironment, reverie: Installation) -> list[HookEntry]:
     handler: dict[str, Any] = {"type": "http", "url": f"{reverie.url}{HOOK_PATH}"}
-    if machine.project is None:
+    if host_env.project is None:
         handler["headers"] = {"Authorization": f"Bearer {reverie.token}"}
     else:
         # What stands in a project is shared with whoever gets the project.
         handler["headers"] = {"Authorization": f"Bearer ${TOKEN_VARIABLE}"}
         handler["allowedEnvVars"] = [TOKEN_VARIABLE]
-    return [Hook(event, handler | {"timeout": timeout}, is_our_hook) for event, timeout in EVENTS.items()]
+    return [HookEntry(event, handler | {"timeout": timeout}, is_our_hook) for event, timeout in EVENTS.items()]
 
 
-def _codex_folder(machine: Machine) -> Path:
-    return machine.folder("CODEX_HOME", machine.home / ".codex")
+def _codex_folder(host_env: HostEnvironment) -> Path:
+    return host_env.folder("CODEX_HOME", host_env.home / ".codex")
 
 
-def _codex(machine: Machine, reverie: Reverie) -> Sequence[Target]:
-    server = Table(("mcp_servers", NAME), _server(machine, reverie), is_our_server)
-    if machine.project is not None:
+def _codex(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    server = TomlTable(("mcp_servers", NAME), _server(host_env, reverie), is_our_server)
+    if host_env.project is not None:
         # Codex takes no notify program from a project.
         return [
-            Target(machine.project / ".codex" / "config.toml", "toml", (server,)),
-            _rules(machine.project / "AGENTS.md"),
+            Target(host_env.project / ".codex" / "config.toml", "toml", (server,)),
+            _rules(host_env.project / "AGENTS.md"),
         ]
     # Codex adds its notification behind these words.
-    program = [reverie.program(machine, CODEX_NOTIFY_CLIENT), *reverie.options(machine)]
-    notify = Key("notify", program, is_our_notify)
-    folder = _codex_folder(machine)
+    program = [reverie.program(host_env, CODEX_NOTIFY_CLIENT), *reverie.options(host_env)]
+    notify = TomlKey("notify", program, is_our_notify)
+    folder = _codex_folder(host_env)
     return [Target(folder / "config.toml", "toml", (notify, server)), _rules(folder / "AGENTS.md")]
 
 
-def _cursor(machine: Machine, reverie: Reverie) -> Sequence[Target]:
-    server = _server(machine, reverie)
-    if machine.project is None:
+def _cursor(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    server = _server(host_env, reverie)
+    if host_env.project is None:
         # A user's rules live inside the program.
-        return [_mcp(machine.home / ".cursor" / "mcp.json", "mcpServers", server)]
+        return [_mcp(host_env.home / ".cursor" / "mcp.json", "mcpServers", server)]
     head = "---\ndescription: Memory of this project\nalwaysApply: true\n---\n"
     return [
-        _mcp(machine.project / ".cursor" / "mcp.json", "mcpServers", server),
-        _rules(machine.project / ".cursor" / "rules" / "reverie.mdc", head),
+        _mcp(host_env.project / ".cursor" / "mcp.json", "mcpServers", server),
+        _rules(host_env.project / ".cursor" / "rules" / "reverie.mdc", head),
     ]
 
 
-def _vscode(machine: Machine, reverie: Reverie) -> Sequence[Target]:
-    server = _server(machine, reverie, type="stdio")
+def _vscode(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    server = _server(host_env, reverie, type="stdio")
     head = '---\ndescription: Memory of this project\napplyTo: "**"\n---\n'
-    if machine.project is None:
-        folder = _vscode_folder(machine)
+    if host_env.project is None:
+        folder = _vscode_folder(host_env)
         return [
             _mcp(folder / "mcp.json", "servers", server),
             _rules(folder / "prompts" / "reverie.instructions.md", head),
         ]
     return [
-        _mcp(machine.project / ".vscode" / "mcp.json", "servers", server),
-        _rules(machine.project / ".github" / "instructions" / "reverie.instructions.md", head),
+        _mcp(host_env.project / ".vscode" / "mcp.json", "servers", server),
+        _rules(host_env.project / ".github" / "instructions" / "reverie.instructions.md", head),
     ]
 
 
-def _vscode_folder(machine: Machine) -> Path:
-    return machine.application_data / "Code" / "User"
+def _vscode_folder(host_env: HostEnvironment) -> Path:
+    return host_env.application_data / "Code" / "User"
 
 
-def _windsurf_folder(machine: Machine) -> Path:
-    return machine.home / ".codeium" / "windsurf"
+def _windsurf_folder(host_env: HostEnvironment) -> Path:
+    return host_env.home / ".codeium" / "windsurf"
 
 
-def _windsurf(machine: Machine, reverie: Reverie) -> Sequence[Target]:
-    if machine.project is not None:
+def _windsurf(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    if host_env.project is not None:
         # It knows no MCP servers of a project.
         return [
-            _rules(machine.project / ".windsurf" / "rules" / "reverie.md", "---\ntrigger: always_on\n---\n"),
+            _rules(host_env.project / ".windsurf" / "rules" / "reverie.md", "---\ntrigger: always_on\n---\n"),
         ]
-    folder = _windsurf_folder(machine)
+    folder = _windsurf_folder(host_env)
     return [
-        _mcp(folder / "mcp_config.json", "mcpServers", _server(machine, reverie)),
+        _mcp(folder / "mcp_config.json", "mcpServers", _server(host_env, reverie)),
         _rules(folder / "memories" / "global_rules.md"),
     ]
 
 
-def _gemini(machine: Machine, reverie: Reverie) -> Sequence[Target]:
-    root = machine.home if machine.project is None else machine.project
-    rules = root / ".gemini" / "GEMINI.md" if machine.project is None else root / "GEMINI.md"
-    return [_mcp(root / ".gemini" / "settings.json", "mcpServers", _server(machine, reverie)), _rules(rules)]
+def _gemini(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    root = host_env.home if host_env.project is None else host_env.project
+    rules = root / ".gemini" / "GEMINI.md" if host_env.project is None else root / "GEMINI.md"
+    return [_mcp(root / ".gemini" / "settings.json", "mcpServers", _server(host_env, reverie)), _rules(rules)]
 
 
-def _zed_folder(machine: Machine) -> Path:
-    return machine.application_data / "Zed" if machine.platform == "win32" else machine.configuration / "zed"
+def _zed_folder(host_env: HostEnvironment) -> Path:
+    return host_env.application_data / "Zed" if host_env.platform == "win32" else host_env.configuration / "zed"
 
 
 # Zed reads the first of these that a project has: a new one before it would hide what is there.
@@ -270,33 +281,33 @@ ZED_RULES = (
 )
 
 
-def _zed(machine: Machine, reverie: Reverie) -> Sequence[Target]:
+def _zed(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     # `source` is what older versions tell a server of the user's own by.
-    server = _server(machine, reverie, source="custom")
-    if machine.project is None:
-        folder = _zed_folder(machine)
+    server = _server(host_env, reverie, source="custom")
+    if host_env.project is None:
+        folder = _zed_folder(host_env)
         return [_mcp(folder / "settings.json", "context_servers", server), _rules(folder / "AGENTS.md")]
     return [
-        _mcp(machine.project / ".zed" / "settings.json", "context_servers", server),
-        _rules(_first_that_exists(machine.project, ZED_RULES, "AGENTS.md")),
+        _mcp(host_env.project / ".zed" / "settings.json", "context_servers", server),
+        _rules(_first_that_exists(host_env.project, ZED_RULES, "AGENTS.md")),
     ]
 
 
-def _opencode_folder(machine: Machine) -> Path:
-    return machine.configuration / "opencode"
+def _opencode_folder(host_env: HostEnvironment) -> Path:
+    return host_env.configuration / "opencode"
 
 
-def _opencode(machine: Machine, reverie: Reverie) -> Sequence[Target]:
-    folder = _opencode_folder(machine) if machine.project is None else machine.project
-    variables = reverie.environment(machine)
+def _opencode(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
+    folder = _opencode_folder(host_env) if host_env.project is None else host_env.project
+    variables = reverie.variables_for(host_env)
     server = {
         "type": "local",
-        "command": [reverie.program(machine, MAIN), "mcp"],
+        "command": [reverie.program(host_env, MAIN), "mcp"],
         "enabled": True,
     } | ({"environment": variables} if variables else {})
     rules = _first_that_exists(folder, ("AGENTS.md", "CLAUDE.md"), "AGENTS.md")
-    claude = _claude_folder(machine) / "CLAUDE.md"
-    if machine.project is None and not rules.is_file() and claude.is_file():
+    claude = _claude_folder(host_env) / "CLAUDE.md"
+    if host_env.project is None and not rules.is_file() and claude.is_file():
         # It reads Claude Code's rules as long as it has none of its own.
         rules = claude
     settings = _first_that_exists(folder, ("opencode.jsonc", "opencode.json"), "opencode.json")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from web.hosts.problems import CannotEdit
+from web.hosts.entries import CannotEdit
 
 _SKIPPED = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
@@ -18,7 +18,7 @@ _DEEPEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class JsoncNode:
     """A value and its span in the text; containers know their children."""
 
     kind: Literal["object", "array", "scalar"]
@@ -27,7 +27,7 @@ class Node:
     value: Any
     children: tuple["Child", ...] = ()
 
-    def member(self, key: str) -> "Node | None":
+    def member(self, key: str) -> "JsoncNode | None":
         """Return the value under a key, the last one where it is repeated."""
         return next((child.node for child in reversed(self.children) if child.key == key), None)
 
@@ -37,7 +37,7 @@ class Child:
     """A member of an object, which begins with its key, or an item of an array."""
 
     start: int
-    node: Node
+    node: JsoncNode
     key: str | None = None
 
     @property
@@ -56,48 +56,48 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class JsoncDocument:
     """A text and what it says; an edit gives another document, read anew."""
 
     text: str
-    root: Node
+    root: JsoncNode
 
     @staticmethod
-    def read(text: str) -> "Document":
+    def read(text: str) -> "JsoncDocument":
         """Read a text; raise CannotEdit where it is not JSON."""
-        return Document(text, parse(text))
+        return JsoncDocument(text, parse(text))
 
-    def find(self, place: Sequence[str]) -> Node | None:
+    def find(self, place: Sequence[str]) -> JsoncNode | None:
         """Return what stands under a path of keys."""
-        node: Node | None = self.root
+        node: JsoncNode | None = self.root
         for key in place:
             node = None if node is None else node.member(key)
         return node
 
-    def insert(self, parent: Node, key: str | None, value: Any) -> "Document":
+    def insert(self, parent: JsoncNode, key: str | None, value: Any) -> "JsoncDocument":
         """Return the document with one more child of a container."""
-        return Document.read(insert(self.text, parent, key, value, layout_of(self.text, self.root)))
+        return JsoncDocument.read(insert(self.text, parent, key, value, detect_layout(self.text, self.root)))
 
-    def remove(self, parent: Node, index: int) -> "Document":
+    def remove(self, parent: JsoncNode, index: int) -> "JsoncDocument":
         """Return the document without one child of a container."""
-        return Document.read(remove(self.text, parent, index))
+        return JsoncDocument.read(remove(self.text, parent, index))
 
-    def replace(self, node: Node, value: Any) -> "Document":
+    def replace(self, node: JsoncNode, value: Any) -> "JsoncDocument":
         """Return the document with another value in a value's place."""
-        return Document.read(replace(self.text, node, value, layout_of(self.text, self.root)))
+        return JsoncDocument.read(replace(self.text, node, value, detect_layout(self.text, self.root)))
 
-    def inside(self, parent: Node) -> str:
+    def inside(self, parent: JsoncNode) -> str:
         """Return what stands between a container's brackets."""
         return self.text[parent.start + 1 : parent.end - 1]
 
-    def with_inside(self, parent: Node, inside: str) -> "Document":
+    def with_inner_text(self, parent: JsoncNode, inside: str) -> "JsoncDocument":
         """Return the document with something else between a container's brackets."""
-        return Document.read(self.text[: parent.start + 1] + inside + self.text[parent.end - 1 :])
+        return JsoncDocument.read(self.text[: parent.start + 1] + inside + self.text[parent.end - 1 :])
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> JsoncNode:
     """Read a text; raise CannotEdit where it is not JSON, comments and trailing commas aside."""
-    reader = _Reader(text)
+    reader = _JsoncReader(text)
     place = reader.skip(1 if text.startswith("\ufeff") else 0)
     root = reader.value(place, 0)
     if reader.skip(root.end) != len(text):
@@ -105,7 +105,7 @@ def parse(text: str) -> Node:
     return root
 
 
-def layout_of(text: str, root: Node) -> Layout:
+def detect_layout(text: str, root: JsoncNode) -> Layout:
     """Return how a text is written."""
     newline = "\r\n" if "\r\n" in text else "\n"
     base = _indentation(text, root.start)
@@ -114,7 +114,7 @@ def layout_of(text: str, root: Node) -> Layout:
     return Layout(newline, unit, bool(root.children) and "\n" not in text[root.start : root.end])
 
 
-def insert(text: str, parent: Node, key: str | None, value: Any, layout: Layout) -> str:
+def insert(text: str, parent: JsoncNode, key: str | None, value: Any, layout: Layout) -> str:
     """Return the text with one more child, the last, of an object (under a key) or an array."""
     if not parent.children:
         return _insert_first(text, parent, key, value, layout)
@@ -124,18 +124,18 @@ def insert(text: str, parent: Node, key: str | None, value: Any, layout: Layout)
     between, behind = (",", "") if comma is None else ("", ",")
     lead = _own_line(text, last.start)
     if lead is None:
-        return f"{text[:settled]}{between} {_compact(key, value)}{behind}{text[settled:]}"
+        return f"{text[:settled]}{between} {_render_compact(key, value)}{behind}{text[settled:]}"
     rest = _REST_OF_LINE.match(text, settled)
     place = settled if rest is None else rest.end()
-    written = layout.newline + lead + _rendered(key, value, lead, layout)
+    written = layout.newline + lead + _render(key, value, lead, layout)
     return f"{text[: last.end]}{between}{text[last.end : place]}{written}{behind}{text[place:]}"
 
 
-def remove(text: str, parent: Node, index: int) -> str:
+def remove(text: str, parent: JsoncNode, index: int) -> str:
     """Return the text without one child, its line and its comma; undoes `insert` exactly."""
     child = parent.children[index]
     before = parent.children[index - 1].end if index else parent.start + 1
-    start = _leading(text, before, child.start)
+    start = _leading_blank(text, before, child.start)
     comma = _comma_after(text, child.end)
     rest = child.end if comma is None else comma + 1
     # A line comment must not swallow what would otherwise move up into its line.
@@ -150,30 +150,30 @@ def remove(text: str, parent: Node, index: int) -> str:
     return text[:start] + text[rest:]
 
 
-def replace(text: str, node: Node, value: Any, layout: Layout) -> str:
+def replace(text: str, node: JsoncNode, value: Any, layout: Layout) -> str:
     """Return the text with another value in a value's place."""
     one_line = layout.one_line or "\n" not in text[node.start : node.end]
-    written = _compact(None, value) if one_line else _rendered(None, value, _indentation(text, node.start), layout)
+    written = _render_compact(None, value) if one_line else _render(None, value, _indentation(text, node.start), layout)
     return text[: node.start] + written + text[node.end :]
 
 
-def _insert_first(text: str, parent: Node, key: str | None, value: Any, layout: Layout) -> str:
+def _insert_first(text: str, parent: JsoncNode, key: str | None, value: Any, layout: Layout) -> str:
     kept = text[parent.start + 1 : parent.end - 1].rstrip()
     if layout.one_line:
-        written = kept + _compact(key, value)
+        written = kept + _render_compact(key, value)
     else:
         base = _indentation(text, parent.start)
         lead = base + layout.unit
-        written = kept + layout.newline + lead + _rendered(key, value, lead, layout) + layout.newline + base
+        written = kept + layout.newline + lead + _render(key, value, lead, layout) + layout.newline + base
     return text[: parent.start + 1] + written + text[parent.end - 1 :]
 
 
-def _compact(key: str | None, value: Any) -> str:
+def _render_compact(key: str | None, value: Any) -> str:
     written = json.dumps(value, ensure_ascii=False)
     return written if key is None else f"{json.dumps(key, ensure_ascii=False)}: {written}"
 
 
-def _rendered(key: str | None, value: Any, lead: str, layout: Layout) -> str:
+def _render(key: str | None, value: Any, lead: str, layout: Layout) -> str:
     written = json.dumps(value, ensure_ascii=False, indent=layout.unit).replace("\n", layout.newline + lead)
     return written if key is None else f"{json.dumps(key, ensure_ascii=False)}: {written}"
 
@@ -190,7 +190,7 @@ def _own_line(text: str, place: int) -> str | None:
     return lead if line and not lead.strip(" \t") else None
 
 
-def _leading(text: str, before: int, place: int) -> int:
+def _leading_blank(text: str, before: int, place: int) -> int:
     """Return where the blank that leads to a child begins: with its line's break, if it begins a line."""
     blank = place
     while blank > before and text[blank - 1] in " \t":
@@ -213,7 +213,7 @@ def _comma_after(text: str, place: int) -> int | None:
     return found if text[found : found + 1] == "," else None
 
 
-class _Reader:
+class _JsoncReader:
     """Reads values by recursive descent."""
 
     def __init__(self, text: str) -> None:
@@ -227,7 +227,7 @@ class _Reader:
         found = _SKIPPED.match(self.text, place)
         return place if found is None else found.end()
 
-    def value(self, place: int, depth: int) -> Node:
+    def value(self, place: int, depth: int) -> JsoncNode:
         if depth > _DEEPEST:
             raise self.problem(place, "it is nested too deeply")
         sign = self.text[place : place + 1]
@@ -235,16 +235,16 @@ class _Reader:
             return self._container(place, depth)
         if sign == '"':
             text, end = self._string(place)
-            return Node("scalar", place, end, text)
+            return JsoncNode("scalar", place, end, text)
         found = _SCALAR.match(self.text, place)
         if found is None:
             raise self.problem(place, "a value is missing")
         try:
-            return Node("scalar", place, found.end(), json.loads(found[0]))
+            return JsoncNode("scalar", place, found.end(), json.loads(found[0]))
         except ValueError as error:
             raise self.problem(place, "the number is too long") from error
 
-    def _container(self, start: int, depth: int) -> Node:
+    def _container(self, start: int, depth: int) -> JsoncNode:
         is_object = self.text[start] == "{"
         close = "}" if is_object else "]"
         children: list[Child] = []
@@ -259,8 +259,8 @@ class _Reader:
                 raise self.problem(place, f"a comma or {close} is missing")
         found = tuple(children)
         if is_object:
-            return Node("object", start, place + 1, {str(c.key): c.node.value for c in found}, found)
-        return Node("array", start, place + 1, [c.node.value for c in found], found)
+            return JsoncNode("object", start, place + 1, {str(c.key): c.node.value for c in found}, found)
+        return JsoncNode("array", start, place + 1, [c.node.value for c in found], found)
 
     def _child(self, place: int, depth: int, *, is_object: bool) -> Child:
         if not is_object:

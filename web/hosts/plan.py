@@ -7,38 +7,36 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from web.hosts import block_file, files, json_file, toml_file
-from web.hosts.entries import Block, Edited, Entry, Taken, Undo
+from web.hosts import block, files, json_edits, toml_edits
+from web.hosts.entries import AddedEntries, CannotEdit, EntryUndo, HostEntry, RemovedEntries, RulesBlock
+from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hosts import Host, Target
-from web.hosts.ledger import Record
-from web.hosts.machine import Machine, Reverie
-from web.hosts.problems import CannotEdit
+from web.hosts.install_state import InstalledFile, InstallState, read_state, write_state
 
-Records = Mapping[str, Record]
-Use = tuple[str, Target]
+HostTarget = tuple[str, Target]
 
-ADD: Mapping[str, Callable[[str | None, Sequence[Entry], Undo], Edited]] = {
-    "json": json_file.add,
-    "toml": toml_file.add,
-    "block": block_file.add,
+ADD: Mapping[str, Callable[[str | None, Sequence[HostEntry], EntryUndo], AddedEntries]] = {
+    "json": json_edits.add_entries,
+    "toml": toml_edits.add_entries,
+    "block": block.add_entries,
 }
-REMOVE: Mapping[str, Callable[[str, Sequence[Entry], Undo | None], Taken]] = {
-    "json": json_file.remove,
-    "toml": toml_file.remove,
-    "block": block_file.remove,
+REMOVE: Mapping[str, Callable[[str, Sequence[HostEntry], EntryUndo | None], RemovedEntries]] = {
+    "json": json_edits.remove_entries,
+    "toml": toml_edits.remove_entries,
+    "block": block.remove_entries,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a run does to one file; `record` is what the ledger keeps of it then."""
+class FileChange:
+    """What a run does to one file; `record` is what the install state keeps of it then."""
 
     path: Path
     hosts: tuple[str, ...]
     before: bytes | None = None
     after: bytes | None = None
     mode: int | None = None
-    record: Record | None = None
+    record: InstalledFile | None = None
     folders: tuple[str, ...] = ()
     """Folders that go with a file that is deleted."""
     error: str | None = None
@@ -56,31 +54,64 @@ class Change:
         return "delete" if self.after is None else "change"
 
 
-def plan_setup(hosts: Iterable[Host], machine: Machine, reverie: Reverie, records: Records) -> list[Change]:
+def plan_setup(
+    hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
+) -> list[FileChange]:
     """Plan to write every host's entries."""
-    uses = _by_file((host.name, target) for host in hosts for target in host.targets(machine, reverie))
-    plan = partial(_added, reverie)
-    return [_guarded(plan, path, used, machine, records) for path, used in uses.items()]
+    uses = _group_by_file((host.name, target) for host in hosts for target in host.targets(host_env, reverie))
+    plan = partial(_plan_addition, reverie)
+    return [_plan_file(plan, path, used, host_env, records) for path, used in uses.items()]
 
 
-def plan_removal(hosts: Iterable[Host], machine: Machine, reverie: Reverie, records: Records) -> list[Change]:
+def plan_removal(
+    hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
+) -> list[FileChange]:
     """Plan to take every host's entries out, wherever they were written."""
     # Whatever version the host has by now, an older one may have got other entries.
-    machine = replace(machine, version=lambda _program: None)
-    uses = _by_file(
+    host_env = replace(host_env, version=lambda _program: None)
+    uses = _group_by_file(
         (host.name, target)
         for host in hosts
-        for target in _with_recorded(host.name, host.targets(machine, reverie), machine, records)
+        for target in _with_recorded(host.name, host.targets(host_env, reverie), host_env, records)
     )
-    return [_guarded(_removed, path, used, machine, records) for path, used in uses.items()]
+    return [_plan_file(_plan_removal, path, used, host_env, records) for path, used in uses.items()]
 
 
-def _with_recorded(host: str, targets: Sequence[Target], machine: Machine, records: Records) -> list[Target]:
+def apply(changes: Sequence[FileChange], root: Path) -> list[FileChange]:
+    """Make the changes and keep the records under `root`; what failed comes back with its error."""
+    return [change if change.error is not None else _apply_one(change, root) for change in changes]
+
+
+def _apply_one(change: FileChange, root: Path) -> FileChange:
+    records = read_state(root)
+    known = records.get(str(change.path))
+    try:
+        _check_unchanged(change)
+        # A record goes before the file and stays until it is gone: a file that was made is never without one.
+        if change.record is not None and change.record != known:
+            write_state(root, _with_record(records, change.path, change.record))
+        try:
+            _write(change)
+        except OSError:
+            write_state(root, records)
+            raise
+        if change.record is None and known is not None:
+            write_state(root, _with_record(records, change.path, None))
+    except CannotEdit as error:
+        return replace(change, error=str(error))
+    except OSError as error:
+        return replace(change, error=f"it cannot be written: {error.strerror}")
+    return change
+
+
+def _with_recorded(
+    host: str, targets: Sequence[Target], host_env: HostEnvironment, records: InstallState
+) -> list[Target]:
     """Return the targets and the files that an earlier run chose in their place."""
-    known = {_real(target.path) for target in targets}
+    known = {_resolve_links(target.path) for target in targets}
     found = list(targets)
     for file, record in records.items():
-        if host in record.hosts and record.project == _project(machine) and Path(file) not in known:
+        if host in record.hosts and record.project == _project_name(host_env) and Path(file) not in known:
             found.extend(replace(target, path=Path(file)) for target in targets if _reads(target, Path(file)))
     return found
 
@@ -90,39 +121,41 @@ def _reads(target: Target, file: Path) -> bool:
     return file.suffix not in (".json", ".jsonc", ".toml") if suffixes is None else file.suffix in suffixes
 
 
-def _by_file(uses: Iterable[Use]) -> dict[Path, list[Use]]:
-    found: dict[Path, list[Use]] = {}
+def _group_by_file(uses: Iterable[HostTarget]) -> dict[Path, list[HostTarget]]:
+    found: dict[Path, list[HostTarget]] = {}
     for host, target in uses:
-        found.setdefault(_real(target.path), []).append((host, target))
+        found.setdefault(_resolve_links(target.path), []).append((host, target))
     return found
 
 
-def _real(path: Path) -> Path:
+def _resolve_links(path: Path) -> Path:
     # A symbolic link is written through; a replaced one would cut a user's dotfiles off.
     return Path(os.path.realpath(path))
 
 
-def _guarded(
-    plan: Callable[[Path, Sequence[Use], Machine, Records], Change],
+def _plan_file(
+    plan: Callable[[Path, Sequence[HostTarget], HostEnvironment, InstallState], FileChange],
     path: Path,
-    uses: Sequence[Use],
-    machine: Machine,
-    records: Records,
-) -> Change:
+    uses: Sequence[HostTarget],
+    host_env: HostEnvironment,
+    records: InstallState,
+) -> FileChange:
     try:
-        return plan(path, uses, machine, records)
+        return plan(path, uses, host_env, records)
     except CannotEdit as error:
-        return Change(path, _hosts(uses), record=records.get(str(path)), error=str(error))
+        return FileChange(path, _host_names(uses), record=records.get(str(path)), error=str(error))
 
 
-def _added(reverie: Reverie, path: Path, uses: Sequence[Use], machine: Machine, records: Records) -> Change:
+def _plan_addition(
+    reverie: Installation, path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState
+) -> FileChange:
     before = files.read(path)
-    text = _decoded(before)
+    text = _decode(before)
     record = records.get(str(path))
     if record is None or text is None or not _holds_entries(text, uses):
         # Whatever was recorded is about a file that is no more.
-        folders = _folders(path, records)
-        record = Record(frozenset(), created=before is None, folders=folders, project=_project(machine))
+        folders = _folders_of(path, records)
+        record = InstalledFile(frozenset(), created=before is None, folders=folders, project=_project_name(host_env))
     undo = record.undo
     remarks: list[str] = []
     for _, target in uses:
@@ -137,42 +170,46 @@ def _added(reverie: Reverie, path: Path, uses: Sequence[Use], machine: Machine, 
     if mode is not None and before is not None:
         record = replace(record, mode=record.mode if record.mode is not None else files.mode_of(path))
         remarks.append("it holds the token now, so that only its owner may read it")
-    if machine.project is not None and text is not None and str(reverie.bin) in text:
+    if host_env.project is not None and text is not None and str(reverie.bin) in text:
         remarks.append("it names programs of this machine: to share it, put `reverie` on everybody's PATH first")
     record = replace(record, undo=undo, hosts=record.hosts | {host for host, _ in uses})
     after = None if text is None else text.encode()
-    return Change(path, _hosts(uses), before, after, mode, None if after is None else record, remarks=_once(remarks))
+    return FileChange(
+        path, _host_names(uses), before, after, mode, None if after is None else record, remarks=_unique(remarks)
+    )
 
 
-def _removed(path: Path, uses: Sequence[Use], machine: Machine, records: Records) -> Change:
+def _plan_removal(
+    path: Path, uses: Sequence[HostTarget], host_env: HostEnvironment, records: InstallState
+) -> FileChange:
     before = files.read(path)
-    text = _decoded(before)
+    text = _decode(before)
     record = records.get(str(path))
-    if record is not None and record.project != _project(machine):
+    if record is not None and record.project != _project_name(host_env):
         record = None
     others = frozenset() if record is None else record.hosts - {host for host, _ in uses}
     if text is None or (others and record is not None):
         left = None if text is None or record is None else replace(record, hosts=others)
-        return Change(path, _hosts(uses), before, before, record=left)
+        return FileChange(path, _host_names(uses), before, before, record=left)
     undo = None if record is None else record.undo
     bare = False
     for _, target in reversed(uses):
         taken = REMOVE[target.format](text, target.entries, undo)
         text, bare = taken.text, bare or taken.bare
     made = record is not None and record.created
-    own = any(isinstance(entry, Block) and entry.head for _, target in uses for entry in target.entries)
+    own = any(isinstance(entry, RulesBlock) and entry.head for _, target in uses for entry in target.entries)
     if bare and (made or own):
         folders = () if record is None else record.folders
-        return Change(path, _hosts(uses), before, None, folders=folders)
+        return FileChange(path, _host_names(uses), before, None, folders=folders)
     mode = None if record is None else record.mode
-    return Change(path, _hosts(uses), before, text.encode(), mode)
+    return FileChange(path, _host_names(uses), before, text.encode(), mode)
 
 
-def _holds_entries(text: str, uses: Sequence[Use]) -> bool:
+def _holds_entries(text: str, uses: Sequence[HostTarget]) -> bool:
     return any(REMOVE[target.format](text, target.entries, None).text != text for _, target in uses)
 
 
-def _folders(path: Path, records: Records) -> tuple[str, ...]:
+def _folders_of(path: Path, records: InstallState) -> tuple[str, ...]:
     """Return the folders that go with a file: missing ones, and such as were made for another of the files."""
     made = {folder for record in records.values() for folder in record.folders}
     missing = files.missing_folders(path)
@@ -185,20 +222,39 @@ def _private_mode(path: Path) -> int | None:
     return files.PRIVATE if os.name == "posix" and (mode is None or mode & 0o077) else None
 
 
-def _decoded(content: bytes | None) -> str | None:
+def _decode(content: bytes | None) -> str | None:
     try:
         return None if content is None else content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CannotEdit("it is not UTF-8") from error
 
 
-def _project(machine: Machine) -> str | None:
-    return None if machine.project is None else str(_real(machine.project))
+def _project_name(host_env: HostEnvironment) -> str | None:
+    return None if host_env.project is None else str(_resolve_links(host_env.project))
 
 
-def _hosts(uses: Sequence[Use]) -> tuple[str, ...]:
-    return _once(host for host, _ in uses)
+def _host_names(uses: Sequence[HostTarget]) -> tuple[str, ...]:
+    return _unique(host for host, _ in uses)
 
 
-def _once(texts: Iterable[str]) -> tuple[str, ...]:
+def _unique(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
+
+
+def _check_unchanged(change: FileChange) -> None:
+    if files.read(change.path) != change.before:
+        raise CannotEdit("it has changed meanwhile; run the setup again")
+
+
+def _write(change: FileChange) -> None:
+    if change.action == "none":
+        return
+    if change.after is None:
+        files.delete(change.path, change.folders)
+    else:
+        files.write_atomically(change.path, change.after, mode=change.mode)
+
+
+def _with_record(records: InstallState, path: Path, record: InstalledFile | None) -> dict[str, InstalledFile]:
+    kept = {file: other for file, other in records.items() if file != str(path)}
+    return kept if record is None else kept | {str(path): record}

@@ -14,7 +14,7 @@ from tests.fakes.house import open_back, open_front
 from web.cli import checks, processes, ward
 from web.cli.processes import Running
 from web.client import ServerProblem
-from web.hosts import ledger
+from web.hosts import install_state
 
 
 class Here:
@@ -273,7 +273,7 @@ def test_one_workspace_is_looked_at_alone(home, port):
 def test_hosts_whose_settings_were_taken_back_are_told(home, port, tmp_path):
     file = tmp_path / "mcp.json"
     file.write_text('{"reverie": {}}')
-    ledger.write(home.paths.root, {str(file): ledger.Record(frozenset({"cursor"}))})
+    install_state.write_state(home.paths.root, {str(file): install_state.InstalledFile(frozenset({"cursor"}))})
     assert examined()["hosts"]["says"] == "cursor"
     file.write_text("{}")
     assert str(file) in examined()["hosts"]["says"]

@@ -6,7 +6,7 @@ from pipeline.write import revise
 from tests.fakes.command_line import remembered, run, run_json, serving
 from web.cli import options, records
 from web.client import Client
-from web.hosts import ledger
+from web.hosts import install_state
 
 NOBODY = "01M7YZWD2TYS3P4A1GQPPBMFZK"
 
@@ -176,7 +176,9 @@ def test_once_a_host_is_set_up_what_is_stored_in_a_project_makes_its_workspace(h
     own = identify(tmp_path / "project").id
     run("remember", "Jobs wait in Redis")
     assert run("workspace", "current").stdout == "default\n"
-    ledger.write(home.paths.root, {"/home/ann/.claude/settings.json": ledger.Record(frozenset({"claude-code"}))})
+    install_state.write_state(
+        home.paths.root, {"/home/ann/.claude/settings.json": install_state.InstalledFile(frozenset({"claude-code"}))}
+    )
     assert run("workspace", "current").stdout == "default\n", "nothing was stored there yet"
     run("remember", "Jobs wait in SQLite")
     assert run("workspace", "current").stdout == f"{own}\n"

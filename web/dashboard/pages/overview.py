@@ -22,7 +22,7 @@ from web.api.observe import SCORED
 from web.dashboard.growth import Growth, growth
 from web.dashboard.pages.goals import due_in_words
 from web.dashboard.view import Section, View, show
-from web.hosts import ledger
+from web.hosts import install_state
 
 section = Section("overview")
 
@@ -175,7 +175,7 @@ def _hints(view: View, db: Connection, waiting: int, health: Health) -> list[Hin
     if waiting:
         text = f"{waiting} decision{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for you."
         found.append(Hint(text, "Open the inbox", url_for("dashboard.inbox_review")))
-    if not ledger.read(view.front.settings.paths.root) and not counts.is_told_by_agents(db, LOOKED_AT):
+    if not install_state.read_state(view.front.settings.paths.root) and not counts.is_told_by_agents(db, LOOKED_AT):
         text = "No agent has used this workspace yet. Connected ones remember and recall by themselves."
         found.append(Hint(text, command="reverie setup"))
     if health.snapshot_at is None:

@@ -16,7 +16,7 @@ from pipeline.write.silence import go_off_the_record, return_to_the_record
 from web.api.bodies import SessionId
 from web.dashboard.own_settings import told_settings
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
-from web.hosts.holders import Holder, token_holders
+from web.hosts.install_state import TokenFile, find_token_files
 
 section = Section("settings")
 
@@ -51,7 +51,7 @@ class Token:
     file: Path
     made: float
     mode: int
-    holders: tuple[Holder, ...]
+    holders: tuple[TokenFile, ...]
 
     @property
     def is_open(self) -> bool:
@@ -141,7 +141,7 @@ def _token(view: View) -> Token | None:
     if not paths.token_file.is_file():
         return None
     status = paths.token_file.stat()
-    holders = token_holders(paths.root, view.front.token)
+    holders = find_token_files(paths.root, view.front.token)
     return Token(paths.token_file, status.st_mtime, stat.S_IMODE(status.st_mode), tuple(holders))
 
 

@@ -3,16 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from web.hosts import ledger
-from web.hosts.carry_out import carry_out
+from web.hosts import install_state
+from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hosts import BY_NAME
-from web.hosts.machine import Machine, Reverie
-from web.hosts.plan import plan_removal, plan_setup
+from web.hosts.plan import apply, plan_removal, plan_setup
 
 TOKEN = "a-token-of-the-tests-only"
 
 
-class World:
+class Sandbox:
     """A home, a project and an installed Reverie in a scratch folder."""
 
     def __init__(self, root: Path):
@@ -22,26 +21,26 @@ class World:
         for folder in (self.home, self.project, programs):
             folder.mkdir(parents=True)
         (programs / "reverie").touch()
-        self.reverie = Reverie("http://127.0.0.1:7077", TOKEN, programs)
-        self.machine = Machine(self.home, "linux", lambda _name: None, lambda _name: None)
-        self.on_path = replace(self.machine, which=lambda name: f"/usr/bin/{name}")
+        self.reverie = Installation("http://127.0.0.1:7077", TOKEN, programs)
+        self.host_env = HostEnvironment(self.home, "linux", lambda _name: None, lambda _name: None)
+        self.on_path = replace(self.host_env, which=lambda name: f"/usr/bin/{name}")
 
-    def plan(self, *hosts, remove=False, machine=None):
+    def plan(self, *hosts, remove=False, host_env=None):
         plan = plan_removal if remove else plan_setup
         chosen = [BY_NAME[host] for host in hosts]
-        return plan(chosen, machine or self.machine, self.reverie, ledger.read(self.state))
+        return plan(chosen, host_env or self.host_env, self.reverie, install_state.read_state(self.state))
 
     def setup(self, *hosts, **options):
-        return carry_out(self.plan(*hosts, **options), self.state)
+        return apply(self.plan(*hosts, **options), self.state)
 
     def remove(self, *hosts, **options):
         return self.setup(*hosts, remove=True, **options)
 
-    def in_project(self, machine=None):
-        return replace(machine or self.on_path, project=self.project)
+    def in_project(self, host_env=None):
+        return replace(host_env or self.on_path, project=self.project)
 
     def files(self):
-        """Return what stands in the home and the project, the ledger aside, with empty folders."""
+        """Return what stands in the home and the project, the record of setups aside, with empty folders."""
         found = {}
         for folder in (self.home, self.project):
             for path in sorted(folder.rglob("*")):
@@ -51,5 +50,5 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path):
-    return World(tmp_path / "world")
+def sandbox(tmp_path):
+    return Sandbox(tmp_path / "sandbox")

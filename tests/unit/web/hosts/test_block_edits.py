@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web.hosts import block, block_file
-from web.hosts.entries import Block, Undo
-from web.hosts.rules import RULES
+from web.hosts import block
+from web.hosts.entries import EntryUndo, RulesBlock
+from web.hosts.hosts import RULES
 
-ENTRY = Block(RULES)
+ENTRY = RulesBlock(RULES)
 texts = st.builds(
     lambda parts, newline: "".join(parts).replace("\n", newline),
     st.lists(st.sampled_from(["# Rules\n", "\n", "- a", " ", "é", "<!-- note -->", "```\n"]), max_size=6),
@@ -17,8 +17,8 @@ texts = st.builds(
 
 @given(texts)
 def test_what_was_added_comes_out_again_to_the_byte(text):
-    added = block_file.add(text, [ENTRY], Undo()).text
-    assert block_file.remove(added, [ENTRY], None).text == text
+    added = block.add_entries(text, [ENTRY], EntryUndo()).text
+    assert block.remove_entries(added, [ENTRY], None).text == text
 
 
 @given(texts)
@@ -39,11 +39,11 @@ def test_an_old_block_is_brought_up_to_date_where_it_stands():
 
 
 def test_a_file_made_for_it_is_bare_again():
-    entry = Block(RULES, "---\nalwaysApply: true\n---\n")
-    added = block_file.add(None, [entry], Undo()).text
+    entry = RulesBlock(RULES, "---\nalwaysApply: true\n---\n")
+    added = block.add_entries(None, [entry], EntryUndo()).text
     assert added.startswith(entry.head)
-    assert block_file.remove(added, [entry], None).bare
-    assert not block_file.remove(added + "mine\n", [entry], None).bare
+    assert block.remove_entries(added, [entry], None).bare
+    assert not block.remove_entries(added + "mine\n", [entry], None).bare
 
 
 def test_the_rules_are_short():

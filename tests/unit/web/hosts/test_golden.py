@@ -20,15 +20,15 @@ def with_files_only(found):
     return {name: content for name, content in found.items() if content is not None}
 
 
-def machine_of(world, case):
-    return world.in_project() if case.endswith("-project") else world.machine
+def environment_of(sandbox, case):
+    return sandbox.in_project() if case.endswith("-project") else sandbox.host_env
 
 
 @pytest.fixture(params=CASES)
-def case(request, world):
+def case(request, sandbox):
     for part in ("home", "project"):
         if (DATA / request.param / "before" / part).is_dir():
-            shutil.copytree(DATA / request.param / "before" / part, world.root / part, dirs_exist_ok=True)
+            shutil.copytree(DATA / request.param / "before" / part, sandbox.root / part, dirs_exist_ok=True)
     return request.param
 
 
@@ -37,50 +37,50 @@ def test_every_host_has_both_cases():
     assert tuple(BY_NAME) == HOSTS
 
 
-def test_files_become_what_they_should(world, case):
-    world.setup(case.rpartition("-")[0], machine=machine_of(world, case))
+def test_files_become_what_they_should(sandbox, case):
+    sandbox.setup(case.rpartition("-")[0], host_env=environment_of(sandbox, case))
     found = {
-        name: content.replace(str(world.root).encode(), b"/world")
-        for name, content in with_files_only(world.files()).items()
+        name: content.replace(str(sandbox.root).encode(), b"/world")
+        for name, content in with_files_only(sandbox.files()).items()
     }
     assert found == read_tree(DATA / case / "after")
 
 
-def test_a_second_setup_changes_nothing(world, case):
-    host, machine = case.rpartition("-")[0], machine_of(world, case)
-    world.setup(host, machine=machine)
-    assert [change.action for change in world.plan(host, machine=machine)] == ["none"] * len(
-        BY_NAME[host].targets(machine, world.reverie)
+def test_a_second_setup_changes_nothing(sandbox, case):
+    host, host_env = case.rpartition("-")[0], environment_of(sandbox, case)
+    sandbox.setup(host, host_env=host_env)
+    assert [change.action for change in sandbox.plan(host, host_env=host_env)] == ["none"] * len(
+        BY_NAME[host].targets(host_env, sandbox.reverie)
     )
 
 
-def test_removal_restores_every_byte_and_leaves_no_folder(world, case):
-    host, machine = case.rpartition("-")[0], machine_of(world, case)
-    before = world.files()
-    world.setup(host, machine=machine)
-    assert world.files() != before
-    world.remove(host, machine=machine)
-    assert world.files() == before
-    assert not (world.state / "setup.json").exists()
+def test_removal_restores_every_byte_and_leaves_no_folder(sandbox, case):
+    host, host_env = case.rpartition("-")[0], environment_of(sandbox, case)
+    before = sandbox.files()
+    sandbox.setup(host, host_env=host_env)
+    assert sandbox.files() != before
+    sandbox.remove(host, host_env=host_env)
+    assert sandbox.files() == before
+    assert not (sandbox.state / "setup.json").exists()
 
 
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("in_project", [False, True])
-def test_files_that_were_made_are_gone_again(world, host, in_project):
-    machine = world.in_project() if in_project else world.machine
-    world.setup(host, machine=machine)
-    assert world.files() != {}
-    world.remove(host, machine=machine)
-    assert world.files() == {}
+def test_files_that_were_made_are_gone_again(sandbox, host, in_project):
+    host_env = sandbox.in_project() if in_project else sandbox.host_env
+    sandbox.setup(host, host_env=host_env)
+    assert sandbox.files() != {}
+    sandbox.remove(host, host_env=host_env)
+    assert sandbox.files() == {}
 
 
 @pytest.mark.parametrize("in_project", [False, True])
-def test_all_hosts_at_once_come_and_go(world, in_project):
-    machine = world.in_project() if in_project else world.machine
-    (world.project / "CLAUDE.md").write_text("mine\n")
-    before = world.files()
-    assert {change.action for change in world.setup(*HOSTS, machine=machine)} <= {"create", "change"}
-    assert {change.action for change in world.plan(*HOSTS, machine=machine)} == {"none"}
+def test_all_hosts_at_once_come_and_go(sandbox, in_project):
+    host_env = sandbox.in_project() if in_project else sandbox.host_env
+    (sandbox.project / "CLAUDE.md").write_text("mine\n")
+    before = sandbox.files()
+    assert {change.action for change in sandbox.setup(*HOSTS, host_env=host_env)} <= {"create", "change"}
+    assert {change.action for change in sandbox.plan(*HOSTS, host_env=host_env)} == {"none"}
     for host in HOSTS:
-        world.remove(host, machine=machine)
-    assert world.files() == before
+        sandbox.remove(host, host_env=host_env)
+    assert sandbox.files() == before

@@ -16,17 +16,17 @@ from web.hosts.hosts import BY_NAME, HOSTS, is_our_hook, is_our_notify, is_our_s
 HOME = Path("/home/ann")
 
 
-def paths(world, host, **machine):
-    machine = replace(world.machine, home=HOME, **machine)
-    return [str(target.path).replace("\\", "/") for target in BY_NAME[host].targets(machine, world.reverie)]
+def paths(sandbox, host, **host_env):
+    host_env = replace(sandbox.host_env, home=HOME, **host_env)
+    return [str(target.path).replace("\\", "/") for target in BY_NAME[host].targets(host_env, sandbox.reverie)]
 
 
-def hooks_of(world):
-    return jsonc.parse((world.home / ".claude" / "settings.json").read_text()).value["hooks"]
+def hooks_of(sandbox):
+    return jsonc.parse((sandbox.home / ".claude" / "settings.json").read_text()).value["hooks"]
 
 
-def with_version(world, *version):
-    return replace(world.machine, version=lambda program: version if program == "claude" else None)
+def with_version(sandbox, *version):
+    return replace(sandbox.host_env, version=lambda program: version if program == "claude" else None)
 
 
 @pytest.mark.parametrize(
@@ -37,44 +37,44 @@ def with_version(world, *version):
         ("win32", "/home/ann/AppData/Roaming/Code/User/mcp.json", "/home/ann/AppData/Roaming/Zed/settings.json"),
     ],
 )
-def test_files_stand_where_the_platform_has_them(world, platform, vscode, zed):
-    assert paths(world, "vscode", platform=platform)[0] == vscode
-    assert paths(world, "zed", platform=platform)[0] == zed
+def test_files_stand_where_the_platform_has_them(sandbox, platform, vscode, zed):
+    assert paths(sandbox, "vscode", platform=platform)[0] == vscode
+    assert paths(sandbox, "zed", platform=platform)[0] == zed
 
 
-def test_variables_move_folders(world):
+def test_variables_move_folders(sandbox):
     moved = {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/x", "XDG_CONFIG_HOME": "/g", "APPDATA": "not/absolute"}
-    assert paths(world, "claude-code", environment=moved) == ["/c/settings.json", "/c/.claude.json", "/c/CLAUDE.md"]
-    assert paths(world, "codex", environment=moved) == ["/x/config.toml", "/x/AGENTS.md"]
-    assert paths(world, "opencode", environment=moved)[0] == "/g/opencode/opencode.json"
-    assert paths(world, "vscode", environment=moved, platform="win32")[0].startswith("/home/ann/AppData/Roaming/")
+    assert paths(sandbox, "claude-code", environment=moved) == ["/c/settings.json", "/c/.claude.json", "/c/CLAUDE.md"]
+    assert paths(sandbox, "codex", environment=moved) == ["/x/config.toml", "/x/AGENTS.md"]
+    assert paths(sandbox, "opencode", environment=moved)[0] == "/g/opencode/opencode.json"
+    assert paths(sandbox, "vscode", environment=moved, platform="win32")[0].startswith("/home/ann/AppData/Roaming/")
 
 
-def test_a_variable_that_names_the_usual_folder_moves_what_lies_beside_it(world):
+def test_a_variable_that_names_the_usual_folder_moves_what_lies_beside_it(sandbox):
     told = {"CLAUDE_CONFIG_DIR": "/home/ann/.claude"}
-    assert paths(world, "claude-code", environment=told)[1] == "/home/ann/.claude/.claude.json"
+    assert paths(sandbox, "claude-code", environment=told)[1] == "/home/ann/.claude/.claude.json"
     for ignored in ({}, {"CLAUDE_CONFIG_DIR": ""}, {"CLAUDE_CONFIG_DIR": "not/absolute"}):
-        assert paths(world, "claude-code", environment=ignored)[1] == "/home/ann/.claude.json"
+        assert paths(sandbox, "claude-code", environment=ignored)[1] == "/home/ann/.claude.json"
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
-def test_a_host_is_found_by_its_folder_or_its_program(world, host):
-    assert not host.is_found(world.machine)
-    assert host.is_found(replace(world.machine, which=lambda name: "/usr/bin/x" if name in host.programs else None))
-    host.folder(world.machine).mkdir(parents=True)
-    assert host.is_found(world.machine)
+def test_a_host_is_found_by_its_folder_or_its_program(sandbox, host):
+    assert not host.is_found(sandbox.host_env)
+    assert host.is_found(replace(sandbox.host_env, which=lambda name: "/usr/bin/x" if name in host.programs else None))
+    host.folder(sandbox.host_env).mkdir(parents=True)
+    assert host.is_found(sandbox.host_env)
 
 
-def test_only_its_own_folder_finds_a_host(world):
+def test_only_its_own_folder_finds_a_host(sandbox):
     for host in HOSTS:
-        host.folder(world.machine).mkdir(parents=True)
-    world.home.joinpath(".cursor").rmdir()
-    assert [host.name for host in HOSTS if not host.is_found(world.machine)] == ["cursor"]
+        host.folder(sandbox.host_env).mkdir(parents=True)
+    sandbox.home.joinpath(".cursor").rmdir()
+    assert [host.name for host in HOSTS if not host.is_found(sandbox.host_env)] == ["cursor"]
 
 
-def test_a_current_claude_code_gets_every_event(world):
-    world.setup("claude-code", machine=with_version(world, 2, 1, 63))
-    hooks = hooks_of(world)
+def test_a_current_claude_code_gets_every_event(sandbox):
+    sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 1, 63))
+    hooks = hooks_of(sandbox)
     assert set(hooks) == {
         "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PreCompact", "Stop",
         "SessionEnd",
@@ -84,85 +84,85 @@ def test_a_current_claude_code_gets_every_event(world):
     assert all(group[0]["hooks"][0]["timeout"] <= 2 for group in hooks.values())
 
 
-def test_a_claude_code_without_http_hooks_gets_none_that_would_cost_it_the_whole_file(world):
-    [settings, *_] = world.setup("claude-code", machine=with_version(world, 2, 1, 62))
-    assert set(hooks_of(world)) == {"SessionStart"}
+def test_a_claude_code_without_http_hooks_gets_none_that_would_cost_it_the_whole_file(sandbox):
+    [settings, *_] = sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 1, 62))
+    assert set(hooks_of(sandbox)) == {"SessionStart"}
     assert "2.1.62 knows no HTTP hooks" in settings.remarks[0]
-    world.setup("claude-code", machine=with_version(world, 2, 2, 0))
-    assert len(hooks_of(world)) == 8
+    sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 2, 0))
+    assert len(hooks_of(sandbox)) == 8
 
 
-def test_what_a_downgraded_claude_code_cannot_read_is_taken_out_again(world):
-    world.setup("claude-code")
-    world.setup("claude-code", machine=with_version(world, 2, 0, 0))
-    assert set(hooks_of(world)) == {"SessionStart"}
-    world.remove("claude-code")
-    assert world.files() == {}
+def test_what_a_downgraded_claude_code_cannot_read_is_taken_out_again(sandbox):
+    sandbox.setup("claude-code")
+    sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 0, 0))
+    assert set(hooks_of(sandbox)) == {"SessionStart"}
+    sandbox.remove("claude-code")
+    assert sandbox.files() == {}
 
 
-def test_a_claude_code_from_before_session_start_gets_no_hooks_at_all(world):
-    world.setup("claude-code", machine=with_version(world, 1, 0, 61))
-    assert not (world.home / ".claude" / "settings.json").exists()
-    assert (world.home / ".claude.json").exists()
+def test_a_claude_code_from_before_session_start_gets_no_hooks_at_all(sandbox):
+    sandbox.setup("claude-code", host_env=with_version(sandbox, 1, 0, 61))
+    assert not (sandbox.home / ".claude" / "settings.json").exists()
+    assert (sandbox.home / ".claude.json").exists()
 
 
-def test_the_token_stands_in_no_file_of_a_project(world):
+def test_the_token_stands_in_no_file_of_a_project(sandbox):
     for host in HOSTS:
-        world.setup(host.name, machine=world.in_project())
-    assert not any(world.reverie.token.encode() in (content or b"") for content in world.files().values())
+        sandbox.setup(host.name, host_env=sandbox.in_project())
+    assert not any(sandbox.reverie.token.encode() in (content or b"") for content in sandbox.files().values())
 
 
-def test_a_home_of_its_own_is_told_to_the_servers_of_the_user_but_to_no_project(world):
-    world.reverie = replace(world.reverie, variables={"REVERIE_HOME": "/srv/memory"})
-    world.setup("codex", "zed", "opencode")
+def test_a_home_of_its_own_is_told_to_the_servers_of_the_user_but_to_no_project(sandbox):
+    sandbox.reverie = replace(sandbox.reverie, variables={"REVERIE_HOME": "/srv/memory"})
+    sandbox.setup("codex", "zed", "opencode")
     for name in (".codex/config.toml", ".config/zed/settings.json", ".config/opencode/opencode.json"):
-        assert '"/srv/memory"' in (world.home / name).read_text()
-    world.setup("codex", "zed", "opencode", machine=world.in_project())
-    assert not any(b"/srv/memory" in (content or b"") for name, content in world.files().items() if "project" in name)
+        assert '"/srv/memory"' in (sandbox.home / name).read_text()
+    sandbox.setup("codex", "zed", "opencode", host_env=sandbox.in_project())
+    assert not any(b"/srv/memory" in (content or b"") for name, content in sandbox.files().items() if "project" in name)
 
 
 ELSEWHERE = {"REVERIE_HOME": "/srv/ann's memory", "REVERIE_PORT": "7099"}
 
 
-def started_by(world):
+def started_by(sandbox):
     """Return the words by which Claude Code and Codex start the clients."""
-    [[group]] = [hooks_of(world)["SessionStart"]]
-    notify = tomllib.loads((world.home / ".codex" / "config.toml").read_text())["notify"]
+    [[group]] = [hooks_of(sandbox)["SessionStart"]]
+    notify = tomllib.loads((sandbox.home / ".codex" / "config.toml").read_text())["notify"]
     return shlex.split(group["hooks"][0]["command"]), notify
 
 
-def test_the_clients_are_told_of_a_home_of_its_own_by_options(world):
-    world.reverie = replace(world.reverie, variables=ELSEWHERE)
-    world.setup("claude-code", "codex")
+def test_the_clients_are_told_of_a_home_of_its_own_by_options(sandbox):
+    sandbox.reverie = replace(sandbox.reverie, variables=ELSEWHERE)
+    sandbox.setup("claude-code", "codex")
     options = ["--home", "/srv/ann's memory", "--port", "7099"]
-    start, notify = started_by(world)
-    assert start == [str(world.reverie.bin / "reverie-session-start"), *options]
-    assert notify == [str(world.reverie.bin / "reverie-codex-notify"), *options]
+    start, notify = started_by(sandbox)
+    assert start == [str(sandbox.reverie.bin / "reverie-session-start"), *options]
+    assert notify == [str(sandbox.reverie.bin / "reverie-codex-notify"), *options]
     assert session_start.moved(start[1:]) == ELSEWHERE
-    assert {change.action for change in world.plan("claude-code", "codex")} == {"none"}
+    assert {change.action for change in sandbox.plan("claude-code", "codex")} == {"none"}
 
 
-def test_a_home_that_moves_is_followed_and_every_byte_comes_back(world):
-    (world.home / ".claude").mkdir()
-    (world.home / ".claude" / "settings.json").write_text('{"hooks": {"SessionStart": [ ]},\n "a": 1}')
-    before = world.files()
+def test_a_home_that_moves_is_followed_and_every_byte_comes_back(sandbox):
+    (sandbox.home / ".claude").mkdir()
+    (sandbox.home / ".claude" / "settings.json").write_text('{"hooks": {"SessionStart": [ ]},\n "a": 1}')
+    before = sandbox.files()
     for variables in (ELSEWHERE, {"REVERIE_HOME": "/other"}, {}):
-        world.reverie = replace(world.reverie, variables=variables)
-        world.setup("claude-code", "codex")
-        start, notify = started_by(world)
+        sandbox.reverie = replace(sandbox.reverie, variables=variables)
+        sandbox.setup("claude-code", "codex")
+        start, notify = started_by(sandbox)
         assert start[1:] == notify[1:] == [word for n, v in variables.items() for word in (f"--{n[8:].lower()}", v)]
-    world.reverie = replace(world.reverie, variables=ELSEWHERE)
-    world.setup("claude-code", "codex")
-    world.reverie = replace(world.reverie, variables={})
-    world.remove("claude-code", "codex")
-    assert world.files() == before
+    sandbox.reverie = replace(sandbox.reverie, variables=ELSEWHERE)
+    sandbox.setup("claude-code", "codex")
+    sandbox.reverie = replace(sandbox.reverie, variables={})
+    sandbox.remove("claude-code", "codex")
+    assert sandbox.files() == before
 
 
-def test_on_windows_a_home_with_a_space_is_quoted_for_the_session_start(world):
-    machine = replace(world.machine, platform="win32")
-    world.reverie = replace(world.reverie, variables={"REVERIE_HOME": r"C:\Ann B\memory"})
-    world.setup("claude-code", machine=machine)
-    [[group]] = [hooks_of(world)["SessionStart"]]
+def test_on_windows_a_home_with_a_space_is_quoted_for_the_session_start(sandbox):
+    host_env = replace(sandbox.host_env, platform="win32")
+    sandbox.reverie = replace(sandbox.reverie, variables={"REVERIE_HOME": r"C:\Ann B\memory"})
+    sandbox.setup("claude-code", host_env=host_env)
+    [[group]] = [hooks_of(sandbox)["SessionStart"]]
     assert group["hooks"][0]["command"].endswith('reverie-session-start --home "C:\\Ann B\\memory"')
     assert is_our_hook(group["hooks"][0])
 
@@ -174,14 +174,14 @@ def test_whatever_the_home_is_called_the_client_is_recognised(moved):
 
 
 @pytest.mark.parametrize("name", [".rules", ".cursorrules", "CLAUDE.md"])
-def test_zed_keeps_reading_the_rules_that_it_reads(world, name):
-    (world.project / name).write_text("mine\n")
-    world.setup("zed", machine=world.in_project())
-    assert not (world.project / "AGENTS.md").exists()
-    assert "reverie" in (world.project / name).read_text()
-    (world.project / "AGENTS.md").write_text("later\n")
-    world.remove("zed", machine=world.in_project())
-    assert (world.project / name).read_text() == "mine\n"
+def test_zed_keeps_reading_the_rules_that_it_reads(sandbox, name):
+    (sandbox.project / name).write_text("mine\n")
+    sandbox.setup("zed", host_env=sandbox.in_project())
+    assert not (sandbox.project / "AGENTS.md").exists()
+    assert "reverie" in (sandbox.project / name).read_text()
+    (sandbox.project / "AGENTS.md").write_text("later\n")
+    sandbox.remove("zed", host_env=sandbox.in_project())
+    assert (sandbox.project / name).read_text() == "mine\n"
 
 
 @pytest.mark.parametrize(

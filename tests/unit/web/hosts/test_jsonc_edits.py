@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web.hosts import json_file, jsonc
-from web.hosts.entries import Hook, Member, Undo
-from web.hosts.problems import CannotEdit
+from web.hosts import json_edits, jsonc
+from web.hosts.entries import CannotEdit, EntryUndo, HookEntry, JsonMember
 
 SERVER = {"command": "/opt/reverie/bin/reverie", "args": ["mcp"]}
 
@@ -17,9 +16,9 @@ def is_ours(value):
     return isinstance(value, dict) and value.get("command") == SERVER["command"]
 
 
-MEMBER = Member(("mcpServers",), "reverie", SERVER, is_ours)
-STOP = Hook("Stop", {"type": "command", **SERVER}, is_ours)
-START = Hook("SessionStart", {"type": "command", **SERVER}, is_ours)
+MEMBER = JsonMember(("mcpServers",), "reverie", SERVER, is_ours)
+STOP = HookEntry("Stop", {"type": "command", **SERVER}, is_ours)
+START = HookEntry("SessionStart", {"type": "command", **SERVER}, is_ours)
 ENTRIES = (MEMBER, STOP, START)
 
 blanks = st.lists(
@@ -79,21 +78,21 @@ whole = st.builds(
 
 @given(whole, st.sampled_from([ENTRIES, ENTRIES[:1], ENTRIES[1:], ENTRIES[::-1]]))
 def test_what_was_added_comes_out_again_to_the_byte(text, entries):
-    added = json_file.add(text, entries, Undo())
-    assert json_file.remove(added.text, entries, added.undo).text == text
+    added = json_edits.add_entries(text, entries, EntryUndo())
+    assert json_edits.remove_entries(added.text, entries, added.undo).text == text
 
 
 @given(whole)
 def test_adding_twice_is_adding_once(text):
-    once = json_file.add(text, ENTRIES, Undo())
-    twice = json_file.add(once.text, ENTRIES, once.undo)
+    once = json_edits.add_entries(text, ENTRIES, EntryUndo())
+    twice = json_edits.add_entries(once.text, ENTRIES, once.undo)
     assert (twice.text, twice.undo) == (once.text, once.undo)
 
 
 @given(whole)
 def test_what_others_wrote_stays(text):
     before = jsonc.parse(text).value
-    after = jsonc.parse(json_file.add(text, ENTRIES, Undo()).text).value
+    after = jsonc.parse(json_edits.add_entries(text, ENTRIES, EntryUndo()).text).value
     assert after["mcpServers"].pop("reverie") == SERVER
     assert after["hooks"]["Stop"].pop() == {"hooks": [STOP.handler]}
     assert after["hooks"].pop("SessionStart") == [{"hooks": [START.handler]}]
@@ -105,18 +104,18 @@ def test_what_others_wrote_stays(text):
 
 @given(whole, keys, st.booleans())
 def test_what_others_add_meanwhile_stays_when_the_entries_go(text, key, first):
-    added = json_file.add(text, ENTRIES, Undo())
+    added = json_edits.add_entries(text, ENTRIES, EntryUndo())
     root = jsonc.parse(added.text)
     key = f"meanwhile {key}"
-    meanwhile = jsonc.insert(added.text, root, key, {"x": [1]}, jsonc.layout_of(added.text, root))
-    taken = jsonc.parse(json_file.remove(meanwhile, ENTRIES, added.undo).text).value
+    meanwhile = jsonc.insert(added.text, root, key, {"x": [1]}, jsonc.detect_layout(added.text, root))
+    taken = jsonc.parse(json_edits.remove_entries(meanwhile, ENTRIES, added.undo).text).value
     assert taken == {**jsonc.parse(text).value, key: {"x": [1]}}
 
 
 @given(whole)
 def test_without_a_record_at_most_empty_containers_are_lost(text):
-    added = json_file.add(text, ENTRIES, Undo())
-    before, after = (jsonc.parse(t).value for t in (text, json_file.remove(added.text, ENTRIES, None).text))
+    added = json_edits.add_entries(text, ENTRIES, EntryUndo())
+    before, after = (jsonc.parse(t).value for t in (text, json_edits.remove_entries(added.text, ENTRIES, None).text))
     assert "reverie" not in after.get("mcpServers", {})
     assert {k: v for k, v in before.items() if k not in ("mcpServers", "hooks")} == {
         k: v for k, v in after.items() if k not in ("mcpServers", "hooks")
@@ -139,7 +138,7 @@ def test_it_reads_what_the_standard_library_reads(text):
 )  # fmt: skip
 def test_what_is_not_json_is_left_alone(text):
     with pytest.raises(CannotEdit, match="not valid JSON"):
-        json_file.add(text, ENTRIES, Undo())
+        json_edits.add_entries(text, ENTRIES, EntryUndo())
 
 
 @pytest.mark.parametrize(
@@ -147,21 +146,21 @@ def test_what_is_not_json_is_left_alone(text):
 )
 def test_another_shape_than_the_host_takes_is_left_alone(text):
     with pytest.raises(CannotEdit, match="something other than an"):
-        json_file.add(text, ENTRIES, Undo())
+        json_edits.add_entries(text, ENTRIES, EntryUndo())
 
 
 def test_a_server_of_the_same_name_that_is_not_ours_stays():
     text = '{"mcpServers": {"reverie": {"command": "other"}}}'
-    added = json_file.add(text, [MEMBER], Undo())
+    added = json_edits.add_entries(text, [MEMBER], EntryUndo())
     assert added.text == text
     assert added.remarks == ("mcpServers.reverie is somebody else's and stays as it is",)
-    assert json_file.remove(text, [MEMBER], added.undo).text == text
+    assert json_edits.remove_entries(text, [MEMBER], added.undo).text == text
 
 
 def test_an_old_entry_is_brought_up_to_date_and_keeps_what_the_user_added_to_it():
     server = '{"command": "/opt/reverie/bin/reverie", "args": ["old"], "disabled": true}'
     text = f'{{\n    "mcpServers": {{\n        "reverie": {server}\n    }}\n}}\n'
-    added = json_file.add(text, [MEMBER], Undo())
+    added = json_edits.add_entries(text, [MEMBER], EntryUndo())
     assert added.text == text.replace('"old"', '"mcp"')
 
 
@@ -169,16 +168,16 @@ def test_a_handler_that_the_user_moved_into_another_group_is_found_there():
     text = json.dumps(
         {"hooks": {"Stop": [{"matcher": "x", "hooks": [{"type": "command", "command": "theirs"}, STOP.handler]}]}}
     )
-    assert json_file.add(text, [STOP], Undo()).text == text
-    assert jsonc.parse(json_file.remove(text, [STOP], None).text).value == {
+    assert json_edits.add_entries(text, [STOP], EntryUndo()).text == text
+    assert jsonc.parse(json_edits.remove_entries(text, [STOP], None).text).value == {
         "hooks": {"Stop": [{"matcher": "x", "hooks": [{"type": "command", "command": "theirs"}]}]}
     }
 
 
 def test_a_blank_file_is_blank_again():
-    added = json_file.add(" \n", [MEMBER], Undo())
+    added = json_edits.add_entries(" \n", [MEMBER], EntryUndo())
     assert jsonc.parse(added.text).value == {"mcpServers": {"reverie": SERVER}}
-    assert json_file.remove(added.text, [MEMBER], added.undo).text == " \n"
+    assert json_edits.remove_entries(added.text, [MEMBER], added.undo).text == " \n"
 
 
 def test_an_entry_follows_the_file_s_own_indentation_line_ends_and_comments():
@@ -190,7 +189,7 @@ def test_an_entry_follows_the_file_s_own_indentation_line_ends_and_comments():
     )
     for newline in ("\n", "\r\n"):
         given_text = text.replace("\n", newline)
-        assert json_file.add(given_text, [MEMBER], Undo()).text == wanted.replace("\n", newline)
+        assert json_edits.add_entries(given_text, [MEMBER], EntryUndo()).text == wanted.replace("\n", newline)
 
 
 @pytest.mark.parametrize(
@@ -202,10 +201,10 @@ def test_an_entry_follows_the_file_s_own_indentation_line_ends_and_comments():
     ],
 )
 def test_comments_that_touch_are_no_line_comment(text):
-    added = json_file.add(text, ENTRIES, Undo())
-    assert json_file.remove(added.text, ENTRIES, added.undo).text == text
+    added = json_edits.add_entries(text, ENTRIES, EntryUndo())
+    assert json_edits.remove_entries(added.text, ENTRIES, added.undo).text == text
 
 
 def test_a_line_comment_before_the_entry_does_not_swallow_what_follows_it():
     text = '{"mcpServers": { // note\n  "reverie": {"command": "/opt/reverie/bin/reverie"}, "b": 1 }}'
-    assert json_file.remove(text, [MEMBER], None).text == '{"mcpServers": { // note\n   "b": 1 }}'
+    assert json_edits.remove_entries(text, [MEMBER], None).text == '{"mcpServers": { // note\n   "b": 1 }}'

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from web.hosts import toml, toml_file
-from web.hosts.entries import Key, Table, Undo
-from web.hosts.problems import CannotEdit
+from web.hosts import toml_edits
+from web.hosts.entries import CannotEdit, EntryUndo, TomlKey, TomlTable
 
 SERVER = {"command": "/opt/reverie/bin/reverie", "args": ["mcp"], "env": {"REVERIE_HOME": "/srv/a b"}}
 
@@ -17,8 +16,8 @@ def is_ours(value):
     return "reverie" in str(value)
 
 
-NOTIFY = Key("notify", ["/opt/reverie/bin/reverie-codex-notify"], is_ours)
-TABLE = Table(("mcp_servers", "reverie"), SERVER, is_ours)
+NOTIFY = TomlKey("notify", ["/opt/reverie/bin/reverie-codex-notify"], is_ours)
+TABLE = TomlTable(("mcp_servers", "reverie"), SERVER, is_ours)
 ENTRIES = (NOTIFY, TABLE)
 
 VALUES = [
@@ -58,57 +57,57 @@ def documents(draw):
 
 @given(documents(), st.sampled_from([ENTRIES, (NOTIFY,), (TABLE,)]))
 def test_what_was_added_comes_out_again_to_the_byte(text, entries):
-    added = toml_file.add(text, entries, Undo())
-    assert toml_file.remove(added.text, entries, added.undo).text == text
+    added = toml_edits.add_entries(text, entries, EntryUndo())
+    assert toml_edits.remove_entries(added.text, entries, added.undo).text == text
 
 
 @given(documents())
 def test_adding_twice_is_adding_once(text):
-    once = toml_file.add(text, ENTRIES, Undo()).text
-    assert toml_file.add(once, ENTRIES, Undo()).text == once
+    once = toml_edits.add_entries(text, ENTRIES, EntryUndo()).text
+    assert toml_edits.add_entries(once, ENTRIES, EntryUndo()).text == once
 
 
 @given(documents())
 def test_what_others_wrote_stays(text):
-    after = toml.parse(toml_file.add(text, ENTRIES, Undo()).text)
+    after = toml_edits.parse(toml_edits.add_entries(text, ENTRIES, EntryUndo()).text)
     assert after.pop("notify") == NOTIFY.value
     assert after["mcp_servers"].pop("reverie") == SERVER
-    before = toml.parse(text)
+    before = toml_edits.parse(text)
     before.setdefault("mcp_servers", {})
     assert after == before
 
 
 @given(documents())
 def test_what_others_add_meanwhile_stays_when_the_entries_go(text):
-    added = toml_file.add(text, ENTRIES, Undo()).text
+    added = toml_edits.add_entries(text, ENTRIES, EntryUndo()).text
     meanwhile = added + '\n\n[mcp_servers.reverie.tools.recall]\napproval_mode = "approve"\n[meanwhile]\nx = 1\n'
-    taken = toml.parse(toml_file.remove(meanwhile, ENTRIES, None).text)
-    assert taken == {**toml.parse(text), "meanwhile": {"x": 1}}
+    taken = toml_edits.parse(toml_edits.remove_entries(meanwhile, ENTRIES, None).text)
+    assert taken == {**toml_edits.parse(text), "meanwhile": {"x": 1}}
 
 
 def test_a_new_file_is_made_and_is_bare_again():
-    added = toml_file.add(None, ENTRIES, Undo())
-    assert toml.parse(added.text) == {"notify": NOTIFY.value, "mcp_servers": {"reverie": SERVER}}
-    taken = toml_file.remove(added.text, ENTRIES, added.undo)
+    added = toml_edits.add_entries(None, ENTRIES, EntryUndo())
+    assert toml_edits.parse(added.text) == {"notify": NOTIFY.value, "mcp_servers": {"reverie": SERVER}}
+    taken = toml_edits.remove_entries(added.text, ENTRIES, added.undo)
     assert (taken.text, taken.bare) == ("", True)
 
 
 def test_a_notify_program_of_another_stays():
     text = 'notify = ["theirs"]\n'
-    added = toml_file.add(text, [NOTIFY], Undo())
+    added = toml_edits.add_entries(text, [NOTIFY], EntryUndo())
     assert (added.text, added.remarks) == (text, ("notify is somebody else's and stays as it is",))
-    assert toml_file.remove(text, [NOTIFY], None).text == text
+    assert toml_edits.remove_entries(text, [NOTIFY], None).text == text
 
 
 def test_an_old_entry_is_brought_up_to_date_and_keeps_what_the_user_added_to_it():
-    entry = Table(("mcp_servers", "reverie"), {"command": "/new/reverie", "args": ["mcp"]}, is_ours)
+    entry = TomlTable(("mcp_servers", "reverie"), {"command": "/new/reverie", "args": ["mcp"]}, is_ours)
     text = '[mcp_servers.reverie]\ncommand = "/old/reverie" # mine\nargs = ["mcp"]\nstartup_timeout_sec = 30\n'
-    assert toml_file.add(text, [entry], Undo()).text == text.replace("/old", "/new")
+    assert toml_edits.add_entries(text, [entry], EntryUndo()).text == text.replace("/old", "/new")
 
 
 def test_the_key_does_not_part_a_header_from_its_comment():
     text = "# about this file\n\n# the screen\n[tui]\nx = 1\n"
-    assert toml_file.add(text, [NOTIFY], Undo()).text == (
+    assert toml_edits.add_entries(text, [NOTIFY], EntryUndo()).text == (
         '# about this file\n\nnotify = ["/opt/reverie/bin/reverie-codex-notify"]\n\n# the screen\n[tui]\nx = 1\n'
     )
 
@@ -116,10 +115,10 @@ def test_the_key_does_not_part_a_header_from_its_comment():
 @pytest.mark.parametrize("text", ["a = ", "[a", "a = 1\na = 2\n", "a = 'x", "[a]\n[a]\n", "x = [1,\n"])
 def test_what_is_not_toml_is_left_alone(text):
     with pytest.raises(CannotEdit, match="not valid TOML"):
-        toml_file.add(text, ENTRIES, Undo())
+        toml_edits.add_entries(text, ENTRIES, EntryUndo())
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = {}\n", "x = 1\n[[mcp_servers]]\n", "mcp_servers = 1\n"])
 def test_a_table_that_cannot_be_added_to_is_left_alone(text):
     with pytest.raises(CannotEdit, match="written in a way that is left alone"):
-        toml_file.add(text, [TABLE], Undo())
+        toml_edits.add_entries(text, [TABLE], EntryUndo())

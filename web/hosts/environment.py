@@ -19,7 +19,7 @@ HOST_VARIABLES = ("APPDATA", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class HostEnvironment:
     """Where hosts keep their files, and how they are found."""
 
     home: Path
@@ -53,7 +53,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Reverie:
+class Installation:
     """What hosts are told: where the server is, its token, and the programs to start."""
 
     url: str
@@ -62,23 +62,23 @@ class Reverie:
     variables: Mapping[str, str] = field(default_factory=dict)
     """By which variables its programs find home and server, where neither is the usual one."""
 
-    def program(self, machine: Machine, name: str) -> str:
+    def program(self, host_env: HostEnvironment, name: str) -> str:
         """Return how a host starts a program: by its path, in a project by its name if that is found everywhere."""
-        suffix = ".exe" if machine.platform == "win32" else ""
+        suffix = ".exe" if host_env.platform == "win32" else ""
         installed = self.bin / f"{name}{suffix}"
-        if (machine.project is not None and machine.which(name) is not None) or not (
+        if (host_env.project is not None and host_env.which(name) is not None) or not (
             (self.bin / f"{MAIN}{suffix}").exists() or installed.exists()
         ):
             return name
         return str(installed)
 
-    def environment(self, machine: Machine) -> dict[str, str]:
+    def variables_for(self, host_env: HostEnvironment) -> dict[str, str]:
         """Return the variables that a program needs to find home and server; none stand in a project's files."""
-        return {} if machine.project is not None else dict(self.variables)
+        return {} if host_env.project is not None else dict(self.variables)
 
-    def options(self, machine: Machine) -> list[str]:
+    def options(self, host_env: HostEnvironment) -> list[str]:
         """Return the same as options of the clients, for hosts that start a program without variables of its own."""
-        named = {name.removeprefix(VARIABLE_PREFIX).lower(): v for name, v in self.environment(machine).items()}
+        named = {name.removeprefix(VARIABLE_PREFIX).lower(): v for name, v in self.variables_for(host_env).items()}
         return [word for name, value in named.items() for word in (f"--{name}", value)]
 
 
