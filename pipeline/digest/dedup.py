@@ -11,13 +11,19 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from pipeline.digest.hindrances import hindrances
-from pipeline.digest.sameness import DENIAL_COSINE, PAIR_COSINE, Judgement, Relation, judge
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.vectors import Vector, VectorTable
 from pipeline.records import EdgeKind, Memory, WorkItem
 from pipeline.store import changes, edges, ingested, memories, merging, meta, pairs, work
 from pipeline.store.database import Database
+from pipeline.text.similarity.pair_classifier import (
+    DENIAL_COSINE,
+    PAIR_COSINE,
+    Judgement,
+    Relation,
+    classify_pair,
+    find_merge_blockers,
+)
 from pipeline.times import utc_now
 
 NEIGHBOURS = 8
@@ -31,7 +37,7 @@ NEAR = min(PAIR_COSINE, DENIAL_COSINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PairFinding:
     """Two memories, as they were when they were compared, that have something to do with each other, and what."""
 
     older: Memory
@@ -42,7 +48,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class DedupStage:
-    """Look for doubles and denials of one workspace's memories."""
+    """Look for duplicates and denials of one workspace's memories."""
 
     database: Database
     table: Callable[[], VectorTable]
@@ -64,12 +70,12 @@ class DedupStage:
                 now = utc_now()
                 for item in work.complete(db, items[start : start + PER_TRANSACTION], owner):
                     for finding in findings.get(item.seq, ()):
-                        act(db, finding, now)
+                        apply_finding(db, finding, now)
 
     def _near(self, mine: Sequence[Memory], generation: tuple[int, int]) -> dict[int, dict[int, float]]:
         """Return the cosines (row number → cosine) of what is near each memory, exact where it matters."""
         own = _by_memory(self.table(), [memory.seq for memory in mine])
-        # A search that does not wait for what was embedded last would never see two doubles of one moment together.
+        # A search that does not wait for what was embedded last would never see two duplicates of one moment together.
         self.dense().refresh(generation)
         nearest = {
             memory.seq: self._nearest(memory, self.dense().search(own[memory.seq][0], generation, CONSIDERED))
@@ -91,17 +97,17 @@ class DedupStage:
                 others -= ingested.in_step(db, near)
         return [seq for seq in near if seq in others][:NEIGHBOURS]
 
-    def _judged(self, memory: Memory, near: dict[int, float]) -> Iterator[Finding]:
+    def _judged(self, memory: Memory, near: dict[int, float]) -> Iterator[PairFinding]:
         with self.database.read() as db:
             others = pairs.comparable(db, list(near), memory.scope)
         for other in others:
             older, newer = sorted((memory, other), key=lambda one: one.seq)
-            judgement = judge(older.content, newer.content, near[other.seq])
+            judgement = classify_pair(older.content, newer.content, near[other.seq])
             if judgement.relation is not Relation.DIFFERENT:
-                yield Finding(older, newer, near[other.seq], judgement)
+                yield PairFinding(older, newer, near[other.seq], judgement)
 
 
-def act(db: Connection, finding: Finding, now: str) -> None:
+def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
     """Do what a finding asks for, if both memories are still there and nobody decided otherwise."""
     found = memories.by_seqs(db, (finding.older.seq, finding.newer.seq))
     if len(found) < 2 or any(memory.archived_at is not None for memory in found.values()):
@@ -117,9 +123,9 @@ def act(db: Connection, finding: Finding, now: str) -> None:
         if edges.find(db, newer.seq, EdgeKind.CONTRADICTS, older.seq, merging.DEDUP, now):
             changes.append(db, changes.RELATE, [newer.id, older.id])
     elif older.kind is newer.kind and not pairs.known(db, older.seq, newer.seq):
-        hindering = hindrances(older, newer)
-        reasons = (*finding.judgement.reasons, *hindering)
-        if relation is Relation.SAME and not hindering:
+        blockers = find_merge_blockers(older, newer)
+        reasons = (*finding.judgement.reasons, *blockers)
+        if relation is Relation.SAME and not blockers:
             merging.merge(db, older, newer, merging.DEDUP, now, {"cosine": round(finding.cosine, 4)})
         else:
             pairs.add(db, older.seq, newer.seq, finding.cosine, reasons, now)

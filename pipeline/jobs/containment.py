@@ -8,8 +8,8 @@ for this are known for English; of other texts each says more than the other unt
 import re
 from collections.abc import Iterator
 
-from pipeline.digest.sameness import MERGE_COSINE, Relation, judge
-from pipeline.digest.wording import read_both
+from pipeline.text.similarity.normalizer import normalize_pair
+from pipeline.text.similarity.pair_classifier import MERGE_COSINE, Relation, classify_pair
 
 MAX_CHARS = 1_000
 MAX_EXTRA_WORDS = 14
@@ -34,7 +34,7 @@ def says_more(text: str, other: str) -> bool:
     """Tell whether a text is the other, lightly reworded at most, and one clause more that only adds to it."""
     if max(len(text), len(other)) > MAX_CHARS or len(text) <= len(other):
         return False
-    return any(judge(head, other, MERGE_COSINE).relation is Relation.SAME for head in _heads(text))
+    return any(classify_pair(head, other, MERGE_COSINE).relation is Relation.SAME for head in _heads(text))
 
 
 def _heads(text: str) -> Iterator[str]:
@@ -47,7 +47,7 @@ def _heads(text: str) -> Iterator[str]:
             continue
         if len(extra.split()) > MAX_EXTRA_WORDS or _RESTRICTS.search(_without_lead(extra)):
             continue
-        if read_both(head, extra)[0].english:
+        if normalize_pair(head, extra)[0].english:
             yield head
 
 

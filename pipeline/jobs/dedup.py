@@ -13,8 +13,6 @@ from sqlite3 import Connection
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipeline.digest.hindrances import hindrances
-from pipeline.digest.sameness import MERGE_COSINE, Judgement, Relation, judge
 from pipeline.jobs.containment import says_more
 from pipeline.jobs.model import as_data
 from pipeline.jobs.night import Night, Report
@@ -22,6 +20,13 @@ from pipeline.records import EdgeKind, Memory, Trust
 from pipeline.store import changes, edges, ingested, memories, merging, pairs
 from pipeline.store.merging import DEDUP_JOB
 from pipeline.store.pairs import ASKED, TOLD_APART, Pair, PairState
+from pipeline.text.similarity.pair_classifier import (
+    MERGE_COSINE,
+    Judgement,
+    Relation,
+    classify_pair,
+    find_merge_blockers,
+)
 
 PAGE = 100
 PARTED = "parts of them were told apart"
@@ -105,14 +110,14 @@ def _look(run: _Run, pair: Pair) -> None:
 
 def judged(older: Memory, newer: Memory, cosine: float) -> Verdict:
     """Return what two memories are to each other by rules alone."""
-    found = judge(older.content, newer.content, max(cosine, MERGE_COSINE))
+    found = classify_pair(older.content, newer.content, max(cosine, MERGE_COSINE))
     if found.relation in (Relation.DIFFERENT, Relation.CONTRADICTS):
         return Verdict(found.relation, reasons=(*found.reasons, TOLD_APART))
     survivor = older
     if found.relation is Relation.BORDERLINE:
         richer = next((a for a, b in ((older, newer), (newer, older)) if says_more(a.content, b.content)), None)
         if richer is None:
-            return _open(older, newer, judge(older.content, newer.content, cosine))
+            return _open(older, newer, classify_pair(older.content, newer.content, cosine))
         survivor = richer
     absorbed = newer if survivor is older else older
     hindering = _hindering(survivor, absorbed, alike=found.relation is Relation.SAME)
@@ -128,7 +133,7 @@ def _open(older: Memory, newer: Memory, found: Judgement) -> Verdict:
 
 
 def _hindering(survivor: Memory, absorbed: Memory, *, alike: bool) -> tuple[str, ...]:
-    found = hindrances(survivor, absorbed)
+    found = find_merge_blockers(survivor, absorbed)
     # A merge lets a person vouch for what remains; words that nobody vouched for must not gain by it.
     if not alike and survivor.trust is Trust.EVIDENCE and absorbed.trust is Trust.TRUSTED:
         return (*found, UNVOUCHED)

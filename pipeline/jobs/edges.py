@@ -13,7 +13,6 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.digest.sameness import DENIAL_COSINE, Relation, judge
 from pipeline.index.vectors import VectorRows
 from pipeline.jobs.causes import Tie, explains, gives_cause
 from pipeline.jobs.night import Night, Report
@@ -22,6 +21,7 @@ from pipeline.records import EdgeKind, EntityKind, Kind, Memory
 from pipeline.store import changes, meta, partners
 from pipeline.store import edges as store
 from pipeline.store.merging import EDGES_JOB
+from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, Relation, classify_pair
 from pipeline.times import parse
 
 CURSOR = "edges_cursor"
@@ -192,7 +192,7 @@ def _contradictions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
         cosine = around.cosine(memory, other)
         # The rules align every word: without vectors, words in common stand for likeness.
         cosine = max(alike, DENIAL_COSINE) if cosine is None else cosine
-        if judge(memory.content, other.content, cosine).relation is Relation.CONTRADICTS:
+        if classify_pair(memory.content, other.content, cosine).relation is Relation.CONTRADICTS:
             older, newer = sorted((memory, other), key=_when)
             yield Finding(newer, EdgeKind.CONTRADICTS, older)
 

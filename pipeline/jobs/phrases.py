@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from pipeline.digest.vocabulary import FOREIGN
+from pipeline.text.similarity.vocabulary import FOREIGN
 from pipeline.text.tokens import search_tokens
 
 

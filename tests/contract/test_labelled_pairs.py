@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.digest.sameness import MERGE_COSINE, PAIR_COSINE, Relation, judge
 from pipeline.index.encoder import OnnxEncoder
+from pipeline.text.similarity.pair_classifier import MERGE_COSINE, PAIR_COSINE, Relation, classify_pair
 
 PAIRS = Path(__file__).parents[1] / "data" / "pairs.json"
 # A little below what is reached, as another processor rounds differently.
@@ -25,7 +25,7 @@ def judged(compiled_model):
     first, second = (encoder.encode_documents([pair[side] for pair in pairs]) for side in ("first", "second"))
     cosines = (first * second).sum(axis=1).tolist()
     return [
-        (pair, cosine, judge(pair["first"], pair["second"], cosine).relation)
+        (pair, cosine, classify_pair(pair["first"], pair["second"], cosine).relation)
         for pair, cosine in zip(pairs, cosines, strict=True)
     ]
 

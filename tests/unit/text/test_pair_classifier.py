@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.digest.sameness import DENIAL_COSINE, MERGE_COSINE, PAIR_COSINE, Relation, judge
-from pipeline.digest.wording import base_form
+from pipeline.text.similarity.normalizer import base_form
+from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, MERGE_COSINE, PAIR_COSINE, Relation, classify_pair
 
 SENTENCES = [
     "We use Postgres 16 for the billing service.",
@@ -35,12 +35,12 @@ cosines = st.floats(min_value=-1.0, max_value=1.0)
 
 
 def relation(first, second, cosine=0.97):
-    return judge(first, second, cosine).relation
+    return classify_pair(first, second, cosine).relation
 
 
 @given(texts, texts, cosines)
 def test_the_order_of_the_two_changes_nothing(first, second, cosine):
-    assert judge(first, second, cosine) == judge(second, first, cosine)
+    assert classify_pair(first, second, cosine) == classify_pair(second, first, cosine)
 
 
 @given(texts)
@@ -84,7 +84,7 @@ def test_no_cosine_is_not_similar():
 
 @given(st.sampled_from(SENTENCES), st.sampled_from(SENTENCES), cosines)
 def test_reasons_hold_nothing_of_the_memories(first, second, cosine):
-    for reason in judge(first, second, cosine).reasons:
+    for reason in classify_pair(first, second, cosine).reasons:
         assert not set(reason.split()) & {"Postgres", "Marta", "ABC-123", "16", "src/deploy/main.py"}
         assert re.fullmatch(r"[a-z ]+", reason)
 
@@ -105,7 +105,7 @@ def test_reasons_hold_nothing_of_the_memories(first, second, cosine):
     ],
 )
 def test_light_rewordings_are_the_same(first, second):
-    assert judge(first, second, 0.95).reasons == ()
+    assert classify_pair(first, second, 0.95).reasons == ()
     assert relation(first, second, 0.95) is Relation.SAME
     assert relation(first, second, 0.85) is Relation.BORDERLINE
 
@@ -127,7 +127,7 @@ def test_light_rewordings_are_the_same(first, second):
     ],
 )
 def test_what_forbids_a_merge_is_named(first, second, reason):
-    judgement = judge(first, second, 0.99)
+    judgement = classify_pair(first, second, 0.99)
     assert judgement.relation is not Relation.SAME
     assert reason in judgement.reasons
 
@@ -146,7 +146,7 @@ def test_what_forbids_a_merge_is_named(first, second, reason):
     ],
 )
 def test_what_needs_a_look_waits(first, second, reason):
-    judgement = judge(first, second, 0.97)
+    judgement = classify_pair(first, second, 0.97)
     assert judgement.relation is Relation.BORDERLINE
     assert reason in judgement.reasons
 

@@ -1,4 +1,4 @@
-"""From text to words that can be compared: what a light rewording changes is gone, what carries meaning is kept.
+"""The normalizer: from text to words that can be compared; what a light rewording changes is gone, meaning is kept.
 
 English words lose their inflection, and those that only hold a sentence together are dropped; words of other languages
 are compared as they stand, since their endings say who does what to whom. Nothing here is a search surface:
@@ -12,11 +12,11 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from pipeline.digest import vocabulary as v
+from pipeline.text.similarity import vocabulary as v
 from pipeline.text.tokens import MONTHS, WEEKDAYS
 
 
-class Sort(IntEnum):
+class WordClass(IntEnum):
     """What kind of thing a word stands for."""
 
     PLAIN = 0
@@ -39,14 +39,14 @@ class Word(NamedTuple):
     """One word: its comparable form, and what was dropped before it."""
 
     text: str
-    sort: Sort
+    sort: WordClass
     link: str  # the weak preposition before it, or nothing
     stated: bool  # a form of "to be" stands before it
     tense: Tense
     ends: bool  # a sentence ends with it
 
 
-class Reading(NamedTuple):
+class NormalizedText(NamedTuple):
     """A text as words in order, and what was dropped but still tells two texts apart."""
 
     words: tuple[Word, ...]
@@ -89,7 +89,7 @@ class _Piece(NamedTuple):
 _NOTHING = _Piece("", "")
 
 
-def read_both(first: str, second: str) -> tuple[Reading, Reading]:
+def normalize_pair(first: str, second: str) -> tuple[NormalizedText, NormalizedText]:
     """Read two texts by the same rules: as English when they have more of its function words than of others'."""
     plain = [_plain(first), _plain(second)]
     pieces = [_pieces(text) for text in plain]
@@ -169,7 +169,9 @@ class _Reader:
             self.past = self.past or folded in v.PAST
         elif folded in v.LINKS:
             self.link = v.LINKS[folded]
-        elif folded not in v.DROPPED and not (folded == "any" and self.words and self.words[-1].sort is Sort.NEGATION):
+        elif folded not in v.DROPPED and not (
+            folded == "any" and self.words and self.words[-1].sort is WordClass.NEGATION
+        ):
             return False
         self.joins = self.joins or folded in ("and", "but", "while")
         return True
@@ -181,22 +183,22 @@ class _Reader:
         if opens:
             if words:
                 words[-1] = words[-1]._replace(ends=True)
-            if word.sort is Sort.NAME and not (self.english and _is_verb(after)):
-                word = word._replace(sort=Sort.PLAIN)
-        elif words and words[-1].sort >= Sort.NUMBER:
+            if word.sort is WordClass.NAME and not (self.english and _is_verb(after)):
+                word = word._replace(sort=WordClass.PLAIN)
+        elif words and words[-1].sort >= WordClass.NUMBER:
             if day := _day_of(words[-1].text, folded):
-                words[-1] = words[-1]._replace(text=day, sort=Sort.DATE)
+                words[-1] = words[-1]._replace(text=day, sort=WordClass.DATE)
                 return
-            if words[-1].sort is Sort.NUMBER and (unit := v.UNITS.get(surface) or v.UNITS.get(folded)):
-                word = word._replace(text=unit, sort=Sort.NUMBER)
+            if words[-1].sort is WordClass.NUMBER and (unit := v.UNITS.get(surface) or v.UNITS.get(folded)):
+                word = word._replace(text=unit, sort=WordClass.NUMBER)
         tense = helped if self.helped else alone
         if self.link or self.stated or tense:
             word = Word(word.text, word.sort, self.link, self.stated, tense, ends=False)
         words.append(word)
-        self.link, self.stated, self.helped = "", False, word.sort is Sort.NEGATION and self.helped
+        self.link, self.stated, self.helped = "", False, word.sort is WordClass.NEGATION and self.helped
 
 
-def _read(pieces: Sequence[_Piece], coupled: frozenset[str], *, english: bool, asks: bool) -> Reading:
+def _read(pieces: Sequence[_Piece], coupled: frozenset[str], *, english: bool, asks: bool) -> NormalizedText:
     reader = _Reader(coupled, english=english)
     opens, last = True, len(pieces)
     for number, (surface, folded) in enumerate(pieces):
@@ -212,7 +214,7 @@ def _read(pieces: Sequence[_Piece], coupled: frozenset[str], *, english: bool, a
         opens = False
     tense = max((word.tense for word in reader.words if not word.stated), default=Tense.NONE)
     tense = Tense.PAST if reader.past else tense
-    return Reading(tuple(reader.words), tuple(reader.persons), tense, asks, reader.commas, reader.joins, english)
+    return NormalizedText(tuple(reader.words), tuple(reader.persons), tense, asks, reader.commas, reader.joins, english)
 
 
 def _day_of(before: str, folded: str) -> str | None:
@@ -245,28 +247,28 @@ def _form(surface: str, folded: str, english: bool) -> tuple[Word, Tense, Tense]
     return Word(text, sort, "", stated=False, tense=Tense.NONE, ends=False), alone, helped
 
 
-def _text_and_sort(surface: str, folded: str, *, english: bool) -> tuple[str, Sort]:
+def _text_and_sort(surface: str, folded: str, *, english: bool) -> tuple[str, WordClass]:
     if folded in v.NEGATIONS:
-        return v.NEGATIONS[folded], Sort.NEGATION
+        return v.NEGATIONS[folded], WordClass.NEGATION
     if english and folded in v.NUMBERS:
-        return v.NUMBERS[folded], Sort.NUMBER
+        return v.NUMBERS[folded], WordClass.NUMBER
     if english and folded.endswith("s") and folded[:-1] in _CALENDAR:
-        return folded[:-1], Sort.DATE
+        return folded[:-1], WordClass.DATE
     sort = _sort(surface, folded)
-    if sort is Sort.CODE:
+    if sort is WordClass.CODE:
         return surface, sort
-    inflected = english and folded.isascii() and sort in (Sort.PLAIN, Sort.NAME) and not surface[1:].isupper()
+    inflected = english and folded.isascii() and sort in (WordClass.PLAIN, WordClass.NAME) and not surface[1:].isupper()
     return (base_form(folded) if inflected else folded), sort
 
 
-def _sort(surface: str, folded: str) -> Sort:
+def _sort(surface: str, folded: str) -> WordClass:
     if folded in _CALENDAR or folded in v.DAYS or _ISO_DATE.fullmatch(surface):
-        return Sort.DATE
+        return WordClass.DATE
     if _NUMBER.fullmatch(surface):
-        return Sort.NUMBER
+        return WordClass.NUMBER
     if _CODE.search(surface):
-        return Sort.CODE
-    return Sort.NAME if surface[0].isupper() else Sort.PLAIN
+        return WordClass.CODE
+    return WordClass.NAME if surface[0].isupper() else WordClass.PLAIN
 
 
 def base_form(word: str) -> str:

@@ -1,11 +1,11 @@
-"""What differs between two readings, and whether the one denies the other."""
+"""The token diff: what differs between two normalized texts, and whether the one denies the other."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pipeline.digest import vocabulary as v
-from pipeline.digest.wording import Reading, Sort, Tense, Word
+from pipeline.text.similarity import vocabulary as v
+from pipeline.text.similarity.normalizer import NormalizedText, Tense, Word, WordClass
 
 Words = Sequence[Word]
 
@@ -16,25 +16,25 @@ MAX_VALUE = 3
 # Longer texts are no longer tried in another order.
 MAX_REORDERED = 100
 
-_VALUES = (Sort.NUMBER, Sort.DATE, Sort.NAME, Sort.CODE)
+_VALUES = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
 _REASONS = {
-    Sort.NUMBER: "numbers differ",
-    Sort.DATE: "dates differ",
-    Sort.NAME: "names differ",
-    Sort.CODE: "identifiers differ",
+    WordClass.NUMBER: "numbers differ",
+    WordClass.DATE: "dates differ",
+    WordClass.NAME: "names differ",
+    WordClass.CODE: "identifiers differ",
 }
 
 
-class Comparison(NamedTuple):
+class TokenDiff(NamedTuple):
     """Two readings whose common rewordings read alike, and the words that only one of them has."""
 
-    first: Reading
-    second: Reading
+    first: NormalizedText
+    second: NormalizedText
     only_first: Words
     only_second: Words
 
 
-def compare(first: Reading, second: Reading) -> Comparison:
+def diff_tokens(first: NormalizedText, second: NormalizedText) -> TokenDiff:
     """Set two readings side by side: synonyms and compounds written apart become one word."""
     only_first, only_second = _only(first.words, second.words), _only(second.words, first.words)
     if (only_first or only_second) and max(len(only_first), len(only_second)) <= MAX_REWORDED:
@@ -42,16 +42,16 @@ def compare(first: Reading, second: Reading) -> Comparison:
         second = second._replace(words=_joined(second.words, {word.text for word in only_first}))
         first = first._replace(words=_reworded(first.words, second.words))
         only_first, only_second = _only(first.words, second.words), _only(second.words, first.words)
-    return Comparison(first, second, only_first, only_second)
+    return TokenDiff(first, second, only_first, only_second)
 
 
-def texts(words: Words) -> list[str]:
+def word_texts(words: Words) -> list[str]:
     """Return the comparable forms of words."""
     return [word.text for word in words]
 
 
 def _only(words: Words, others: Words) -> Words:
-    left = Counter(texts(others))
+    left = Counter(word_texts(others))
     only = []
     for word in words:
         if count := left.get(word.text, 0):
@@ -83,16 +83,16 @@ def _reworded(words: Words, others: Words) -> tuple[Word, ...]:
     return tuple(reworded)
 
 
-def hard_differences(c: Comparison) -> list[str]:
+def find_hard_differences(c: TokenDiff) -> list[str]:
     """Name what differs and forbids a merge, whatever the cosine: a value replaced, a polarity, a role."""
     reasons = [
         reason
         for sort, reason in _REASONS.items()
         if any(w.sort is sort for w in c.only_first) and any(w.sort is sort for w in c.only_second)
     ]
-    if any(word.sort is Sort.NEGATION for word in (*c.only_first, *c.only_second)):
+    if any(word.sort is WordClass.NEGATION for word in (*c.only_first, *c.only_second)):
         reasons.append("negation differs")
-    others = set(texts(c.only_second))
+    others = set(word_texts(c.only_second))
     if others and any(not others.isdisjoint(v.opposites_of(word.text)) for word in c.only_first):
         reasons.append("opposites")
     if all(any(word.text in v.PLACES_OF_WORK for word in only) for only in (c.only_first, c.only_second)):
@@ -108,7 +108,7 @@ def hard_differences(c: Comparison) -> list[str]:
     return reasons
 
 
-def soft_differences(c: Comparison) -> list[str]:
+def find_soft_differences(c: TokenDiff) -> list[str]:
     """Name what differs and leaves two memories to be looked at: words, order, tense, person, sentences."""
     reasons = []
     if c.only_first and c.only_second:
@@ -116,7 +116,7 @@ def soft_differences(c: Comparison) -> list[str]:
     elif c.only_first or c.only_second:
         reasons.append("one says more")
     else:
-        pairs = aligned(c.first, c.second)
+        pairs = align_words(c.first, c.second)
         if pairs is None:
             reasons.append("order differs")
         elif any(_links_differ(word.link, other.link) for word, other in pairs):
@@ -134,7 +134,7 @@ def soft_differences(c: Comparison) -> list[str]:
     return reasons
 
 
-def _persons(reading: Reading) -> list[str]:
+def _persons(reading: NormalizedText) -> list[str]:
     return [person for person in reading.persons if person not in v.IMPERSONAL]
 
 
@@ -142,19 +142,19 @@ def _links_differ(link: str, other: str) -> bool:
     return link != other and not {link, other} & {"", "of"}
 
 
-def aligned(first: Reading, second: Reading) -> list[tuple[Word, Word]] | None:
+def align_words(first: NormalizedText, second: NormalizedText) -> list[tuple[Word, Word]] | None:
     """Pair the words of two readings, if only the place of a phrase or the voice of the verb differs."""
-    if texts(first.words) == texts(second.words):
+    if word_texts(first.words) == word_texts(second.words):
         return list(zip(first.words, second.words, strict=True))
     for x, y, turned in ((first, second, False), (second, first, True)):
         for order in _reorderings(x, y):
-            if texts(order) == texts(y.words):
+            if word_texts(order) == word_texts(y.words):
                 pairs = zip(order, y.words, strict=True)
                 return [(other, word) if turned else (word, other) for word, other in pairs]
     return None
 
 
-def _reorderings(x: Reading, y: Reading) -> Iterator[Words]:
+def _reorderings(x: NormalizedText, y: NormalizedText) -> Iterator[Words]:
     words = x.words
     if len(words) != len(y.words) or len(words) > MAX_REORDERED:
         return
@@ -184,7 +184,7 @@ def _with_a_genitive_turned(words: Words, others: Words) -> Iterator[Words]:
             yield [*words[:start], *words[k:end], *words[start:k], *words[end:]]
 
 
-def _in_active_voice(words: Words, other: Reading) -> Iterator[Words]:
+def _in_active_voice(words: Words, other: NormalizedText) -> Iterator[Words]:
     """Turn "dates are stored" to what "we store dates" reads like."""
     if other.persons[:1] != ("we",):
         return
@@ -202,26 +202,26 @@ def _differing(words: Words, others: Words) -> tuple[int, int]:
     return start, end
 
 
-def active(reading: Reading, other: Reading) -> Reading:
+def to_active_voice(reading: NormalizedText, other: NormalizedText) -> NormalizedText:
     """Turn "X is owned by Y" to "Y owns X" where the other text says it that way."""
     words = reading.words
     for k in range(1, len(words) - 2):
         verb = words[k]
         said_so = verb.tense is Tense.PARTICIPLE and verb.stated and words[k + 1].text == "by"
-        if said_so and "by" not in texts(other.words):
+        if said_so and "by" not in word_texts(other.words):
             turned = verb._replace(stated=False, tense=Tense.NONE)
             return reading._replace(words=(*words[k + 2 :], turned, *words[:k]))
     return reading
 
 
-def denial(c: Comparison) -> str | None:
+def find_denial(c: TokenDiff) -> str | None:
     """Say how one text denies the other, if it does."""
     if abs(c.first.tense - c.second.tense) > 1 or c.first.asks or c.second.asks:
         return None
     if (mid := _swapped_around(c)) is not None:
         start, _ = _differing(c.first.words, c.second.words)
-        chooses = any(word.text in v.PREFERRING or word.sort is Sort.NEGATION for word in mid)
-        return "sides swapped" if chooses and c.first.words[start].sort is not Sort.NUMBER else None
+        chooses = any(word.text in v.PREFERRING or word.sort is WordClass.NEGATION for word in mid)
+        return "sides swapped" if chooses and c.first.words[start].sort is not WordClass.NUMBER else None
     if sorted(_persons(c.first)) != sorted(_persons(c.second)):
         return None
     if _negates(c):
@@ -233,28 +233,28 @@ def denial(c: Comparison) -> str | None:
     return "value differs" if _states_another_value(c, start, end, other_end) else None
 
 
-def _negates(c: Comparison) -> bool:
+def _negates(c: TokenDiff) -> bool:
     only = (*c.only_first, *c.only_second)
-    negations = [word for word in only if word.sort is Sort.NEGATION]
+    negations = [word for word in only if word.sort is WordClass.NEGATION]
     if not 1 <= len(negations) <= 2 or any(word.text != "not" for word in negations):
         return False
-    if any(word.sort is not Sort.NEGATION and word.text not in v.BESIDE_NEGATION for word in only):
+    if any(word.sort is not WordClass.NEGATION and word.text not in v.BESIDE_NEGATION for word in only):
         return False
-    denying = c.first if any(word.sort is Sort.NEGATION for word in c.only_first) else c.second
-    if denying is c.first and any(word.sort is Sort.NEGATION for word in c.only_second):
+    denying = c.first if any(word.sort is WordClass.NEGATION for word in c.only_first) else c.second
+    if denying is c.first and any(word.sort is WordClass.NEGATION for word in c.only_second):
         return False
-    place = texts(denying.words).index("not")
+    place = word_texts(denying.words).index("not")
     if any(word.text in v.CONDITIONS for word in denying.words[:place]):
         return False
     kept = [r._replace(words=tuple(w for w in r.words if not _comes_with_negation(w))) for r in (c.first, c.second)]
-    return len(kept[0].words) > 0 and aligned(*kept) is not None
+    return len(kept[0].words) > 0 and align_words(*kept) is not None
 
 
 def _comes_with_negation(word: Word) -> bool:
-    return word.sort is Sort.NEGATION or word.text in v.BESIDE_NEGATION
+    return word.sort is WordClass.NEGATION or word.text in v.BESIDE_NEGATION
 
 
-def _turns_opposite(c: Comparison, start: int, end: int, other_end: int) -> bool:
+def _turns_opposite(c: TokenDiff, start: int, end: int, other_end: int) -> bool:
     if end - start != 1 or other_end - start != 1:
         return False
     word, other = c.first.words[start], c.second.words[start]
@@ -266,7 +266,7 @@ def _turns_opposite(c: Comparison, start: int, end: int, other_end: int) -> bool
     return claimed or not ({word.text, other.text} & v.PREDICATES or other.text in v.by_prefix(word.text))
 
 
-def _states_another_value(c: Comparison, start: int, end: int, other_end: int) -> bool:
+def _states_another_value(c: TokenDiff, start: int, end: int, other_end: int) -> bool:
     value, other = c.first.words[start:end], c.second.words[start:other_end]
     if not (0 < len(value) <= MAX_VALUE and 0 < len(other) <= MAX_VALUE) or start == 0:
         return False
@@ -275,7 +275,7 @@ def _states_another_value(c: Comparison, start: int, end: int, other_end: int) -
     subject, rest = c.first.words[:start], c.first.words[end:]
     if any(word.text in v.CONDITIONS for word in subject):
         return False
-    if set(texts(value)) & set(texts(other)):
+    if set(word_texts(value)) & set(word_texts(other)):
         return False
     typed = any(w.sort in _VALUES for w in value) and any(w.sort in _VALUES for w in other)
     singular = any(word.text in v.SINGULAR for word in subject)
@@ -295,18 +295,18 @@ def _has_one_value(subject: Words, stated: bool) -> bool:
     return False
 
 
-def _swapped_around(c: Comparison) -> Words | None:
+def _swapped_around(c: TokenDiff) -> Words | None:
     """Return what stands between two things that changed places; nothing may stand between two values."""
     if c.only_first or c.only_second or len(c.first.words) > MAX_REORDERED:
         return None
     start, end = _differing(c.first.words, c.second.words)
     x, y = c.first.words[start:end], c.second.words[start:end]
-    a, b = texts(x), texts(y)
+    a, b = word_texts(x), word_texts(y)
     for left in range(1, min(MAX_SWAPPED, len(a) - 1) + 1):
         for right in range(1, min(MAX_SWAPPED, len(a) - left) + 1):
             mid = x[left : len(a) - right]
             if b == [*a[len(a) - right :], *a[left : len(a) - right], *a[:left]] and (
                 mid or all(word.sort in _VALUES for word in x)
             ):
-                return mid if aligned(c.first, c.second) is None else None
+                return mid if align_words(c.first, c.second) is None else None
     return None

@@ -1,0 +1,1 @@
+"""What two texts are to each other: normalizer, token diff and pair classifier."""
