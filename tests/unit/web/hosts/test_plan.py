@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_replaced_keeps_its_bytes_and_leaves_no_draft(sand
 
     plan = sandbox.plan("cursor")
     monkeypatch.setattr(sandbox, "plan", lambda *_hosts, **_options: plan)
-    monkeypatch.setattr("web.hosts.plan.install_state.write_state", lambda *_: None)
+    monkeypatch.setattr("web.hosts.plan.write_state", lambda *_: None)
     monkeypatch.setattr("os.fsync", full)
     [change] = sandbox.setup("cursor")
     assert change.error == "it cannot be written: No space left on device"
