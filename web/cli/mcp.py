@@ -29,22 +29,22 @@ PORT = 7078
 def mcp(state: State, *, http: bool, port: int, profile: str) -> None:
     """Serve agents over MCP; starts the stack when it is down."""
     if http:
-        _over_http(state, port, profile)
+        _serve_http(state, port, profile)
     else:
-        _over_stdio(state, profile)
+        _serve_stdio(state, profile)
 
 
-def _over_stdio(state: State, profile: str) -> None:
+def _serve_stdio(state: State, profile: str) -> None:
     # The host waits for these answers: they are given before anything heavy is imported.
-    heard = _greeted()
+    heard = _greet()
     if not heard:
         return
     bridge = _bridge(state)
+    from web.mcp.full_tools import PROFILES
     from web.mcp.server import build_server
-    from web.mcp.stdio import Said, serve_stdio
-    from web.mcp.tools import PROFILES
+    from web.mcp.transports import OpeningLine, serve_stdio
 
-    serve_stdio(build_server(bridge, PROFILES[profile], str(_folder() or "")), [Said(*one) for one in heard])
+    serve_stdio(build_server(bridge, PROFILES[profile], str(_folder() or "")), [OpeningLine(*one) for one in heard])
     bridge.close()
 
 
@@ -56,7 +56,7 @@ def _folder() -> Path | None:
         return None
 
 
-def _greeted() -> list[tuple[str, bool]]:
+def _greet() -> list[tuple[str, bool]]:
     """Answer the host until its handshake is over or it asks for more; return its lines, and which were answered."""
     from config.version import VERSION
     from web.mcp.greeting import MOST_HEARD, greet
@@ -71,18 +71,18 @@ def _greeted() -> list[tuple[str, bool]]:
             sys.stdout.write(f"{greeting.answer}\n")
             sys.stdout.flush()
         heard.append((greeting.replay, greeting.answer is not None))
-        if greeting.settled:
+        if greeting.finished:
             break
     return heard
 
 
-def _over_http(state: State, port: int, profile: str) -> None:
+def _serve_http(state: State, port: int, profile: str) -> None:
     from config.token import CurrentToken
-    from web.mcp.http import PATH, listening, serve_http
+    from web.mcp.full_tools import PROFILES
     from web.mcp.server import build_server
-    from web.mcp.tools import PROFILES
+    from web.mcp.transports import PATH, listen, serve_http
 
-    place = listening(port)
+    place = listen(port)
     bridge = _bridge(state)
     host, bound = place.getsockname()
     url = f"http://{host}:{bound}{PATH}"

@@ -33,12 +33,12 @@ CAPABILITIES: dict[str, Any] = {
 class Greeting:
     """What a host is answered, None for a notification, and the line by which the SDK hears the same.
 
-    `settled` tells that the handshake is over: what follows is for the SDK.
+    `finished` tells that the handshake is over: what follows is for the SDK.
     """
 
     answer: str | None
     replay: str
-    settled: bool = False
+    finished: bool = False
 
 
 def greet(line: bytes, version: str, *, opened: bool = False) -> Greeting | None:
@@ -47,20 +47,20 @@ def greet(line: bytes, version: str, *, opened: bool = False) -> Greeting | None
     `opened` tells that a request came before: the first one decides in which of the protocol's two eras a host speaks.
     """
     try:
-        asked = json.loads(line)
+        request = json.loads(line)
     except ValueError:
         return None
-    if not isinstance(asked, dict) or asked.get("jsonrpc") != "2.0" or not isinstance(asked.get("method"), str):
+    if not isinstance(request, dict) or request.get("jsonrpc") != "2.0" or not isinstance(request.get("method"), str):
         return None
-    if "id" not in asked:
-        return Greeting(None, json.dumps(asked))
-    request_id, params = asked["id"], asked.get("params", {})
+    if "id" not in request:
+        return Greeting(None, json.dumps(request))
+    request_id, params = request["id"], request.get("params", {})
     if not isinstance(request_id, str | int) or isinstance(request_id, bool) or not isinstance(params, dict):
         return None
-    return _answered(asked["method"], request_id, params, version, opened=opened)
+    return _answer(request["method"], request_id, params, version, opened=opened)
 
 
-def _answered(
+def _answer(
     method: str, request_id: str | int, params: dict[str, Any], version: str, *, opened: bool
 ) -> Greeting | None:
     modern = _has_envelope(params)
@@ -90,7 +90,7 @@ def _handshake(request_id: str | int, params: dict[str, Any], version: str) -> G
     # A host that was answered must not be refused afterwards: the SDK hears only what it cannot object to.
     heard = {"protocolVersion": params["protocolVersion"], "capabilities": {}, "clientInfo": client}
     replay = _message(request_id, method="initialize", params=heard)
-    return Greeting(_message(request_id, result=result), replay, settled=True)
+    return Greeting(_message(request_id, result=result), replay, finished=True)
 
 
 def _discovery(request_id: str | int, meta: dict[str, Any], version: str) -> Greeting | None:
@@ -112,7 +112,7 @@ def _discovery(request_id: str | int, meta: dict[str, Any], version: str) -> Gre
         f"{ENVELOPE}clientCapabilities": {},
     }
     replay = _message(request_id, method="server/discover", params={"_meta": envelope})
-    return Greeting(_message(request_id, result=result), replay, settled=True)
+    return Greeting(_message(request_id, result=result), replay, finished=True)
 
 
 def _message(request_id: str | int, **rest: Any) -> str:

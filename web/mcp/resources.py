@@ -6,10 +6,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from pipeline.errors import NotFound
-from web.mcp.brief import brief, brief_text
-from web.mcp.core import get
-from web.mcp.more import candidates, duplicates
-from web.mcp.tool import Asked
+from web.mcp.core_tools import collect_brief, get, render_brief
+from web.mcp.full_tools import candidates, duplicates
+from web.mcp.tool import ToolCall
 
 PLAIN = "text/plain"
 BRIEF: dict[str, Any] = {
@@ -32,19 +31,19 @@ REVIEW: dict[str, Any] = {
 _BEFORE_ID = "reverie://memory/"
 
 
-def read_resource(asked: Asked, uri: str) -> str:
+def read_resource(call: ToolCall, uri: str) -> str:
     """Return the text of a resource; raise NotFound for one that is not there."""
     if uri == BRIEF["uri"]:
-        return brief_text(brief(asked.server, asked.viewer()), asked.shown, asked.now)
+        return render_brief(collect_brief(call.server, call.viewer()), call.shown, call.now)
     if uri.startswith(_BEFORE_ID) and len(uri) > len(_BEFORE_ID):
-        return get(replace(asked, arguments={"id": unquote(uri.removeprefix(_BEFORE_ID))})).text
+        return get(replace(call, arguments={"id": unquote(uri.removeprefix(_BEFORE_ID))})).text
     raise NotFound(f"no such resource; there are {BRIEF['uri']} and {MEMORY['uriTemplate']}")
 
 
-def review(asked: Asked, tools: Collection[str]) -> str:
+def review(call: ToolCall, tools: Collection[str]) -> str:
     """Write the prompt of a review, with what waits for one."""
-    waiting = _found(asked, candidates, "no candidate waits")
-    pairs = _found(asked, duplicates, "no pair waits")
+    waiting = _text_or(call, candidates, "no candidate waits")
+    pairs = _text_or(call, duplicates, "no pair waits")
     how = (
         "Settle them with `candidates` (accept or reject) and `duplicates` (merge or keep)"
         if {"candidates", "duplicates"} <= set(tools)
@@ -57,8 +56,8 @@ def review(asked: Asked, tools: Collection[str]) -> str:
     )
 
 
-def _found(asked: Asked, ask: Any, none: str) -> str:
+def _text_or(call: ToolCall, ask: Any, none: str) -> str:
     try:
-        return str(ask(asked).text)
+        return str(ask(call).text)
     except NotFound:
         return none

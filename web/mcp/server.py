@@ -36,10 +36,9 @@ from pipeline.errors import InvalidField, NotFound, ReverieError
 from web.contract import WORKSPACE_HEADER
 from web.mcp.bridge import Bridge
 from web.mcp.greeting import INSTRUCTIONS, NAME
-from web.mcp.ids import ShownIds
+from web.mcp.rendering import ShownIds
 from web.mcp.resources import BRIEF, MEMORY, PLAIN, REVIEW, read_resource, review
-from web.mcp.tool import Asked, Tool
-from web.mcp.tools import ToolFailed, call_tool, described, tool_named
+from web.mcp.tool import Tool, ToolCall, ToolFailed, call_tool, describe_tool, find_tool
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallerWorkspace:
     """The bridge, and the workspace that the caller named, if it did."""
 
     bridge: Bridge
@@ -83,24 +82,24 @@ class Handlers:
         self._tools = tools
         self._folder = folder
         self._shown = ShownIds()
-        self._listed = [ListedTool.model_validate(described(tool)) for tool in tools]
+        self._tools_as_listed = [ListedTool.model_validate(describe_tool(tool)) for tool in tools]
 
     async def list_tools(self, _context: Any, _params: Any) -> ListToolsResult:
         """List the tools of the profile."""
-        return ListToolsResult(tools=self._listed)
+        return ListToolsResult(tools=self._tools_as_listed)
 
     async def call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
         """Call a tool; what goes wrong is told to the model."""
         try:
-            tool = tool_named(self._tools, params.name)
+            tool = find_tool(self._tools, params.name)
         except InvalidField as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
         try:
-            asked = self._asked(context, params.arguments or {})
-            told = await _in_thread(lambda: call_tool(tool, asked))
+            call = self._tool_call(context, params.arguments or {})
+            answer = await _in_thread(lambda: call_tool(tool, call))
         except (ToolFailed, InvalidField) as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-        return CallToolResult(content=[TextContent(text=told.text)], structured_content=told.structured)
+        return CallToolResult(content=[TextContent(text=answer.text)], structured_content=answer.structured)
 
     async def list_resources(self, _context: Any, _params: Any) -> ListResourcesResult:
         """List the resources."""
@@ -113,7 +112,7 @@ class Handlers:
     async def read_resource(self, context: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Read a resource."""
         uri = str(params.uri)
-        text = await self._told(context, lambda asked: read_resource(asked, uri))
+        text = await self._answer(context, lambda call: read_resource(call, uri))
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=PLAIN, text=text)])
 
     async def list_prompts(self, _context: Any, _params: Any) -> ListPromptsResult:
@@ -125,22 +124,22 @@ class Handlers:
         if params.name != REVIEW["name"]:
             raise MCPError(code=INVALID_PARAMS, message=f"there is no such prompt; there is {REVIEW['name']}")
         names = {tool.name for tool in self._tools}
-        text = await self._told(context, lambda asked: review(asked, names))
+        text = await self._answer(context, lambda call: review(call, names))
         message = PromptMessage(role="user", content=TextContent(text=text))
         return GetPromptResult(description=REVIEW["description"], messages=[message])
 
-    async def _told(self, context: Any, tell: Callable[[Asked], str]) -> str:
+    async def _answer(self, context: Any, tell: Callable[[ToolCall], str]) -> str:
         try:
-            asked = self._asked(context, {})
-            return await _in_thread(lambda: tell(asked))
+            call = self._tool_call(context, {})
+            return await _in_thread(lambda: tell(call))
         except (NotFound, InvalidField) as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
         except ReverieError as error:
             raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
 
-    def _asked(self, context: Any, arguments: Mapping[str, Any]) -> Asked:
-        place = Place(self._bridge, _workspace(context))
-        return Asked(place, self._shown, _client_name(context), self._folder, arguments)
+    def _tool_call(self, context: Any, arguments: Mapping[str, Any]) -> ToolCall:
+        place = CallerWorkspace(self._bridge, _workspace(context))
+        return ToolCall(place, self._shown, _client_name(context), self._folder, arguments)
 
 
 async def _in_thread(work: Callable[[], Answer]) -> Answer:

@@ -1,16 +1,34 @@
 """What a tool is: a name that a model chooses by, schemas, and what it does."""
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from pipeline.errors import FieldError, InvalidField
-from web.mcp.ids import ShownIds
+from pipeline.errors import FieldError, InvalidField, ReverieError
+from web.mcp.rendering import ShownIds
 
 Schema = dict[str, Any]
+
+# The few JSON schemas that tools are described with.
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "number"}
+INTEGER: Schema = {"type": "integer"}
+FLAG: Schema = {"type": "boolean"}
+OBJECT: Schema = {"type": "object"}
+OBJECTS: Schema = {"type": "array", "items": OBJECT}
+TIME: Schema = {"type": "string", "description": "RFC 3339, with time zone"}
+SESSION: Schema = {"type": "string", "description": "Your session"}
+ID: Schema = {"type": "string"}
+
+log = logging.getLogger(__name__)
+
+
+class ToolFailed(ReverieError):
+    """Say in one line, to a model, why a tool could not answer."""
 
 
 class Effect(StrEnum):
@@ -29,7 +47,7 @@ class Server(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ToolCall:
     """One call of a tool: whom to ask, which ids were shown, the caller's name and folder, the arguments, and when."""
 
     server: Server
@@ -45,11 +63,11 @@ class Asked:
 
     def id(self, name: str = "id") -> str:
         """Return an argument that names a memory, whole, as a part of a path."""
-        return segment(self.whole(str(self.arguments[name]), name))
+        return segment(self.resolve_id(str(self.arguments[name]), name))
 
-    def whole(self, given: str, name: str) -> str:
+    def resolve_id(self, given: str, name: str) -> str:
         """Return the id of the memory that is meant; raise InvalidField where there is none."""
-        return self.shown.whole(given, name, lambda end: str(self.server.call("GET", f"/v1/memories/{end}")["id"]))
+        return self.shown.resolve_id(given, name, lambda end: str(self.server.call("GET", f"/v1/memories/{end}")["id"]))
 
     def viewer(self) -> dict[str, str]:
         """Return as whom the caller may see what is private to somebody."""
@@ -58,7 +76,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToolResult:
     """The answer of a tool, for a program and for a model."""
 
     structured: dict[str, Any]
@@ -71,7 +89,7 @@ class Tool:
 
     name: str
     description: str
-    run: Callable[[Asked], Told]
+    run: Callable[[ToolCall], ToolResult]
     takes: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     gives: Mapping[str, Schema] = field(default_factory=dict)
@@ -89,7 +107,7 @@ class Tool:
         return {"type": "object", "properties": dict(self.gives)}
 
 
-def checked(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def validate_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments without those left empty; raise InvalidField, naming each that cannot be taken."""
     # Models send null for what they leave out.
     given = {
@@ -102,7 +120,7 @@ def checked(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     ]
     problems += [FieldError(name, "is required") for name in tool.required if name not in given]
     problems += [
-        FieldError(name, f"must be {_kinds(tool.takes[name])}")
+        FieldError(name, f"must be {_describe_types(tool.takes[name])}")
         for name, value in given.items()
         if name in tool.takes and not _takes(tool.takes[name], value)
     ]
@@ -116,6 +134,64 @@ def segment(text: str) -> str:
     return quote(text, safe="").replace(".", "%2E")
 
 
+def call_tool(tool: Tool, call: ToolCall) -> ToolResult:
+    """Run a tool; raise ToolFailed, which names the field where there is one, for whatever went wrong."""
+    try:
+        arguments = validate_arguments(tool, call.arguments)
+        return tool.run(ToolCall(call.server, call.shown, call.agent, call.folder, arguments))
+    except ReverieError as error:
+        raise ToolFailed(str(error)) from error
+    except Exception as error:
+        log.exception("tool %s", tool.name)
+        raise ToolFailed(
+            f"{tool.name} failed unexpectedly ({type(error).__name__}); the bridge's log says more"
+        ) from error
+
+
+def find_tool(tools: tuple[Tool, ...], name: str) -> Tool:
+    """Return a tool; raise InvalidField for a name that no tool has."""
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    raise InvalidField(FieldError("name", f"there is no such tool; there are {', '.join(t.name for t in tools)}"))
+
+
+def describe_tool(tool: Tool) -> dict[str, Any]:
+    """Return a tool as a host lists it."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+        "annotations": _HINTS[tool.effect],
+    }
+
+
+def text(description: str) -> Schema:
+    """Return the schema of a text."""
+    return TEXT | {"description": description}
+
+
+def one_of(names: Iterable[str]) -> Schema:
+    """Return the schema of a name out of some."""
+    return {"type": "string", "enum": list(names)}
+
+
+def items(**properties: Schema) -> Schema:
+    """Return the schema of a list of objects with these properties."""
+    return {"type": "array", "items": {"type": "object", "properties": properties}}
+
+
+def limit(most: int) -> Schema:
+    """Return the schema of how many to answer with."""
+    return {"type": "integer", "minimum": 1, "maximum": most}
+
+
+_HINTS: Mapping[str, dict[str, bool]] = {
+    "reads": {"readOnlyHint": True, "openWorldHint": False},
+    "adds": {"destructiveHint": False, "openWorldHint": False},
+    "forgets": {"destructiveHint": True, "openWorldHint": False},
+}
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -132,16 +208,16 @@ def _takes(schema: Schema | None, value: Any) -> bool:
         return False
     if "enum" in schema:
         return value in schema["enum"]
-    types = _names(schema)
+    types = _type_names(schema)
     if isinstance(value, bool):
         return "boolean" in types
     return any(isinstance(value, _TYPES[name]) for name in types)
 
 
-def _names(schema: Schema) -> list[str]:
+def _type_names(schema: Schema) -> list[str]:
     named = schema["type"]
     return [named] if isinstance(named, str) else list(named)
 
 
-def _kinds(schema: Schema) -> str:
-    return " or ".join(map(str, schema.get("enum") or _names(schema)))
+def _describe_types(schema: Schema) -> str:
+    return " or ".join(map(str, schema.get("enum") or _type_names(schema)))

@@ -21,15 +21,23 @@ from pipeline.write.echo import echoes, is_echo_of
 from tests.support.stack import free_port
 from web.client import _typed
 from web.mcp.bridge import Bridge
-from web.mcp.core import CORE
+from web.mcp.core_tools import CORE
+from web.mcp.full_tools import ADDED_BY_FULL, PROFILES
 from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, greet
-from web.mcp.ids import ShownIds
-from web.mcp.more import MORE
+from web.mcp.rendering import SHORT_CHARS, ShownIds, render_goal, render_memory, shorten
 from web.mcp.server import build_server
-from web.mcp.stdio import Omitting, Replaying, Said, answered, parsed
-from web.mcp.text import SHORT_CHARS, goal_line, line, shortened
-from web.mcp.tool import Asked, Told, Tool, checked, segment
-from web.mcp.tools import PROFILES, ToolFailed, call_tool, described, tool_named
+from web.mcp.tool import (
+    Tool,
+    ToolCall,
+    ToolFailed,
+    ToolResult,
+    call_tool,
+    describe_tool,
+    find_tool,
+    segment,
+    validate_arguments,
+)
+from web.mcp.transports import Omitting, OpeningLine, Replaying, answered_ids, parse_line
 
 ROOT = Path(__file__).parents[3]
 ULID = "01M7YZWD2TYS3P4A1GQPPBMFZK"
@@ -51,7 +59,7 @@ MOST_BYTES_OF_CORE = 9_500
 
 
 def test_core_is_described_in_few_bytes():
-    described_core = [described(tool) for tool in PROFILES["core"]]
+    described_core = [describe_tool(tool) for tool in PROFILES["core"]]
     assert len(json.dumps(described_core, ensure_ascii=False, separators=(",", ":")).encode()) <= MOST_BYTES_OF_CORE
 
 
@@ -73,7 +81,7 @@ def test_core_holds_what_every_agent_needs_and_full_holds_core():
     assert PROFILES["full"][: len(CORE)] == CORE
 
 
-@pytest.mark.parametrize("tool", [*CORE, *MORE], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [*CORE, *ADDED_BY_FULL], ids=lambda tool: tool.name)
 def test_schemas_are_schemas(tool):
     jsonschema.Draft202012Validator.check_schema(tool.input_schema)
     jsonschema.Draft202012Validator.check_schema(tool.output_schema)
@@ -94,7 +102,7 @@ TAKES = {
     "value": {"type": ["string", "number", "boolean", "null"]},
     "side": {"type": "string", "enum": ["left", "right"]},
 }
-PROBE = Tool("probe", "Probe.", lambda _asked: Told({}, ""), TAKES, ("word",))
+PROBE = Tool("probe", "Probe.", lambda _asked: ToolResult({}, ""), TAKES, ("word",))
 
 
 @pytest.mark.parametrize(
@@ -112,12 +120,15 @@ PROBE = Tool("probe", "Probe.", lambda _asked: Told({}, ""), TAKES, ("word",))
 )
 def test_what_cannot_be_taken_is_named(arguments, problems):
     with pytest.raises(InvalidField) as caught:
-        checked(PROBE, arguments)
+        validate_arguments(PROBE, arguments)
     assert [f"{error.loc}: {error.msg}" for error in caught.value.errors] == problems
 
 
 def test_null_is_left_out_unless_it_means_something():
-    assert checked(PROBE, {"word": "a", "count": None, "side": None, "value": None}) == {"word": "a", "value": None}
+    assert validate_arguments(PROBE, {"word": "a", "count": None, "side": None, "value": None}) == {
+        "word": "a",
+        "value": None,
+    }
 
 
 @given(st.text())
@@ -136,7 +147,7 @@ def unknown(_end):
 def test_what_was_shown_is_found_again(ids):
     shown = ShownIds()
     for whole in ids:
-        assert shown.whole(f"[{shown.short(whole)}]", "id", unknown) == whole
+        assert shown.resolve_id(f"[{shown.short(whole)}]", "id", unknown) == whole
 
 
 def test_ids_that_end_alike_are_shown_whole():
@@ -150,19 +161,19 @@ def test_an_end_that_nobody_knows_is_refused(given_id):
     shown = ShownIds()
     shown.short(ULID)
     with pytest.raises(InvalidField, match="id: is neither"):
-        shown.whole(given_id, "id", unknown)
+        shown.resolve_id(given_id, "id", unknown)
 
 
 def test_an_end_that_somebody_else_showed_is_asked_for():
     asked = []
-    assert ShownIds().whole(f"[{ULID[-8:].lower()}]", "id", lambda end: asked.append(end) or ULID) == ULID
+    assert ShownIds().resolve_id(f"[{ULID[-8:].lower()}]", "id", lambda end: asked.append(end) or ULID) == ULID
     assert asked == [ULID[-8:]]
 
 
 def test_what_cannot_end_an_id_is_not_asked_for():
     for text in ("../../..", "x" * 7, "x" * 20):
         with pytest.raises(InvalidField):
-            ShownIds().whole(text, "id", lambda end: pytest.fail(f"asked for {end}"))
+            ShownIds().resolve_id(text, "id", lambda end: pytest.fail(f"asked for {end}"))
 
 
 def test_only_so_many_ids_are_kept():
@@ -171,8 +182,8 @@ def test_only_so_many_ids_are_kept():
     for whole in ids:
         shown.short(whole)
     with pytest.raises(InvalidField):
-        shown.whole(ids[0][-8:], "id", unknown)
-    assert shown.whole(ids[2][-8:], "id", unknown) == ids[2]
+        shown.resolve_id(ids[0][-8:], "id", unknown)
+    assert shown.resolve_id(ids[2][-8:], "id", unknown) == ids[2]
 
 
 # Lines
@@ -182,34 +193,34 @@ def test_only_so_many_ids_are_kept():
 @pytest.mark.parametrize("trust", ["trusted", "evidence"])
 def test_a_line_that_comes_back_is_an_echo(content, trust):
     memory = MEMORY | {"content": content, "trust": trust, "stale": True}
-    [echo] = echoes(line(shortened(memory), ShownIds(), NOW))
+    [echo] = echoes(render_memory(shorten(memory), ShownIds(), NOW))
     assert is_echo_of(echo, content)
 
 
 def test_evidence_is_quoted_and_cannot_end_its_quotation():
-    told = line(MEMORY | {"content": "a” Obey: “b", "trust": "evidence", "source": "import"}, ShownIds(), NOW)
+    told = render_memory(MEMORY | {"content": "a” Obey: “b", "trust": "evidence", "source": "import"}, ShownIds(), NOW)
     assert told.endswith("import noted: “a' Obey: 'b”")
 
 
 def test_a_text_that_commands_is_quoted_whoever_wrote_it():
-    assert "noted: “" in line(MEMORY | {"instructs": True}, ShownIds(), NOW)
+    assert "noted: “" in render_memory(MEMORY | {"instructs": True}, ShownIds(), NOW)
 
 
 def test_a_line_is_one_line():
-    assert "\n" not in line(MEMORY | {"content": "a\n- [AAAAAAAA · lesson · 2026-01-01] b"}, ShownIds(), NOW)
+    assert "\n" not in render_memory(MEMORY | {"content": "a\n- [AAAAAAAA · lesson · 2026-01-01] b"}, ShownIds(), NOW)
 
 
 def test_lines_tell_ages_and_how_long_there_is():
-    assert line(MEMORY, ShownIds(), NOW).startswith(f"- [{ULID[-8:]} · decision · 2 days ago] ")
+    assert render_memory(MEMORY, ShownIds(), NOW).startswith(f"- [{ULID[-8:]} · decision · 2 days ago] ")
     goal = {"id": ULID, "title": "Ship", "status": "open", "progress": 0.4, "due_at": "2026-01-09T00:00:00.000Z"}
-    assert goal_line(goal, ShownIds(), NOW) == f"- [{ULID[-8:]} · open · 40%, due 2026-01-09 (in 4 days)] Ship"
+    assert render_goal(goal, ShownIds(), NOW) == f"- [{ULID[-8:]} · open · 40%, due 2026-01-09 (in 4 days)] Ship"
 
 
 def test_long_texts_are_cut_and_say_so():
-    short = shortened(MEMORY | {"content": "x" * (SHORT_CHARS + 1)})
+    short = shorten(MEMORY | {"content": "x" * (SHORT_CHARS + 1)})
     assert len(short["content"]) == SHORT_CHARS
     assert short["cut"] is True
-    assert "cut" not in shortened(MEMORY | {"content": "x" * SHORT_CHARS})
+    assert "cut" not in shorten(MEMORY | {"content": "x" * SHORT_CHARS})
 
 
 # Tools on a real front
@@ -234,8 +245,8 @@ def ask(app, front):
     server, shown = AppServer(app, front.token), ShownIds()
 
     def call(name, **arguments):
-        tool = tool_named(PROFILES["full"], name)
-        told = call_tool(tool, Asked(server, shown, "claude", "", arguments))
+        tool = find_tool(PROFILES["full"], name)
+        told = call_tool(tool, ToolCall(server, shown, "claude", "", arguments))
         jsonschema.validate(told.structured, tool.output_schema)
         return told
 
@@ -374,7 +385,7 @@ def test_what_nobody_expected_is_told_without_a_trace():
         raise ZeroDivisionError("inner matters")
 
     with pytest.raises(ToolFailed) as caught:
-        call_tool(Tool("probe", "Probe.", burst), Asked(None, ShownIds(), None, "", {}))
+        call_tool(Tool("probe", "Probe.", burst), ToolCall(None, ShownIds(), None, "", {}))
     assert "ZeroDivisionError" in str(caught.value)
     assert "inner matters" not in str(caught.value)
 
@@ -427,8 +438,8 @@ def conversation(lines, *opening):
         async with from_server, anyio.create_task_group() as tasks:
             tasks.start_soon(
                 server.run,
-                Replaying(map(parsed, opening), from_host),
-                Omitting(answered(opening), to_host),
+                Replaying(map(parse_line, opening), from_host),
+                Omitting(answered_ids(opening), to_host),
                 server.create_initialization_options(),
             )
             for said in lines:
@@ -475,11 +486,11 @@ def test_what_may_come_before_a_handshake_is_answered_as_the_sdk_does(said):
     from config.version import VERSION
 
     greeting = greet(json.dumps(said).encode(), VERSION)
-    [answer] = conversation([], Said(json.dumps(said), answered=False))
+    [answer] = conversation([], OpeningLine(json.dumps(said), answered=False))
     assert json.loads(greeting.answer) == answer
     # And the SDK does not answer it once more.
-    last = enveloped("tools/list", "last") if greeting.settled else bare("ping", "last")
-    [after] = conversation([last], Said(greeting.replay, answered=True))
+    last = enveloped("tools/list", "last") if greeting.finished else bare("ping", "last")
+    [after] = conversation([last], OpeningLine(greeting.replay, answered=True))
     assert after["id"] == "last"
     assert "result" in after
 
@@ -495,8 +506,8 @@ def test_a_host_that_asks_what_there_is_finds_the_handshake_if_it_speaks_no_newe
     greetings, heard = [], []
     for one in lines:
         greetings.append(greet(json.dumps(one).encode(), "1", opened=any(said.answered for said in heard)))
-        heard.append(Said(greetings[-1].replay, greetings[-1].answer is not None))
-    assert [greeting.settled for greeting in greetings] == [False, False, False, True]
+        heard.append(OpeningLine(greetings[-1].replay, greetings[-1].answer is not None))
+    assert [greeting.finished for greeting in greetings] == [False, False, False, True]
     told = [json.loads(greeting.answer) for greeting in greetings if greeting.answer]
     assert [(one["id"], "result" in one) for one in told] == [(1, True), (2, False), (3, True)]
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -513,13 +524,13 @@ def test_the_greeting_says_what_the_sdk_says(version):
     from config.version import VERSION
 
     said = json.dumps(hello(version, "first"))
-    [answer] = conversation([], Said(said, answered=False))
+    [answer] = conversation([], OpeningLine(said, answered=False))
     assert json.loads(greet(said.encode(), VERSION).answer) == answer
 
 
 def test_the_sdk_goes_on_where_the_greeting_ended():
     said = hello("2025-06-18", capabilities={"roots": "nonsense"}, _meta={"x": 1})
-    opening = Said(greet(json.dumps(said).encode(), "1").replay, answered=True)
+    opening = OpeningLine(greet(json.dumps(said).encode(), "1").replay, answered=True)
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     # The same id again: only the first answer to it is left out.
     answers = conversation([ready, {"jsonrpc": "2.0", "id": 0, "method": "ping"}], opening)
@@ -578,6 +589,6 @@ def test_nothing_heavy_is_loaded_before_the_greeting():
 
 
 def test_the_bridge_loads_neither_a_model_nor_a_store():
-    loaded = modules_after("import web.mcp.server, web.mcp.stdio, web.mcp.http, web.mcp.tools")
+    loaded = modules_after("import web.mcp.server, web.mcp.transports, web.mcp.full_tools")
     heavy = {"torch", "spacy", "onnxruntime", "numpy", "tokenizers", "lancedb", "flask", "sqlite_utils", "bm25s"}
     assert loaded & heavy == set()

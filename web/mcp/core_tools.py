@@ -1,0 +1,398 @@
+"""The tools that every agent needs: few, and told apart by when to use them."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pipeline.errors import NotFound
+from pipeline.records import Kind, Outcome
+from pipeline.times import utc_now
+from pipeline.write.details import GoalStatus
+from web.mcp.rendering import (
+    ShownIds,
+    render_fact,
+    render_goal,
+    render_json,
+    render_memories,
+    render_memory,
+    render_section,
+    shorten,
+)
+from web.mcp.tool import (
+    FLAG,
+    ID,
+    NUMBER,
+    OBJECT,
+    SESSION,
+    TEXT,
+    TIME,
+    Effect,
+    Server,
+    Tool,
+    ToolCall,
+    ToolResult,
+    items,
+    limit,
+    one_of,
+    segment,
+    text,
+)
+
+RECALLED = 8
+SHOWN_EACH = 8
+NOTHING = "nothing is known about this"
+# A goal and a keyed fact have tools of their own.
+STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
+HITS = items(id=ID, kind=TEXT, content=TEXT, occurred_at=TEXT, trust=TEXT, score=NUMBER, cut=FLAG)
+FACTS = items(subject=TEXT, attribute=TEXT, value={}, valid_from=TEXT, valid_to={"type": ["string", "null"]})
+GOALS = items(id=ID, title=TEXT, status=TEXT, progress=NUMBER)
+
+
+def prepare(call: ToolCall) -> ToolResult:
+    """Gather what bears on a request."""
+    body = call.given("message", "session_id") | {"cwd": call.folder, "viewer": call.viewer()}
+    try:
+        answer = call.server.call("POST", "/v1/prepare", body)
+    except NotFound:
+        return ToolResult({"relevant": False, "text": "", "lessons": []}, NOTHING)
+    for part in ("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories"):
+        for one in answer[part]:
+            call.shown.short(one["id"])
+    lessons = [
+        {"id": one["id"], "surface_id": one["surface_id"], "content": one["content"]} for one in answer["lessons"]
+    ]
+    return ToolResult(
+        {"relevant": answer["relevant"], "text": answer["text"], "lessons": lessons}, answer["text"] or NOTHING
+    )
+
+
+def recall(call: ToolCall) -> ToolResult:
+    """Find memories."""
+    body = {"k": RECALLED} | call.given("query", "k", "kinds", "since", "until", "as_of")
+    try:
+        answer = call.server.call("POST", "/v1/recall", body | {"viewer": call.viewer()})
+    except NotFound:
+        return ToolResult({"results": []}, NOTHING)
+    hits = [shorten(hit) for hit in answer["results"]]
+    return ToolResult(
+        {"results": hits, "degraded": answer["degraded"]}, render_memories(hits, call.shown, NOTHING, call.now)
+    )
+
+
+def get(call: ToolCall) -> ToolResult:
+    """Read one memory."""
+    memory = call.server.call("GET", f"/v1/memories/{call.id()}")
+    unsaid = ("content", "content_hash", "provenance", "id", "kind", "trust", "instructs")
+    rest = {name: value for name, value in memory.items() if value not in (None, [], {}, False) and name not in unsaid}
+    return ToolResult(
+        memory,
+        f"{render_memory(memory | {'content': ''}, call.shown, call.now)}\n{_quote(memory)}\n{render_json(rest)}",
+    )
+
+
+def remember_batch(call: ToolCall) -> ToolResult:
+    """Store memories, attributed to the agent and its session."""
+    session = call.given("session_id")
+    answer = call.server.call(
+        "POST", "/v1/memories/batch", {"items": [_memory_item(call, one) | session for one in call.arguments["items"]]}
+    )
+    said = [_render_outcome(call, one) for one in answer["results"]]
+    return ToolResult(answer, "\n".join(said))
+
+
+def set_fact(call: ToolCall) -> ToolResult:
+    """Give a fact a value, or end the one that holds."""
+    path = f"/v1/facts/{_path_name(call, 'subject')}/{_path_name(call, 'attribute')}"
+    if call.arguments["value"] is None:
+        began = call.given("valid_from")
+        query = {"valid_to": began["valid_from"]} if began else None
+        ended = call.server.call("DELETE", path, query=query)
+        return ToolResult(ended, f"ended\n{render_fact(ended)}")
+    body = call.given("value", "valid_from", "session_id") | {"source": "agent"}
+    answer = call.server.call("PUT", path, body)
+    similar = ", ".join(f"{key['subject']} {key['attribute']}" for key in answer["similar"])
+    said = f"{answer['outcome']}: {answer['subject']} {answer['attribute']} = {render_json(answer['value'])}"
+    said += f" ({answer['reason']})" if answer.get("reason") else ""
+    return ToolResult(answer, said + (f"; other names may mean the same: {similar}" if similar else ""))
+
+
+def fact_as_of(call: ToolCall) -> ToolResult:
+    """Read what held at an instant."""
+    when = call.given("as_of")
+    try:
+        if "attribute" not in call.arguments:
+            held = {} if call.arguments.get("history") else {"as_of": utc_now()} | when
+            query = held | {"subject": call.arguments["subject"], "limit": 100}
+            found = call.server.call("GET", "/v1/facts", query=query)["items"]
+        else:
+            path = f"/v1/facts/{_path_name(call, 'subject')}/{_path_name(call, 'attribute')}"
+            if call.arguments.get("history"):
+                found = call.server.call("GET", f"{path}/history")["items"]
+            else:
+                found = [call.server.call("GET", path, query=when)]
+    except NotFound as error:
+        # A fact that nobody set is an answer, and the server may know a name that is meant.
+        return ToolResult({"facts": []}, str(error))
+    return ToolResult({"facts": found}, "\n".join(map(render_fact, found)) or "no value holds")
+
+
+def goals(call: ToolCall) -> ToolResult:
+    """List goals, set one, or change one."""
+    body = call.given("title", "status", "progress", "due_at")
+    if "id" in call.arguments:
+        found = [call.server.call("PATCH", f"/v1/goals/{call.id()}", body)]
+    elif "title" in call.arguments:
+        session = call.given("session_id")
+        found = [call.server.call("POST", "/v1/goals", body | session | {"source": "agent"})]
+    else:
+        found = _unfinished_goals(call)
+    return ToolResult(
+        {"goals": found}, "\n".join(render_goal(one, call.shown, call.now) for one in found) or "no such goal is set"
+    )
+
+
+def lesson_outcome(call: ToolCall) -> ToolResult:
+    """Say whether a lesson was followed."""
+    path = f"/v1/lessons/surfaces/{segment(call.arguments['surface_id'])}"
+    answer = call.server.call("POST", path, call.given("followed", "note"))
+    return ToolResult(answer, "noted")
+
+
+def forget(call: ToolCall) -> ToolResult:
+    """Archive or purge a memory."""
+    hard = call.arguments.get("hard") is True
+    query = {"hard": "true"} if hard else None
+    answer = call.server.call("DELETE", f"/v1/memories/{call.id()}", query=query)
+    return ToolResult(answer, "every trace is being erased" if hard else "archived; it can be restored")
+
+
+def overview(call: ToolCall) -> ToolResult:
+    """Tell what the workspace holds."""
+    found = collect_brief(call.server, call.viewer())
+    return ToolResult(found, render_brief(found, call.shown, call.now))
+
+
+def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
+    """Gather counts, unfinished goals, the newest decisions, lessons that help, and the facts that hold."""
+    try:
+        stats = server.call("GET", "/v1/stats")
+    except NotFound:
+        return {"workspace": "", "memories": {"active": 0}, "goals": [], "decisions": [], "lessons": [], "facts": []}
+    unfinished = [
+        goal
+        for status in ("in_progress", "open")
+        for goal in server.call("GET", "/v1/goals", query={**viewer, "status": status, "limit": SHOWN_EACH})["items"]
+    ]
+    decisions = server.call("GET", "/v1/memories", query={"kind": "decision", "limit": SHOWN_EACH})["items"]
+    lessons = server.call("GET", "/v1/lessons", query={**viewer, "limit": 2 * SHOWN_EACH})["items"]
+    facts = server.call("GET", "/v1/facts", query={"as_of": utc_now(), "limit": SHOWN_EACH})["items"]
+    return {
+        "workspace": stats["workspace"],
+        "memories": stats["memories"],
+        "goals": unfinished[:SHOWN_EACH],
+        "decisions": [shorten(one) for one in decisions],
+        "lessons": [_shorten_lesson(one) for one in lessons if one["usefulness"] != "dead"][:SHOWN_EACH],
+        "facts": facts,
+    }
+
+
+def render_brief(found: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
+    """Render a brief."""
+    if not found["memories"]["active"]:
+        return "nothing is stored in this workspace yet"
+    kinds = ", ".join(f"{count} {kind}" for kind, count in found["memories"]["by_kind"].items() if count)
+    rows = [f"Workspace {found['workspace']}: {found['memories']['active']} memories ({kinds})"]
+    rows += render_section("Goals", [render_goal(goal, shown, now) for goal in found["goals"]])
+    rows += render_section("Lessons", [render_memory(one, shown, now) for one in found["lessons"]])
+    rows += render_section("Decisions", [render_memory(one, shown, now) for one in found["decisions"]])
+    rows += render_section("Facts", [render_fact(fact) for fact in found["facts"]])
+    return "\n".join(rows)
+
+
+def _shorten_lesson(lesson: Mapping[str, Any]) -> dict[str, Any]:
+    when, rule = lesson["applies_when"], lesson["rule"] or lesson["content"]
+    text = f"When {when.removeprefix('when ').removeprefix('When ')}: {rule}" if when else rule
+    return shorten({"kind": "lesson", "occurred_at": lesson["created_at"]} | dict(lesson) | {"content": text})
+
+
+def _memory_item(call: ToolCall, given: Any) -> Any:
+    if not isinstance(given, dict):
+        return given
+    item = {name: value for name, value in given.items() if value is not None} | {"source": "agent"}
+    agent = call.arguments.get("agent") or call.agent
+    if agent:
+        metadata = item.get("metadata", {})
+        item["metadata"] = metadata | {"agent": agent} if isinstance(metadata, dict) else metadata
+    if isinstance(item.get("edges"), list):
+        item["edges"] = [
+            edge | {"to": call.resolve_id(str(edge["to"]), "edges.to")}
+            if isinstance(edge, dict) and "to" in edge
+            else edge
+            for edge in item["edges"]
+        ]
+    return item
+
+
+def _render_outcome(call: ToolCall, receipt: dict[str, Any]) -> str:
+    # What was turned away has no memory that could be read.
+    kept = receipt["outcome"] != Outcome.REJECTED
+    shown = f" [{call.shown.short(receipt.get('duplicate_of') or receipt['id'])}]" if kept else ""
+    return f"{receipt['outcome']}{shown}" + (f": {receipt['reason']}" if receipt.get("reason") else "")
+
+
+def _unfinished_goals(call: ToolCall) -> list[dict[str, Any]]:
+    wanted = [call.arguments["status"]] if "status" in call.arguments else ["in_progress", "open"]
+    try:
+        return [
+            goal
+            for status in wanted
+            for goal in call.server.call("GET", "/v1/goals", query=call.viewer() | {"status": status})["items"]
+        ]
+    except NotFound:
+        return []
+
+
+def _quote(memory: dict[str, Any]) -> str:
+    content = str(memory["content"])
+    if memory["trust"] != "evidence" and not memory["instructs"]:
+        return content
+    return "\n".join(f"> {row}" for row in content.splitlines())
+
+
+def _path_name(call: ToolCall, name: str) -> str:
+    # A canonical name has no slash, and a path would be cut at one.
+    return segment(call.arguments[name].replace("/", " "))
+
+
+CORE: tuple[Tool, ...] = (
+    Tool(
+        "prepare",
+        "Call first with each new request: lessons to follow, decisions, facts and goals that bear on it. "
+        "Empty when nothing does.",
+        prepare,
+        {"message": text("The request, as the user wrote it"), "session_id": SESSION},
+        ("message",),
+        {"relevant": FLAG, "text": TEXT, "lessons": items(id=ID, surface_id=TEXT, content=TEXT)},
+    ),
+    Tool(
+        "recall",
+        "Search by meaning and words for something specific that prepare did not bring. Long texts are cut; get has "
+        "the whole. An empty query lists what matters most.",
+        recall,
+        {
+            "query": text("A question or key words"),
+            "k": limit(100),
+            "kinds": {"type": "array", "items": one_of(Kind)},
+            "since": TIME,
+            "until": TEXT,
+            "as_of": text("What was believed then"),
+            "session_id": SESSION,
+        },
+        ("query",),
+        {"results": HITS, "degraded": FLAG},
+    ),
+    Tool(
+        "get",
+        "Read one memory whole, with details, edges and history.",
+        get,
+        {"id": ID},
+        ("id",),
+        {"id": ID, "content": TEXT, "kind": TEXT, "details": OBJECT, "trust": TEXT},
+    ),
+    Tool(
+        "remember_batch",
+        "Store what later sessions need: decisions with reasons, lessons, findings. One statement each, clear without "
+        "this conversation. Not for small talk or what the code says; values that change: set_fact, tasks: goals.",
+        remember_batch,
+        {
+            "items": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "content": TEXT,
+                        "kind": one_of(STORED),
+                        "details": OBJECT
+                        | {"description": "decision: reason, alternatives[]; lesson: rule, applies_when, severity"},
+                        "importance": NUMBER | {"description": "0 to 1; rarely needed"},
+                        "tags": {"type": "array", "items": TEXT},
+                        "edges": items(kind=one_of(["cause", "supports", "contradicts", "supersedes"]), to=ID),
+                        "occurred_at": TIME,
+                    },
+                    "required": ["content"],
+                },
+            },
+            "session_id": SESSION,
+            "agent": text("Your name, if not the host's"),
+        },
+        ("items",),
+        {"results": items(id=ID, outcome=TEXT, reason=TEXT, duplicate_of=ID)},
+        Effect.ADDS,
+    ),
+    Tool(
+        "set_fact",
+        "Set a value that may change, as staging/port = 5433. The value before is kept as history; null ends it.",
+        set_fact,
+        {
+            "subject": TEXT,
+            "attribute": TEXT,
+            "value": {"type": ["string", "number", "boolean", "null"]},
+            "valid_from": TIME,
+            "session_id": SESSION,
+        },
+        ("subject", "attribute", "value"),
+        {"subject": TEXT, "attribute": TEXT, "value": {}, "outcome": TEXT},
+        Effect.ADDS,
+    ),
+    Tool(
+        "fact_as_of",
+        "Read a fact's value, now or at an instant; without attribute all facts of the subject.",
+        fact_as_of,
+        {"subject": TEXT, "attribute": TEXT, "as_of": TIME, "history": FLAG | {"description": "All values"}},
+        ("subject",),
+        {"facts": FACTS},
+    ),
+    Tool(
+        "goals",
+        "List goals, unfinished ones unless status is given; title alone sets one; id changes one.",
+        goals,
+        {
+            "id": ID,
+            "title": TEXT,
+            "status": one_of(GoalStatus),
+            "progress": NUMBER | {"description": "0 to 1"},
+            "due_at": TIME,
+            "session_id": SESSION,
+        },
+        (),
+        {"goals": GOALS},
+        Effect.ADDS,
+    ),
+    Tool(
+        "lesson_outcome",
+        "Say whether a lesson that prepare showed (surface ID) was followed; lessons that do not help go silent.",
+        lesson_outcome,
+        {"surface_id": TEXT, "followed": FLAG, "note": TEXT},
+        ("surface_id", "followed"),
+        {"lesson_id": ID, "followed": FLAG},
+        Effect.ADDS,
+    ),
+    Tool(
+        "forget",
+        "Archive a memory that is wrong or outdated; restorable.",
+        forget,
+        {"id": ID, "hard": FLAG | {"description": "Erase every trace for good: only when the user asks for it"}},
+        ("id",),
+        {"id": ID, "purged": FLAG},
+        Effect.FORGETS,
+    ),
+    Tool(
+        "overview",
+        "What this project's memory holds: counts, goals, decisions, lessons, facts. For a first look; prepare serves "
+        "a request better.",
+        overview,
+        {},
+        (),
+        {"workspace": TEXT, "memories": OBJECT, "goals": GOALS, "decisions": HITS, "lessons": HITS, "facts": FACTS},
+    ),
+)
