@@ -5,7 +5,6 @@ Pending migrations run in one transaction, on a file of which a snapshot was tak
 
 import sqlite3
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,11 +16,6 @@ from sqlite_utils import Migrations
 from pipeline.errors import StoreUnavailable
 from pipeline.store import backup
 
-# The tables in which a migration may leave fewer rows than it found; every other loss takes all of them back.
-MAY_LOSE: Mapping[str, AbstractSet[str]] = {
-    "m002_plain_tail": {"tail", "tail_terms", "tail_row", "meta"}
-    | {f"tail_{part}" for part in ("data", "idx", "content", "docsize", "config")},
-}
 # What a store has that nobody has written to.
 _FURNITURE = frozenset({"_sqlite_migrations", "meta"})
 # What no migration is to blame for.
@@ -34,7 +28,6 @@ def make_ready(
     migrations: Migrations,
     *,
     snapshots: Path | None = None,
-    may_lose: Mapping[str, AbstractSet[str]] = MAY_LOSE,
 ) -> None:
     """Turn on write-ahead logging and apply pending migrations, one process at a time.
 
@@ -50,7 +43,7 @@ def make_ready(
         # What a migration deletes leaves no trace either.
         connection.execute("PRAGMA secure_delete=ON")
         if migrations.pending(schema):
-            _migrate(schema, file, migrations, snapshots, may_lose)
+            _migrate(schema, file, migrations, snapshots)
 
 
 def migrate_copy(file: Path, migrations: Migrations) -> None:
@@ -70,7 +63,6 @@ def _migrate(
     file: Path,
     migrations: Migrations,
     snapshots: Path | None,
-    may_lose: Mapping[str, AbstractSet[str]],
 ) -> None:
     connection = schema.conn
     # Nobody writes between the snapshot, the first count and the last one.
@@ -79,9 +71,8 @@ def _migrate(
         before = backup.row_counts(connection)
         if snapshots is not None and any(rows for table, rows in before.items() if table not in _FURNITURE):
             _take_snapshot(file, snapshots)
-        expected = {table for migration in migrations.pending(schema) for table in may_lose.get(migration.name, ())}
         migrations.apply(schema)
-        _check_nothing_lost(file, {t: n for t, n in before.items() if t not in expected}, backup.row_counts(connection))
+        _check_nothing_lost(file, before, backup.row_counts(connection))
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _SURROUNDINGS:

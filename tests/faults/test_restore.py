@@ -26,6 +26,7 @@ from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
 from tests.fakes.client import CheckedClient
 from tests.fakes.house import PROFILE, digest_all, fast_settings, open_back, open_front
+from tests.fakes.migrations import next_version
 from tests.support.stack import ROOT, Stack
 from web.app import create_app
 from web.cli import cli
@@ -187,19 +188,10 @@ def test_a_purge_whose_work_still_waited_is_not_taken_back(paths):
 
 
 def test_a_snapshot_of_an_older_version_is_brought_up_to_date(paths):
-    """Without the last migration's record and tables it is what the version before would have left."""
-    one = backup.snapshots(paths.snapshots)[0]
-    with contextlib.closing(sqlite3.connect(one.file)) as db, db:
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm004_night'")
-        for table in ("job_run", "job_lock", "arc", "arc_member", "prediction", "prediction_day", "query", "stop_word"):
-            db.execute(f"DROP TABLE {table}")
-        for table in ("bridge", "model_use"):
-            db.execute(f"DROP TABLE {table}")
-        for column in ("recalled_at", "given_importance"):
-            db.execute(f"ALTER TABLE memory DROP COLUMN {column}")
-    assert restore(paths).memories == 3
-    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database, database.read() as db:
-        assert db.execute("SELECT count(*) FROM job_run").fetchone() == (0,)
+    with next_version():
+        assert restore(paths).memories == 3
+        with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database, database.read() as db:
+            assert db.execute("SELECT count(*) FROM next_version").fetchone() == (0,)
     assert {entry.name for entry in paths.snapshots.iterdir() if entry.is_dir()} == set()
 
 

@@ -188,9 +188,9 @@ def old(tmp_path):
     return file
 
 
-def migrate(file, *steps, may_lose=None):
+def migrate(file, *steps):
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as db:
-        make_ready(db, file, chain(first, *steps), snapshots=file.parent / "snapshots", may_lose=may_lose or {})
+        make_ready(db, file, chain(first, *steps), snapshots=file.parent / "snapshots")
 
 
 @pytest.mark.parametrize(
@@ -205,17 +205,6 @@ def test_a_migration_that_fails_or_loses_a_row_changes_nothing_and_a_copy_is_the
         [copy] = backup.snapshots(old.parent / "snapshots")
         assert copy.taken is Taken.BEFORE_MIGRATION
         assert rows(copy.file) == before
-
-
-def test_what_a_migration_says_it_drops_may_go(old):
-    before = rows(old)
-    migrate(old, loses_a_table, adds, may_lose={"loses_a_table": {"tail"}})
-    after = rows(old)
-    assert "tail" not in after
-    assert after["more"] == [(1,)]
-    assert after["memory"] == before["memory"]
-    [copy] = backup.snapshots(old.parent / "snapshots")
-    assert rows(copy.file) == before
 
 
 def test_no_migration_no_copy(old):

@@ -1,0 +1,387 @@
+-- The schema of events.sqlite, one statement a paragraph. What changes it from now on is a numbered migration.
+
+-- Memories. Derived indexes key on seq, so a purged one is never given out again. One with a subject is a keyed fact,
+-- which holds from valid_from to before valid_to. Importance fades and rises; what a caller gave stays known beside
+-- it, so that a job that runs twice fades once.
+CREATE TABLE memory (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    content TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    scope_kind TEXT NOT NULL,
+    scope_id TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    source TEXT NOT NULL,
+    trust TEXT NOT NULL,
+    importance REAL NOT NULL,
+    tier TEXT NOT NULL,
+    pinned INTEGER NOT NULL,
+    session_id TEXT,
+    created_at TEXT NOT NULL,
+    occurred_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    archived_at TEXT,
+    content_hash TEXT NOT NULL,
+    recall_count INTEGER NOT NULL DEFAULT 0,
+    merge_count INTEGER NOT NULL DEFAULT 0,
+    details TEXT NOT NULL DEFAULT '{}',
+    anchor TEXT,
+    branch TEXT,
+    candidate INTEGER NOT NULL DEFAULT 0,
+    instructs INTEGER NOT NULL DEFAULT 0,
+    subject TEXT,
+    attribute TEXT,
+    valid_from TEXT,
+    valid_to TEXT,
+    merged_into INTEGER,
+    recalled_at TEXT,
+    given_importance REAL
+);
+
+-- Exact deduplication holds by constraint, whoever writes. A keyed fact may take a value that it had before.
+CREATE UNIQUE INDEX memory_active_text ON memory (scope_kind, scope_id, content_hash)
+    WHERE archived_at IS NULL AND subject IS NULL;
+
+CREATE INDEX memory_session ON memory (session_id, occurred_at, seq) WHERE session_id IS NOT NULL;
+
+CREATE INDEX memory_fact ON memory (subject, attribute, valid_from) WHERE subject IS NOT NULL;
+
+CREATE INDEX memory_valid_from ON memory (valid_from) WHERE valid_from IS NOT NULL;
+
+CREATE INDEX memory_valid_to ON memory (valid_to) WHERE valid_to IS NOT NULL;
+
+CREATE INDEX memory_kind ON memory (kind, seq);
+
+CREATE INDEX memory_owned ON memory (scope_kind, scope_id) WHERE scope_kind <> 'workspace';
+
+CREATE INDEX memory_merged ON memory (merged_into) WHERE merged_into IS NOT NULL;
+
+CREATE INDEX memory_unfinished_goal ON memory (
+    json_extract(details, '$.due_at') IS NULL, json_extract(details, '$.due_at'), importance DESC, seq DESC
+) WHERE kind = 'goal' AND archived_at IS NULL
+    AND coalesce(json_extract(details, '$.status'), 'open') IN ('open', 'in_progress');
+
+-- Every row is in it: the condition only keeps the planner from taking it where nobody asks for it by name, as rows
+-- that are read in the order of time stand apart in the file.
+CREATE INDEX memory_journal ON memory (occurred_at) WHERE occurred_at <> '';
+
+CREATE INDEX memory_candidate ON memory (seq) WHERE candidate = 1 AND archived_at IS NULL;
+
+-- Counting what is shown takes these few away instead of looking at all others. The condition keeps the planner from
+-- taking it where nobody asks for it by name, as lists go by row number.
+CREATE INDEX memory_archived ON memory (archived_at) WHERE archived_at > '';
+
+-- What a memory was before an edit or a merge, and of a merge which memory it was about.
+CREATE TABLE history (
+    seq INTEGER PRIMARY KEY,
+    memory_seq INTEGER NOT NULL REFERENCES memory (seq),
+    at TEXT NOT NULL,
+    event TEXT NOT NULL,
+    content TEXT,
+    detail TEXT NOT NULL,
+    about_seq INTEGER
+);
+
+CREATE INDEX history_memory ON history (memory_seq);
+
+CREATE INDEX history_about ON history (about_seq) WHERE about_seq IS NOT NULL;
+
+-- The change log.
+CREATE TABLE change (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    hlc TEXT NOT NULL UNIQUE,
+    op TEXT NOT NULL,
+    memory_id TEXT NOT NULL
+);
+
+-- The lexical tail: tokens of what was written since the segment was built.
+CREATE TABLE tail (
+    seq INTEGER PRIMARY KEY,
+    change_seq INTEGER NOT NULL,
+    tokens TEXT NOT NULL
+);
+
+CREATE INDEX tail_change ON tail (change_seq);
+
+-- What waits for a stage of digestion.
+CREATE TABLE work (
+    memory_seq INTEGER NOT NULL,
+    stage TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    not_before REAL NOT NULL DEFAULT 0,
+    lease_owner TEXT,
+    lease_until REAL,
+    dead INTEGER NOT NULL DEFAULT 0,
+    error TEXT,
+    queued_at REAL NOT NULL,
+    PRIMARY KEY (stage, memory_seq)
+) WITHOUT ROWID;
+
+CREATE INDEX work_leased ON work (lease_until) WHERE lease_owner IS NOT NULL;
+
+CREATE TABLE embedding (
+    memory_seq INTEGER PRIMARY KEY,
+    model TEXT NOT NULL,
+    passages INTEGER NOT NULL
+);
+
+-- Entities, who mentions them, and which are mentioned together.
+CREATE TABLE entity (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    UNIQUE (kind, name)
+);
+
+CREATE TABLE mention (
+    memory_seq INTEGER NOT NULL,
+    entity_seq INTEGER NOT NULL REFERENCES entity (seq),
+    surface TEXT NOT NULL,
+    PRIMARY KEY (memory_seq, entity_seq)
+) WITHOUT ROWID;
+
+CREATE INDEX mention_entity ON mention (entity_seq);
+
+CREATE TABLE co_mention (
+    low INTEGER NOT NULL REFERENCES entity (seq),
+    high INTEGER NOT NULL REFERENCES entity (seq),
+    memories INTEGER NOT NULL,
+    PRIMARY KEY (low, high)
+) WITHOUT ROWID;
+
+CREATE INDEX co_mention_high ON co_mention (high);
+
+-- The map of entities. A drawing is made row by row beside the one that is shown, and then shown as a whole.
+CREATE TABLE entity_place (
+    entity_seq INTEGER NOT NULL REFERENCES entity (seq),
+    drawing INTEGER NOT NULL,
+    x REAL NOT NULL,
+    y REAL NOT NULL,
+    radius REAL NOT NULL,
+    community INTEGER NOT NULL,
+    centrality REAL NOT NULL,
+    mentions INTEGER NOT NULL,
+    PRIMARY KEY (entity_seq, drawing)
+) WITHOUT ROWID;
+
+-- The strongest tie has rank 0.
+CREATE TABLE map_tie (
+    drawing INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    low INTEGER NOT NULL REFERENCES entity (seq),
+    high INTEGER NOT NULL REFERENCES entity (seq),
+    memories INTEGER NOT NULL,
+    PRIMARY KEY (drawing, rank)
+) WITHOUT ROWID;
+
+CREATE INDEX map_tie_low ON map_tie (low);
+
+CREATE INDEX map_tie_high ON map_tie (high);
+
+-- How memories bear on each other.
+CREATE TABLE edge (
+    from_seq INTEGER NOT NULL REFERENCES memory (seq),
+    kind TEXT NOT NULL,
+    to_seq INTEGER NOT NULL REFERENCES memory (seq),
+    made_by TEXT NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (from_seq, kind, to_seq)
+) WITHOUT ROWID;
+
+CREATE INDEX edge_to ON edge (to_seq);
+
+-- Near-duplicates that wait for a verdict, or had one.
+CREATE TABLE pair (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    older_seq INTEGER NOT NULL,
+    newer_seq INTEGER NOT NULL,
+    cosine REAL NOT NULL,
+    reasons TEXT NOT NULL,
+    state TEXT NOT NULL,
+    at TEXT NOT NULL,
+    settled_at TEXT,
+    UNIQUE (older_seq, newer_seq)
+);
+
+CREATE INDEX pair_newer ON pair (newer_seq);
+
+-- What was done without being asked. Memories are named by id: what is purged stays on record without being there.
+CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    at TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    action TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    other_id TEXT,
+    detail TEXT NOT NULL,
+    undone_at TEXT
+);
+
+CREATE INDEX audit_memory ON audit (memory_id);
+
+-- What admission decided. Holds no text of a memory, so that what was turned away is nowhere.
+CREATE TABLE admission (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    at TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    score REAL NOT NULL,
+    reasons TEXT NOT NULL,
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    content_hash TEXT
+);
+
+CREATE INDEX admission_turned_away ON admission (content_hash) WHERE content_hash IS NOT NULL;
+
+-- Memories as they were put before agents, and whether a lesson was followed.
+CREATE TABLE surface (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    memory_seq INTEGER NOT NULL,
+    session_id TEXT,
+    at TEXT NOT NULL,
+    followed INTEGER,
+    note TEXT,
+    answered_at TEXT,
+    agent_id TEXT
+);
+
+CREATE INDEX surface_memory ON surface (memory_seq);
+
+CREATE INDEX surface_session ON surface (session_id) WHERE followed IS NULL;
+
+-- Which version of a memory an agent has seen in a session, so that it sees nothing twice unless that changed.
+CREATE TABLE told (
+    session_id TEXT NOT NULL,
+    agent_id TEXT NOT NULL,
+    memory_seq INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    PRIMARY KEY (session_id, agent_id, memory_seq)
+) WITHOUT ROWID;
+
+CREATE INDEX told_memory ON told (memory_seq);
+
+-- What an agent did, tool by tool; target is a command or a file, without secrets.
+CREATE TABLE action (
+    seq INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    agent_id TEXT,
+    tool TEXT NOT NULL,
+    deed TEXT NOT NULL,
+    target TEXT NOT NULL,
+    ok INTEGER NOT NULL
+);
+
+CREATE INDEX action_session ON action (session_id, seq);
+
+-- A session of an agent and where its present turn began.
+CREATE TABLE agent_session (
+    id TEXT PRIMARY KEY, cwd TEXT NOT NULL, started_at TEXT NOT NULL, turn_at TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Sessions of which nothing is stored.
+CREATE TABLE incognito (session_id TEXT PRIMARY KEY, since TEXT NOT NULL) WITHOUT ROWID;
+
+-- Runs of jobs. One that was asked for and not begun has no started_at; generation is the change number that it saw.
+CREATE TABLE job_run (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    asked_at TEXT NOT NULL,
+    started_at TEXT,
+    ended_at TEXT,
+    ok INTEGER,
+    counts TEXT NOT NULL DEFAULT '{}',
+    error TEXT,
+    done INTEGER NOT NULL DEFAULT 0,
+    total INTEGER NOT NULL DEFAULT 0,
+    generation INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE INDEX job_run_name ON job_run (name, seq);
+
+CREATE TABLE job_lock (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
+
+-- What the optional model was asked for.
+CREATE TABLE model_use (
+    day TEXT, job TEXT, calls INTEGER NOT NULL, failures INTEGER NOT NULL, tokens INTEGER NOT NULL,
+    PRIMARY KEY (day, job)
+) WITHOUT ROWID;
+
+-- Narrative arcs.
+CREATE TABLE arc (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    summary TEXT NOT NULL,
+    status TEXT NOT NULL,
+    scope_kind TEXT NOT NULL,
+    scope_id TEXT NOT NULL,
+    first_at TEXT NOT NULL,
+    last_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+);
+
+CREATE TABLE arc_member (
+    memory_seq INTEGER PRIMARY KEY REFERENCES memory (seq),
+    arc_seq INTEGER NOT NULL REFERENCES arc (seq),
+    position INTEGER NOT NULL
+);
+
+CREATE INDEX arc_member_arc ON arc_member (arc_seq, position);
+
+-- What people asked, and which questions are likely to come next: a front computes their answers while nobody waits.
+CREATE TABLE query (
+    text TEXT PRIMARY KEY, times INTEGER NOT NULL, first_at TEXT NOT NULL, last_at TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE prediction (
+    seq INTEGER PRIMARY KEY,
+    query TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    at TEXT NOT NULL,
+    UNIQUE (query)
+);
+
+CREATE TABLE prediction_day (
+    day TEXT PRIMARY KEY, asked INTEGER NOT NULL, foreseen INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- What was taken from sources that are read again: the digest is of what was read, empty for a forgotten item.
+CREATE TABLE ingest_item (
+    seq INTEGER PRIMARY KEY,
+    source TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    at TEXT NOT NULL,
+    UNIQUE (source, key)
+);
+
+CREATE INDEX ingest_item_source ON ingest_item (source);
+
+-- Which memory stands for a text of an item, by the hash of the text as it was offered: a memory may be edited since.
+-- given is 1 while the item holds the text; archived_at is when the memory went because no item holds it.
+CREATE TABLE ingest_memory (
+    item_seq INTEGER NOT NULL REFERENCES ingest_item (seq),
+    hash TEXT NOT NULL,
+    memory_seq INTEGER NOT NULL,
+    given INTEGER NOT NULL,
+    archived_at TEXT,
+    PRIMARY KEY (item_seq, hash)
+) WITHOUT ROWID;
+
+CREATE INDEX ingest_memory_memory ON ingest_memory (memory_seq);
+
+CREATE INDEX ingest_memory_hash ON ingest_memory (hash);
+
+-- A salted mark of every text that was purged, so that nothing brings it back by being read again.
+CREATE TABLE ingest_purged (mark TEXT PRIMARY KEY) WITHOUT ROWID;
+
+-- Single values: the node's id, the current segment, generations of indexes.
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
