@@ -49,17 +49,17 @@ def main() -> None:
 def codex_notify(state: State, /, *, notification: str, codex_home: str | None, **moved: str | None) -> None:
     """Take Codex's notification of a finished turn; whatever is wrong with it is said and disturbs nobody."""
     try:
-        told = json.loads(notification)
+        notice = json.loads(notification)
     except ValueError:
-        told = None
-    if not isinstance(told, dict) or told.get("type") != TURN_COMPLETE:
+        notice = None
+    if not isinstance(notice, dict) or notice.get("type") != TURN_COMPLETE:
         click.echo("nothing to note", err=True)
         return
     folder = Path(codex_home).expanduser() if codex_home else Path.home() / ".codex"
     import urllib3
 
     try:
-        _tell(_settings(state, moved), state.named_workspace, list(events_of(told, folder)))
+        _send(_settings(state, moved), state.named_workspace, list(read_events(notice, folder)))
     except (OSError, urllib3.exceptions.HTTPError) as error:
         click.echo(f"not noted: {type(error).__name__}", err=True)
 
@@ -71,7 +71,7 @@ def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
     return load_settings(environment_with(given)) if given else state.settings
 
 
-def _tell(settings: "Settings", workspace: str | None, events: Sequence[Mapping[str, Any]]) -> None:
+def _send(settings: "Settings", workspace: str | None, events: Sequence[Mapping[str, Any]]) -> None:
     import urllib3
 
     from web.client import server_url
@@ -87,17 +87,17 @@ def _tell(settings: "Settings", workspace: str | None, events: Sequence[Mapping[
             pool.request("POST", f"{server_url(settings)}{HOOK}", json=event, headers=headers)
 
 
-def events_of(notification: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
+def read_events(notification: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
     """Yield a finished turn as the events of a hook: each thing that was done, then its end."""
     session = str(notification.get("thread-id") or "")
     common = {"session_id": session, "cwd": str(notification.get("cwd") or "")}
-    rollout = rollout_of(folder, session)
-    for call in [] if rollout is None else calls_of_last_turn(rollout)[-MOST_CALLS:]:
+    rollout = find_rollout(folder, session)
+    for call in [] if rollout is None else read_last_turn(rollout)[-MOST_CALLS:]:
         yield common | call
     yield common | {"hook_event_name": "Stop"}
 
 
-def rollout_of(folder: Path, session: str) -> Path | None:
+def find_rollout(folder: Path, session: str) -> Path | None:
     """Return the file in which Codex keeps a session."""
     if _ID.fullmatch(session) is None:
         return None
@@ -105,7 +105,7 @@ def rollout_of(folder: Path, session: str) -> Path | None:
     return found[-1] if found and found[-1].stat().st_size <= LONGEST_ROLLOUT else None
 
 
-def calls_of_last_turn(rollout: Path) -> list[dict[str, Any]]:
+def read_last_turn(rollout: Path) -> list[dict[str, Any]]:
     """Return the tool calls since the last message of a person, as events in the form of Claude Code's."""
     calls: dict[str, list[dict[str, Any]]] = {}
     for line in rollout.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -115,9 +115,9 @@ def calls_of_last_turn(rollout: Path) -> list[dict[str, Any]]:
         if kind == "user_message":
             calls.clear()
         elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
-            calls[call_id] = _events(payload)
+            calls[call_id] = _call_events(payload)
         elif kind in ("function_call_output", "custom_tool_call_output") and call_id in calls:
-            failed = _failed(payload.get("output"))
+            failed = _has_failed(payload.get("output"))
             for event in calls[call_id]:
                 event["hook_event_name"] = "PostToolUseFailure" if failed else "PostToolUse"
     return [event for events in calls.values() for event in events]
@@ -133,9 +133,9 @@ def _payload(line: str) -> dict[str, Any]:
     return payload if isinstance(payload, dict) else {}
 
 
-def _events(call: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _call_events(call: Mapping[str, Any]) -> list[dict[str, Any]]:
     name = str(call.get("name") or "local_shell")
-    given = _given(call)
+    given = _call_arguments(call)
     patch = given.get("input") if name == "apply_patch" else None
     if isinstance(patch, str):
         return [_event("apply_patch", {"path": file.strip()}) for file in _PATCHED.findall(patch)]
@@ -146,7 +146,7 @@ def _event(tool: str, given: dict[str, Any]) -> dict[str, Any]:
     return {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_input": given}
 
 
-def _given(call: Mapping[str, Any]) -> dict[str, Any]:
+def _call_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(call.get("action"), dict):
         return dict(call["action"])
     arguments = call.get("arguments", call.get("input"))
@@ -157,7 +157,7 @@ def _given(call: Mapping[str, Any]) -> dict[str, Any]:
     return given if isinstance(given, dict) else {"input": arguments}
 
 
-def _failed(output: Any) -> bool:
+def _has_failed(output: Any) -> bool:
     """Tell whether the output of a call says that it failed, in any of the forms that Codex has given it."""
     try:
         read = json.loads(output) if isinstance(output, str) else output

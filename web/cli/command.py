@@ -43,7 +43,7 @@ class State:
         """Choose the workspace of a folder; raise InvalidField for a `.reverie.toml` that cannot be taken."""
         from pipeline.errors import InvalidField
 
-        choice = choice_of_folder(folder, self.settings, self.named_workspace, to_write=to_write)
+        choice = choose_for_folder(folder, self.settings, self.named_workspace, to_write=to_write)
         if choice.identity is not None and choice.identity.problem is not None:
             raise InvalidField(choice.identity.problem)
         return choice
@@ -60,7 +60,7 @@ class State:
         click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def choice_of_folder(
+def choose_for_folder(
     folder: Path | None, settings: "Settings", named: str | None = None, *, to_write: bool = False
 ) -> "Choice":
     """Choose the workspace of a folder by the settings given; a `.reverie.toml` that cannot be taken is left out.
@@ -187,14 +187,14 @@ class Root(Group):
             click.echo("interrupted", err=True)
             sys.exit(INTERRUPTED)
         except Exception as error:
-            if not _is_told(error):
+            if not _is_for_the_user(error):
                 raise
             _report(error, str(error), as_json=as_json)
             sys.exit(1)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _is_told(error: Exception) -> bool:
+def _is_for_the_user(error: Exception) -> bool:
     """Tell whether an error was raised to be read by the user."""
     # Imported once there is an error: most commands need neither the settings nor pydantic under them.
     from config.process import RoleTaken
@@ -206,11 +206,11 @@ def _is_told(error: Exception) -> bool:
 
 def _report(error: Exception, message: str, *, as_json: bool, show: Callable[[], None] | None = None) -> None:
     if as_json:
-        told: dict[str, Any] = {"type": type(error).__name__, "message": message}
+        shown: dict[str, Any] = {"type": type(error).__name__, "message": message}
         fields = getattr(error, "errors", ())
         if fields:
-            told["errors"] = [{"loc": field.loc, "msg": field.msg} for field in fields]
-        click.echo(json.dumps({"error": told}, ensure_ascii=False, indent=2))
+            shown["errors"] = [{"loc": field.loc, "msg": field.msg} for field in fields]
+        click.echo(json.dumps({"error": shown}, ensure_ascii=False, indent=2))
     if show is not None:
         show()
     else:

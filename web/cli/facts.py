@@ -8,8 +8,7 @@ import click
 from pipeline.records import Source
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
-from web.cli.lines import day, one_line, scope_name, shown
-from web.cli.render import plain, table
+from web.cli.render import format_minute, format_value, one_line, plain, scope_name, table
 
 AS_OF = "The day or the time that is asked about, as 2026-03-01.  [default: now]"
 SCOPE = "In which scope.  [default: workspace]"
@@ -33,7 +32,7 @@ def list_facts(state: State, /, limit: int, **wanted: Any) -> None:
     """List facts with all their values, or with those of one day."""
     with state.client() as client:
         found = client.listing("/v1/facts", limit, **wanted)
-    _print(state, found)
+    _print_facts(state, found)
 
 
 @facts.command("get")
@@ -49,9 +48,9 @@ def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
     if state.json:
         state.print_json(found)
         return
-    click.echo(plain(shown(found["value"])))
-    until = f" until {day(found['valid_to'])}" if found["valid_to"] else ""
-    click.echo(f"{_key(found)}, from {day(found['valid_from'])}{until}, {found['id']}", err=True)
+    click.echo(plain(format_value(found["value"])))
+    until = f" until {format_minute(found['valid_to'])}" if found["valid_to"] else ""
+    click.echo(f"{_format_key(found)}, from {format_minute(found['valid_from'])}{until}, {found['id']}", err=True)
 
 
 @facts.command("set")
@@ -66,7 +65,7 @@ def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
 @pass_state
 def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text: bool, **given: Any) -> None:
     """Give a fact VALUE; the value before is ended, not overwritten."""
-    body = {"value": value if text else typed(value)} | options.told(given)
+    body = {"value": value if text else parse_value(value)} | options.given_options(given)
     with state.client(to_write=True) as client:
         found = client.set_fact(subject, attribute, body)
     if state.json:
@@ -74,9 +73,9 @@ def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text:
         return
     replaced = f", in place of {found['replaced']}" if found.get("replaced") else ""
     reason = f": {plain(found['reason'])}" if found.get("reason") else ""
-    click.echo(f"{found['outcome']} {_key(found)} = {one_line(shown(found['value']))}{replaced}{reason}")
+    click.echo(f"{found['outcome']} {_format_key(found)} = {one_line(format_value(found['value']))}{replaced}{reason}")
     for other in found["similar"]:
-        click.echo(f"{_key(other)} may mean the same", err=True)
+        click.echo(f"{_format_key(other)} may mean the same", err=True)
 
 
 @facts.command("end")
@@ -92,7 +91,8 @@ def end_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
     if state.json:
         state.print_json(found)
     else:
-        click.echo(f"{_key(found)} was {one_line(shown(found['value']))} until {day(found['valid_to'])}")
+        value = one_line(format_value(found["value"]))
+        click.echo(f"{_format_key(found)} was {value} until {format_minute(found['valid_to'])}")
 
 
 @facts.command("history", cls=Command)
@@ -104,10 +104,10 @@ def history(state: State, /, subject: str, attribute: str, **wanted: Any) -> Non
     """List all values that a fact had, the first first."""
     with state.client() as client:
         found = client.fact_history(subject, attribute, **wanted)
-    _print(state, found)
+    _print_facts(state, found)
 
 
-def typed(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """Return the number or truth value that a text spells exactly, else the text: 3.10 is a version, not 3.1."""
     try:
         value = json.loads(text, parse_constant=str)
@@ -116,11 +116,11 @@ def typed(text: str) -> Any:
     return value if isinstance(value, (bool, int, float)) and json.dumps(value) == text else text
 
 
-def _key(fact: dict[str, Any]) -> str:
+def _format_key(fact: dict[str, Any]) -> str:
     return f"{one_line(fact['subject'])}/{one_line(fact['attribute'])}"
 
 
-def _print(state: State, found: dict[str, Any]) -> None:
+def _print_facts(state: State, found: dict[str, Any]) -> None:
     if state.json:
         state.print_json(found)
         return
@@ -128,9 +128,9 @@ def _print(state: State, found: dict[str, Any]) -> None:
         [
             one_line(fact["subject"]),
             one_line(fact["attribute"]),
-            one_line(shown(fact["value"])),
-            day(fact["valid_from"]),
-            day(fact["valid_to"]),
+            one_line(format_value(fact["value"])),
+            format_minute(fact["valid_from"]),
+            format_minute(fact["valid_to"]),
             fact["source"],
             one_line(scope_name(fact["scope"])),
         ]

@@ -1,4 +1,4 @@
-"""Goals on the command line: list them, set one, say how far it has come."""
+"""Goals and lessons on the command line: list them, set one, say how far it has come or whether it helped."""
 
 from typing import Any
 
@@ -7,8 +7,7 @@ import click
 from pipeline.records import Source
 from web.cli import options
 from web.cli.command import Group, State, pass_state
-from web.cli.lines import day, one_line
-from web.cli.render import table
+from web.cli.render import format_minute, one_line, plain, print_if_none, table
 
 # As pipeline/write/details.py has them, whose import is not for a command line.
 STATUSES = ("open", "in_progress", "done", "dropped")
@@ -35,7 +34,7 @@ def list_goals(state: State, /, limit: int, **wanted: Any) -> None:
         state.print_json(found)
         return
     rows = [
-        [goal["id"], goal["status"], f"{goal['progress']:.0%}", _due(goal), one_line(goal["title"])]
+        [goal["id"], goal["status"], f"{goal['progress']:.0%}", _format_due(goal), one_line(goal["title"])]
         for goal in found["items"]
     ]
     table(["goal", "status", "progress", "due", "title"], rows, right=["progress"])
@@ -55,8 +54,8 @@ def list_goals(state: State, /, limit: int, **wanted: Any) -> None:
 def add(state: State, /, title: str, **given: Any) -> None:
     """Set a goal by its TITLE; one that is known is given what is said now."""
     with state.client(to_write=True) as client:
-        found = client.add_goal({"title": title} | options.told(given))
-    _told(state, found, f"{found['outcome']} ")
+        found = client.add_goal({"title": title} | options.given_options(given))
+    _print_goal(state, found, f"{found['outcome']} ")
 
 
 @goals.command("set")
@@ -69,7 +68,7 @@ def add(state: State, /, title: str, **given: Any) -> None:
 @pass_state
 def set_goal(state: State, /, goal_id: str, *, no_due: bool, **given: Any) -> None:
     """Change the goal ID."""
-    changes = options.told(given)
+    changes = options.given_options(given)
     if no_due and "due_at" in changes:
         raise click.UsageError("--due and --no-due contradict each other")
     if no_due:
@@ -78,16 +77,62 @@ def set_goal(state: State, /, goal_id: str, *, no_due: bool, **given: Any) -> No
         raise click.UsageError("say what to change: --title, --status, --progress, --due or --no-due")
     with state.client() as client:
         found = client.change_goal(goal_id, changes)
-    _told(state, found)
+    _print_goal(state, found)
 
 
-def _told(state: State, goal: dict[str, Any], outcome: str = "") -> None:
+def _print_goal(state: State, goal: dict[str, Any], outcome: str = "") -> None:
     if state.json:
         state.print_json(goal)
         return
-    due = f", due {_due(goal)}" if goal["due_at"] else ""
+    due = f", due {_format_due(goal)}" if goal["due_at"] else ""
     click.echo(f"{outcome}{goal['id']}: {one_line(goal['title'])} ({goal['status']}, {goal['progress']:.0%}{due})")
 
 
-def _due(goal: dict[str, Any]) -> str | None:
-    return day(goal["due_at"])
+def _format_due(goal: dict[str, Any]) -> str | None:
+    return format_minute(goal["due_at"])
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def lessons(context: click.Context) -> None:
+    """Show lessons with their records, and say whether one was followed. Without a command, list all."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_lessons)
+
+
+@lessons.command("list")
+@click.option("--about", "q", metavar="TEXT", help="Only lessons about this, best first; counts as showing them.")
+@options.viewer
+@options.limit(20)
+@pass_state
+def list_lessons(state: State, /, limit: int, **wanted: Any) -> None:
+    """List lessons, newest first, each with how often it was shown and followed."""
+    with state.client() as client:
+        found = client.listing("/v1/lessons", limit, **wanted)
+    if state.json:
+        state.print_json(found)
+        return
+    print_if_none(found["items"])
+    for lesson in found["items"]:
+        record = f"shown {lesson['shown']}, followed {lesson['followed']}, ignored {lesson['ignored']}"
+        click.echo(f"{lesson['id']}  {lesson['severity']}  {plain(lesson['usefulness'])} ({record})")
+        condition = f"When {one_line(lesson['applies_when'])}: " if lesson["applies_when"] else ""
+        click.echo(f"     {condition}{one_line(lesson['rule'] or lesson['content'], 400)}")
+        if lesson.get("surface_id"):
+            click.echo(f"     `reverie lessons outcome {lesson['surface_id']} followed` (or `ignored`) tells whether")
+
+
+@lessons.command("outcome")
+@click.argument("surface_id", metavar="SURFACE", callback=options.named)
+@click.argument("outcome", type=click.Choice(["followed", "ignored"]))
+@click.option("--note", help="Why, or how it went.")
+@pass_state
+def outcome(state: State, surface_id: str, outcome: str, note: str | None) -> None:
+    """Say whether a lesson was followed the time that SURFACE names."""
+    body = {"followed": outcome == "followed"} | options.given_options({"note": note})
+    with state.client() as client:
+        found = client.answer_lesson(surface_id, body)
+    if state.json:
+        state.print_json(found)
+    else:
+        click.echo(f"lesson {found['lesson_id']} was {outcome}")

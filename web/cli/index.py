@@ -8,7 +8,7 @@ import click
 
 from pipeline.records import Stage
 from web.cli.command import Command, Group, State, pass_state
-from web.cli.render import duration, facts, progress, size, table
+from web.cli.render import format_duration, format_size, print_pairs, show_progress, table
 
 if TYPE_CHECKING:
     from web.client import Client
@@ -26,7 +26,7 @@ def stats(state: State) -> None:
         state.print_json(found)
         return
     memories, graph, index, stored = found["memories"], found["graph"], found["index"], found["bytes"]
-    facts(
+    print_pairs(
         [
             ("workspace", found["workspace"]),
             ("memories", f"{memories['active']} active, {memories['archived']} archived"),
@@ -36,7 +36,7 @@ def stats(state: State) -> None:
             ("entities", f"{graph['entities']}, mentioned {graph['mentions']} times"),
             ("segment", f"{index['segment'] or 'none yet'}, {index['tail_rows']} writes since"),
             ("vectors", f"{index['passages']} passages by {index['model']} ({index['encoder']})"),
-            ("files", ", ".join(f"{name} {size(count)}" for name, count in stored.items())),
+            ("files", ", ".join(f"{name} {format_size(count)}" for name, count in stored.items())),
         ]
     )
 
@@ -63,7 +63,7 @@ def _show_queue(state: State) -> None:
     table(["stage", "pending", "dead"], rows, right=["pending", "dead"])
     oldest = found["oldest_pending_s"]
     if oldest is not None:
-        click.echo(f"the oldest waits for {duration(oldest)}")
+        click.echo(f"the oldest waits for {format_duration(oldest)}")
     click.echo(f"{len(found['workers'])} worker processes have reported")
     if any(found["dead"].values()):
         click.echo("`reverie queue retry` gives what failed for good a fresh start")
@@ -107,7 +107,7 @@ def _wait_until_digested(client: "Client", queued: int, *, quiet: bool) -> dict[
     pause = threading.Event()
     # Each memory is embedded and linked.
     total = 2 * queued
-    with progress("indexing", total, quiet=quiet) as set_done:
+    with show_progress("indexing", total, quiet=quiet) as set_done:
         while True:
             found = client.queue()
             left = sum(found["pending"].values())

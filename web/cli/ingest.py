@@ -14,8 +14,7 @@ import click
 
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
-from web.cli.lines import day
-from web.cli.render import facts, reading, table
+from web.cli.render import format_minute, print_pairs, show_reading, table
 
 if TYPE_CHECKING:
     from web.intake import Intake, Read, Tally
@@ -107,7 +106,7 @@ def list_sources(state: State, limit: int) -> None:
     if state.json:
         state.print_json(found)
         return
-    rows = [[one["source"], one["items"], one["memories"], day(one["at"])] for one in found["items"]]
+    rows = [[one["source"], one["items"], one["memories"], format_minute(one["at"])] for one in found["items"]]
     table(["source", "items", "memories", "taken"], rows, right=["items", "memories"])
 
 
@@ -176,7 +175,7 @@ class Job:
 
     def run(self, reader: Callable[[Callable[[int, int], Any]], "Read"]) -> None:
         """Read and take everything, and tell what became of it; `reader` makes one that tells of its progress."""
-        with reading(f"reading {self.source}", quiet=self.state.json) as progress:
+        with show_reading(f"reading {self.source}", quiet=self.state.json) as progress:
             tally, took_s = self._act(lambda intake: intake.take(reader(progress)))
         self._tell(tally, took_s)
 
@@ -215,7 +214,7 @@ class Job:
         others = [one.count for _, one in left_out[SHOWN_REASONS:]]
         rows += _under("left out", [*told, *([f"{sum(others)} for {len(others)} other reasons"] if others else [])])
         rows.append(("took", f"{took_s} s{', and nothing was written' if self.dry_run else ''}"))
-        facts(rows)
+        print_pairs(rows)
 
 
 def _under(name: str, values: Sequence[str]) -> list[tuple[str, object]]:

@@ -6,8 +6,7 @@ import click
 
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
-from web.cli.lines import day, remark_on_none
-from web.cli.render import plain, table
+from web.cli.render import format_minute, plain, print_if_none, table
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -27,7 +26,10 @@ def list_jobs(state: State) -> None:
     if state.json:
         state.print_json(found)
         return
-    rows = [[one["name"], one["schedule"], *_last(one["last_run"]), day(one["next_run_at"])] for one in found["items"]]
+    rows = [
+        [one["name"], one["schedule"], *_last(one["last_run"]), format_minute(one["next_run_at"])]
+        for one in found["items"]
+    ]
     table(["job", "schedule", "last run", "outcome", "next run"], rows)
 
 
@@ -35,9 +37,9 @@ def _last(run: dict[str, Any] | None) -> tuple[str | None, str | None]:
     if run is None:
         return None, None
     if run["ok"] is None:
-        return day(run["started_at"]), f"runs, {run['done']} of {run['total']}"
+        return format_minute(run["started_at"]), f"runs, {run['done']} of {run['total']}"
     counts = ", ".join(f"{name} {count}" for name, count in run["counts"].items())
-    return day(run["started_at"]), counts or "ok" if run["ok"] else f"failed: {run['error']}"
+    return format_minute(run["started_at"]), counts or "ok" if run["ok"] else f"failed: {run['error']}"
 
 
 @jobs.command("run")
@@ -63,7 +65,7 @@ def errors(state: State, limit: int) -> None:
     if state.json:
         state.print_json(found)
         return
-    remark_on_none(found["items"])
+    print_if_none(found["items"])
     for error in found["items"]:
         workspace = f" ({plain(error['workspace'])})" if error["workspace"] else ""
         click.echo(f"{error['at'][:19]}  {plain(error['component'])}{workspace}: {plain(error['message'])}")

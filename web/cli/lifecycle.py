@@ -13,7 +13,7 @@ import click
 
 from pipeline.errors import ReverieError
 from web.cli.command import Command, State, pass_state
-from web.cli.render import plain, waiting
+from web.cli.render import plain, show_waiting
 
 if TYPE_CHECKING:
     from config.process import Role
@@ -137,7 +137,7 @@ def _start_daemon(state: State) -> None:
 
     launched = launch(state.settings)
     process, log = launched.process, launched.log
-    with waiting("starting", quiet=state.json):
+    with show_waiting("starting", quiet=state.json):
         failure = _failure_to_start(state, process)
     if failure is not None:
         click.echo(_tail(log, launched.start), err=True)
@@ -191,7 +191,7 @@ def down(state: State) -> None:
         else:
             click.echo(f"nothing runs on {state.settings.paths.root}")
         return
-    with waiting("stopping", quiet=state.json):
+    with show_waiting("stopping", quiet=state.json):
         stopped = stop_all(state.settings)
     left = running(state.settings)
     if left:

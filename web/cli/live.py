@@ -9,8 +9,7 @@ import click
 
 from pipeline.errors import NotFound, ServerUnreachable
 from web.cli.command import Command, State, pass_state
-from web.cli.lines import print_memory
-from web.cli.render import plain
+from web.cli.render import plain, print_memory
 
 if TYPE_CHECKING:
     from web.client import Client

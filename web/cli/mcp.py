@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from web.cli.command import Command, State, choice_of_folder, pass_state
+from web.cli.command import Command, State, choose_for_folder, pass_state
 
 if TYPE_CHECKING:
     from web.mcp.bridge import Bridge
@@ -105,7 +105,7 @@ def _bridge(state: State) -> "Bridge":
 
     # As for hooks: a `.reverie.toml` that cannot be taken is left out, an agent could do nothing about it.
     def workspace(*, to_write: bool = False) -> str:
-        return choice_of_folder(_folder(), settings, state.named_workspace, to_write=to_write).workspace
+        return choose_for_folder(_folder(), settings, state.named_workspace, to_write=to_write).workspace
 
     bridge = Bridge(settings, workspace, lambda: launch(settings).process)
     bridge.start_in_background()

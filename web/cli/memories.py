@@ -1,13 +1,29 @@
-"""Memories on the command line: write one, ask for some."""
+"""Memories on the command line: write one, ask for some, read, change, archive, bring back and purge one."""
 
-from typing import Any
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
-from pipeline.records import Kind, Source
+from pipeline.records import Kind, Source, Trust
 from web.cli import options
 from web.cli.command import Command, State, pass_state
-from web.cli.render import plain, table
+from web.cli.render import (
+    format_minute,
+    format_value,
+    one_line,
+    plain,
+    print_memory,
+    print_pairs,
+    print_text,
+    scope_name,
+    table,
+)
+
+if TYPE_CHECKING:
+    from web.client import Client
 
 CHANNELS = ("lexical", "dense")
 
@@ -29,7 +45,7 @@ CHANNELS = ("lexical", "dense")
 @pass_state
 def remember(state: State, /, text: str, **given: Any) -> None:
     """Store TEXT as a memory; `-` reads it from standard input."""
-    body = {"content": options.from_input(text)} | options.told(given)
+    body = {"content": options.from_input(text)} | options.given_options(given)
     with state.client(to_write=True) as client:
         receipt = client.remember(body)
     if state.json:
@@ -61,7 +77,7 @@ def remember(state: State, /, text: str, **given: Any) -> None:
 @pass_state
 def recall(state: State, /, query: str, *, explain: bool, wanted: str | None, **given: Any) -> None:
     """Find memories for QUERY, best first; an empty QUERY lists by importance and recency."""
-    question = {"query": query} | options.told(given)
+    question = {"query": query} | options.given_options(given)
     if wanted is not None:
         _why_not(state, question | {"id": wanted})
         return
@@ -79,6 +95,16 @@ def recall(state: State, /, query: str, *, explain: bool, wanted: str | None, **
     states = ", ".join(f"{name} {channel['state']}" for name, channel in answer["channels"].items())
     count = len(answer["results"])
     click.echo(f"{count} result{'' if count == 1 else 's'} in {answer['took_ms']:.1f} ms ({states})", err=True)
+
+
+@click.command(cls=Command)
+@click.argument("query")
+@click.argument("memory_id", metavar="[ID]", required=False)
+@click.option("-k", "k", type=click.IntRange(1, 100), help="How many results.  [default: 10]")
+@click.pass_context
+def explain(context: click.Context, query: str, memory_id: str | None, k: int | None) -> None:
+    """Show why each result of QUERY stands where it does; with ID, why that memory is or is not among them."""
+    context.invoke(recall, query=query, explain=memory_id is None, wanted=memory_id, k=k)
 
 
 def _print_results(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -131,3 +157,198 @@ def _signal(signal: dict[str, Any] | None) -> str | None:
         return None
     rank = "-" if signal["rank"] is None else signal["rank"]
     return f"{rank} / {signal['score']:.3f} / {signal['contribution']:+.3f}"
+
+
+EVERYTHING = 1_000_000
+
+
+@click.command(cls=Command)
+@click.argument("memory_id", metavar="[ID]", required=False, callback=options.named)
+@click.option("--hard", is_flag=True, help="Remove every trace of the memory ID, for good, without asking.")
+@click.option("--ambient", is_flag=True, help="Archive all that was noted without being asked.")
+@click.option("--session", "session_id", metavar="ID", help="With --ambient, only of this session.")
+@pass_state
+def forget(state: State, memory_id: str | None, *, hard: bool, ambient: bool, session_id: str | None) -> None:
+    """Archive the memory ID; `reverie restore ID` brings it back."""
+    if (memory_id is None) != ambient:
+        raise click.UsageError("name either one memory by its ID, or --ambient")
+    if ambient and hard:
+        raise click.UsageError("--hard needs the ID of one memory")
+    if session_id is not None and not ambient:
+        raise click.UsageError("--session goes with --ambient")
+    with state.client() as client:
+        ids = _list_ambient(client, session_id) if memory_id is None else [memory_id]
+        for one in ids:
+            client.call("DELETE", f"/v1/memories/{quote(one, safe='')}", query={"hard": "true"} if hard else None)
+    if state.json:
+        state.print_json({"forgotten": ids, "purged": hard})
+    elif memory_id is None:
+        click.echo(f"{len(ids)} ambient {'memory' if len(ids) == 1 else 'memories'} archived")
+    else:
+        click.echo(f"{'purged' if hard else 'archived'} {memory_id}")
+
+
+def _list_ambient(client: "Client", session_id: str | None) -> list[str]:
+    """List the ids of what is active and was noted without being asked."""
+    found = client.items("/v1/memories", EVERYTHING, session_id=session_id)
+    return [memory["id"] for memory in found if memory["source"] == "ambient"]
+
+
+ANCHOR = re.compile(r"(?P<path>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?")
+
+
+def _parse_anchor(_context: click.Context, _parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    found = ANCHOR.fullmatch(given)
+    if found is None:
+        raise click.BadParameter("must be PATH, PATH:LINE or PATH:FIRST-LAST")
+    if found["first"] is None:
+        return {"path": found["path"]}
+    return {"path": found["path"], "lines": [int(found["first"]), int(found["last"] or found["first"])]}
+
+
+@click.command(cls=Command)
+@click.argument("memory_id", metavar="ID", callback=options.named)
+@pass_state
+def get(state: State, memory_id: str) -> None:
+    """Show the memory ID with where it came from, what it mentions, its edges and its history."""
+    with state.client() as client:
+        found = client.memory(memory_id)
+    if state.json:
+        state.print_json(found)
+        return
+    print_memory(found)
+    click.echo()
+    print_pairs([(name, value) for name, value in _describe(found) if value is not None])
+    _print_below(found)
+
+
+def _describe(memory: dict[str, Any]) -> list[tuple[str, object]]:
+    provenance = memory["provenance"]
+    admission = provenance["admission"]
+    validity = None
+    if memory["valid_from"] is not None:
+        validity = f"from {format_minute(memory['valid_from'])}" + (
+            f" until {format_minute(memory['valid_to'])}" if memory["valid_to"] else ""
+        )
+    states = [name for name in ("pinned", "candidate", "instructs") if memory[name]]
+    details = ", ".join(f"{name} {one_line(format_value(value))}" for name, value in memory["details"].items())
+    return [
+        ("scope", one_line(scope_name(memory["scope"]))),
+        ("trust", f"{memory['trust']}, from {memory['source']}"),
+        ("importance", f"{memory['importance']:.2f}, {memory['tier']}"),
+        ("state", ", ".join(states) or None),
+        ("tags", ", ".join(memory["tags"]) or None),
+        ("details", details or None),
+        ("metadata", one_line(format_value(memory["metadata"])) if memory["metadata"] else None),
+        ("branch", memory["branch"]),
+        ("code", _format_anchor(memory["anchor"])),
+        ("holds", validity),
+        ("written", f"{format_minute(provenance['written_at'])} UTC"),
+        ("admitted", None if admission is None else _format_decision(admission)),
+        ("archived", format_minute(memory["archived_at"])),
+        ("recalled", f"{memory['recall_count']} times" if memory["recall_count"] else None),
+        ("merged", f"{memory['merge_count']} times" if memory["merge_count"] else None),
+        ("mentions", ", ".join(dict.fromkeys(one_line(one["name"]) for one in memory["entities"])) or None),
+    ]
+
+
+def _format_decision(admission: dict[str, Any]) -> str:
+    return f"{admission['outcome']}{': ' if admission['reasons'] else ''}{'; '.join(admission['reasons'])}"
+
+
+def _format_anchor(anchor: dict[str, Any] | None) -> str | None:
+    if anchor is None:
+        return None
+    lines = f":{anchor['lines'][0]}-{anchor['lines'][1]}" if anchor["lines"] else ""
+    return f"{one_line(anchor['path'])}{lines}{' (changed since)' if anchor['stale'] else ''}"
+
+
+def _print_below(memory: dict[str, Any]) -> None:
+    for edge in memory["edges"]:
+        arrow = "→" if edge["direction"] == "out" else "←"
+        click.echo(f"{arrow} {edge['kind']} {edge['id']} (by {plain(edge['made_by'])})")
+    if memory["history"]:
+        click.echo("\nhistory")
+    for entry in memory["history"]:
+        click.echo(f"  {format_minute(entry['at'])}  {plain(entry['event'])}")
+        if entry["content"] is not None:
+            print_text(entry["content"])
+
+
+@click.command(cls=Command)
+@click.argument("memory_id", metavar="ID", callback=options.named)
+@click.option("--content", metavar="TEXT", help="The new text; `-` reads standard input.")
+@click.option("--importance", type=click.FloatRange(0, 1), help="How much it matters, 0 to 1.")
+@click.option("--tag", "tags", multiple=True, help="The tags, in place of all that there are; several times.")
+@click.option("--no-tags", is_flag=True, help="Take all tags away.")
+@click.option("--metadata", callback=options.json_object, metavar="JSON", help="The metadata, in place of the old.")
+@click.option("--details", callback=options.json_object, metavar="JSON", help="Typed fields of its kind to change.")
+@click.option("--pin/--unpin", "pinned", default=None, help="Whether it always counts as important.")
+@click.option("--branch", help="The branch that it is true on.")
+@click.option("--anchor", callback=_parse_anchor, metavar="PATH[:FIRST-LAST]", help="The code that it is about.")
+@click.option("--trust", type=click.Choice([trust.value for trust in Trust]), help="Whether it may be told as a rule.")
+@pass_state
+def edit(state: State, /, memory_id: str, *, no_tags: bool, **given: Any) -> None:
+    """Change the memory ID; without an option, its text in your editor. An old text stays in the history."""
+    if no_tags and given["tags"]:
+        raise click.UsageError("--tag and --no-tags contradict each other")
+    changes = options.given_options(given) | ({"tags": []} if no_tags else {})
+    if "content" in changes:
+        changes["content"] = options.from_input(changes["content"])
+    with state.client() as client:
+        if not changes:
+            text = _edit_text(client.memory(memory_id)["content"])
+            if text is None:
+                click.echo("nothing was changed", err=True)
+                return
+            changes = {"content": text}
+        found = client.edit(memory_id, changes)
+    if state.json:
+        state.print_json(found)
+    else:
+        click.echo(f"changed {found['id']}: {', '.join(changes)}")
+
+
+def _edit_text(text: str) -> str | None:
+    """Return what the user made of a text, None when nothing."""
+    if not sys.stdin.isatty():
+        raise click.UsageError("say what to change, as --content TEXT; `reverie edit --help` lists all")
+    edited = click.edit(text, extension=".md")
+    return None if edited is None or edited.strip() == text.strip() else edited.rstrip("\n")
+
+
+@click.command(cls=Command)
+@click.argument("memory_id", metavar="ID", callback=options.named)
+@pass_state
+def restore(state: State, memory_id: str) -> None:
+    """Bring the archived memory ID back."""
+    with state.client() as client:
+        found = client.restore(memory_id)
+    if state.json:
+        state.print_json(found)
+    else:
+        click.echo(f"restored {found['id']}: {one_line(found['content'])}")
+
+
+@click.command(cls=Command)
+@click.argument("memory_id", metavar="ID", callback=options.named)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_state
+def purge(state: State, memory_id: str, *, yes: bool) -> int:
+    """Remove every trace of the memory ID, from indexes and snapshots too; nothing brings it back."""
+    if state.json and not yes:
+        raise click.UsageError("--json cannot ask; add --yes")
+    with state.client() as client:
+        if not yes:
+            print_memory(client.memory(memory_id))
+            if not click.confirm("Purge this for good?", err=True):
+                click.echo("nothing was purged", err=True)
+                return 1
+        found = client.purge(memory_id)
+    if state.json:
+        state.print_json(found)
+    else:
+        click.echo(f"purged {found['id']}")
+    return 0

@@ -7,7 +7,7 @@ import click
 
 from pipeline.errors import EncoderUnavailable, ReverieError, ServerUnreachable
 from web.cli.command import Group, State, pass_state
-from web.cli.render import facts, waiting
+from web.cli.render import print_pairs, show_waiting
 
 NO_SERVER = "no server runs"
 
@@ -21,16 +21,18 @@ def model(context: click.Context) -> None:
 
 
 def _show(state: State) -> None:
-    found = _described(state) | {"loaded": _loaded(state)}
+    found = _describe(state) | {"loaded": _loaded_model(state)}
     if state.json:
         state.print_json(found)
         return
-    facts([(name, "no" if value is False else "yes" if value is True else value) for name, value in found.items()])
+    print_pairs(
+        [(name, "no" if value is False else "yes" if value is True else value) for name, value in found.items()]
+    )
     if not found["compiled"]:
         click.echo("a worker compiles it when it is needed; `reverie model compile` does it now")
 
 
-def _described(state: State) -> dict[str, Any]:
+def _describe(state: State) -> dict[str, Any]:
     from pipeline.index.encoder import encoder_directory, read_manifest
 
     name, models = state.settings.embedding_model, state.settings.paths.models
@@ -50,7 +52,7 @@ def _described(state: State) -> dict[str, Any]:
     }
 
 
-def _loaded(state: State) -> str:
+def _loaded_model(state: State) -> str:
     """Tell which model the web front encodes with, if any."""
     try:
         with state.client() as client:
@@ -68,7 +70,7 @@ def _loaded(state: State) -> str:
 def compile_now(state: State) -> None:
     """Compile the configured model now; nothing is done when it is compiled already."""
     _compile(state, state.settings.embedding_model)
-    found = _described(state)
+    found = _describe(state)
     if state.json:
         state.print_json(found)
     else:
@@ -100,7 +102,7 @@ def use(state: State, name: str) -> None:
 
 def _compile(state: State, name: str) -> Path:
     state.settings.paths.ensure()
-    with waiting(f"compiling {name}", quiet=state.json):
+    with show_waiting(f"compiling {name}", quiet=state.json):
         from pipeline.index.compile import compile_encoder
 
         return compile_encoder(name, state.settings.paths.models)

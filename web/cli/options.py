@@ -33,10 +33,10 @@ def scope_text(_context: click.Context, _parameter: click.Parameter, given: str 
 
 def scope(context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
     """Take a scope as `KIND` or `KIND:ID`, in the form of a body."""
-    told = scope_text(context, parameter, given)
-    if told is None:
+    found = scope_text(context, parameter, given)
+    if found is None:
         return None
-    kind, _, owner = told.partition(":")
+    kind, _, owner = found.partition(":")
     return {"kind": kind, "id": owner} if owner else {"kind": kind}
 
 
@@ -79,6 +79,6 @@ def viewer(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def told(given: dict[str, Any]) -> dict[str, Any]:
+def given_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given."""
     return {name: value for name, value in given.items() if value not in (None, ())}

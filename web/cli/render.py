@@ -1,7 +1,8 @@
-"""How answers look: tables and progress for a person at a terminal, plain lines in a pipe."""
+"""How answers look: tables and progress for a person at a terminal, plain lines in a pipe, memories as lines."""
 
+import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ def plain(text: object) -> str:
     return str(text).translate(_CONTROL)
 
 
-def console(*, stderr: bool = False) -> "Console":
+def open_console(*, stderr: bool = False) -> "Console":
     """Return a console on standard output or, for what is not the answer, on standard error."""
     from rich.console import Console
 
@@ -33,25 +34,25 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Se
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=None, pad_edge=False, header_style="bold")
+    rows_table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        shown.add_column(column, justify="right" if column in right else "left")
+        rows_table.add_column(column, justify="right" if column in right else "left")
     for row in rows:
-        shown.add_row(*(Text("-" if value is None else plain(value)) for value in row))
-    target = console()
+        rows_table.add_row(*(Text("-" if value is None else plain(value)) for value in row))
+    target = open_console()
     with target.capture() as captured:
-        target.print(shown)
+        target.print(rows_table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def facts(pairs: Sequence[tuple[str, object]]) -> None:
+def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
     """Print names and their values."""
     width = max(len(name) for name, _ in pairs)
     for name, value in pairs:
         click.echo(f"{name:<{width}}  {plain('-' if value is None else value)}")
 
 
-def size(count: float) -> str:
+def format_size(count: float) -> str:
     """Return a number of bytes for a reader."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
@@ -60,7 +61,7 @@ def size(count: float) -> str:
     return f"{count:.1f} GiB"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration for a reader."""
     whole = int(seconds)
     if whole < 60:
@@ -73,12 +74,12 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def waiting(text: str, *, quiet: bool) -> Iterator[None]:
+def show_waiting(text: str, *, quiet: bool) -> Iterator[None]:
     """Show on standard error that something goes on: a spinner at a terminal, one line in a pipe."""
     if quiet:
         yield
     elif sys.stderr.isatty():
-        with console(stderr=True).status(text):
+        with open_console(stderr=True).status(text):
             yield
     else:
         click.echo(f"{text} …", err=True)
@@ -86,7 +87,7 @@ def waiting(text: str, *, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def progress(text: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], Any]]:
+def show_progress(text: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], Any]]:
     """Show on standard error how much of a total is done; yields the function that sets it."""
     if quiet or not sys.stderr.isatty():
         if not quiet:
@@ -96,13 +97,13 @@ def progress(text: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(stderr=True)) as bar:
+    with Progress(*columns, console=open_console(stderr=True)) as bar:
         task = bar.add_task(text, total=total)
         yield lambda done: bar.update(task, completed=done)
 
 
 @contextmanager
-def reading(text: str, *, quiet: bool) -> Iterator[Callable[[int, int], Any]]:
+def show_reading(text: str, *, quiet: bool) -> Iterator[Callable[[int, int], Any]]:
     """Show on standard error how far a reading is; yields the function that sets what is done and how much there is."""
     if quiet or not sys.stderr.isatty():
         if not quiet:
@@ -112,6 +113,54 @@ def reading(text: str, *, quiet: bool) -> Iterator[Callable[[int, int], Any]]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(stderr=True)) as bar:
+    with Progress(*columns, console=open_console(stderr=True)) as bar:
         task = bar.add_task(text, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+PREVIEW = 100
+
+
+def one_line(text: object, width: int = PREVIEW) -> str:
+    """Return a text as one line of at most so many characters."""
+    line = " ".join(plain(text).split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def format_value(value: Any) -> str:
+    """Return a value as it would be given: text as it is, the rest as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def headline(memory: Mapping[str, Any]) -> str:
+    """Return what tells one memory from another beside its text."""
+    session = f"  session {one_line(memory['session_id'])}" if memory["session_id"] else ""
+    return f"{memory['id']}  {memory['kind']}  {memory['occurred_at'][:16]}  {memory['source']}{session}"
+
+
+def print_memory(memory: Mapping[str, Any]) -> None:
+    """Print a memory: a headline and its text."""
+    click.echo(headline(memory))
+    print_text(memory["content"])
+
+
+def print_text(text: str, indent: str = "     ") -> None:
+    """Print a text below its headline."""
+    for line in plain(text).splitlines():
+        click.echo(f"{indent}{line}")
+
+
+def print_if_none(items: Sequence[object]) -> None:
+    """Say on standard error that a list is empty."""
+    if not items:
+        click.echo("there are none", err=True)
+
+
+def scope_name(scope: Mapping[str, Any]) -> str:
+    """Return a scope as it is given on the command line."""
+    return f"{scope['kind']}:{scope['id']}" if scope["id"] else str(scope["kind"])
+
+
+def format_minute(moment: str | None) -> str | None:
+    """Return a moment to the minute."""
+    return None if moment is None else moment[:16].replace("T", " ")

@@ -1,10 +1,11 @@
-"""The settings, the token, the version."""
+"""The settings, the token, sessions off the record, completion, the version."""
 
 import click
+from click.shell_completion import get_completion_class
 
 from pipeline.errors import NotFound
-from web.cli.command import Command, State, pass_state
-from web.cli.render import table
+from web.cli.command import Command, Group, State, pass_state
+from web.cli.render import plain, table
 
 
 @click.command(cls=Command)
@@ -32,7 +33,7 @@ def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
     file = state.settings.paths.token_file
     if not file.exists():
         raise NotFound(f"there is no token yet; the first `reverie up` makes {file}")
-    if renew and not _renewed(state, yes=yes):
+    if renew and not _renew(state, yes=yes):
         return 1
     secret = file.read_text(encoding="ascii").strip() if show else None
     if state.json:
@@ -42,7 +43,7 @@ def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
     return 0
 
 
-def _renewed(state: State, *, yes: bool) -> bool:
+def _renew(state: State, *, yes: bool) -> bool:
     from web.hosts.install_state import find_token_files
 
     if state.json and not yes:
@@ -67,3 +68,66 @@ def version(state: State) -> None:
         state.print_json({"version": VERSION})
     else:
         click.echo(f"reverie {VERSION}")
+
+
+@click.group(cls=Group)
+def incognito() -> None:
+    """Keep sessions off the record: nothing that they say is stored."""
+
+
+@incognito.command(cls=Command)
+@click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
+@pass_state
+def on(state: State, session_id: str) -> None:
+    """Take a session off the record."""
+    _set(state, session_id, on=True)
+
+
+@incognito.command(cls=Command)
+@click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
+@pass_state
+def off(state: State, session_id: str) -> None:
+    """Put a session back on the record."""
+    _set(state, session_id, on=False)
+
+
+@incognito.command("list", cls=Command)
+@pass_state
+def list_sessions(state: State) -> None:
+    """List the sessions that are off the record."""
+    with state.client() as client:
+        answer = client.incognito()
+    if state.json:
+        state.print_json(answer)
+        return
+    table(["session", "since"], [[plain(item["session_id"]), item["since"]] for item in answer["items"]])
+
+
+def _set(state: State, session_id: str, *, on: bool) -> None:
+    with state.client() as client:
+        answer = client.set_incognito(session_id, on=on)
+    if state.json:
+        state.print_json(answer)
+    elif answer["since"] is None:
+        click.echo(f"session {plain(session_id)} is on the record")
+    else:
+        click.echo(f"session {plain(session_id)} is off the record since {answer['since']}")
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(SHELLS))
+@pass_state
+def completion(state: State, shell: str) -> None:
+    """Print the script that teaches SHELL to complete `reverie`."""
+    found = get_completion_class(shell)
+    assert found is not None
+    root = click.get_current_context().find_root().command
+    # The variable is the one that click looks for when a program named `reverie` starts.
+    script = found(root, {}, "reverie", "_REVERIE_COMPLETE").source()
+    if state.json:
+        state.print_json({"shell": shell, "script": script})
+    else:
+        click.echo(script)

@@ -67,8 +67,8 @@ def setup(
         raise click.UsageError("--json cannot ask; add --yes or --dry-run")
     root = state.settings.paths.root
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
-    chosen = _chosen(hosts, host_env, remove=remove)
-    reverie = _reverie(state.settings, writes=bool(chosen) and not dry_run and not remove)
+    chosen = _choose_hosts(hosts, host_env, remove=remove)
+    reverie = _installation(state.settings, writes=bool(chosen) and not dry_run and not remove)
     changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, install_state.read_state(root))
     if not state.json:
         _show(changes, reverie.token)
@@ -84,7 +84,7 @@ def setup(
     return 1 if any(change.error is not None for change in changes) else 0
 
 
-def _chosen(names: Sequence[str], host_env: "HostEnvironment", *, remove: bool) -> list["Host"]:
+def _choose_hosts(names: Sequence[str], host_env: "HostEnvironment", *, remove: bool) -> list["Host"]:
     from web.hosts.hosts import BY_NAME
     from web.hosts.hosts import HOSTS as KNOWN
 
@@ -113,7 +113,7 @@ def _here() -> Path:
         raise click.UsageError("--project needs a project: this folder is no longer there") from error
 
 
-def _reverie(settings: "Settings", *, writes: bool) -> "Installation":
+def _installation(settings: "Settings", *, writes: bool) -> "Installation":
     from config.settings import moving_variables
     from web.client import server_url
     from web.hosts.environment import Installation, programs_folder
@@ -172,7 +172,7 @@ def _lines(content: bytes | None, token: str) -> list[str]:
 
 def _report(state: State, hosts: Sequence[str], changes: Sequence["FileChange"], token: str, *, dry_run: bool) -> None:
     if state.json:
-        items = [_described(change, token) for change in changes]
+        items = [_describe(change, token) for change in changes]
         state.print_json({"hosts": hosts, "dry_run": dry_run, "files": items})
         return
     for change in changes:
@@ -186,7 +186,7 @@ def _report(state: State, hosts: Sequence[str], changes: Sequence["FileChange"],
         click.echo("nothing was written", err=True)
 
 
-def _described(change: "FileChange", token: str) -> dict[str, Any]:
+def _describe(change: "FileChange", token: str) -> dict[str, Any]:
     return {
         "path": str(change.path),
         "hosts": change.hosts,

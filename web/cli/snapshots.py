@@ -7,7 +7,7 @@ import click
 
 from pipeline.errors import Conflict
 from web.cli.command import Group, State, pass_state
-from web.cli.render import plain, size, table, waiting
+from web.cli.render import format_size, plain, show_waiting, table
 
 if TYPE_CHECKING:
     from pipeline.store.backup import Snapshot
@@ -24,15 +24,15 @@ def list_snapshots(state: State) -> None:
     """List the snapshots of the workspace, newest first."""
     from pipeline.store.backup import snapshots
 
-    items = [_described(one) for one in snapshots(state.settings.paths.workspace(state.workspace).snapshots)]
+    items = [_describe_snapshot(one) for one in snapshots(state.settings.paths.workspace(state.workspace).snapshots)]
     if state.json:
         state.print_json({"items": items, "next_cursor": None})
         return
-    rows = [[item["name"], item["taken"], item["memories"], size(item["bytes"])] for item in items]
+    rows = [[item["name"], item["taken"], item["memories"], format_size(item["bytes"])] for item in items]
     table(["snapshot", "taken", "memories", "size"], rows, right=["memories", "size"])
 
 
-def _described(one: "Snapshot") -> dict[str, Any]:
+def _describe_snapshot(one: "Snapshot") -> dict[str, Any]:
     from pipeline.store.backup import Damaged, count_memories
 
     memories: int | None
@@ -56,12 +56,14 @@ def take(state: State) -> None:
     """Take a snapshot of the workspace now, while the server runs."""
     from pipeline.jobs.snapshot import take_snapshot
 
-    with waiting("copying", quiet=state.json):
-        found = _described(take_snapshot(state.settings.paths.workspace(state.workspace), datetime.now(UTC)))
+    with show_waiting("copying", quiet=state.json):
+        found = _describe_snapshot(take_snapshot(state.settings.paths.workspace(state.workspace), datetime.now(UTC)))
     if state.json:
         state.print_json(found)
     else:
-        click.echo(f"{found['name']} holds {found['memories']} memories of {state.workspace} ({size(found['bytes'])})")
+        click.echo(
+            f"{found['name']} holds {found['memories']} memories of {state.workspace} ({format_size(found['bytes'])})"
+        )
 
 
 @snapshot.command("restore")
@@ -86,7 +88,7 @@ def restore(state: State, name: str) -> None:
         for role in roles:
             role.take()
             taken.append(role)
-        with waiting("restoring", quiet=state.json):
+        with show_waiting("restoring", quiet=state.json):
             restored = restore_snapshot(
                 settings.paths.workspace(state.workspace),
                 name,

@@ -1,4 +1,4 @@
-"""How it fares: processes, server, queues, last errors."""
+"""How it fares: processes, server, queues, last errors; and the way to the dashboard."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,7 +6,7 @@ import click
 
 from pipeline.errors import ServerUnreachable
 from web.cli.command import Command, State, pass_state
-from web.cli.render import duration, facts, plain, table
+from web.cli.render import format_duration, plain, print_pairs, table
 
 if TYPE_CHECKING:
     from web.client import Client
@@ -31,7 +31,7 @@ def status(state: State) -> None:
     }
     try:
         with Client.from_settings(state.settings) as client:
-            found |= {"answers": True} | _asked(client)
+            found |= {"answers": True} | _ask_server(client)
     except ServerUnreachable:
         found |= {"answers": False, "version": None, "encoder": None, "workspaces": [], "errors": []}
     if state.json:
@@ -40,7 +40,7 @@ def status(state: State) -> None:
         _print(found)
 
 
-def _asked(client: "Client") -> dict[str, Any]:
+def _ask_server(client: "Client") -> dict[str, Any]:
     health = client.health()
     workspaces = []
     for item in client.workspaces()["items"]:
@@ -61,11 +61,11 @@ def _print(found: dict[str, Any]) -> None:
         click.echo(f"nothing runs on {found['home']}; `reverie up` starts it")
         return
     answer = f"answers (version {found['version']})" if found["answers"] else "does not answer"
-    facts([("server", f"{found['url']} {answer}"), ("encoder", found["encoder"]), ("home", found["home"])])
+    print_pairs([("server", f"{found['url']} {answer}"), ("encoder", found["encoder"]), ("home", found["home"])])
     click.echo()
     table(
         ["process", "pid", "uptime", "children"],
-        [[p["name"], p["pid"], duration(p["uptime_s"]), p["children"] or ""] for p in found["processes"]],
+        [[p["name"], p["pid"], format_duration(p["uptime_s"]), p["children"] or ""] for p in found["processes"]],
         right=["pid", "uptime", "children"],
     )
     if found["workspaces"]:
@@ -82,3 +82,18 @@ def _print(found: dict[str, Any]) -> None:
         click.echo("\nlast errors")
         for error in found["errors"]:
             click.echo(f"  {error['at'][:19]}  {error['component']}: {plain(error['message'])}")
+
+
+@click.command(cls=Command)
+@click.option("--print-url", is_flag=True, help="Print the link instead of opening a browser.")
+@pass_state
+def dashboard(state: State, *, print_url: bool) -> None:
+    """Open the dashboard in the browser, by a link that works once within two minutes."""
+    with state.client() as client:
+        link = client.dashboard_link()
+    if state.json:
+        state.print_json(link)
+    elif print_url or click.launch(link["url"]) != 0:
+        click.echo(link["url"])
+    else:
+        click.echo("the dashboard opens in your browser")

@@ -9,7 +9,7 @@ from pipeline.errors import ReverieError
 from pipeline.store import runs, work
 from pipeline.store.database import Database, WriterProfile
 from web.cli.checks import Finding, Patient
-from web.cli.render import duration
+from web.cli.render import format_duration
 
 OLDEST_PENDING_S = 600.0
 OLDEST_SNAPSHOT = timedelta(days=3)
@@ -77,7 +77,7 @@ def _queue(patient: Patient, name: str, database: Database) -> Iterator[Finding]
         yield Finding(f"{name}: queue", "fail", f"failed for good: {told}", hint, lambda: _retried(patient, name))
     elif waits_s > OLDEST_PENDING_S and patient.is_up:
         hint = "`reverie status` tells whether workers run, `reverie errors` what stops them"
-        yield Finding(f"{name}: queue", "warn", f"{pending} wait, the oldest for {duration(waits_s)}", hint)
+        yield Finding(f"{name}: queue", "warn", f"{pending} wait, the oldest for {format_duration(waits_s)}", hint)
     else:
         yield Finding(f"{name}: queue", "ok", f"{pending} pending")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pipeline.errors import ServerUnreachable
-from web.cli.command import Group, State, choice_of_folder, pass_state
+from web.cli.command import Group, State, choose_for_folder, pass_state
 from web.cli.render import table
 
 
@@ -74,7 +74,7 @@ def use(state: State, name: str) -> None:
         raise click.BadParameter(f"a workspace is named by {WORKSPACE_ID.pattern}", param_hint="ID")
     paths = state.settings.paths
     save_setting(paths, "workspace", name)
-    choice = choice_of_folder(Path(), load_settings())
+    choice = choose_for_folder(Path(), load_settings())
     effective = choice.workspace
     if state.json:
         state.print_json({"workspace": effective, "saved": name})

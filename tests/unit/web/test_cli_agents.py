@@ -12,7 +12,7 @@ import pytest
 from pipeline.identity import identify
 from pipeline.store import actions
 from tests.fakes.command_line import remembered, run, run_json, serving
-from web.cli.codex import calls_of_last_turn, events_of
+from web.cli.codex import read_events, read_last_turn
 from web.cli.service import NoService, service_of
 
 THREAD = "0198c0de-0000-7000-8000-000000000001"
@@ -117,7 +117,7 @@ def notification(**fields):
 def test_a_rollouts_last_turn_is_read(codex):
     [rollout] = codex.rglob("*.jsonl")
     assert [
-        (event["hook_event_name"], event["tool_name"], event["tool_input"]) for event in calls_of_last_turn(rollout)
+        (event["hook_event_name"], event["tool_name"], event["tool_input"]) for event in read_last_turn(rollout)
     ] == [
         ("PostToolUseFailure", "shell", {"command": ["bash", "-lc", "pytest -q"], "workdir": "/p"}),
         ("PostToolUse", "apply_patch", {"path": "src/pool.py"}),
@@ -131,7 +131,7 @@ def test_a_rollouts_last_turn_is_read(codex):
 
 @pytest.mark.parametrize("thread", ["", "unknown", "../../x", "*", None, 7])
 def test_a_turn_without_a_rollout_only_ends(codex, thread):
-    assert [event["hook_event_name"] for event in events_of({"thread-id": thread}, codex)] == ["Stop"]
+    assert [event["hook_event_name"] for event in read_events({"thread-id": thread}, codex)] == ["Stop"]
 
 
 @pytest.mark.usefixtures("codex")

@@ -8,10 +8,10 @@ from pipeline.context.lessons import Usefulness
 from pipeline.store.arcs import ArcStatus
 from pipeline.write.details import GoalStatus
 from tests.fakes.command_line import remembered, run, run_json, serving
-from web.cli.facts import typed
+from web.cli.facts import parse_value
 from web.cli.goals import STATUSES
-from web.cli.lines import shown
-from web.cli.threads import ARC_STATUSES
+from web.cli.graph import ARC_STATUSES
+from web.cli.render import format_value
 
 
 @pytest.fixture
@@ -65,14 +65,14 @@ def test_a_fact_has_a_scope(server):
     + [(text, text) for text in ("3.10", "007", "1e3", "NaN", "Infinity", '"x"', "[1]", "{}", "", "+1", "True")],
 )
 def test_a_value_is_what_it_spells_exactly(text, value):
-    assert typed(text) == value
-    assert type(typed(text)) is type(value)
+    assert parse_value(text) == value
+    assert type(parse_value(text)) is type(value)
 
 
 @given(st.text() | st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False))
 def test_a_value_that_is_shown_can_be_given_again(value):
-    found = typed(shown(value))
-    assert shown(found) == shown(value)
+    found = parse_value(format_value(value))
+    assert format_value(found) == format_value(value)
     assert not isinstance(value, float) or math.isclose(found, value, abs_tol=0)
 
 

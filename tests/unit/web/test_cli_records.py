@@ -4,7 +4,7 @@ import pytest
 from pipeline.identity import identify
 from pipeline.write import revise
 from tests.fakes.command_line import remembered, run, run_json, serving
-from web.cli import options, records
+from web.cli import memories, options
 from web.client import Client
 from web.hosts import install_state
 
@@ -73,7 +73,7 @@ def test_wrong_changes_are_wrong_usage():
 
 def test_without_an_option_the_text_is_edited_in_the_editor(monkeypatch):
     memory = remembered("Builds run at night")
-    monkeypatch.setattr(records, "sys", type("Terminal", (), {"stdin": type("In", (), {"isatty": lambda: True})}))
+    monkeypatch.setattr(memories, "sys", type("Terminal", (), {"stdin": type("In", (), {"isatty": lambda: True})}))
     seen = []
     answers = [None, "Builds run at night\n", "Builds run at noon\n"]
 

@@ -7,8 +7,7 @@ import click
 from pipeline.records import EntityKind
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
-from web.cli.lines import day, one_line, print_memory, remark_on_none
-from web.cli.render import table
+from web.cli.render import format_minute, one_line, print_if_none, print_memory, table
 
 ARC_STATUSES = ("active", "dormant", "closed")
 
@@ -25,9 +24,10 @@ def arcs(state: State, /, limit: int, **wanted: Any) -> None:
     if state.json:
         state.print_json(found)
         return
-    remark_on_none(found["items"])
+    print_if_none(found["items"])
     for arc in found["items"]:
-        click.echo(f"{arc['id']}  {arc['status']}  {day(arc['first_at'])} to {day(arc['last_at'])}  {arc['size']}")
+        span = f"{format_minute(arc['first_at'])} to {format_minute(arc['last_at'])}"
+        click.echo(f"{arc['id']}  {arc['status']}  {span}  {arc['size']}")
         click.echo(f"     {one_line(arc['title'], 400)}")
         for member in arc["members"]:
             click.echo(f"     - {member['id']}  {member['kind']}  {one_line(member['preview'])}")
