@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.index.segment import UNWANTED
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("config", "pipeline", "workers", "web")
 
@@ -55,6 +57,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # Where a library may be imported; every other place goes through what stands there.
 HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
+    "bm25s": ("pipeline.index",),
     "numkong": ("pipeline.index",),
     "lancedb": ("pipeline.index",),
     "pyarrow": ("pipeline.index",),
@@ -287,6 +290,21 @@ def loaded_by(program: str, home: Path) -> set[str]:
 def test_the_web_front_loads_no_model_library(tmp_path):
     heavy = {"torch", "spacy", "sentence_transformers", "transformers", "onnx", "lancedb", "apscheduler"}
     assert loaded_by(LOADED, tmp_path / "home") & heavy == set()
+
+
+SEGMENT = """
+import json, pathlib, sys, tempfile
+from pipeline.index.segment import build_segment, load_segment
+with tempfile.TemporaryDirectory() as folder:
+    load_segment(pathlib.Path(folder), build_segment(pathlib.Path(folder), [(1, ["zebra"])]))
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_a_lexical_segment_loads_nothing_that_bm25s_can_do_without(tmp_path):
+    loaded = loaded_by(SEGMENT, tmp_path / "home")
+    assert "bm25s" in loaded
+    assert loaded & UNWANTED == set()
 
 
 def test_settings_are_read_without_side_effects(tmp_path):

@@ -2,13 +2,13 @@
 
 BM25 as Lucene computes it: idf(t) · tf / (tf + k1 · (1 − b + b · length / average length)), with
 idf(t) = ln(1 + (N − df + ½) / (df + ½)) (Robertson & Zaragoza, 2009; Kamphuis et al., 2020), once over memories and
-once over whole sessions. A session's text is never stored: its term counts are added up from its memories' at the
-moment of asking, so it is complete as soon as its last memory is written (decision 0005).
+once over whole sessions. bm25s builds the segment and scores it; once something was written since, its columns are
+brought to the statistics of both (decision 0002). A session's text is never stored: its term counts are added up from
+its memories' at the moment of asking, so it is complete as soon as its last memory is written (decision 0005).
 
 Arrays are indexed by row number throughout.
 """
 
-import math
 import threading
 from array import array
 from collections import Counter
@@ -16,23 +16,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.background import rarity
-from pipeline.index.postings import MOST, Posting, Postings, invert, length_of
 from pipeline.index.rows import Floats, Seqs, best_places, masked, taken
-from pipeline.index.segment import load_segment
+from pipeline.index.segment import K1, Posting, Segment, idf, index_documents, length_norms, load_segment
 from pipeline.index.sessions import NOBODY, SessionMap
 from pipeline.store import changes, meta, tail
-
-# Short, conversational texts: term frequency saturates early and length says little.
-K1 = 0.9
-B = 0.4
-EMPTY = invert([])
+from pipeline.text.tokens import is_field
 
 
 class TailPostings:
@@ -47,13 +41,13 @@ class TailPostings:
         """Take in a memory, in place of what its old text left here."""
         if seq in self.lengths:
             self._forget(seq)
-        self.lengths[seq] = length_of(terms)
+        self.lengths[seq] = sum(not is_field(term) for term in terms)
         for term, count in Counter(terms).items():
             column = self._columns.get(term)
             if column is None:
-                column = self._columns[term] = array("q"), array("B")
+                column = self._columns[term] = array("q"), array("I")
             column[0].append(seq)
-            column[1].append(min(count, MOST))
+            column[1].append(count)
 
     def _forget(self, seq: int) -> None:
         # Edits of fresh memories are rare, so that nothing is kept to find a memory's terms by.
@@ -62,46 +56,72 @@ class TailPostings:
                 place = seqs.index(seq)
                 del seqs[place], counts[place]
 
-    def of(self, term: str) -> Posting | None:
+    def posting(self, term: str) -> Posting:
         """Return the row numbers of the memories that hold a term, and how often each does."""
-        column = self._columns.get(term)
-        return None if column is None else (np.array(column[0]), np.array(column[1], np.float32))
+        seqs, counts = self._columns.get(term, ((), ()))
+        return np.array(seqs, np.int64), np.array(counts, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """Segment and tail of one moment as one corpus, and what BM25 needs to know of it."""
 
-    segment: Postings
+    segment: Segment
     tail: TailPostings
     lock: threading.Lock
     count: int
     lengths: NDArray[np.int32]
-    norms: Floats
+    norms: NDArray[np.float64]
     fresh: NDArray[np.bool_]
     session_of: NDArray[np.int32]
-    session_norms: Floats
+    session_norms: NDArray[np.float64]
 
-    def of(self, term: str) -> Posting:
-        """Return a term's posting; where the segment and the tail know a memory, the tail knows better."""
-        seqs, counts = self.segment.of(term)
-        with self.lock:
-            fresh = self.tail.of(term)
-        if len(seqs) and self.tail.lengths:
-            kept = ~self.fresh[seqs]
-            seqs, counts = seqs[kept], counts[kept]
-        if fresh is None:
+    def posting(self, term: str) -> Posting:
+        """Return a word's posting; where the segment and the tail know a memory, the tail knows better."""
+        seqs, counts = self.segment.posting(term)
+        if not self.tail.lengths:
             return seqs, counts
+        kept = ~self.fresh[seqs]
+        with self.lock:
+            fresh, fresh_counts = self.tail.posting(term)
         # Another thread may have taken in more than this corpus knew of.
-        known = fresh[0] < len(self.norms)
-        return np.concatenate((seqs, fresh[0][known])), np.concatenate((counts, fresh[1][known]))
+        known = fresh < len(self.norms)
+        return np.concatenate((seqs[kept], fresh[known])), np.concatenate((counts[kept], fresh_counts[known]))
 
-    def holding(self, terms: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
-        """Tell which of the given memories hold any of the terms."""
+    def having(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
+        """Tell which of the given memories have any of the fields."""
         marked = np.zeros(len(self.norms), np.bool_)
-        for term in terms:
-            marked[self.of(term)[0]] = True
+        for field in fields:
+            marked[self.segment.holders(field)] = True
+        marked &= ~self.fresh
+        for field in fields:
+            with self.lock:
+                fresh, _ = self.tail.posting(field)
+            marked[fresh[fresh < len(marked)]] = True
         return taken(marked, seqs)
+
+    def score_memories(self, postings: Mapping[str, Posting]) -> Floats:
+        """Score every memory against the words of some postings."""
+        scores = np.zeros(len(self.norms), np.float32)
+        if not self.fresh.any():
+            scores[self.segment.rows] = self.segment.scores(list(postings))
+            return scores
+        for seqs, counts in postings.values():
+            # To the bit what bm25s would have stored, had all of it stood in the segment.
+            scores[seqs] += (idf(self.count, len(seqs)) * (counts / (counts + self.norms[seqs]))).astype(np.float32)
+        return scores
+
+    def score_sessions(self, postings: Mapping[str, Posting]) -> tuple[Floats, float]:
+        """Score every session against the words of some postings; return the sum of the words' weights as well."""
+        count = len(self.session_norms)
+        scores, total = np.zeros(count, np.float32), 0.0
+        for seqs, counts in postings.values():
+            added = np.bincount(self.session_of[seqs], counts, count)
+            added[NOBODY] = 0
+            weight = idf(count - 1, int(np.count_nonzero(added)))
+            scores += weight * (added / (added + self.session_norms)).astype(np.float32)
+            total += float(weight)
+        return scores, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,37 +174,32 @@ class LexicalIndex:
         self._tail_lock = threading.Lock()
         self._generation = -1
         self._name = ""
-        self._segment = EMPTY
+        self._segment = index_documents([])
         self._tail = TailPostings()
         self._corpus: Corpus | None = None
         self._loading: threading.Thread | None = None
-        self._loaded: tuple[str, Postings | IndexUnavailable] | None = None
+        self._loaded: tuple[str, Segment | IndexUnavailable] | None = None
 
     def search(self, db: Connection, tokens: Sequence[str]) -> LexicalScores:
         """Score every memory and every session against the query's tokens."""
         corpus = self.refresh(db)
-        scores = np.zeros(len(corpus.norms), np.float32)
+        postings = {token: corpus.posting(token) for token in dict.fromkeys(tokens)}
+        weights = {token: float(idf(corpus.count, len(seqs))) for token, (seqs, _) in postings.items()}
+        rarities = {token: rarity(token) for token in postings}
         information = np.zeros(len(corpus.norms), np.float32)
-        sessions = np.zeros(len(corpus.session_norms), np.float32)
-        ceiling = session_ceiling = 0.0
-        frequencies: dict[str, int] = {}
-        for token in dict.fromkeys(tokens):
-            seqs, counts = corpus.of(token)
-            frequencies[token] = len(seqs)
-            weight = _idf(corpus.count, len(seqs))
-            scores[seqs] += weight * counts / (counts + corpus.norms[seqs])
-            information[seqs] += weight * rarity(token)
-            ceiling += weight
-            in_sessions = np.bincount(corpus.session_of[seqs], counts, len(sessions)).astype(np.float32)
-            in_sessions[NOBODY] = 0
-            weight = _idf(len(sessions) - 1, int(np.count_nonzero(in_sessions)))
-            sessions += weight * in_sessions / (in_sessions + corpus.session_norms)
-            session_ceiling += weight
-        known = sum(rarity(token) for token, count in frequencies.items() if count)
-        familiarity = known / max(sum(map(rarity, frequencies)), 1e-9)
-        full = 1 + K1
+        for token, (seqs, _) in postings.items():
+            information[seqs] += weights[token] * rarities[token]
+        sessions, session_weight = corpus.score_sessions(postings)
+        known = sum(rarities[token] for token, (seqs, _) in postings.items() if len(seqs))
         return LexicalScores(
-            corpus, scores, information, sessions, ceiling / full, session_ceiling / full, familiarity, frequencies
+            corpus=corpus,
+            scores=corpus.score_memories(postings),
+            information=information,
+            sessions=sessions,
+            ceiling=sum(weights.values()) / (1 + K1),
+            session_ceiling=session_weight / (1 + K1),
+            familiarity=known / max(sum(rarities.values()), 1e-9),
+            frequencies={token: len(seqs) for token, (seqs, _) in postings.items()},
         )
 
     def refresh(self, db: Connection) -> Corpus:
@@ -211,7 +226,7 @@ class LexicalIndex:
         that were never taken in here: the old segment cannot stand in for it then.
         """
         if not name:
-            self._begin("", EMPTY)
+            self._begin("", index_documents([]))
         elif self._loaded is not None and self._loaded[0] == name:
             found, self._loaded = self._loaded[1], None
             if isinstance(found, IndexUnavailable):
@@ -223,7 +238,7 @@ class LexicalIndex:
             self._loading = threading.Thread(target=self._load, args=(name,), name="load-segment", daemon=True)
             self._loading.start()
 
-    def _begin(self, name: str, segment: Postings) -> None:
+    def _begin(self, name: str, segment: Segment) -> None:
         self._name, self._segment, self._tail, self._corpus = name, segment, TailPostings(), None
 
     def _load(self, name: str) -> None:
@@ -246,27 +261,18 @@ class LexicalIndex:
         lengths[fresh_seqs] = np.fromiter(fresh_lengths.values(), np.int32, len(fresh_lengths))
         fresh = np.zeros(size, np.bool_)
         fresh[fresh_seqs] = True
-        overridden = int(np.count_nonzero(fresh[segment.rows]))
+        count = len(segment.rows) + len(fresh_seqs) - int(np.count_nonzero(fresh[segment.rows]))
         session_lengths = np.bincount(session_of, lengths[: len(session_of)], session_count)
         session_lengths[NOBODY] = 0
+        present = session_lengths[session_lengths > 0]
         return Corpus(
-            segment,
-            self._tail,
-            self._tail_lock,
-            len(segment.rows) + len(fresh_seqs) - overridden,
-            lengths,
-            _norms(lengths, lengths[lengths > 0]),
-            fresh,
-            np.pad(session_of, (0, size - len(session_of))),
-            _norms(session_lengths, session_lengths[session_lengths > 0]),
+            segment=segment,
+            tail=self._tail,
+            lock=self._tail_lock,
+            count=count,
+            lengths=lengths,
+            norms=length_norms(lengths, int(lengths.sum()) / max(count, 1)),
+            fresh=fresh,
+            session_of=np.pad(session_of, (0, size - len(session_of))),
+            session_norms=length_norms(session_lengths, float(present.mean()) if len(present) else 0.0),
         )
-
-
-def _idf(count: int, frequency: int) -> float:
-    return math.log1p((count - frequency + 0.5) / (frequency + 0.5))
-
-
-def _norms(lengths: NDArray[Any], present: NDArray[Any]) -> Floats:
-    average = float(present.mean()) if len(present) else 1.0
-    norms: Floats = (K1 * (1 - B + B * lengths / average)).astype(np.float32)
-    return norms

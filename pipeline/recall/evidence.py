@@ -72,7 +72,7 @@ def gather(
 
 
 def _holding(lexical: LexicalScores | None, terms: Sequence[str], seqs: Integers) -> Flags:
-    return np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.holding(terms, seqs)
+    return np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.having(terms, seqs)
 
 
 def _speaks(question: Question, lexical: LexicalScores | None, seqs: Integers) -> Flags:

@@ -26,7 +26,7 @@ RUN_CANDIDATES = 4
 def identifier_holders(question: Question, lexical: LexicalScores) -> list[Integers]:
     """Return, for each identifier of the question that few memories hold, their row numbers."""
     rare = (token for token in question.identifiers if 0 < lexical.frequencies.get(token, 0) <= MOST_HOLDERS)
-    return [lexical.corpus.of(token)[0] for token in rare]
+    return [lexical.corpus.posting(token)[0] for token in rare]
 
 
 def literal_flags(

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.index.lexical import K1, B
-from pipeline.index.segment import build_segment
+from pipeline.index.segment import K1, B, build_segment
 from pipeline.records import Draft
 from pipeline.store import changes, meta, tail
 from pipeline.store.database import Database

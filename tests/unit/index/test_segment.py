@@ -1,12 +1,25 @@
+import importlib
 import json
+import sys
+import threading
+from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import IndexUnavailable
-from pipeline.index.segment import FORMAT, MANIFEST, build_segment, load_segment, remove_segments
-from pipeline.text.tokens import memory_tokens
+from pipeline.index.segment import (
+    FORMAT,
+    MANIFEST,
+    build_segment,
+    hidden,
+    index_documents,
+    load_segment,
+    remove_segments,
+)
+from pipeline.text.tokens import ASKS, NAMES_TIME, is_field, memory_tokens, speaker_term
 from tests.fakes.house import scratch_folder
 
 DAY = "2026-03-04T12:00:00.000Z"
@@ -18,11 +31,42 @@ def folder(tmp_path):
 
 
 def test_a_segment_reads_back_what_was_written(folder):
-    segment = load_segment(folder, build_segment(folder, [(3, ["a", "b", "a"]), (8, ["b"]), (9, [])]))
+    asks = ["b", ASKS, speaker_term("ada")]
+    segment = load_segment(folder, build_segment(folder, [(3, ["a", "b", "a"]), (8, asks), (9, [])]))
     assert segment.rows.tolist() == [3, 8, 9]
-    assert segment.lengths.tolist() == [3, 1, 0]
-    found = {term: [column.tolist() for column in segment.of(term)] for term in ("a", "b", "c")}
-    assert found == {"a": [[3], [2]], "b": [[3, 8], [1, 1]], "c": [[], []]}
+    assert segment.lengths.tolist() == [3, 1, 0], "fields are no words"
+    found = {term: [column.tolist() for column in segment.posting(term)] for term in ("a", "b", "c", ASKS)}
+    assert found == {"a": [[3], [2]], "b": [[3, 8], [1, 1]], "c": [[], []], ASKS: [[], []]}
+    assert {field: segment.holders(field).tolist() for field in (ASKS, NAMES_TIME)} == {ASKS: [8], NAMES_TIME: []}
+
+
+TERMS = ["port", "zebra", "порт", "東京", ASKS, speaker_term("ada")]
+corpora = st.lists(st.lists(st.sampled_from(TERMS), max_size=12), max_size=10).map(
+    lambda texts: [(3 * place + 2, terms) for place, terms in enumerate(texts)]
+)
+
+
+@given(corpora)
+def test_every_term_knows_its_memories_and_how_often_each_holds_it(corpus):
+    segment = index_documents(corpus)
+    for term in [*TERMS, "unknown"]:
+        expected = [(seq, Counter(terms)[term]) for seq, terms in corpus if term in terms]
+        if is_field(term):
+            assert segment.holders(term).tolist() == [seq for seq, _ in expected]
+        else:
+            seqs, counts = segment.posting(term)
+            assert list(zip(seqs.tolist(), counts.tolist(), strict=True)) == expected
+    assert segment.rows.tolist() == [seq for seq, _ in corpus]
+    assert segment.lengths.tolist() == [sum(not is_field(t) for t in terms) for _, terms in corpus]
+
+
+def test_counts_are_read_back_from_scores_whatever_the_lengths_and_frequencies():
+    counts = [1, 2, 3, 50, 999, 2000]
+    corpus = [(n, ["zebra"] * n + ["port"] * 7) for n in counts] + [(row, ["mail"]) for row in range(3000, 9000)]
+    segment = index_documents(corpus)
+    assert segment.posting("zebra")[1].tolist() == counts
+    assert segment.posting("port")[1].tolist() == [7] * len(counts)
+    assert set(segment.posting("mail")[1].tolist()) == {1}
 
 
 @settings(max_examples=60)
@@ -31,16 +75,16 @@ def test_the_terms_of_any_text_are_kept(contents):
     rows = [(seq, memory_tokens(content, DAY)) for seq, content in enumerate(contents, start=1)]
     with scratch_folder() as folder:
         segment = load_segment(folder, build_segment(folder, rows))
-    assert set(segment.terms) == {term for _, terms in rows for term in terms}
     for seq, terms in rows:
-        assert all(seq in segment.of(term)[0] for term in terms)
+        assert all(seq in (segment.holders(t) if is_field(t) else segment.posting(t)[0]) for t in terms)
 
 
 @pytest.mark.parametrize("documents", [[], [(1, [])]])
 def test_a_segment_of_nothing_is_a_segment(folder, documents):
     segment = load_segment(folder, build_segment(folder, documents))
     assert segment.rows.tolist() == [seq for seq, _ in documents]
-    assert len(segment.of("a")[0]) == len(segment.terms) == 0
+    assert len(segment.posting("a")[0]) == len(segment.holders(ASKS)) == 0
+    assert segment.scores(["a"]).tolist() == [0] * len(documents)
 
 
 def test_two_segments_never_share_a_name(folder):
@@ -70,8 +114,6 @@ def test_a_segment_with_a_file_lost_cut_or_lengthened_is_unavailable(folder):
 
 
 def test_an_array_of_objects_is_not_unpickled(folder):
-    import numpy as np
-
     name = build_segment(folder, [(1, ["a"])])
     rows, manifest = folder / name / "rows.npy", folder / name / MANIFEST
     np.save(rows, np.array([{"a": 1}], object), allow_pickle=True)
@@ -113,3 +155,18 @@ def test_only_the_kept_segment_stays(folder):
     (folder / "build.lock").touch()
     remove_segments(folder, keep=names[1])
     assert sorted(entry.name for entry in folder.iterdir()) == sorted(["build.lock", names[1]])
+
+
+def test_packages_are_hidden_from_the_thread_that_asks_and_from_no_other(tmp_path, monkeypatch):
+    (tmp_path / "only_for_others.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    found = []
+    other = threading.Thread(target=lambda: found.append(importlib.import_module("only_for_others")))
+    with hidden(frozenset({"only_for_others"})):
+        with pytest.raises(ModuleNotFoundError, match="not wanted"):
+            importlib.import_module("only_for_others")
+        other.start()
+        other.join(60)
+    assert found == [sys.modules.pop("only_for_others")]
+    assert importlib.import_module("only_for_others") is not found[0]
+    del sys.modules["only_for_others"]

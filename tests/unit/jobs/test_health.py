@@ -288,7 +288,7 @@ def loses_its_files(database, paths):
 
 
 def is_cut(database, paths):
-    next(paths.lexical.rglob("terms.txt")).write_text("x")
+    next(paths.lexical.rglob("words.vocabulary.json")).write_text("x")
 
 
 def loses_a_row_of_the_tail(database, paths):
