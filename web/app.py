@@ -18,7 +18,6 @@ from web.api import (
     prepare,
     queue,
     recall,
-    relations,
     review,
     sources,
 )
@@ -34,7 +33,6 @@ MAX_BODY_BYTES = 8 * 1024 * 1024
 
 APIS = (
     memories.api,
-    relations.api,
     recall.api,
     prepare.api,
     facts.api,

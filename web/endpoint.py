@@ -11,9 +11,8 @@ from pydantic import BaseModel, ValidationError
 from config.paths import is_workspace_id
 from pipeline.bootstrap.front import Front
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
+from pipeline.services.memories import resolve_id
 from pipeline.services.workspace import Workspace
-from pipeline.store import memories
-from pipeline.write.echo import SHORT_ID
 from web.contract import WORKSPACE_HEADER
 
 # The parameter of a path that names a memory.
@@ -73,7 +72,7 @@ class Api:
                     _query(endpoint.query) if endpoint.query else None,
                 )
                 if MEMORY_ID in path:
-                    path[MEMORY_ID] = _whole(call, path[MEMORY_ID])
+                    path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
                 if endpoint.method != "GET":
                     call.front.foresight.stir(call.workspace_id)
                 return _rendered(endpoint, handler(call, **path))
@@ -113,15 +112,6 @@ def _rendered(endpoint: Endpoint, answer: Any) -> Response:
     # The model that the document describes is what serializes.
     text = endpoint.answer.model_validate(answer).model_dump_json()
     return Response(text, endpoint.status, content_type="application/json")
-
-
-def _whole(call: Call, given: str) -> str:
-    """Return the id that is meant: what agents and people are shown is its end."""
-    if len(given) != SHORT_ID:
-        return given
-    with call.workspace.database.read() as db:
-        found = memories.ids_ending_in(db, given.upper())
-    return found[0] if len(found) == 1 else given
 
 
 def _body(endpoint: Endpoint) -> BaseModel:

@@ -14,10 +14,9 @@ from pipeline.recall.gates import RELEVANT
 from pipeline.recall.query import Hit, Query
 from pipeline.recall.remarks import NOTHING, remarks_on
 from pipeline.recall.search import Reader, search
-from pipeline.records import Kind, Memory, Trust, Viewer
+from pipeline.records import Filter, Kind, Memory, Trust, Viewer
 from pipeline.store import arcs, goals, memories
 from pipeline.store.arcs import ShownArc
-from pipeline.store.visibility import Filter
 from pipeline.times import utc_text
 from pipeline.write.details import Severity
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipeline.context.render import Entry, block_of
-from pipeline.records import Kind, Memory, Viewer
+from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.store import actions, goals, memories
 from pipeline.store.actions import Action
 from pipeline.store.database import Database
-from pipeline.store.visibility import Filter
 
 SHOWN_EACH = 5
 ACTIONS_SHOWN = 12

@@ -11,9 +11,8 @@ from pipeline.recall.evidence import Candidates
 from pipeline.recall.gates import relevance
 from pipeline.recall.query import SEARCHED, Channel, ChannelSignal, Lift, Query, Signals
 from pipeline.recall.rank import Evidence, Integers, Ranking, neighbour_places
-from pipeline.records import Memory
+from pipeline.records import Filter, Memory
 from pipeline.store import memories
-from pipeline.store.visibility import Filter
 from pipeline.times import utc_now
 
 # Which parts of a score come from which channel; the rest are the neighbours', the session's and small nudges.
@@ -156,7 +155,8 @@ def _signals(ranking: Ranking, candidates: Candidates, place: int, lifts: tuple[
         for channel, scores, top in candidates.channels()
     }
     coverage = float(evidence.lexical[place]) / evidence.ceiling if evidence.ceiling > 0 else 0.0
-    return Signals(channels, parts, lifts, min(coverage, 1.0), float(evidence.dense[place]))
+    about = float(relevance(ranking)[place])
+    return Signals(channels, parts, lifts, min(coverage, 1.0), float(evidence.dense[place]), about)
 
 
 def _rank_in(top: Integers, seq: int) -> int | None:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pipeline.recall.remarks import NOTHING, Remarks
-from pipeline.records import Memory
-from pipeline.store.visibility import Filter
+from pipeline.records import Filter, Memory
 
 
 class ChannelState(StrEnum):
@@ -78,7 +77,8 @@ class Signals:
     """Why a hit stands where it stands.
 
     `parts` add up to its score; `channels` group some of them. `coverage` is the share of the question's information
-    (summed idf) that the memory's words hold, `closeness` its cosine where unrelated texts are at 0.
+    (summed idf) that the memory's words hold, `closeness` its cosine where unrelated texts are at 0, `relevance` how
+    probably it is about the question.
     """
 
     channels: Mapping[Channel, ChannelSignal]
@@ -86,6 +86,7 @@ class Signals:
     lifted_by: tuple[Lift, ...]
     coverage: float
     closeness: float
+    relevance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

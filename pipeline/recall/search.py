@@ -34,10 +34,9 @@ from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, 
 from pipeline.recall.question import Question, read_question
 from pipeline.recall.rank import Integers, Ranking, rank
 from pipeline.recall.remarks import NOTHING, brought_up_to_date, remarks_on
-from pipeline.records import Memory, Viewer
+from pipeline.records import Filter, Memory, Viewer
 from pipeline.store import changes, facts, memories, meta
 from pipeline.store.database import Database
-from pipeline.store.visibility import Filter
 from pipeline.times import utc_text
 
 BEST_OF_CHANNEL = 80

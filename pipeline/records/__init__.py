@@ -33,6 +33,7 @@ from pipeline.records.memory import (
     WorkItem,
 )
 from pipeline.records.page import Page, page_of
+from pipeline.records.requests import Filter, Revision, Seen
 
 __all__ = [
     "MAX_BATCH",
@@ -51,6 +52,7 @@ __all__ = [
     "EntityKind",
     "EntityMention",
     "FactKey",
+    "Filter",
     "HistoryEntry",
     "Kind",
     "Memory",
@@ -58,8 +60,10 @@ __all__ = [
     "Page",
     "Passage",
     "Receipt",
+    "Revision",
     "Scope",
     "ScopeKind",
+    "Seen",
     "Source",
     "Stage",
     "Tier",

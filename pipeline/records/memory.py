@@ -148,6 +148,11 @@ class Anchor:
     last_line: int | None = None
     content_hash: str | None = None
 
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """Return the first and the last line, None for the whole file."""
+        return None if self.first_line is None else (self.first_line, self.last_line or self.first_line)
+
 
 @dataclass(frozen=True, slots=True)
 class EdgeDraft:

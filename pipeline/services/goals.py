@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Draft, Kind, Memory, Outcome, Page, Viewer, page_of
+from pipeline.records import Draft, Kind, Memory, Outcome, Page, Revision, Viewer, page_of
 from pipeline.services.workspace import Workspace
 from pipeline.store import goals, memories
 from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.details import GoalStatus
 from pipeline.write.prepare import prepare
-from pipeline.write.revise import Revision
 
 __all__ = ["GoalSetting", "GoalStatus", "change_goal", "get_goal", "is_unfinished", "list_goals", "set_goal"]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.records import EntityKind, Kind, Memory, Scope, ScopeKind, Trust, Viewer
+from pipeline.records import EntityKind, Filter, Kind, Memory, Scope, ScopeKind, Trust, Viewer
 from pipeline.store.memories import select
-from pipeline.store.visibility import Filter, condition, within_reach
+from pipeline.store.visibility import condition, within_reach
 
 PREVIEW_CHARS = 200
 SHOWN_MEMBERS = 50

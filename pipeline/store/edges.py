@@ -25,6 +25,11 @@ class Edge:
     made_by: str
     at: str
 
+    @property
+    def direction(self) -> str:
+        """Return `out` or `in`."""
+        return "out" if self.outgoing else "in"
+
 
 @dataclass(frozen=True, slots=True)
 class Denial:

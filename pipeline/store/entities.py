@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from ulid import ULID
 
-from pipeline.records import EntityKind, EntityMention, Memory, Viewer
+from pipeline.records import EntityKind, EntityMention, Filter, Memory, Viewer
 from pipeline.store import maps
 from pipeline.store.memories import select
-from pipeline.store.visibility import Filter, condition, within_reach
+from pipeline.store.visibility import condition, within_reach
 from pipeline.times import utc_now
 
 # Pairs grow with the square of the mentions: a long list of names says little about any two of them.

@@ -2,9 +2,9 @@
 
 from sqlite3 import Connection
 
-from pipeline.records import Kind, Memory, Viewer
+from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.store.memories import select
-from pipeline.store.visibility import Filter, condition
+from pipeline.store.visibility import condition
 
 UNFINISHED = ("open", "in_progress")
 _STATUS = "coalesce(json_extract(details, '$.status'), 'open')"

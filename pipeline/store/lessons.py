@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from sqlite3 import Connection
 
-from pipeline.records import Kind, Memory, Viewer
+from pipeline.records import Filter, Kind, Memory, Viewer
 from pipeline.store.memories import select
 from pipeline.store.surfaces import Tally
-from pipeline.store.visibility import Filter, condition
+from pipeline.store.visibility import condition
 
 _TEXT = (
     "content || ' ' || coalesce(json_extract(details, '$.rule'), '') || ' ' || "

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from pipeline.records import OWNER, EntityKind
+from pipeline.records import OWNER, EntityKind, Filter
 from pipeline.store import meta
-from pipeline.store.visibility import Filter, condition
+from pipeline.store.visibility import condition
 
 # The number of the drawing that is shown, and when it was made.
 SHOWN = "map_shown"

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from pipeline.records import Anchor, FactKey, Kind, Memory, Scope, ScopeKind, Source, Tier, Trust, Viewer
-from pipeline.store.visibility import Filter, condition, lasting, owned
+from pipeline.records import Anchor, FactKey, Filter, Kind, Memory, Scope, ScopeKind, Source, Tier, Trust, Viewer
+from pipeline.store.visibility import condition, lasting, owned
 
 COLUMNS = (
     "seq, id, content, kind, scope_kind, scope_id, tags, metadata, source, trust, importance, tier, pinned, "

@@ -12,9 +12,9 @@ from datetime import timedelta
 from enum import StrEnum
 from sqlite3 import Connection
 
-from pipeline.records import EntityKind
+from pipeline.records import EntityKind, Filter
 from pipeline.store import meta
-from pipeline.store.visibility import Filter, condition
+from pipeline.store.visibility import condition
 from pipeline.times import parse
 
 # What is asked again within this time belongs to the same occasion.

@@ -1,50 +1,9 @@
 """Which memories a caller may see: archived, review, reach, validity and the caller's own wishes, as one condition."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.records import Kind, Scope, ScopeKind, Viewer
+from pipeline.records import Filter, Scope, ScopeKind, Viewer
 from pipeline.times import utc_now
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """What a listing or a recall may return. Times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
-
-    `as_of` asks for what was believed at a moment; without it only what holds now is returned. `candidates` asks for
-    what waits for review, and for nothing else; `chain` for the milestones of one chain.
-    """
-
-    kinds: tuple[Kind, ...] = ()
-    scope: Scope | None = None
-    session_id: str | None = None
-    since: str | None = None
-    until: str | None = None
-    archived: bool = False
-    as_of: str | None = None
-    branch: str | None = None
-    candidates: bool = False
-    chain: str | None = None
-    viewer: Viewer = field(default_factory=Viewer)
-
-    @property
-    def narrows(self) -> bool:
-        """Tell whether the filter leaves out more than what nobody sees and what others own."""
-        return bool(
-            self.kinds
-            or self.scope
-            or self.session_id
-            or self.since
-            or self.until
-            or self.as_of
-            or self.branch
-            or self.chain
-        )
-
-    @property
-    def owns(self) -> bool:
-        """Tell whether the caller has scopes of its own to see into."""
-        return self.viewer != Viewer()
 
 
 def condition(wanted: Filter) -> tuple[str, list[Any]]:

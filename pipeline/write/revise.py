@@ -4,12 +4,12 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from sqlite3 import Connection, IntegrityError
 from typing import Any
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Anchor, EdgeKind, Memory, Source, Stage, Trust
+from pipeline.records import EdgeKind, Memory, Revision, Seen, Source, Stage, Trust
 from pipeline.store import (
     actions,
     admissions,
@@ -47,37 +47,6 @@ from pipeline.write.trust import lower_trust
 
 # In the detail of a merge: the one that speaks for both was a candidate, and was let in for that alone.
 LET_IN = "let_in"
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """The fields of a memory to set; None leaves a field as it is.
-
-    `given_importance` is what nights let the importance fade from: the importance itself, unless that faded before.
-    """
-
-    content: str | None = None
-    importance: float | None = None
-    tags: tuple[str, ...] | None = None
-    metadata: Mapping[str, Any] | None = None
-    pinned: bool | None = None
-    details: Mapping[str, Any] | None = None
-    anchor: Anchor | None = None
-    branch: str | None = None
-    trust: Trust | None = None
-    given_importance: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What somebody saw of a memory before they changed it; None for what they did not look at.
-
-    `text` is the mark of its text, `given_importance` what it was given: that it faded since changes nothing.
-    """
-
-    text: str | None = None
-    tags: tuple[str, ...] | None = None
-    given_importance: float | None = None
 
 
 def text_mark(text: str) -> str:

@@ -11,12 +11,11 @@ from pipeline.errors import Conflict
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.sessions import SessionMap
 from pipeline.jobs.segment import rebuild_segment
-from pipeline.records import Draft
+from pipeline.records import Draft, Revision
 from pipeline.store import tail
 from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from pipeline.write.revise import Revision
 from tests.fakes.house import scratch_database
 from tests.fakes.turns import bm25, fold, write_turns
 

@@ -15,10 +15,9 @@ from pipeline.recall.channels import ChannelPool
 from pipeline.recall.explain import Verdict
 from pipeline.recall.query import Answer, Channel, Query
 from pipeline.recall.search import Reader, search, why
-from pipeline.records import Draft
+from pipeline.records import Draft, Filter
 from pipeline.store import memories, meta
 from pipeline.store.database import Database
-from pipeline.store.visibility import Filter
 from pipeline.write.accept import accept
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.house import scratch_database

@@ -7,9 +7,9 @@ import pytest
 
 from pipeline.recall.query import Query
 from pipeline.recall.search import measure
+from pipeline.records import Filter
 from pipeline.store import predictions
 from pipeline.store.predictions import Prediction, Reason
-from pipeline.store.visibility import Filter
 from pipeline.times import utc_now
 from tests.fakes.dashboard import signed_in
 

@@ -1,15 +1,27 @@
 """What the API answers; the OpenAPI document is generated from these, and tests hold real answers against them."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 from pipeline.recall.query import Channel, ChannelState
-from pipeline.records import EdgeKind, EntityKind, Kind, Outcome, ScopeKind, Source, Stage, Tier, Trust
+from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Source, Stage, Tier, Trust
+from pipeline.services.memories import is_stale
 
 Item = TypeVar("Item")
 # Cursors are row numbers; callers hand them back as they are.
 Cursor = Annotated[str | None, BeforeValidator(lambda seq: None if seq is None else str(seq))]
+Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6))]
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell whether a part of an answer does not apply and is left out."""
+    return value is None or value == []
+
+
+def _without_zeros(parts: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in parts.items() if value}
 
 
 class Answer(BaseModel):
@@ -47,15 +59,9 @@ class ReceiptAnswer(Answer):
 
     id: str
     outcome: Outcome
-    duplicate_of: str | None = None
-    reason: str | None = None
-    replaced: str | None = None
-
-
-class BatchAnswer(Answer):
-    """What became of each write of a batch, in its order."""
-
-    results: list[ReceiptAnswer]
+    duplicate_of: str | None = Field(default=None, exclude_if=_is_missing)
+    reason: str | None = Field(default=None, exclude_if=_is_missing)
+    replaced: str | None = Field(default=None, exclude_if=_is_missing)
 
 
 class ScopeAnswer(Answer):
@@ -71,7 +77,14 @@ class AnchorAnswer(Answer):
     path: str
     lines: tuple[int, int] | None
     content_hash: str | None
-    stale: bool | None
+    stale: bool | None = None
+
+
+def _anchor_answer(anchor: Anchor | AnchorAnswer | None) -> AnchorAnswer | None:
+    # Whether the code changed is seen in the code, of which no record knows.
+    if not isinstance(anchor, Anchor):
+        return anchor
+    return AnchorAnswer.model_validate(anchor).model_copy(update={"stale": is_stale(anchor)})
 
 
 class MemoryAnswer(Answer):
@@ -100,7 +113,7 @@ class MemoryAnswer(Answer):
     recall_count: int
     merge_count: int
     details: dict[str, Any]
-    anchor: AnchorAnswer | None
+    anchor: Annotated[AnchorAnswer | None, BeforeValidator(_anchor_answer)]
     branch: str | None
     candidate: bool
     instructs: bool
@@ -108,11 +121,8 @@ class MemoryAnswer(Answer):
     valid_to: str | None
 
 
-class MemoryPage(Answer):
+class MemoryPage(PageAnswer[MemoryAnswer]):
     """A page of memories."""
-
-    items: list[MemoryAnswer]
-    next_cursor: str | None
 
 
 class AdmissionAnswer(Answer):
@@ -132,70 +142,25 @@ class EdgeAnswer(Answer):
 
     kind: EdgeKind
     direction: Literal["out", "in"]
-    id: str
+    id: str = Field(validation_alias="other_id")
     made_by: str
     at: str
-
-
-class ProvenanceAnswer(Answer):
-    """Where a memory came from."""
-
-    source: Source
-    trust: Trust
-    session_id: str | None
-    written_at: str
-    admission: AdmissionAnswer | None
-
-
-class EntityAnswer(Answer):
-    """An entity as a memory mentions it."""
-
-    id: str
-    kind: EntityKind
-    name: str
-    surface: str
-
-
-class HistoryAnswer(Answer):
-    """An earlier state of a memory."""
-
-    at: str
-    event: str
-    content: str | None
-    detail: dict[str, Any]
-
-
-class RecordAnswer(MemoryAnswer):
-    """A memory with everything that is known of it."""
-
-    provenance: ProvenanceAnswer
-    edges: list[EdgeAnswer]
-    entities: list[EntityAnswer]
-    history: list[HistoryAnswer]
-
-
-class ForgottenAnswer(Answer):
-    """What became of a deletion."""
-
-    id: str
-    purged: bool
-    archived_at: str | None
 
 
 class ChannelSignalAnswer(Answer):
     """A hit in one channel."""
 
     rank: int | None
-    score: float
-    contribution: float
+    score: Rounded
+    contribution: Rounded
 
 
 class LiftAnswer(Answer):
     """A memory of the same session that lifted a hit, by which part of the ranking, and by how much."""
 
     part: str
-    id: str
-    contribution: float
+    id: str = Field(validation_alias="memory_id")
+    contribution: Rounded
 
 
 class SignalsAnswer(Answer):
@@ -206,36 +171,38 @@ class SignalsAnswer(Answer):
     """
 
     channels: dict[Channel, ChannelSignalAnswer]
-    parts: dict[str, float]
+    parts: Annotated[dict[str, Rounded], BeforeValidator(_without_zeros)]
     lifted_by: list[LiftAnswer]
-    coverage: float
-    closeness: float
-    relevance: float
+    coverage: Rounded
+    closeness: Rounded
+    relevance: Rounded
 
 
 class HitAnswer(Answer):
     """A memory that was found; `stale` when the code that it is about changed, `contradicted_by` who denies it."""
 
-    id: str
-    content: str
-    kind: Kind
-    score: float
-    created_at: str
-    occurred_at: str
-    session_id: str | None
-    source: Source
-    trust: Trust
-    instructs: bool
-    stale: bool | None = None
-    contradicted_by: list[str] | None = None
-    signals: SignalsAnswer | None = None
+    id: str = Field(validation_alias=AliasPath("memory", "id"))
+    content: str = Field(validation_alias=AliasPath("memory", "content"))
+    kind: Kind = Field(validation_alias=AliasPath("memory", "kind"))
+    score: Rounded
+    created_at: str = Field(validation_alias=AliasPath("memory", "created_at"))
+    occurred_at: str = Field(validation_alias=AliasPath("memory", "occurred_at"))
+    session_id: str | None = Field(validation_alias=AliasPath("memory", "session_id"))
+    source: Source = Field(validation_alias=AliasPath("memory", "source"))
+    trust: Trust = Field(validation_alias=AliasPath("memory", "trust"))
+    instructs: bool = Field(validation_alias=AliasPath("memory", "instructs"))
+    stale: bool | None = Field(default=None, validation_alias=AliasPath("remarks", "stale"), exclude_if=_is_missing)
+    contradicted_by: list[str] = Field(
+        default_factory=list, validation_alias=AliasPath("remarks", "contradicted_by"), exclude_if=_is_missing
+    )
+    signals: SignalsAnswer | None = Field(default=None, exclude_if=_is_missing)
 
 
 class SessionHitAnswer(Answer):
     """A session that was found, with its best memories."""
 
     session_id: str
-    score: float
+    score: Rounded
     best: list[HitAnswer]
 
 
@@ -259,16 +226,16 @@ class ChannelVerdictAnswer(Answer):
     """How a channel saw a memory: its rank among all that it scored, and whether that was considered."""
 
     rank: int | None
-    score: float
+    score: Rounded
     considered: bool
 
 
 class WhyAnswer(Answer):
     """Why a memory is or is not among the results."""
 
-    id: str
+    id: str = Field(validation_alias=AliasPath("memory", "id"))
     rank: int | None
-    score: float | None
+    score: Rounded | None
     channels: dict[Channel, ChannelVerdictAnswer]
     reasons: list[str]
     signals: SignalsAnswer | None

@@ -18,7 +18,6 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from pipeline.records import (
-    MAX_BATCH,
     MAX_BRANCH_CHARS,
     MAX_CONTENT_CHARS,
     MAX_EDGES,
@@ -29,7 +28,9 @@ from pipeline.records import (
     Draft,
     EdgeDraft,
     EdgeKind,
+    Filter,
     Kind,
+    Revision,
     Scope,
     ScopeKind,
     Source,
@@ -37,10 +38,8 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
-from pipeline.store.visibility import Filter
 from pipeline.times import utc_text
 from pipeline.write.normalize import normalize_id
-from pipeline.write.revise import Revision
 from pipeline.write.scope import resolve_scope
 
 MAX_QUERY_CHARS = 4000
@@ -215,12 +214,6 @@ class MemoryBody(DraftBody):
         return self.draft(self.source)
 
 
-class BatchBody(Body):
-    """Memories to store in one transaction."""
-
-    items: Annotated[list[MemoryBody], Field(max_length=MAX_BATCH)]
-
-
 class PatchBody(Body):
     """The fields of a memory to change."""
 
@@ -356,12 +349,6 @@ class ScopeQuery(PageQuery):
     def record(self) -> Scope:
         """Return the record of the scope."""
         return scope_of_query(self.scope)
-
-
-class DeleteQuery(QueryString):
-    """Whether to archive or to purge."""
-
-    hard: bool = False
 
 
 def as_text(moment: Any) -> str | None:

@@ -8,9 +8,8 @@ from pipeline.context.lessons import Lesson, Usefulness, with_records
 from pipeline.recall.gates import RELEVANT
 from pipeline.recall.query import Query
 from pipeline.recall.search import search
-from pipeline.records import Kind, Source, Trust
+from pipeline.records import Filter, Kind, Source, Trust
 from pipeline.store import memories
-from pipeline.store.visibility import Filter
 from web.api import bodies
 from web.api.answers import Answer
 from web.api.render import page_json

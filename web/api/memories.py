@@ -1,19 +1,90 @@
-"""Memories: write, read, change, forget."""
+"""Memories: write, read, change, forget, and say how they bear on each other."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pipeline.errors import NotFound
-from pipeline.store import admissions, entities, history
-from pipeline.store import memories as table
-from pipeline.write import revise
-from pipeline.write.accept import commit
-from pipeline.write.prepare import prepare, prepare_batch
-from pipeline.write.relate import visible_edges
+from pydantic import AliasPath, Field
+
+from pipeline.records import MAX_BATCH, EdgeKind, EntityKind, Memory, Page, Receipt, Source, Trust
+from pipeline.services import memories
 from web.api import answers, bodies
-from web.api.render import Record, memory_json, page_json, receipt_json, record_json
+from web.api.answers import Answer, MemoryAnswer, PageAnswer, ReceiptAnswer
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("memories")
+
+
+class BatchBody(bodies.Body):
+    """Memories to store in one transaction."""
+
+    items: Annotated[list[bodies.MemoryBody], Field(max_length=MAX_BATCH)]
+
+
+class DeleteQuery(bodies.QueryString):
+    """Whether to archive or to purge."""
+
+    hard: bool = False
+
+
+class EraseQuery(bodies.QueryString):
+    """Which edge to take away: its kind and the memory that it points to."""
+
+    kind: EdgeKind
+    to: str
+
+
+class BatchAnswer(Answer):
+    """What became of each write of a batch, in its order."""
+
+    results: list[ReceiptAnswer]
+
+
+class ProvenanceAnswer(Answer):
+    """Where a memory came from."""
+
+    source: Source = Field(validation_alias=AliasPath("memory", "source"))
+    trust: Trust = Field(validation_alias=AliasPath("memory", "trust"))
+    session_id: str | None = Field(validation_alias=AliasPath("memory", "session_id"))
+    written_at: str = Field(validation_alias=AliasPath("memory", "created_at"))
+    admission: answers.AdmissionAnswer | None
+
+
+class EntityAnswer(Answer):
+    """An entity as a memory mentions it."""
+
+    id: str
+    kind: EntityKind
+    name: str
+    surface: str
+
+
+class HistoryAnswer(Answer):
+    """An earlier state of a memory."""
+
+    at: str
+    event: str
+    content: str | None
+    detail: dict[str, Any]
+
+
+class RecordAnswer(MemoryAnswer):
+    """A memory with everything that is known of it."""
+
+    provenance: ProvenanceAnswer
+    edges: list[answers.EdgeAnswer]
+    entities: list[EntityAnswer]
+    history: list[HistoryAnswer]
+
+
+class ForgottenAnswer(Answer):
+    """What became of a deletion."""
+
+    id: str
+    purged: bool
+    archived_at: str | None
+
+
+class EdgesAnswer(PageAnswer[answers.EdgeAnswer]):
+    """A memory's edges."""
 
 
 @api.route(
@@ -22,19 +93,14 @@ api = Api("memories")
         "/v1/memories",
         "Store a memory; once answered it is durable and findable",
         body=bodies.MemoryBody,
-        answer=answers.ReceiptAnswer,
+        answer=ReceiptAnswer,
         status=201,
         problems=(503,),
     )
 )
-def remember(call: Call) -> dict[str, Any]:
+def remember(call: Call) -> Receipt:
     """Store one memory."""
-    # Prepared first: a draft that cannot be taken must not make a workspace.
-    prepared = prepare(call.body.record())
-    receipts = commit(
-        call.front.databases.get(call.workspace_id, create=True), [prepared], call.front.write_policy(call.workspace_id)
-    )
-    return receipt_json(receipts[0])
+    return memories.write_memory(call.workspace, call.body.record())
 
 
 @api.route(
@@ -42,18 +108,15 @@ def remember(call: Call) -> dict[str, Any]:
         "POST",
         "/v1/memories/batch",
         "Store up to 1000 memories in one transaction, all or none",
-        body=bodies.BatchBody,
-        answer=answers.BatchAnswer,
+        body=BatchBody,
+        answer=BatchAnswer,
         problems=(503,),
     )
 )
-def remember_batch(call: Call) -> dict[str, Any]:
+def remember_batch(call: Call) -> BatchAnswer:
     """Store many memories."""
-    prepared = prepare_batch([item.record() for item in call.body.items])
-    receipts = commit(
-        call.front.databases.get(call.workspace_id, create=True), prepared, call.front.write_policy(call.workspace_id)
-    )
-    return {"results": [receipt_json(receipt) for receipt in receipts]}
+    receipts = memories.write_memories(call.workspace, [item.record() for item in call.body.items])
+    return BatchAnswer(results=[ReceiptAnswer.model_validate(receipt) for receipt in receipts])
 
 
 @api.route(
@@ -66,11 +129,9 @@ def remember_batch(call: Call) -> dict[str, Any]:
         problems=(404,),
     )
 )
-def list_memories(call: Call) -> dict[str, Any]:
+def list_memories(call: Call) -> Page[Memory]:
     """List a page of memories."""
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = table.page(db, call.query.filter(), call.query.limit + 1, call.query.before)
-    return dict(page_json(found, call.query.limit, lambda memory: memory.seq, memory_json))
+    return memories.list_memories(call.workspace, call.query.filter(), call.query.limit, call.query.before)
 
 
 @api.route(
@@ -78,25 +139,15 @@ def list_memories(call: Call) -> dict[str, Any]:
         "GET",
         "/v1/memories/{memory_id}",
         "Read one memory with provenance, edges, entities and history",
-        answer=answers.RecordAnswer,
+        answer=RecordAnswer,
         problems=(404,),
     )
 )
-def read_memory(call: Call, memory_id: str) -> dict[str, Any]:
+def read_memory(call: Call, memory_id: str) -> RecordAnswer:
     """Read one memory, archived or not."""
-    with call.front.databases.get(call.workspace_id).read() as db:
-        memory = table.get(db, memory_id)
-        if memory is None:
-            raise NotFound("no such memory")
-        return record_json(
-            Record(
-                memory,
-                admissions.of(db, memory.id),
-                visible_edges(db, memory),
-                entities.of(db, memory.seq),
-                history.of(db, memory.seq),
-            )
-        )
+    record = memories.read_record(call.workspace, memory_id)
+    known = {"provenance": record, "edges": record.edges, "entities": record.entities, "history": record.history}
+    return RecordAnswer.model_validate({**dict(MemoryAnswer.model_validate(record.memory)), **known})
 
 
 @api.route(
@@ -105,14 +156,13 @@ def read_memory(call: Call, memory_id: str) -> dict[str, Any]:
         "/v1/memories/{memory_id}",
         "Change a memory; an edited text keeps the old one in the history",
         body=bodies.PatchBody,
-        answer=answers.MemoryAnswer,
+        answer=MemoryAnswer,
         problems=(404, 409, 503),
     )
 )
-def edit_memory(call: Call, memory_id: str) -> dict[str, Any]:
+def edit_memory(call: Call, memory_id: str) -> Memory:
     """Change some fields of a memory."""
-    memory = revise.edit(call.front.databases.get(call.workspace_id), memory_id, call.body.record())
-    return memory_json(memory)
+    return memories.edit(call.workspace, memory_id, call.body.record())
 
 
 @api.route(
@@ -120,19 +170,18 @@ def edit_memory(call: Call, memory_id: str) -> dict[str, Any]:
         "DELETE",
         "/v1/memories/{memory_id}",
         "Archive a memory, or with hard=true purge every trace of it",
-        query=bodies.DeleteQuery,
-        answer=answers.ForgottenAnswer,
+        query=DeleteQuery,
+        answer=ForgottenAnswer,
         problems=(404, 503),
     )
 )
-def forget_memory(call: Call, memory_id: str) -> dict[str, Any]:
+def forget_memory(call: Call, memory_id: str) -> ForgottenAnswer:
     """Archive or purge a memory."""
-    database = call.front.databases.get(call.workspace_id)
     if call.query.hard:
-        revise.purge(database, memory_id)
-        return {"id": memory_id, "purged": True, "archived_at": None}
-    memory = revise.archive(database, memory_id)
-    return {"id": memory.id, "purged": False, "archived_at": memory.archived_at}
+        memories.purge(call.workspace, memory_id)
+        return ForgottenAnswer(id=memory_id, purged=True, archived_at=None)
+    memory = memories.archive(call.workspace, memory_id)
+    return ForgottenAnswer(id=memory.id, purged=False, archived_at=memory.archived_at)
 
 
 @api.route(
@@ -140,10 +189,42 @@ def forget_memory(call: Call, memory_id: str) -> dict[str, Any]:
         "POST",
         "/v1/memories/{memory_id}/restore",
         "Undo an archive",
-        answer=answers.MemoryAnswer,
+        answer=MemoryAnswer,
         problems=(404, 409, 503),
     )
 )
-def restore_memory(call: Call, memory_id: str) -> dict[str, Any]:
+def restore_memory(call: Call, memory_id: str) -> Memory:
     """Bring an archived memory back."""
-    return memory_json(revise.restore(call.front.databases.get(call.workspace_id), memory_id))
+    return memories.restore(call.workspace, memory_id)
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/memories/{memory_id}/edges",
+        "Say how a memory bears on another",
+        body=bodies.EdgeBody,
+        answer=EdgesAnswer,
+        status=201,
+        problems=(404, 503),
+    )
+)
+def add_edge(call: Call, memory_id: str) -> Page[memories.Edge]:
+    """Draw an edge and list the memory's edges."""
+    return Page(memories.add_edge(call.workspace, memory_id, call.body.record()))
+
+
+@api.route(
+    Endpoint(
+        "DELETE",
+        "/v1/memories/{memory_id}/edges",
+        "Take an edge back",
+        query=EraseQuery,
+        answer=EdgesAnswer,
+        problems=(404, 409, 503),
+    )
+)
+def remove_edge(call: Call, memory_id: str) -> Page[memories.Edge]:
+    """Take an edge away and list the memory's edges."""
+    query: EraseQuery = call.query
+    return Page(memories.remove_edge(call.workspace, memory_id, query.kind, query.to))

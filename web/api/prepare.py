@@ -119,7 +119,7 @@ def prepare_message(call: Call) -> dict[str, Any]:
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
-    return hit_json(hit, explain=False)
+    return hit_json(hit)
 
 
 def _activity(memory: Memory) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from typing import Any
 
 from pipeline.bootstrap.learning import TOUCHED
+from pipeline.recall.explain import Verdict
 from pipeline.recall.query import Query
 from pipeline.recall.search import search, why
 from web.api import answers, bodies
-from web.api.render import answer_json, why_json
+from web.api.render import answer_json
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("recall")
@@ -33,7 +34,7 @@ def recall(call: Call) -> dict[str, Any]:
         call.front.asked(call.workspace_id, body.query, body.session_id, session)
     answer = search(call.front.reader(call.workspace_id), _query(call, body))
     call.front.learning.touch(call.workspace_id, [hit.memory for hit in answer.hits[:TOUCHED]])
-    return answer_json(answer, k=body.k, by_session=body.group == "session", explain=body.explain)
+    return answer_json(answer, k=body.k, by_session=body.group == "session")
 
 
 @api.route(
@@ -46,10 +47,10 @@ def recall(call: Call) -> dict[str, Any]:
         problems=(404,),
     )
 )
-def explain_one(call: Call) -> dict[str, Any]:
+def explain_one(call: Call) -> Verdict:
     """Answer why or why not."""
     body: bodies.WhyBody = call.body
-    return why_json(why(call.front.reader(call.workspace_id), _query(call, body), body.id))
+    return why(call.front.reader(call.workspace_id), _query(call, body), body.id)
 
 
 def _query(call: Call, body: bodies.RecallBody) -> Query:

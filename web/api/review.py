@@ -4,10 +4,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from pipeline.records import Memory, Outcome
+from pipeline.records import Filter, Memory, Outcome
 from pipeline.store import admissions, audit, memories, pairs
 from pipeline.store.pairs import Pair
-from pipeline.store.visibility import Filter
 from pipeline.write.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo
 from web.api import bodies
 from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage

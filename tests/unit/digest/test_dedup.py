@@ -5,7 +5,20 @@ import threading
 import pytest
 
 from pipeline.index.dense import DenseIndex
-from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, FactKey, Kind, Scope, ScopeKind, Source, Stage, Trust
+from pipeline.records import (
+    Anchor,
+    Draft,
+    EdgeDraft,
+    EdgeKind,
+    FactKey,
+    Kind,
+    Revision,
+    Scope,
+    ScopeKind,
+    Source,
+    Stage,
+    Trust,
+)
 from pipeline.store import ingested, memories, pairs, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
@@ -13,7 +26,6 @@ from pipeline.write import revise
 from pipeline.write.accept import WritePolicy
 from pipeline.write.facts import set_fact
 from pipeline.write.relate import draw
-from pipeline.write.revise import Revision
 from tests.fakes.angles import Doubles
 from tests.fakes.house import PROFILE, scratch_database
 from tests.fakes.sources import keep_in_step

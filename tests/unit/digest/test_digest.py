@@ -8,11 +8,10 @@ from pipeline.digest.digest import DigestPolicy, digest
 from pipeline.digest.embed import EmbedStage
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreBusy
 from pipeline.index.vectors import VectorTable
-from pipeline.records import Draft, Stage
+from pipeline.records import Draft, Revision, Stage
 from pipeline.store import embeddings, work
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
-from pipeline.write.revise import Revision
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.house import scratch_database
 

@@ -12,11 +12,10 @@ from pipeline.index.lexical import LexicalIndex
 from pipeline.index.segment import MANIFEST, load_segment
 from pipeline.index.sessions import SessionMap
 from pipeline.jobs.segment import rebuild_segment
-from pipeline.records import Draft
+from pipeline.records import Draft, Revision
 from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from pipeline.write.revise import Revision
 from tests.fakes.house import scratch_database
 
 LONG = 60.0

@@ -7,12 +7,10 @@ from hypothesis import strategies as st
 
 from pipeline.errors import Conflict
 from pipeline.index.standings import FIRST_CAPACITY, Standings
-from pipeline.records import Draft, Kind, Scope, ScopeKind
+from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
 from pipeline.store import memories
-from pipeline.store.visibility import Filter
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
-from pipeline.write.revise import Revision
 from tests.fakes.house import scratch_database
 
 SCOPES = [Scope(), Scope(ScopeKind.USER), Scope(ScopeKind.AGENT, "a"), Scope(ScopeKind.SESSION, "s")]

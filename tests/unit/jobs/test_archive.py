@@ -2,10 +2,10 @@ import pytest
 
 from pipeline.jobs import archive as module
 from pipeline.jobs.archive import ACTOR, COLD_DAYS, archive
-from pipeline.records import EdgeKind, FactKey, Kind, Tier
+from pipeline.records import EdgeKind, FactKey, Kind, Revision, Tier
 from pipeline.store import audit, changes, edges, memories, tail
 from pipeline.write import review
-from pipeline.write.revise import Revision, edit
+from pipeline.write.revise import edit
 from pipeline.write.touches import write_touches
 from tests.fakes.house import scratch_database
 from tests.fakes.nights import Killed, after, night_of, read, set_fact, text_of, write

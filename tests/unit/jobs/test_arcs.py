@@ -16,13 +16,13 @@ from pipeline.jobs.arc_ids import LEAST_OVERLAP, succession
 from pipeline.jobs.arc_text import ends, opening, status, summary, title
 from pipeline.jobs.arcs import arcs, is_thread
 from pipeline.jobs.night import Night
-from pipeline.records import Draft, EntityKind, EntityMention, Kind, Scope, ScopeKind, Source, Viewer
+from pipeline.records import Draft, EntityKind, EntityMention, Kind, Revision, Scope, ScopeKind, Source, Viewer
 from pipeline.store import arcs as store
 from pipeline.store import entities, meta
 from pipeline.store.arcs import Arc, ArcStatus, StoredArc, Strand
 from pipeline.times import utc_text
 from pipeline.write.accept import accept, accept_batch
-from pipeline.write.revise import Revision, archive, edit, purge
+from pipeline.write.revise import archive, edit, purge
 from tests.fakes.house import scratch_database
 from web.api.bodies import MemoryBody
 

@@ -13,7 +13,7 @@ from pipeline.jobs.consolidate import consolidate
 from pipeline.jobs.extract import MAX_SENTENCE_CHARS, central_sentences, is_grounded, sentences
 from pipeline.jobs.grouping import coherent, joined
 from pipeline.jobs.model import NightModel
-from pipeline.records import EntityKind, EntityMention, Kind, Scope, ScopeKind, Source, Tier, Trust
+from pipeline.records import EntityKind, EntityMention, Kind, Revision, Scope, ScopeKind, Source, Tier, Trust
 from pipeline.store import changes, derivations, edges, entities, incognito, memories
 from pipeline.write import revise
 from tests.fakes.house import scratch_database
@@ -204,7 +204,7 @@ def test_a_source_that_was_corrected_is_told_anew(database):
         # The clock of the night is set by hand, the one of an edit is not.
         db.execute("UPDATE memory SET updated_at = '2024-06-23T00:00:00.000Z' WHERE seq = ?", (first.seq,))
     for one in told:
-        revise.edit(database, one, revise.Revision(content=read(database, one).content.replace("export", "ledger job")))
+        revise.edit(database, one, Revision(content=read(database, one).content.replace("export", "ledger job")))
     consolidate(night_of(database, 25))
     [(second, _)] = made(database)
     assert second.id == first.id
@@ -216,7 +216,7 @@ def test_what_a_person_changed_or_archived_stays_so(database):
     told = tell_story(database)
     consolidate(night_of(database, 10))
     [(summary, _)] = made(database)
-    revise.edit(database, summary.id, revise.Revision(content="My own words."))
+    revise.edit(database, summary.id, Revision(content="My own words."))
     tell(database, 12, LATER)
     consolidate(night_of(database, 20))
     assert read(database, summary.id).content == "My own words."

@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 
 from pipeline.jobs import decay as module
 from pipeline.jobs.decay import FLOOR, IDLE_DAYS, decay, importance_of, lived_time
-from pipeline.records import FactKey, Kind, Source, Tier
+from pipeline.records import FactKey, Kind, Revision, Source, Tier
 from pipeline.store import changes, facts, fading
 from pipeline.store.fading import Usage
-from pipeline.write.revise import Revision, edit
+from pipeline.write.revise import edit
 from pipeline.write.touches import write_touches
 from tests.fakes.house import scratch_database
 from tests.fakes.nights import Killed, after, night_of, read, set_fact, state, text_of, write

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pipeline.jobs import dedup as module
 from pipeline.jobs.containment import says_more
 from pipeline.jobs.dedup import PARTED, SYSTEM, UNVOUCHED, dedup
-from pipeline.records import EdgeKind, FactKey, Kind, Scope, ScopeKind, Source, Trust
+from pipeline.records import EdgeKind, FactKey, Kind, Revision, Scope, ScopeKind, Source, Trust
 from pipeline.store import audit, edges, history, incognito, memories, merging, pairs
 from pipeline.store.pairs import ASKED, TOLD_APART, PairState
 from pipeline.write import review
-from pipeline.write.revise import Revision, archive, edit
+from pipeline.write.revise import archive, edit
 from tests.fakes.house import scratch_database
 from tests.fakes.nights import Killed, after, night_of, read, set_fact, text_of, write
 from tests.fakes.sources import keep_in_step

@@ -25,6 +25,7 @@ from pipeline.records import (
     EntityMention,
     FactKey,
     Kind,
+    Revision,
     Scope,
     ScopeKind,
     Source,
@@ -33,7 +34,7 @@ from pipeline.records import (
 from pipeline.store import edges as store
 from pipeline.store import entities, history, incognito, memories, meta, partners, work
 from pipeline.write.relate import CALLER, draw, erase
-from pipeline.write.revise import Revision, archive, edit, purge, restore
+from pipeline.write.revise import archive, edit, purge, restore
 from tests.fakes.house import scratch_database
 from tests.fakes.nights import Killed, after, night_of, read, set_fact, text_of, write
 

@@ -8,10 +8,10 @@ from pipeline.jobs.archive import UNIMPORTANT, may_go
 from pipeline.jobs.decay import decay, importance_of, lived_time, tier_of
 from pipeline.jobs.forecast import forecast
 from pipeline.kinds import TRAITS
-from pipeline.records import Kind, Tier
+from pipeline.records import Kind, Revision, Tier
 from pipeline.store import fading
 from pipeline.store.fading import Usage
-from pipeline.write.revise import Revision, edit
+from pipeline.write.revise import edit
 from pipeline.write.touches import write_touches
 from tests.fakes.house import scratch_database
 from tests.fakes.nights import moment, night_of, read, text_of, write

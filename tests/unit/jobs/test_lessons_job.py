@@ -7,9 +7,8 @@ import pytest
 from pipeline.jobs.lessons import lessons
 from pipeline.jobs.model import NightModel
 from pipeline.jobs.remarks import corrects, fails, fixes
-from pipeline.records import EntityKind, EntityMention, Kind, Scope, ScopeKind, Source, Trust
+from pipeline.records import EntityKind, EntityMention, Filter, Kind, Scope, ScopeKind, Source, Trust
 from pipeline.store import changes, derivations, entities, incognito, memories
-from pipeline.store.visibility import Filter
 from pipeline.write.review import CandidateVerdict, settle_candidate
 from tests.fakes.house import scratch_database
 from tests.fakes.model_server import hangs, model_server, says

@@ -9,13 +9,12 @@ from pipeline.index.lexical import LexicalIndex
 from pipeline.index.sessions import SessionMap
 from pipeline.jobs import segment
 from pipeline.jobs.segment import needs_segment, rebuild_segment
-from pipeline.records import Draft
+from pipeline.records import Draft, Revision
 from pipeline.store import changes, meta, tail
 from pipeline.text.tokens import search_tokens
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from pipeline.write.feedback import ask_for_segment
-from pipeline.write.revise import Revision
 from tests.fakes.house import scratch_database
 
 

@@ -13,7 +13,7 @@ from config.paths import WorkspacePaths
 from pipeline.errors import NotFound, StoreBusy
 from pipeline.jobs.night import Night
 from pipeline.jobs.snapshot import find_snapshot, outlived, scrub_snapshots, snapshot
-from pipeline.records import Draft
+from pipeline.records import Draft, Revision
 from pipeline.store import backup
 from pipeline.store.backup import Damaged, Snapshot, Taken
 from pipeline.store.database import Database
@@ -163,7 +163,7 @@ def purged(database, folder):
     secret = accept(database, Draft("The snollygoster signed."))
     accept(database, Draft("Kept beside it"))
     run(database, folder)
-    revise.edit(database, secret.id, revise.Revision(content="The snollygoster signed again."))
+    revise.edit(database, secret.id, Revision(content="The snollygoster signed again."))
     run(database, folder, NOW + DAY)
     revise.purge(database, secret.id)
     assert len(holds(folder, "snollygoster")) == 2

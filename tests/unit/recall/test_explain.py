@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from pipeline.recall.explain import PARTS_OF_CHANNEL
 from pipeline.recall.query import Channel, ChannelState, Query
 from pipeline.recall.search import BEST_OF_CHANNEL, why
-from pipeline.records import Draft, Kind, Scope, ScopeKind
-from pipeline.store.visibility import Filter
+from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind
 from pipeline.write import revise
 from pipeline.write.accept import accept_batch
 from tests.fakes.world import opened_world

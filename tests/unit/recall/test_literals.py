@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.recall.literals import longest_common_run
-from pipeline.records import Draft, Kind
-from pipeline.store.visibility import Filter
+from pipeline.records import Draft, Filter, Kind, Revision
 from pipeline.write import revise
 from pipeline.write.accept import accept_batch
 
@@ -93,7 +92,7 @@ def test_an_edit_takes_the_literal_along(crowd, quote):
     quoted, question = quote
     wanted = holder(crowd, quoted)
     assert literals(crowd, question) == [wanted]
-    revise.edit(crowd.database, wanted, revise.Revision(content="Nothing of that kind any more."))
+    revise.edit(crowd.database, wanted, Revision(content="Nothing of that kind any more."))
     assert literals(crowd, question) == []
 
 

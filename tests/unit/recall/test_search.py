@@ -12,12 +12,10 @@ from pipeline.index import dense
 from pipeline.index.segment import build_segment
 from pipeline.recall.query import Channel, ChannelState
 from pipeline.recall.search import BEST_OF_CHANNEL
-from pipeline.records import Draft, Kind, Scope, ScopeKind
+from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
 from pipeline.store import meta
-from pipeline.store.visibility import Filter
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
-from pipeline.write.revise import Revision
 from tests.fakes.world import opened_world
 
 LONG = 60.0

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pipeline.records import Draft, Kind, Scope, ScopeKind, Viewer
+from pipeline.records import Draft, Kind, Revision, Scope, ScopeKind, Viewer
 from pipeline.store import arcs
 from pipeline.store.arcs import SHOWN_MEMBERS, Arc, ArcStatus
 from pipeline.write.accept import accept
-from pipeline.write.revise import Revision, archive, edit, purge
+from pipeline.write.revise import archive, edit, purge
 from tests.fakes.house import scratch_database
 
 AT = "2026-06-15T00:00:00.000Z"

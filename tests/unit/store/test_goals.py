@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records import Draft, Kind, Scope, ScopeKind, Viewer
+from pipeline.records import Draft, Kind, Revision, Scope, ScopeKind, Viewer
 from pipeline.store import goals
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -52,11 +52,11 @@ def test_what_changes_moves_or_goes(database):
     mine = set_goal(database, "Ship four", scope=Scope(ScopeKind.AGENT, "a1"))
     accept(database, Draft("Ship five"))
     revise.archive(database, gone)
-    revise.edit(database, first, revise.Revision(importance=0.9))
+    revise.edit(database, first, Revision(importance=0.9))
     assert unfinished(database) == ["Ship one", "Ship two"]
-    revise.edit(database, second, revise.Revision(details={"due_at": "2026-03-01T00:00:00.000Z"}))
+    revise.edit(database, second, Revision(details={"due_at": "2026-03-01T00:00:00.000Z"}))
     assert unfinished(database, Viewer(agent="a1")) == ["Ship two", "Ship one", "Ship four"]
-    revise.edit(database, first, revise.Revision(details={"status": "done"}))
+    revise.edit(database, first, Revision(details={"status": "done"}))
     revise.restore(database, gone)
     revise.purge(database, mine)
     assert unfinished(database, Viewer(agent="a1")) == ["Ship two", "Ship three"]

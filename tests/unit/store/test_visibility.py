@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records import OWNER, Draft, Kind, Scope, ScopeKind, Viewer
+from pipeline.records import OWNER, Draft, Filter, Kind, Scope, ScopeKind, Viewer
 from pipeline.store import memories
-from pipeline.store.visibility import Filter, reaches, viewer_within
+from pipeline.store.visibility import reaches, viewer_within
 from pipeline.write.accept import accept
 from tests.fakes.house import scratch_database
 

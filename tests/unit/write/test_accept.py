@@ -17,6 +17,7 @@ from pipeline.records import (
     EdgeKind,
     FactKey,
     Outcome,
+    Revision,
     Scope,
     ScopeKind,
     Source,
@@ -33,7 +34,6 @@ from pipeline.write.accept import WritePolicy, accept, accept_batch
 from pipeline.write.facts import set_fact
 from pipeline.write.normalize import content_hash
 from pipeline.write.policy import INSISTENT
-from pipeline.write.revise import Revision
 from tests.fakes.house import PROFILE, scratch_database
 
 TEXTS = ["one", "two", "one  ", "o\u0301ne", "óne", "two\r\n"]

@@ -7,14 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import InvalidField
-from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Outcome, Scope, ScopeKind, Source, Stage, Trust
+from pipeline.records import (
+    Anchor,
+    Draft,
+    EdgeDraft,
+    EdgeKind,
+    Filter,
+    Kind,
+    Outcome,
+    Revision,
+    Scope,
+    ScopeKind,
+    Source,
+    Stage,
+    Trust,
+)
 from pipeline.store import changes, history, ingested, memories, work
 from pipeline.store.database import Database
-from pipeline.store.visibility import Filter
 from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.ingest import Fate, Forgotten, Offered, Sweep, forget_items, take_items
 from pipeline.write.prepare import prepare
-from pipeline.write.revise import Revision, archive, edit, purge, restore
+from pipeline.write.revise import archive, edit, purge, restore
 from pipeline.write.silence import go_off_the_record, return_to_the_record
 from tests.fakes.house import scratch_database
 

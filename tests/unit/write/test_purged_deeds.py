@@ -3,12 +3,12 @@
 import pytest
 
 from pipeline.context.turn import result_of
-from pipeline.records import Draft, Kind, Source
+from pipeline.records import Draft, Kind, Revision, Source
 from pipeline.store import actions
 from pipeline.store.actions import Action, Deed
 from pipeline.write.accept import accept
 from pipeline.write.deeds import deed_of, is_told
-from pipeline.write.revise import Revision, edit, purge
+from pipeline.write.revise import edit, purge
 from tests.fakes.house import scratch_database
 
 AT = "2026-01-01T00:00:00.000Z"

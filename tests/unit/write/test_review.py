@@ -3,14 +3,13 @@
 import pytest
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Draft, FactKey, Outcome, Source, Stage, Trust
+from pipeline.records import Draft, FactKey, Outcome, Revision, Source, Stage, Trust
 from pipeline.store import admissions, audit, facts, history, pairs, tail, work
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.facts import set_fact
 from pipeline.write.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo
-from pipeline.write.revise import Revision
 from tests.fakes.angles import Doubles
 from tests.fakes.house import scratch_database
 

@@ -11,13 +11,12 @@ from pydantic import BaseModel, StringConstraints
 from werkzeug.wrappers import Response
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import OWNER, Memory
+from pipeline.records import OWNER, Filter, Memory
 from pipeline.store import admissions, audit, inbox, memories, pairs
 from pipeline.store.admissions import Decision
 from pipeline.store.audit import Entry
 from pipeline.store.inbox import MOST_COUNTED, Denial, Waiting
 from pipeline.store.pairs import Pair
-from pipeline.store.visibility import Filter
 from pipeline.write import review as verbs
 from pipeline.write import revise
 from pipeline.write.review import CandidateVerdict, DenialVerdict, Makers, PairVerdict

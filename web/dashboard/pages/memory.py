@@ -16,7 +16,7 @@ from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.jobs.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
 from pipeline.jobs.forecast import Forecast, forecast
 from pipeline.kinds import told
-from pipeline.records import MAX_TAGS, OWNER, Memory, Trust
+from pipeline.records import MAX_TAGS, OWNER, Memory, Revision, Seen, Trust
 from pipeline.store import (
     admissions,
     arcs,
@@ -35,7 +35,6 @@ from pipeline.store.edges import Edge
 from pipeline.store.pairs import Pair
 from pipeline.times import utc_text
 from pipeline.write import revise
-from pipeline.write.revise import Revision, Seen
 from web.dashboard.fields import Moment
 from web.dashboard.pages.facts import scope_text
 from web.dashboard.pages.timeline import signs

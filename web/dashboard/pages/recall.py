@@ -16,9 +16,8 @@ from pipeline.recall.explain import Verdict
 from pipeline.recall.query import SEARCHED, Answer, Channel, Query
 from pipeline.recall.question import Question, read_question
 from pipeline.recall.search import Reader, measure, why
-from pipeline.records import MAX_SESSION_ID_CHARS, OWNER, Kind, Memory
+from pipeline.records import MAX_SESSION_ID_CHARS, OWNER, Filter, Kind, Memory
 from pipeline.store import memories, predictions
-from pipeline.store.visibility import Filter
 from pipeline.write.normalize import normalize_id
 from web.dashboard import ladder
 from web.dashboard import view as page

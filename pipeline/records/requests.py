@@ -1,0 +1,78 @@
+"""What is asked of memories: which of them, and how one shall change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.records.memory import Anchor, Kind, Scope, Trust, Viewer
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a listing or a recall may return. Times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
+
+    `as_of` asks for what was believed at a moment; without it only what holds now is returned. `candidates` asks for
+    what waits for review, and for nothing else; `chain` for the milestones of one chain.
+    """
+
+    kinds: tuple[Kind, ...] = ()
+    scope: Scope | None = None
+    session_id: str | None = None
+    since: str | None = None
+    until: str | None = None
+    archived: bool = False
+    as_of: str | None = None
+    branch: str | None = None
+    candidates: bool = False
+    chain: str | None = None
+    viewer: Viewer = field(default_factory=Viewer)
+
+    @property
+    def narrows(self) -> bool:
+        """Tell whether the filter leaves out more than what nobody sees and what others own."""
+        return bool(
+            self.kinds
+            or self.scope
+            or self.session_id
+            or self.since
+            or self.until
+            or self.as_of
+            or self.branch
+            or self.chain
+        )
+
+    @property
+    def owns(self) -> bool:
+        """Tell whether the caller has scopes of its own to see into."""
+        return self.viewer != Viewer()
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The fields of a memory to set; None leaves a field as it is.
+
+    `given_importance` is what nights let the importance fade from: the importance itself, unless that faded before.
+    """
+
+    content: str | None = None
+    importance: float | None = None
+    tags: tuple[str, ...] | None = None
+    metadata: Mapping[str, Any] | None = None
+    pinned: bool | None = None
+    details: Mapping[str, Any] | None = None
+    anchor: Anchor | None = None
+    branch: str | None = None
+    trust: Trust | None = None
+    given_importance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What somebody saw of a memory before they changed it; None for what they did not look at.
+
+    `text` is the mark of its text, `given_importance` what it was given: that it faded since changes nothing.
+    """
+
+    text: str | None = None
+    tags: tuple[str, ...] | None = None
+    given_importance: float | None = None
