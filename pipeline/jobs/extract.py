@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pipeline.records import Memory
+from pipeline.text.instructions import instructs
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import search_tokens
-from pipeline.write.instructions import instructs
 
 FEWEST, MOST = 3, 5
 MAX_SENTENCE_CHARS = 400

@@ -1,8 +1,13 @@
-"""Names that people and programs spell differently, brought to one form: `Time Zone`, `time-zone`, `timeZone`."""
+"""Names that people and programs spell differently, brought to one form: of facts, and of entities by their kind."""
 
 import re
 import unicodedata
+from datetime import date
 from typing import Final
+
+from pipeline.records import EntityKind
+
+# Facts: `Time Zone`, `time-zone`, `timeZone`
 
 MAX_NAME_CHARS: Final = 200
 SEPARATOR: Final = "_"
@@ -58,3 +63,108 @@ def _kept(character: str) -> str:
     if character in _TELLING or category[0] in _WORD_CATEGORIES:
         return character
     return SEPARATOR
+
+
+# Entities: the one name under which all spellings of an entity meet
+
+TRAILING = ".,;:!?'\"`"
+
+_LEADING = "'\"`,;:!?([{<"
+_CLOSING = ")]}>"
+_PROSE = frozenset({EntityKind.PERSON, EntityKind.ORGANISATION, EntityKind.PLACE, EntityKind.PRODUCT, EntityKind.DATE})
+_DRIVE = re.compile(r"[A-Za-z]:/")
+_LAST_NUMBER = re.compile(r"[0-9]+(?=[^0-9]*$)")
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_YEAR = r"(?:19|20)[0-9]{2}"
+_DAY = r"[0-9]{1,2}"
+DATE = re.compile(
+    rf"(?<![\w/.-])(?:(?P<y1>{_YEAR})(?P<sep>[-/.])(?P<m1>{_DAY})(?P=sep)(?P<d1>{_DAY})"
+    rf"|(?P<d2>{_DAY})(?:st|nd|rd|th)?(?:\s{{1,2}}of)?\s{{1,2}}(?P<m2>{_MONTH}),?\s{{1,2}}(?P<y2>{_YEAR})"
+    rf"|(?P<m3>{_MONTH})\s{{1,2}}(?P<d3>{_DAY})(?:st|nd|rd|th)?,?\s{{1,2}}(?P<y3>{_YEAR})"
+    rf"|(?P<m4>{_MONTH}),?\s{{1,2}}(?:of\s)?(?P<y4>{_YEAR}))(?=T[0-9]|(?!\w|[-/.][0-9]))",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def canonical_entity_name(kind: EntityKind, surface: str) -> str:
+    """Give the name under which all spellings of one entity meet. Idempotent."""
+    name = surface
+    while (simpler := _simplify(kind, name)) != name:
+        name = simpler
+    return name
+
+
+def iso_date(found: re.Match[str]) -> str | None:
+    """Write a match of `DATE` as ISO 8601, to the day or the month; None where the calendar lacks it."""
+    parts = {name[0]: value for name, value in found.groupdict().items() if value and name != "sep"}
+    month = parts["m"]
+    number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+    try:
+        exact = date(int(parts["y"]), number, int(parts.get("d", "1")))
+    except ValueError:
+        return None
+    return exact.isoformat() if "d" in parts else exact.isoformat()[:7]
+
+
+def _simplify(kind: EntityKind, surface: str) -> str:
+    name = " ".join(surface.split()).rstrip(TRAILING).lstrip(_LEADING)
+    if kind in _PROSE:
+        name = name.rstrip(_CLOSING)
+    spell = _SPELLINGS.get(kind)
+    return spell(name) if spell else name
+
+
+def _path(name: str) -> str:
+    path = re.sub(r"[\\/]+", "/", name)
+    path = re.sub(r"^(?:\./)+", "", path)
+    path = path.rstrip("/") or path
+    # Windows compares names without regard to case.
+    return path.casefold() if _DRIVE.match(path) else path
+
+
+def _url(name: str) -> str:
+    scheme, found, rest = name.partition("://")
+    if not found:
+        scheme, rest = "https", name
+    host, slash, path = rest.partition("/")
+    address = f"{scheme.lower()}://{host.lower()}{slash}{path}"
+    return address.rstrip("/") if rest.strip("/") else address
+
+
+def _number(name: str) -> str:
+    found = _LAST_NUMBER.search(name)
+    return found[0] if found else name
+
+
+def _package(name: str) -> str:
+    folded = name.casefold()
+    # A Python project has one name however its words are joined; npm scopes and Go modules are paths.
+    return folded if "/" in folded else re.sub(r"[-_.]+", "-", folded)
+
+
+def _absolute_date(name: str) -> str:
+    found = DATE.fullmatch(name)
+    return (iso_date(found) if found else None) or name.casefold()
+
+
+_SPELLINGS = {
+    EntityKind.FILE: _path,
+    EntityKind.IDENTIFIER: lambda name: name.split("(", 1)[0],
+    EntityKind.TICKET: lambda name: name.lower() if "#" in name else name.upper(),
+    EntityKind.PULL_REQUEST: _number,
+    EntityKind.URL: _url,
+    EntityKind.VERSION: lambda name: name.casefold().removeprefix("v"),
+    EntityKind.PACKAGE: _package,
+    EntityKind.COMMAND: lambda name: name.removeprefix("$ "),
+    EntityKind.PORT: _number,
+    EntityKind.PERSON: str.casefold,
+    EntityKind.ORGANISATION: str.casefold,
+    EntityKind.PLACE: str.casefold,
+    EntityKind.PRODUCT: str.casefold,
+    EntityKind.DATE: _absolute_date,
+}

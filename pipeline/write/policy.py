@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pipeline.records import Kind, Scope, ScopeKind, Source
+from pipeline.text.durability import is_lasting, measure_durable_share
 from pipeline.text.redaction.formats import MARKER, NOTHING
 from pipeline.text.tokens import STOP_WORDS
-from pipeline.write.passing import is_lasting, kept_share
 
 ACTIVE_FROM = 0.5
 MIDDLE_FROM = 0.44
@@ -135,7 +135,7 @@ def durability(offer: Offer) -> float:
     value = _saturated(_substance(lowered, words))
     lasting = is_lasting(lowered, words)
     value += 0.2 * lasting + 0.1 * (_ANCHOR.search(text) is not None)
-    return min(1.0, value) * kept_share(lowered, words, lasting=lasting, answers=offer.kind is Kind.QA)
+    return min(1.0, value) * measure_durable_share(lowered, words, lasting=lasting, answers=offer.kind is Kind.QA)
 
 
 def scope_clarity(offer: Offer) -> float:

@@ -14,12 +14,12 @@ from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import TRAITS
 from pipeline.records import MAX_BRANCH_CHARS, Anchor, Draft, EdgeDraft, FactKey, Kind, Source, Trust
 from pipeline.store.memories import NewMemory
+from pipeline.text.instructions import instructs
 from pipeline.text.redaction import redact, redact_json
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.details import checked_details, texts
 from pipeline.write.echo import Echo, echoes
-from pipeline.write.instructions import instructs
 from pipeline.write.keyed import fact_key, fact_text, safe_value
 from pipeline.write.normalize import check_metadata, content_hash, normalize_content, normalize_id, normalize_json
 from pipeline.write.scope import resolve_scope

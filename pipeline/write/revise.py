@@ -33,13 +33,13 @@ from pipeline.store import (
     work,
 )
 from pipeline.store.database import Database
+from pipeline.text.instructions import instructs
 from pipeline.text.redaction import redact, redact_json
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.accept import DIGESTION
 from pipeline.write.deeds import is_told
 from pipeline.write.details import checked_details
-from pipeline.write.instructions import instructs
 from pipeline.write.keyed import fit_between
 from pipeline.write.normalize import check_metadata, content_hash, normalize_content, normalize_json, normalize_text
 from pipeline.write.prepare import anchored, checked_branch, told_text

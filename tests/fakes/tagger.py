@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from pipeline.digest.entity_names import canonical_name
 from pipeline.records import EntityKind, EntityMention
+from pipeline.text.names import canonical_entity_name
 
 _KINDS = {
     "with": EntityKind.PERSON,
@@ -30,4 +30,4 @@ class FakeTagger:
 
 def _mention(found: re.Match[str]) -> EntityMention:
     kind = _KINDS[found[1]]
-    return EntityMention(kind, canonical_name(kind, found[2]), found[2], *found.span(2))
+    return EntityMention(kind, canonical_entity_name(kind, found[2]), found[2], *found.span(2))

@@ -13,7 +13,7 @@ import pytest
 from pipeline.bootstrap.parts import mask
 from pipeline.digest.digest import DigestPolicy, digest
 from pipeline.digest.embed import EmbedStage
-from pipeline.digest.link import EntitiesStage
+from pipeline.digest.entities import EntitiesStage
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.sweep import sweep

@@ -12,9 +12,9 @@ from pipeline.context.prepare import SHOWN_EACH, Briefing, PrepareLimits, prepar
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.store import memories, surfaces
 from pipeline.store.surfaces import Surfacing
+from pipeline.text.instructions import instructs
 from pipeline.times import utc_now
 from pipeline.write.accept import accept
-from pipeline.write.instructions import instructs
 
 MESSAGE = "Which port does billing listen on?"
 ABOUT = "Billing listens on port 8123"

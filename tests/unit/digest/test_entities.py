@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.digest.entities import MAX_ENTITIES, SpacyTagger, extract, extract_batch
-from pipeline.digest.entity_names import canonical_name
+from pipeline.digest.entities import MAX_ENTITIES, SpacyTagger, extract_batch
 from pipeline.errors import StageFailed
 from pipeline.records import EntityKind, EntityMention
+from pipeline.text.names import canonical_entity_name
 from tests.fakes.tagger import FakeTagger
 
 PERSON, ORGANISATION, PLACE = EntityKind.PERSON, EntityKind.ORGANISATION, EntityKind.PLACE
@@ -27,6 +27,10 @@ class MarksOnly:
             end = start + len(self.surface)
             yield EntityMention(self.kind, self.surface, self.surface, start, end)
             start = text.find(self.surface, end)
+
+
+def extract(text, tagger):
+    return extract_batch([text], tagger)[0]
 
 
 def pairs(mentions):
@@ -173,7 +177,7 @@ def test_any_text_under_any_tags_gives_exact_bounded_distinct_mentions(text, spa
     for mention in mentions:
         assert text[mention.start : mention.end] == mention.surface != ""
         assert mention.name
-        assert canonical_name(mention.kind, mention.name) == mention.name
+        assert canonical_entity_name(mention.kind, mention.name) == mention.name
 
 
 @pytest.mark.timeout(20)

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.digest.entities import SpacyTagger, extract_batch
-from pipeline.digest.entity_rules import find_by_rule
 from pipeline.errors import NotFound
 from pipeline.index.vectors import VectorRows
 from pipeline.jobs import edges as module
@@ -33,6 +32,7 @@ from pipeline.records import (
 )
 from pipeline.store import edges as store
 from pipeline.store import entities, history, incognito, memories, meta, partners, work
+from pipeline.text.entities import find_by_rule
 from pipeline.write.relate import CALLER, draw, erase
 from pipeline.write.revise import archive, edit, purge, restore
 from tests.fakes.house import scratch_database

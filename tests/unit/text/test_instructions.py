@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.records import MAX_CONTENT_CHARS
-from pipeline.write.instructions import instructs
+from pipeline.text.instructions import instructs
 
 # The rules were chosen on TUNED alone; HELD_OUT says how well they carry over.
 TUNED_ATTEMPTS = [

@@ -7,8 +7,11 @@ forbids starting inside a run) or looks a bounded distance ahead; plain code the
 import re
 from collections.abc import Callable, Iterator
 
-from pipeline.digest.entity_names import DATE, TRAILING, canonical_name, iso_date
 from pipeline.records import EntityKind, EntityMention
+from pipeline.text.lexicon import load_lexicon
+from pipeline.text.names import DATE, TRAILING, canonical_entity_name, iso_date
+
+_LEXICON = load_lexicon("entities")
 
 # Of two candidates of one length over the same text, the earlier kind wins.
 _PRECEDENCE = tuple(
@@ -20,35 +23,21 @@ _WORD_BEFORE = 32  # characters looked back over for a cue word
 # Files
 
 _FILE_RUN = re.compile(r"(?:(?<!\w)[A-Za-z]:(?=[\\/][^\s/]))?[\w.@~+/\\-]++")
-_EXTENSION = re.compile(
-    r"(?:py|pyi|pyx|ipynb|ts|tsx|mts|cts|js|jsx|mjs|cjs|vue|svelte|astro|css|scss|sass|less|html?|xml|svg|md|mdx|rst"
-    r"|txt|tex|pdf|docx?|xlsx?|pptx?|odt|csv|tsv|parquet|arrow|jsonl?|jsonc|json5|ndjson|ya?ml|toml|ini|cfg|conf"
-    r"|lock|log|sh|bash|zsh|fish|ps1|bat|cmd|rb|go|rs|java|kt|kts|scala|swift|cc|cpp|cxx|hh|hpp|cs|fs|php|pl|lua"
-    r"|dart|exs?|erl|hs|ml|clj|jl|sql|sqlite3?|db|proto|graphql|gql|tf|tfvars|hcl|nix|cmake|mk|gradle"
-    r"|png|jpe?g|gif|webp|ico|mp[34]|wav|mov|zip|tar|gz|tgz|bz2|xz|zst|7z|whl|jar|war|exe|dll|so|dylib|wasm|onnx|pt"
-    r"|pth|bin|pkl|npy|npz|safetensors|gguf|pem|crt|diff|bak|tmp|snap|tmpl|j2"
-    r"|c|h|r)",
-    re.IGNORECASE,
-)
-_NAMED_FILE = re.compile(
-    r"(?:Make|Docker|Proc|Just|Jenkins|Gem|Rake|Vagrant|Caddy|Brew|Pip|Pod|Fast)file|CODEOWNERS|LICEN[SC]E"
-    r"|README|CHANGELOG|go\.(?:mod|sum)"
-)
+_EXTENSION = re.compile(_LEXICON.alternatives("extensions"), re.IGNORECASE)
+_NAMED_FILE = re.compile(_LEXICON.alternatives("named_files"))
 _DOTFILE = re.compile(
     r"\.(?:env(?:\.[\w-]+)*|[a-z-]*rc|[a-z]+ignore|git[a-z]*|editorconfig|htaccess|bash_[a-z]+|(?:[a-z]+-)?profile"
     r"|[a-z]+-version|tool-versions|venv|ssh|aws|vscode|idea|claude|cursor|config|cache)"
 )
-_ROOT = re.compile(r"src|libs?|tests|docs|apps|bin|pkg|cmd|scripts|packages|usr")
-_RECEIVER = re.compile(r"self|this|console|math|process|np|cls|obj|req(?:uest)?|res(?:ponse)?")
+_ROOT = re.compile(_LEXICON.alternatives("roots"))
+_RECEIVER = re.compile(_LEXICON.alternatives("receivers"))
 _ANCHORED = re.compile(r"[A-Za-z]:[\\/]|~/|\.{1,2}/")
-_JS_LIBRARY = re.compile(
-    r"(?i:node|vue|next|nuxt|react|express|three|d3|chart|moment|ember|backbone|alpine|socket)\.js"
-)
+_JS_LIBRARY = re.compile(rf"(?:{_LEXICON.alternatives('js_libraries')})\.js", re.IGNORECASE)
 
 # Links
 
 _URL = re.compile(
-    r"(?<![A-Za-z0-9])(?:(?:https?|wss?|ftp|ssh|git|file|postgres(?:ql)?|redis|mysql|mongodb|amqp)://|www\.)"
+    rf"(?<![A-Za-z0-9])(?:(?:{_LEXICON.alternatives('schemes')})://|www\.)"
     r"[^\s<>\"`|\\^]++"
     r"|(?<![\w@./-])(?:[a-z0-9-]{1,60}+\.){1,3}(?<=\.)(?:com|org|net|io|dev|ai)/[^\s<>\"`|\\^]++",
     re.IGNORECASE,
@@ -69,15 +58,10 @@ _PULL = re.compile(
 _TICKET_KEY = re.compile(r"(?<![\w/.-])([A-Z]{2}[A-Z0-9]{0,8})-([1-9][0-9]{0,6})(?!\w|[-.:/][\w])")
 _VULNERABILITY = re.compile(r"(?<![\w-])CVE-[0-9]{4}-[0-9]{4,7}(?!\w)", re.IGNORECASE)
 # Standards, ciphers, models and months are spelt as tickets are.
-_NOT_A_PROJECT = re.compile(
-    r"UTF|UCS|ISO|IEC|IEEE|RFC|PEP|SHA|MD|AES|RSA|TLS|SSL|HTTP|IPV|CP|ECMA|ES|BASE|GPT|COVID|SARS|WCAG|WW|USB|HDMI|CD"
-    r"|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC|MON|TUE|WED|THU|FRI|SAT|SUN|FY[0-9]*|GMT|UTC|TOP|AM|PM"
-)
+_NOT_A_PROJECT = re.compile(_LEXICON.alternatives("not_projects"))
 _ISSUE = re.compile(r"(?<![\w#&/.-])([\w-]{1,39}+/[\w-]{1,60}+)?#([1-9][0-9]{0,6})(?![\w-]|[.,][0-9])")
-_ISSUE_CUE = re.compile(
-    r"(?i:issues?|tickets?|bugs?|fix(?:es|ed)?|clos(?:e|es|ed)|resolv(?:e|es|ed)|refs?|see|gh)[ \t:(]*$"
-)
-_NOT_ISSUE_CUE = re.compile(r"(?i:colou?r|background|fill|stroke|hex|border|rank(?:ed)?|the)[ \t:=(\"']*$")
+_ISSUE_CUE = re.compile(rf"(?:{_LEXICON.alternatives('issue_cues')})[ \t:(]*$", re.IGNORECASE)
+_NOT_ISSUE_CUE = re.compile(rf"(?:{_LEXICON.alternatives('not_issue_cues')})[ \t:=(\"']*$", re.IGNORECASE)
 
 # Versions, dates, ports
 
@@ -87,10 +71,7 @@ _VERSION = re.compile(
     r"(?![\w%]|[.:][0-9]|-[0-9])",
     re.IGNORECASE,
 )
-_VERSION_CUE = re.compile(
-    r"(?:(?i:\b(?:version|release|python|node(?:\.js)?|java|ruby|php|rust|perl|typescript|postgres(?:ql)?|ubuntu|debian)"
-    r"[ -])|\bGo |[=~]=|(?<=\w)@[\^~]?)$"
-)
+_VERSION_CUE = re.compile(rf"(?:(?i:\b(?:{_LEXICON.alternatives('version_cues')})[ -])|\bGo |[=~]=|(?<=\w)@[\^~]?)$")
 _DOTTED_DATE = re.compile(r"(?:19|20)\d\d\.(?:0?[1-9]|1[0-2])\.(?:0?[1-9]|[12]\d|3[01])|\d\d?\.\d\d?\.(?:19|20)\d\d")
 _PORT = re.compile(
     r"(?:(?<![A-Za-z0-9])(?i:ports?)(?:[ \t](?i:number|no\.?))?[ \t]?[:=#]?[ \t]?"
@@ -102,17 +83,13 @@ _MAX_PORT = 65535
 # Packages and commands
 
 _INSTALL = re.compile(
-    r"(?<![\w/.-])(?:pip3?|pipx|uv(?:[ ]pip)?|poetry|pdm|npm|pnpm|yarn|bun|cargo|gem|go|brew"
-    r"|apt(?:-get)?|apk|dnf|conda)[ ](?:install|add|i|get)(?![\w-])([^\n`;|&]{1,240})"
+    rf"(?<![\w/.-])(?:{_LEXICON.alternatives('package_managers')})[ ](?:install|add|i|get)(?![\w-])([^\n`;|&]{{1,240}})"
 )
 _FLAG_WITH_VALUE = re.compile(r"-[recit]|--(?:index-url|extra-index-url|requirement|constraint|find-links|editable)")
 _PACKAGE_TOKEN = re.compile(
     r"[\"']?(@[\w.-]+/[\w.-]+|[A-Za-z0-9][\w.-]*+(?:/[\w./-]+)?)(?:\[[\w,-]*\])?(?:[=<>~!@^].*|[\"',.:)]*)"
 )
-_NOT_A_PACKAGE = re.compile(
-    r"(?i:and|or|then|to|for|in|on|with|from|before|after|it|is|was|the|a|an|this|that|again|first|instead|because|but"
-    r"|fail\w*|work\w*|command|error\w*|hangs?|step|does|did|has|takes?|runs?)"
-)
+_NOT_A_PACKAGE = re.compile(_LEXICON.alternatives("not_packages"), re.IGNORECASE)
 _PINNED = re.compile(
     r"(?<![\w@/.-])(?:(?P<py>[A-Za-z][\w.-]{1,80}+)(?:\[[\w,-]{0,60}\])?(?:[=~]=[0-9]+\.[0-9]|>=[0-9.]{1,20}+(?:,<|\.[0-9]))"
     r"|(?P<npm>@?[a-z][\w.-]{0,80}+(?:/[\w.-]{1,80}+)?)@[\^~]?[0-9]+\.[0-9]"
@@ -126,14 +103,7 @@ _IMPORT = re.compile(
 )
 _PROMPT = re.compile(r"(?:^[ \t>*-]{0,8}|[:`][ \t]?)\$[ \t]{1,3}(?P<line>[A-Za-z./~][^\n`]{0,240}+)", re.MULTILINE)
 _BACKTICKS = re.compile(r"(?<!`)`([^`\n]{1,240}+)`(?!`)")
-_PROGRAM = re.compile(
-    r"(?:\.{0,2}/\S+|git|gh|make|just|npm|npx|pnpm|yarn|bun|node|deno|python[0-9.]*|pip3?|pipx|uv|uvx|poetry|pytest|ruff|mypy"
-    r"|tox|nox|cargo|rustc|go|java|mvn|gradle|ruby|gem|bundle|rails|php|composer|dotnet|docker|docker-compose|podman"
-    r"|kubectl|helm|terraform|ansible|aws|gcloud|az|ssh|scp|rsync|curl|wget|tar|grep|rg|sed|awk|find|ls|cd|cp|mv|rm"
-    r"|mkdir|chmod|chown|cat|tail|head|export|source|sudo|systemctl|journalctl|apt|apt-get|brew|apk|dnf|psql|mysql"
-    r"|sqlite3|redis-cli|flask|django-admin|celery|alembic|honcho|gunicorn|uvicorn|jest|vitest|tsc|eslint|prettier"
-    r"|vite|bash|sh|zsh|tmux|kill|ps|lsof|nohup|env)"
-)
+_PROGRAM = re.compile(_LEXICON.alternatives("programs"))
 _ASSIGNMENT = re.compile(r"[A-Z_][A-Z0-9_]*=\S*")
 _FLAG = re.compile(r"--?[A-Za-z][\w-]*(?:=.*)?")
 
@@ -143,7 +113,7 @@ _NAME_RUN = re.compile(r"(?<!\w)[A-Za-z_]\w*+(?:(?:\.|::|->)[A-Za-z_]\w*+)*+(?:\
 _CAMEL = re.compile(r"_?(?:[A-Za-z][a-z0-9]+[A-Z]\w|[A-Z]{3,}[a-z]{2})")
 _SURNAME = re.compile(r"(?:Mc|Mac|De|Le|La|Di|Du)[A-Z][a-z]+")
 _JOINTS = re.compile(r"\.|::|->")
-_TOP_LEVEL = re.compile(r"(?i:com|org|net|io|dev|ai|co|uk|de|app|gov|edu)")
+_TOP_LEVEL = re.compile(_LEXICON.alternatives("top_levels"), re.IGNORECASE)
 _QUOTED_NAME = re.compile(r"(?:--?|[@$#.])?[A-Za-z_][\w$-]*+(?:(?:\.|::|->|#)[\w$-]++)*+[!?]?(?:\([^()]*+\))?")
 
 _Rule = Callable[[str], Iterator[EntityMention]]
@@ -170,7 +140,7 @@ def find_by_rule(text: str) -> list[EntityMention]:
 
 def _mention(kind: EntityKind, text: str, start: int, end: int, name: str | None = None) -> EntityMention:
     surface = text[start:end]
-    return EntityMention(kind, canonical_name(kind, surface if name is None else name), surface, start, end)
+    return EntityMention(kind, canonical_entity_name(kind, surface if name is None else name), surface, start, end)
 
 
 def _urls(text: str) -> Iterator[EntityMention]:

@@ -1,15 +1,15 @@
-"""Text that tries to instruct the agent that reads it.
+"""Prompt injection: text that tries to instruct the agent that reads it.
 
-A pattern is tried only where one of its plain heads stands. In the patterns a space stands for what separates two
-words, and `…` for up to four words of the same sentence; every repetition is bounded, so a text is read in linear time.
+A pattern of `lexicon/injections.toml` is tried only where one of its plain heads stands. Every repetition in the
+patterns is bounded, so a text is read in linear time.
 """
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline.write.injections import ANYWHERE, ORDERS, STATEMENTS
+from pipeline.text.lexicon import load_lexicon
 
 _NO_WIDTH = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
@@ -31,13 +31,13 @@ _BLANKS = re.compile(r"[^\S\n]++")
 _BETWEEN = r"[\W_]{1,3}"
 _GAP = r"(?:[\w'’-]{1,24}[^\w.!?\n]{1,3}){0,4}?"
 
-# An order is neither forbidden nor told of somebody else.
+# An order is neither forbidden nor reported of somebody else.
 _BEFORE_ORDER = 40  # characters looked back over
 _SENTENCE = re.compile(r"[.!?;\n]")
 _NEGATED = re.compile(
     r"(?:\b(?:never|not|cannot|nicht|nie|niemals|no|nunca|ne|nao|не|ні|никогда|ніколи)|n't)\W{1,3}(?:\w{1,20}\W{1,3})?$"
 )
-_TOLD = re.compile(
+_REPORTED = re.compile(
     r"\b(?:to|we|they|i|he|she|it|can|could|would|will|may|might|must|should|that|which|who|did|does|do|let'?s|users?"
     r"|clients?|servers?|models?|agents?|tests?|parsers?|wir|sie|er|es|ich|zu|мы|они|он|ми|вони)"
     r"\W{1,3}(?:(?:\w{1,20}ly|just|also)\W{1,3})?$"
@@ -46,7 +46,7 @@ _ADDRESSED = re.compile(r"\b(?:you|please)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _InjectionRule:
     pattern: re.Pattern[str]
     anchored: bool  # whether the pattern begins with the head that woke it
     order: bool
@@ -87,13 +87,13 @@ def _breaks_in(folded: str) -> bool:
     return _WITHOUT_SPACES.search(folded) is not None and _any_found(_UNSPACED, folded)
 
 
-def _any_found(heads: Sequence[tuple[str, _Rule]], folded: str) -> bool:
+def _any_found(heads: Sequence[tuple[str, _InjectionRule]], folded: str) -> bool:
     # A head may run over the end of a line; its place stays the same.
     line = folded.replace("\n", " ")
     return any(head in line and _found(rule, head, folded, line) for head, rule in heads)
 
 
-def _found(rule: _Rule, head: str, folded: str, line: str) -> bool:
+def _found(rule: _InjectionRule, head: str, folded: str, line: str) -> bool:
     if not rule.anchored:
         return rule.pattern.search(folded) is not None
     at = line.find(head)
@@ -108,26 +108,29 @@ def _is_order(before: str) -> bool:
     sentence = _SENTENCE.split(before)[-1]
     if _NEGATED.search(sentence):
         return False
-    return _ADDRESSED.search(sentence) is not None or _TOLD.search(sentence) is None
+    return _ADDRESSED.search(sentence) is not None or _REPORTED.search(sentence) is None
 
 
-def _heads(table: tuple[tuple[str, str], ...], *, anchored: bool, order: bool) -> list[tuple[str, _Rule]]:
-    found = []
-    for heads, pattern in table:
-        spelt = _bare(pattern).replace(" ", _BETWEEN).replace("…", _GAP)
-        rule = _Rule(re.compile(spelt, re.MULTILINE), anchored, order)
-        found += [(head, rule) for head in _bare(heads).split("|")]
-    return found
+def _read_rules(table: str, *, anchored: bool, order: bool) -> Iterator[tuple[str, _InjectionRule]]:
+    """Yield each head of a table with its rule."""
+    for entry in _LEXICON.entries[table]:
+        whole = _PART.sub(lambda found: _PARTS[found[1]], "".join(entry["pattern"]))
+        spelt = _bare(whole).replace(" ", _BETWEEN).replace("…", _GAP)
+        rule = _InjectionRule(re.compile(spelt, re.MULTILINE), anchored, order)
+        yield from ((_bare(head), rule) for head in entry["heads"])
 
 
+_LEXICON = load_lexicon("injections")
+_PART = re.compile(r"\{([a-z_]+)\}")
+_PARTS = {name: "".join(pattern) for name, pattern in _LEXICON.entries["parts"].items()}
 _HEADS = (
-    *_heads(ORDERS, anchored=True, order=True),
-    *_heads(STATEMENTS, anchored=True, order=False),
-    *_heads(ANYWHERE, anchored=False, order=False),
+    *_read_rules("orders", anchored=True, order=True),
+    *_read_rules("statements", anchored=True, order=False),
+    *_read_rules("anywhere", anchored=False, order=False),
 )
 # Heads in scripts without spaces are looked for one by one, all others by the beginning of their first word.
 _UNSPACED = tuple((head, rule) for head, rule in _HEADS if _WITHOUT_SPACES.search(head))
-_WORDED: dict[str, list[tuple[str, _Rule]]] = {}
+_WORDED: dict[str, list[tuple[str, _InjectionRule]]] = {}
 for _head, _woken in _HEADS:
     if _first := None if _WITHOUT_SPACES.search(_head) else _WORD.search(_head):
         _WORDED.setdefault(_first[0][:_BEGINNING], []).append((_head, _woken))

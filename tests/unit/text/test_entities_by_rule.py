@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.digest.entity_names import canonical_name
-from pipeline.digest.entity_rules import find_by_rule
 from pipeline.records import EntityKind, EntityMention
+from pipeline.text.entities import find_by_rule
+from pipeline.text.names import canonical_entity_name
 
 FILE, IDENTIFIER, TICKET = EntityKind.FILE, EntityKind.IDENTIFIER, EntityKind.TICKET
 PULL, URL, VERSION = EntityKind.PULL_REQUEST, EntityKind.URL, EntityKind.VERSION
@@ -244,7 +244,7 @@ def test_offsets_are_exact_and_names_are_canonical(text):
     for mention in find_by_rule(text):
         assert text[mention.start : mention.end] == mention.surface != ""
         assert mention.name
-        assert canonical_name(mention.kind, mention.name) == mention.name
+        assert canonical_entity_name(mention.kind, mention.name) == mention.name
 
 
 @given(texts())
@@ -268,8 +268,8 @@ def test_the_same_text_gives_the_same_mentions(text):
 
 @given(st.sampled_from(EntityKind), texts())
 def test_canonicalisation_is_idempotent(kind, surface):
-    name = canonical_name(kind, surface)
-    assert canonical_name(kind, name) == name
+    name = canonical_entity_name(kind, surface)
+    assert canonical_entity_name(kind, name) == name
 
 
 @pytest.mark.parametrize(
@@ -287,12 +287,12 @@ def test_canonicalisation_is_idempotent(kind, surface):
     ],
 )
 def test_spellings_of_one_entity_meet(kind, surfaces):
-    assert len({canonical_name(kind, surface) for surface in surfaces}) == 1
+    assert len({canonical_entity_name(kind, surface) for surface in surfaces}) == 1
 
 
 def test_case_parts_files_and_identifiers_where_it_matters():
-    assert canonical_name(FILE, "Makefile") != canonical_name(FILE, "makefile")
-    assert canonical_name(IDENTIFIER, "MAX_SIZE") != canonical_name(IDENTIFIER, "max_size")
+    assert canonical_entity_name(FILE, "Makefile") != canonical_entity_name(FILE, "makefile")
+    assert canonical_entity_name(IDENTIFIER, "MAX_SIZE") != canonical_entity_name(IDENTIFIER, "max_size")
 
 
 def test_a_file_in_a_command_belongs_to_the_command():
