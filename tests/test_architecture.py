@@ -78,9 +78,9 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "sqlite_utils": ("pipeline.store",),
     "pathspec": ("pipeline.ingest.project.gitignore",),
     "pypdf": ("pipeline.ingest.pdf",),
-    "tree_sitter": ("pipeline.ingest.project.syntax",),
+    "tree_sitter": ("pipeline.ingest.project.grammars",),
     **{
-        f"tree_sitter_{language}": ("pipeline.ingest.project.syntax",)
+        f"tree_sitter_{language}": ("pipeline.ingest.project.grammars",)
         for language in ("go", "java", "javascript", "python", "rust", "typescript")
     },
 }

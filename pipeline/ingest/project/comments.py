@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Final
 
-from pipeline.ingest.project.outline import one_line, shortened
-
 LONGEST_DOC: Final = 200
 LONGEST_PURPOSE: Final = 300
 
@@ -36,6 +34,16 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!cf\
 _ROLE: Final = re.compile(r":[a-z][a-z:]*:`[~!]?([^`]+)`")
 _LINK: Final = re.compile(r"\{@\w+\s+([^}]*)\}")
 _HTML: Final = re.compile(r"</?[a-zA-Z][^<>]*>")
+
+
+def one_line(text: str) -> str:
+    """Return a text with single spaces only, and none inside round brackets that stood on lines of their own."""
+    return " ".join(text.split()).replace("( ", "(").replace(" )", ")").replace(",)", ")")
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return a text of at most so many characters; one that was cut ends with an ellipsis."""
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
 
 def bare(comment: str) -> str:

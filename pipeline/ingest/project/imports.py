@@ -19,6 +19,7 @@ _ENDINGS: Final = ("ts", "tsx", "d.ts", "js", "jsx", "mts", "cts", "mjs", "cjs")
 # A TypeScript file names another by what it will be compiled to.
 _COMPILED: Final = {".js": (".ts", ".tsx"), ".jsx": (".tsx",), ".mjs": (".mts",), ".cjs": (".cts",)}
 _GO_MODULE: Final = re.compile(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
+_RUST_MODULE: Final = re.compile(r"^(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;")
 _CRATE_ROOTS: Final = ("lib.rs", "main.rs")
 _INNER_MODULES: Final = ("mod.rs", *_CRATE_ROOTS)
 
@@ -75,26 +76,26 @@ def _upwards(folder: str) -> Iterator[str]:
 
 def resolve(imports: Iterable[Import], grammar: str, key: str, tree: Tree) -> list[str]:
     """Return what a file imports, each once: files and folders of the project first."""
-    found = list(_RESOLVERS[grammar](imports, key, tree))
-    names = [name for name, is_own in found if is_own] + [name for name, is_own in found if not is_own]
-    return [name for name in dict.fromkeys(names) if name and name != key]
-
-
-def _python(imports: Iterable[Import], key: str, tree: Tree) -> Iterator[tuple[str, bool]]:
-    roots = _python_roots(posixpath.dirname(key), tree)
+    candidates, foreign = _LANGUAGES[grammar]
+    own: list[str] = []
+    others: list[str] = []
     for one in imports:
-        if one.module == "__future__":
-            continue
-        path = one.module.lstrip(".").replace(".", "/")
-        level = len(one.module) - len(one.module.lstrip("."))
-        if level:
-            bases = [posixpath.join(posixpath.dirname(key), *[".."] * (level - 1))]
-        else:
-            bases = [] if path.partition("/")[0] in sys.stdlib_module_names else roots
-        files = _python_files(bases, path, one.names, tree)
-        yield from ((file, True) for file in files)
-        if not files:
-            yield one.module, False
+        found = tree.first(candidates(one, key, tree))
+        (others if found is None else own).append(found or foreign(one.module))
+    return [name for name in dict.fromkeys([*own, *others]) if name and name != key]
+
+
+def _python(one: Import, key: str, tree: Tree) -> Iterator[str]:
+    """Yield the module that an imported name may be, then the module that it is taken from."""
+    path = one.module.lstrip(".").replace(".", "/")
+    level = len(one.module) - len(one.module.lstrip("."))
+    folder = posixpath.dirname(key)
+    bases = [posixpath.join(folder, *[".."] * (level - 1))]
+    if not level:
+        bases = [] if path.partition("/")[0] in sys.stdlib_module_names else _python_roots(folder, tree)
+    for base in bases:
+        for module in (posixpath.join(base, path, one.name), posixpath.join(base, path)):
+            yield from (f"{module.rstrip('/')}.py", f"{module}/__init__.py")
 
 
 def _python_roots(folder: str, tree: Tree) -> list[str]:
@@ -105,31 +106,10 @@ def _python_roots(folder: str, tree: Tree) -> list[str]:
     return list(dict.fromkeys([above, "", "src"]))
 
 
-def _python_files(bases: Iterable[str], path: str, names: Iterable[str], tree: Tree) -> list[str]:
-    """Return the modules among the imported names, else the module that they are taken from."""
-    for base in bases:
-        whole = posixpath.join(base, path)
-        inner = [tree.first(_module_files(posixpath.join(whole, name))) for name in names]
-        own = tree.first(_module_files(whole))
-        found = [file for file in inner if file is not None]
-        if found or own:
-            return found if found and len(found) == len(inner) else [*found, *([own] if own else [])]
-    return []
-
-
-def _module_files(path: str) -> tuple[str, str]:
-    return f"{path}.py", f"{path}/__init__.py"
-
-
-def _javascript(imports: Iterable[Import], key: str, tree: Tree) -> Iterator[tuple[str, bool]]:
-    for one in imports:
-        found = None
-        if one.module.startswith("."):
-            found = tree.first(_javascript_files(posixpath.join(posixpath.dirname(key), one.module)))
-        yield found or one.module, found is not None
-
-
-def _javascript_files(path: str) -> Iterator[str]:
+def _javascript(one: Import, key: str, _tree: Tree) -> Iterator[str]:
+    if not one.module.startswith("."):
+        return
+    path = posixpath.join(posixpath.dirname(key), one.module)
     stem, ending = posixpath.splitext(path)
     yield from (f"{stem}{other}" for other in _COMPILED.get(ending, ()))
     if ending:
@@ -138,70 +118,66 @@ def _javascript_files(path: str) -> Iterator[str]:
     yield from (f"{path}/index.{other}" for other in _ENDINGS)
 
 
-def _go(imports: Iterable[Import], key: str, tree: Tree) -> Iterator[tuple[str, bool]]:
-    module = tree.go_module(posixpath.dirname(key))
-    for one in imports:
-        found = None
-        if module is not None and module[0] and one.module.startswith(f"{module[0]}/"):
-            found = tree.first([posixpath.join(module[1], one.module[len(module[0]) + 1 :])])
-        yield found or one.module, found is not None
+def _go(one: Import, key: str, tree: Tree) -> Iterator[str]:
+    name, folder = tree.go_module(posixpath.dirname(key)) or ("", "")
+    path = one.module.strip('"`')
+    if name and path.startswith(f"{name}/"):
+        yield posixpath.join(folder, path[len(name) + 1 :])
 
 
-def _rust(imports: Iterable[Import], key: str, tree: Tree) -> Iterator[tuple[str, bool]]:
+def _rust(one: Import, key: str, tree: Tree) -> Iterator[str]:
+    """Yield the file of a module that is declared here, or of the innermost that a path leads through."""
     folder, name = posixpath.split(key)
-    inside = folder if name in _INNER_MODULES else posixpath.join(folder, name.removesuffix(".rs"))
-    crate = _crate_root(folder, tree)
-    for one in imports:
-        found = None
-        if one.module.startswith("mod "):
-            found = tree.first(_rust_files(posixpath.join(inside, one.module.removeprefix("mod "))))
-        elif one.module.startswith("crate::") and crate is not None:
-            found = _longest(crate, one.module.split("::")[1:], tree)
-        yield found or one.module, found is not None
-
-
-def _crate_root(folder: str, tree: Tree) -> str | None:
-    roots = (above for above in _upwards(folder) if any(tree.has(posixpath.join(above, name)) for name in _CRATE_ROOTS))
-    return next(roots, None)
-
-
-def _longest(crate: str, path: list[str], tree: Tree) -> str | None:
-    """Return the file of the innermost module that a path leads through."""
-    ends = range(len(path), 0, -1)
-    return tree.first(file for end in ends for file in _rust_files(posixpath.join(crate, *path[:end])))
+    if declared := _RUST_MODULE.search(one.module):
+        inside = folder if name in _INNER_MODULES else posixpath.join(folder, name.removesuffix(".rs"))
+        yield from _rust_files(posixpath.join(inside, declared[1]))
+    elif one.module.startswith("crate::"):
+        path = _rust_path(one.module).split("::")[1:]
+        roots = (up for up in _upwards(folder) if any(tree.has(posixpath.join(up, root)) for root in _CRATE_ROOTS))
+        for crate in [*roots][:1]:
+            for end in range(len(path), 0, -1):
+                yield from _rust_files(posixpath.join(crate, *path[:end]))
 
 
 def _rust_files(path: str) -> tuple[str, str]:
     return f"{path}.rs", f"{path}/mod.rs"
 
 
-def _java(imports: Iterable[Import], key: str, tree: Tree) -> Iterator[tuple[str, bool]]:
-    for one in imports:
-        path = one.module.removeprefix("static ").split(".")
-        found = _java_file(path, posixpath.dirname(key), tree)
-        # Of what is not the project's own, the package says enough.
-        yield found or ".".join(takewhile(lambda part: part[:1].islower(), path)), found is not None
+def _rust_path(text: str) -> str:
+    # Only the path counts, not how its end is spread or renamed.
+    return " ".join(text.split()).partition("{")[0].partition(" as ")[0].rstrip(";").removesuffix("::*").rstrip(":")
 
 
-def _java_file(path: list[str], folder: str, tree: Tree) -> str | None:
-    """Return the file of an imported class: at its place below the folder that both packages stand in."""
-    parts = folder.split("/")
+def _java(one: Import, key: str, _tree: Tree) -> Iterator[str]:
+    """Yield the file of an imported class: at its place below the folder that both packages stand in."""
+    path, parts = _java_path(one.module), posixpath.dirname(key).split("/")
     if path[0] not in parts:
-        return None
+        return
     root = "/".join(parts[: parts.index(path[0])])
     # A nested class or a method stands in the file of the class around it.
     classes = [end for end in range(len(path), 0, -1) if path[end - 1][:1].isupper()]
     if path[-1] == "*" and not classes:
-        return tree.first([posixpath.join(root, *path[:-1])])
-    return tree.first(f"{posixpath.join(root, *path[:end])}.java" for end in reversed(classes))
+        yield posixpath.join(root, *path[:-1])
+    yield from (f"{posixpath.join(root, *path[:end])}.java" for end in reversed(classes))
 
 
-_RESOLVERS: Final[Mapping[str, Callable[[Iterable[Import], str, Tree], Iterator[tuple[str, bool]]]]] = {
-    "python": _python,
-    "javascript": _javascript,
-    "typescript": _javascript,
-    "tsx": _javascript,
-    "go": _go,
-    "rust": _rust,
-    "java": _java,
+def _java_path(text: str) -> list[str]:
+    return "".join(text.rstrip(" ;").split()[-1:]).split(".")
+
+
+def _java_package(text: str) -> str:
+    # Of what is not the project's own, the package says enough.
+    return ".".join(takewhile(lambda part: part[:1].islower(), _java_path(text)))
+
+
+_Candidates = Callable[[Import, str, Tree], Iterator[str]]
+# Which files an import may mean, and how one is written that means none of the project's.
+_LANGUAGES: Final[Mapping[str, tuple[_Candidates, Callable[[str], str]]]] = {
+    "python": (_python, str),
+    "javascript": (_javascript, str),
+    "typescript": (_javascript, str),
+    "tsx": (_javascript, str),
+    "go": (_go, lambda text: text.strip('"`')),
+    "rust": (_rust, _rust_path),
+    "java": (_java, _java_package),
 }

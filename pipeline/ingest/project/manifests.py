@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
-from pipeline.ingest.project.comments import bare
-from pipeline.ingest.project.outline import one_line, shortened
+from pipeline.ingest.project.comments import bare, one_line, shortened
 from pipeline.ingest.project.render import in_parts, listed, sentence
 from pipeline.ingest.project.unfit import Unfit
 

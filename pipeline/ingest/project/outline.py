@@ -1,18 +1,37 @@
 """What a source file holds: its purpose, its symbols, its imports."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import takewhile
 from typing import Final
+
+from pipeline.ingest.project.comments import bare, one_line, purpose, purpose_of_comments, shortened, summary
+from pipeline.ingest.project.grammars import GRAMMARS, Grammar, Node, match_queries, parse
 
 LONGEST_SIGNATURE: Final = 120
 LONGEST_VALUE: Final = 60
 LONGEST_ATTRIBUTE: Final = 80
 SHOWN_PARAMETERS: Final = 8
+# Of definitions within definitions.
+MAX_DEPTH: Final = 6
+
+_INNER_DOC: Final = (b"//!", b"/*!")
+_FILE_TAGS: Final = ("@file", "@module", "@packageDocumentation", "@overview")
+_QUOTES: Final = re.compile(r"^[a-zA-Z]*(\"\"\"|'''|\"|'|`)(.*)\1$", re.DOTALL)
+# They say how a thing is made or compiled, not what it is.
+_PLAIN_ATTRIBUTES: Final = frozenset(
+    """
+    staticmethod classmethod override abstractmethod final wraps
+    Override SuppressWarnings Nullable NonNull NotNull SafeVarargs Inject
+    """.split()  # noqa: SIM905 - readable as words
+)
 
 
 class Role(StrEnum):
-    """What a symbol is told as."""
+    """What a symbol is listed as."""
 
     DEFINITION = "definition"
     CONSTANT = "constant"
@@ -37,10 +56,10 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A module as a file writes it, and the names taken from it where one of them may be a module, too."""
+    """A module as a file writes it, and the name taken from it, which may be a module, too."""
 
     module: str
-    names: tuple[str, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +71,303 @@ class Outline:
     imports: tuple[Import, ...]
 
 
-def one_line(text: str) -> str:
-    """Return a text with single spaces only, and none inside round brackets that stood on lines of their own."""
-    return " ".join(text.split()).replace("( ", "(").replace(" )", ")").replace(",)", ")")
+def outline_of(data: bytes, grammar: str) -> Outline:
+    """Return what a source file holds, as far as it can be read; raise Unfit for what would take too long."""
+    root = parse(data, grammar)
+    captures = _Captures(data, match_queries(root, grammar))
+    outliner = _Outliner(GRAMMARS[grammar], captures)
+    symbols = tuple(outliner.read_symbols())
+    return Outline(_purpose(root, captures, outliner.described), symbols, captures.imports())
 
 
-def callable_signature(name: str, parameters: Sequence[str], names: Sequence[str], result: str = "") -> str:
-    """Write a callable in full where that is short, else by the names of its parameters."""
-    full = one_line(f"{name}({', '.join(parameters)}){result}")
-    if len(full) <= LONGEST_SIGNATURE:
-        return full
-    shown = ", ".join(names[:SHOWN_PARAMETERS]) + (", …" if len(names) > SHOWN_PARAMETERS else "")
-    brief = one_line(f"{name}({shown}){result}")
-    return brief if len(brief) <= LONGEST_SIGNATURE else shortened(f"{name}({shown})", LONGEST_SIGNATURE)
+@dataclass(frozen=True, slots=True)
+class _Tag:
+    """A definition as a query found it."""
+
+    kind: str
+    node: Node
+    name: Node
+
+
+class _Captures:
+    """What the queries found in a file, by what is asked of it; a node is known by the byte that it begins at."""
+
+    def __init__(self, data: bytes, matches: Iterable[dict[str, Node]]) -> None:
+        self.data = data
+        self.tags: dict[int, _Tag] = {}
+        self._imports: dict[int, Import] = {}
+        self.docs: dict[int, str] = {}
+        # Where a declaration begins that the definition is only a part of.
+        self.outer: dict[int, int] = {}
+        self._nodes: dict[str, dict[int, Node]] = {}
+        for match in matches:
+            self._add(match)
+        self.bodies = sorted(node.start_byte for node in self.named("body"))
+        self.attributes = sorted(self.named("attribute"), key=_start)
+        self.exported = {self.text(node) for node in self.named("export")}
+        # Comments and attributes by where they end: some grammars count the line's end to its comment.
+        above = (*self.named("comment"), *self.attributes)
+        self.above = {
+            node.start_byte + len(self.data[node.start_byte : node.end_byte].rstrip()): node for node in above
+        }
+
+    def _add(self, match: dict[str, Node]) -> None:
+        for capture, node in match.items():
+            self._nodes.setdefault(capture, {}).setdefault(node.start_byte, node)
+            _, is_definition, kind = capture.partition("definition.")
+            if is_definition and "name" in match:
+                self.tags.setdefault(match["name"].start_byte, _Tag(kind, node, match["name"]))
+        if "import" in match:
+            last = match.get("import.name", match["import"])
+            self._imports[last.start_byte] = Import(self.text(match["import"]), self.text(match.get("import.name")))
+        if "documented" in match:
+            self.docs[match["documented"].start_byte] = unquoted(self.text(match["doc"]))
+        if "inner" in match:
+            self.outer[match["inner"].start_byte] = match["outer"].start_byte
+
+    def imports(self) -> tuple[Import, ...]:
+        """Return what is imported, in the order of the file."""
+        return tuple(self._imports[place] for place in sorted(self._imports))
+
+    def text(self, node: Node | None) -> str:
+        """Return what stands at a node, "" for none."""
+        return "" if node is None else self.between(node.start_byte, node.end_byte)
+
+    def between(self, start: int, end: int) -> str:
+        """Return what stands between two places."""
+        return self.data[start:end].decode("utf-8", "replace")
+
+    def named(self, capture: str) -> list[Node]:
+        """Return the nodes that a query gave a name to."""
+        return list(self._nodes.get(capture, {}).values())
+
+    def has(self, capture: str, node: Node) -> bool:
+        """Tell whether a query gave that name to a node that begins there."""
+        return node.start_byte in self._nodes.get(capture, ())
+
+
+@dataclass(slots=True)
+class _Scope:
+    """What a definition may stand in: where that ends, how its members are named, whether they are private."""
+
+    end: int
+    prefix: str = ""
+    private: bool = False
+    is_local: bool = False
+    depth: int = 0
+    fields: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Outliner:
+    """Reads the definitions of one file, outermost first."""
+
+    grammar: Grammar
+    captures: _Captures
+    # Where the comments begin that are told of a definition.
+    described: set[int] = field(default_factory=set)
+
+    def read_symbols(self) -> list[Symbol]:
+        """Return what is defined, in the order of the file."""
+        scopes = [_Scope(len(self.captures.data))]
+        found: list[tuple[Symbol, _Scope]] = []
+        for node, tag in self._in_order():
+            while len(scopes) > 1 and scopes[-1].end <= node.start_byte:
+                scopes.pop()
+            around = scopes[-1]
+            if around.is_local or around.depth > MAX_DEPTH:
+                continue
+            if tag is not None:
+                symbol, inside = self._read(tag, around)
+                scopes.append(inside)
+                found += [] if symbol is None else [(symbol, inside)]
+            elif not self.captures.has("field", node):
+                scopes.append(_Scope(node.end_byte, is_local=True))
+            elif not self._is_private(node, self.captures.text(node)):
+                around.fields[_field(self.captures.text(node))] = None
+        return [replace(symbol, fields=tuple(scope.fields)) if scope.fields else symbol for symbol, scope in found]
+
+    def _in_order(self) -> list[tuple[Node, _Tag | None]]:
+        """Return definitions, fields, and what is nobody's business but a function's, outermost first."""
+        captures = self.captures
+        tags = [tag for tag in captures.tags.values() if not captures.has("ignore", tag.name)]
+        local = [node for node in captures.named("local") if not captures.has("open", node)]
+        fields = [node for node in captures.named("field") if node.start_byte not in captures.tags]
+        found = [*((tag.node, tag) for tag in tags), *((node, None) for node in (*local, *fields))]
+        return sorted(found, key=lambda one: (one[0].start_byte, -one[0].end_byte, one[1] is not None))
+
+    def _read(self, tag: _Tag, around: _Scope) -> tuple[Symbol | None, _Scope]:
+        """Return what a definition is told as, if it is, and what its members stand in."""
+        text, owner = self.captures.text(tag.name), self.grammar.owner.match(self._before(tag))
+        own = one_line(unquoted(text)) if tag.kind == "test" else self.grammar.rename.sub("", text)
+        name = f"{around.prefix}{owner[1]}{self.grammar.separator}{own}" if owner else f"{around.prefix}{own}"
+        private = around.private or self._is_private(tag.name, own) or not self._is_exported(name)
+        private = private or (owner is not None and self.grammar.private.match(owner[1]) is not None)
+        prefix = around.prefix if tag.kind == "test" else f"{name}{self.grammar.separator}"
+        symbol = self._symbol(tag, name, private=private) if own else None
+        return symbol, _Scope(tag.node.end_byte, prefix, private, depth=around.depth + 1)
+
+    def _is_private(self, node: Node, own: str) -> bool:
+        unsaid = self.grammar.private_unless_said and not self.captures.has("public", node)
+        is_field = self.captures.has("field", node)
+        hidden = self.captures.has("hidden", node) or self.grammar.private.match(own.lstrip("*")) is not None
+        return hidden or (unsaid and not is_field)
+
+    def _is_exported(self, name: str) -> bool:
+        # A script or a test exports nothing: what stands at its top is what it has.
+        return not self.captures.exported or name.partition(".")[0] in self.captures.exported
+
+    def _symbol(self, tag: _Tag, name: str, *, private: bool) -> Symbol | None:
+        line = tag.name.start_point.row + 1
+        comment, attributes = self._above(tag)
+        if tag.kind == "module":
+            return None
+        if tag.kind == "constant":
+            known = self.grammar.constant.match(self.captures.text(tag.name)) is not None
+            return Symbol(name, self._constant(tag, name), line, "", not private, Role.CONSTANT) if known else None
+        if tag.kind == "test" or any(map(self.grammar.test.match, (*attributes, self.captures.text(tag.name)))):
+            return Symbol(name, name, line, role=Role.TEST)
+        doc = self.captures.docs.get(tag.node.start_byte, "") if self.grammar.docstrings else bare(comment)
+        return Symbol(name, f"{decoration(attributes)}{self._head(tag, name)}", line, summary(doc), not private)
+
+    def _above(self, tag: _Tag) -> tuple[str, list[str]]:
+        """Return the comment directly above a definition, and the attributes that stand before its name."""
+        captures, start = self.captures, tag.node.start_byte
+        comments: list[str] = []
+        while True:
+            while (outer := captures.outer.get(start, start)) < start:
+                start = outer
+            above = _last_before(captures.data, start)
+            node = captures.above.get(above)
+            if node is None or captures.data.count(b"\n", above, start) > 1 or self._is_apart(node):
+                break
+            start = node.start_byte
+            if captures.has("comment", node):
+                comments.append(captures.text(node).rstrip())
+                self.described.add(start)
+        places = (bisect_left(captures.attributes, place, key=_start) for place in (start, tag.name.start_byte))
+        return "\n".join(reversed(comments)), [captures.text(node) for node in captures.attributes[slice(*places)]]
+
+    def _is_apart(self, comment: Node) -> bool:
+        """Tell whether a comment stands behind code or tells of the file."""
+        data, start = self.captures.data, comment.start_byte
+        behind = bool(data[data.rfind(b"\n", 0, start) + 1 : start].strip())
+        return self.captures.has("comment", comment) and (behind or data.startswith(_INNER_DOC, start))
+
+    def _before(self, tag: _Tag) -> str:
+        """Return what stands before a definition's name, behind its attributes."""
+        attributes, name = self.captures.attributes, tag.name.start_byte
+        last = bisect_left(attributes, name, key=_start) - 1
+        start = max(tag.node.start_byte, attributes[last].end_byte) if last >= 0 else tag.node.start_byte
+        return self.captures.between(start, name)
+
+    def _constant(self, tag: _Tag, name: str) -> str:
+        value = self.captures.between(tag.name.end_byte, tag.node.end_byte)
+        written = _joined(name, one_line(value).rstrip(" ;"))
+        return written if len(written) <= LONGEST_VALUE + len(name) else name
+
+    def _head(self, tag: _Tag, name: str) -> str:
+        """Write what stands before a body: in full where that is short, else by the names of the parameters."""
+        start, bodies = tag.name.end_byte, self.captures.bodies
+        place = bisect_left(bodies, start)
+        end = min(bodies[place], tag.node.end_byte) if place < len(bodies) else tag.node.end_byte
+        full = self._tidied(tag, name, self.captures.between(start, end))
+        parameters = _parameters(tag.node)
+        if len(full) > LONGEST_SIGNATURE and parameters is not None and start <= parameters.start_byte < end:
+            names = [one_line(self.captures.text(_leaf(node))) for node in parameters.named_children]
+            listed = ", ".join(names[:SHOWN_PARAMETERS]) + (", …" if len(names) > SHOWN_PARAMETERS else "")
+            left, right = (start, parameters.start_byte), (parameters.end_byte, end)
+            full = self._tidied(tag, name, f"{self.captures.between(*left)}({listed}){self.captures.between(*right)}")
+        return shortened(full, LONGEST_SIGNATURE)
+
+    def _tidied(self, tag: _Tag, name: str, behind: str) -> str:
+        before = one_line(self.grammar.noise.sub("", self._before(tag)))
+        # In a group of types only the group says what they are.
+        before = before or ("type" if tag.kind == "type" else "")
+        # Before a body that is left out stands what opens it.
+        text = f"{before} {_joined(name, one_line(behind).rstrip(' ;{(='))}".strip()
+        for pattern, replacement in self.grammar.tidy:
+            text = pattern.sub(replacement, text)
+        return text
 
 
 def decoration(attributes: Iterable[str]) -> str:
     """Write the attributes of a symbol before it: whole where they name a route, a command or a case."""
-    texts = [one_line(attribute) for attribute in attributes]
-    whole = (('"' in one or "'" in one) and len(one) <= LONGEST_ATTRIBUTE for one in texts)
-    return "".join(
-        f"@{one if all_of_it else one.partition('(')[0]} " for one, all_of_it in zip(texts, whole, strict=True)
-    )
+    shown = ""
+    for text in map(one_line, attributes):
+        name = text.partition("(")[0]
+        if text.startswith("@") and name.lstrip("@").rpartition(".")[2] not in _PLAIN_ATTRIBUTES:
+            whole = ('"' in text or "'" in text) and len(text) <= LONGEST_ATTRIBUTE
+            shown += f"{text if whole else name} "
+    return shown
 
 
-def valued(name: str, value: str) -> str:
-    """Write a constant with its value where that is short."""
-    value = one_line(value)
-    return f"{name} = {value}" if value and len(value) <= LONGEST_VALUE else name
+def unquoted(text: str) -> str:
+    """Return what a string says."""
+    quoted = _QUOTES.match(text)
+    return quoted[2] if quoted else text
 
 
-def shortened(text: str, limit: int) -> str:
-    """Return a text of at most so many characters; one that was cut ends with an ellipsis."""
-    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
+def _joined(name: str, behind: str) -> str:
+    return f"{name}{behind}" if behind[:1] in ("(", "[", "<", ":", "!", ",") else f"{name} {behind}".rstrip()
+
+
+def _field(text: str) -> str:
+    # What Go embeds goes by the name of its type.
+    return text.lstrip("*").rpartition(".")[2].partition("[")[0]
+
+
+def _start(node: Node) -> int:
+    return node.start_byte
+
+
+def _last_before(data: bytes, place: int) -> int:
+    """Return where the last thing before a place ends."""
+    while place and data[place - 1 : place].isspace():
+        place -= 1
+    return place
+
+
+def _parameters(node: Node) -> Node | None:
+    """Return the parameters of a callable, or of one that gets its name by being assigned."""
+    assigned = (node.child_by_field_name(name) for name in ("value", "right"))
+    holders = [node, *(one for one in assigned if one is not None)]
+    return next((found for one in holders if (found := one.child_by_field_name("parameters")) is not None), None)
+
+
+def _leaf(parameter: Node) -> Node:
+    """Return the name of a parameter, as far as the grammar tells it."""
+    fields = (parameter.child_by_field_name(name) for name in ("name", "pattern", "left"))
+    return next((one for one in fields if one is not None), next(iter(parameter.named_children), parameter))
+
+
+def _purpose(root: Node, captures: _Captures, described: set[int]) -> str:
+    """Return what a file says of itself: in its first string, or in a comment that tells of nothing else."""
+    stated = (purpose(unquoted(captures.text(node))) for node in captures.named("purpose"))
+    return next(filter(None, stated), "") or purpose_of_comments(_leading_comments(root, captures, described))
+
+
+def _leading_comments(root: Node, captures: _Captures, described: set[int]) -> Iterator[str]:
+    """Yield the comments that a file begins with; those on lines one below another are one."""
+    nodes = (node for node in root.children if not _is_directive(node))
+    leading = list(takewhile(lambda node: captures.has("comment", node), nodes))
+    inner = [node for node in leading if captures.data.startswith(_INNER_DOC, node.start_byte)]
+    blocks: list[list[Node]] = []
+    for node in inner or leading:
+        if (
+            blocks
+            and not captures.data.count(b"\n", _last_before(captures.data, blocks[-1][-1].end_byte), node.start_byte)
+            > 1
+        ):
+            blocks[-1].append(node)
+        else:
+            blocks.append([node])
+    for block in blocks:
+        text = "\n".join(captures.text(node).rstrip() for node in block)
+        if block[-1].start_byte not in described or any(tag in text for tag in _FILE_TAGS):
+            yield text
+
+
+def _is_directive(node: Node) -> bool:
+    """Tell whether a statement is a mere string, such as "use strict"."""
+    return node.type == "expression_statement" and [child.type for child in node.named_children] == ["string"]

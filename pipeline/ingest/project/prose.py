@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.ingest.project.outline import one_line, shortened
+from pipeline.ingest.project.comments import one_line, shortened
 from pipeline.ingest.project.unfit import Unfit
 from pipeline.ingest.split import split_text
 

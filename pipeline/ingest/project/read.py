@@ -14,7 +14,7 @@ from pipeline.ingest.project.contents import line_count, read_file, text_of, wri
 from pipeline.ingest.project.imports import Tree, resolve
 from pipeline.ingest.project.languages import language_of
 from pipeline.ingest.project.manifests import render_manifest
-from pipeline.ingest.project.outlines import outline_of
+from pipeline.ingest.project.outline import outline_of
 from pipeline.ingest.project.prose import render_prose
 from pipeline.ingest.project.render import render_outline
 from pipeline.ingest.project.unfit import Unfit
@@ -24,7 +24,7 @@ from pipeline.times import utc_text
 from pipeline.write.normalize import normalize_id
 
 # Counted up when outlines get better, so that what is known is read again.
-OUTLINE_VERSION: Final = b"outline 1\0"
+OUTLINE_VERSION: Final = b"outline 2\0"
 
 # Below what people say: it can be read again at any time.
 IMPORTANCE: Final = {Use.CODE: 0.35, Use.MANIFEST: 0.4, Use.PROSE: 0.4}

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pipeline.ingest.project.comments import LONGEST_PURPOSE
-from pipeline.ingest.project.outline import Outline, Role, Symbol, shortened
+from pipeline.ingest.project.comments import LONGEST_PURPOSE, shortened
+from pipeline.ingest.project.outline import Outline, Role, Symbol
 
 # A part is what one memory holds: short enough that what is found is what was asked for.
 PART_CHARS: Final = 4000

@@ -39,7 +39,7 @@ TYPESCRIPT = """
       _quiet() {}
     }
 
-    export interface Gate extends WritePolicy { width: number; open(by: Person): void; readonly height?: number }
+    export interface Gate extends Door { width: number; open(by: Person): void; readonly height?: number }
     export type Side = 'left' | 'right';
     export type Size = { width: number };
     export enum State { Full, Empty = 'empty' }
@@ -70,22 +70,26 @@ def test_a_typescript_file(project):
     assert project.told("src/lock.ts") == [
         "src/lock.ts · TypeScript, 59 lines: Keeps the locks of a canal.",
         (
-            "@Component class Lock extends Chamber<T> implements Fills, Drains (l. 17): Where a boat waits. "
-            "Fields: depth, isFull."
+            "@Component class Lock<T> extends Chamber<T> implements Fills, Drains (l. 17): Where a boat waits. "
+            "Fields: depth."
         ),
         "Lock.constructor(private readonly boats: Boat[]) (l. 22).",
         "async Lock.fill(speed: number, slow = false): Promise<void> (l. 28): Lets water in.",
+        "get Lock.isFull(): boolean (l. 30).",
         "@HostListener('click') Lock.onClick(event: Event): void (l. 33).",
-        "interface Gate extends WritePolicy (l. 39). Fields: width, open(), height.",
+        "interface Gate extends Door (l. 39). Fields: width, height.",
+        "Gate.open(by: Person): void (l. 39).",
         "type Side = 'left' | 'right' (l. 40).",
         "type Size (l. 41). Fields: width.",
         "enum State (l. 42). Fields: Full, Empty.",
         "async add(a: number, { b, c }: Options): Promise<number> (l. 45): Adds two levels.",
         "hidden(x: string): void (l. 49).",
+        "over(a: string): void (l. 51).",
+        "over(a: number): void (l. 52).",
         "over(a: unknown) (l. 54): Does both.",
         "Water.pump(rate: number) (l. 56).",
         "abstract class Base (l. 59).",
-        "Base.start(): void (l. 59).",
+        "abstract Base.start(): void (l. 59).",
         "Constants: LIMIT = 5 (l. 47), other (l. 47).",
         "Private: Lock.drain (l. 35), Lock._quiet (l. 36), unseen (l. 50), Water.leak (l. 57).",
         "Imports: src/boat.ts, src/basin/index.ts, express, legacy-canal.",
@@ -131,7 +135,7 @@ def test_a_component_in_jsx(outline):
     assert outline("Boat.jsx", text) == [
         "Boat.jsx · JavaScript, 5 lines: Shows a boat.",
         "Boat({ name, onClick }) (l. 4).",
-        "Dock = React.memo(…) (l. 5).",
+        "Dock = React.memo (l. 5).",
         "Imports: react.",
     ]
 

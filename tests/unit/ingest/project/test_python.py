@@ -109,7 +109,7 @@ def test_a_python_file(project):
             "Fields: number, colour."
         ),
         "Ticket.__init__(number: int) -> None (l. 44).",
-        "@property Ticket.row -> int (l. 48): The row of the seat.",
+        "@property Ticket.row() -> int (l. 48): The row of the seat.",
         "async Ticket.of(text: str, *, strict: bool = True) -> Ticket (l. 53).",
         "class Ticket.Kind(Enum) (l. 59). Fields: DAY, YEAR.",
         '@app.post("/tickets/<int:number>") @login_required sell(number, /, *args, price=3, **rest) (l. 68).',

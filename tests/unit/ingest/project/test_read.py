@@ -63,7 +63,7 @@ def test_a_file_that_was_only_touched_is_unchanged(project):
 def test_better_outlines_are_read_again(project, monkeypatch):
     project.write({"a.py": "A = 1"})
     known = known_of(project.read())
-    monkeypatch.setattr(read, "OUTLINE_VERSION", b"outline 2\0")
+    monkeypatch.setattr(read, "OUTLINE_VERSION", b"outline next\0")
     assert [type(one) for one in project.read(known)] == [Item]
 
 
@@ -208,7 +208,7 @@ def test_whatever_a_file_holds_the_door_takes_what_is_read(project):
 
 
 def test_what_takes_too_long_to_parse_is_left_out(project, monkeypatch):
-    monkeypatch.setattr("pipeline.ingest.project.syntax.MAX_REPORTS", 100)
+    monkeypatch.setattr("pipeline.ingest.project.grammars.MAX_REPORTS", 100)
     project.write({"slow.py": "a<b \n" * 10_000, "quick.py": "A = 1"})
     assert project.skipped() == {"slow.py": "takes too long to parse"}
 
