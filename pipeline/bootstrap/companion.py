@@ -21,9 +21,10 @@ from pipeline.context.turn import Surfaced, followed_in, result_of
 from pipeline.errors import NotFound
 from pipeline.kinds import told
 from pipeline.records import Draft, Kind, Memory, Source, Viewer
-from pipeline.store import actions, incognito, memories, surfaces
+from pipeline.services.feedback import make_impressions
+from pipeline.store import actions, impressions, incognito, memories
 from pipeline.store.database import Database
-from pipeline.store.surfaces import Surfacing
+from pipeline.store.impressions import Impression
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
 from pipeline.write.deeds import deed_of, touch_of
@@ -72,12 +73,12 @@ class Companion:
         settings = self._front.workspace_settings(seat.workspace)
         if seat.session is not None:
             # What was told a moment ago is noted by then; nobody waits for the note of this turn.
-            self._front.learning.settle()
+            self._front.feedback.flush()
             self._note(seat, partial(_begin_turn, session=seat.session, cwd=seat.cwd, at=utc_now()))
-        surfaced: list[Surfacing] = []
+        surfaced: list[Impression] = []
 
         def surface(shown: Sequence[Memory]) -> list[str]:
-            surfaced.extend(self._front.learning.surfacings(seat.session, shown, seat.agent))
+            surfaced.extend(make_impressions(shown, seat.session, seat.agent))
             return [one.id for one in surfaced]
 
         briefing = prepare(
@@ -92,8 +93,8 @@ class Companion:
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms:
             # Nobody waits any more: nothing was told, and nothing is noted as told.
             return None
-        self._front.learning.note_surfaced(seat.workspace, surfaced)
-        self._front.learning.touch(seat.workspace, briefing.shown)
+        self._front.feedback.record_impressions(self._front.workspace(seat.workspace), surfaced)
+        self._front.feedback.record_accesses(self._front.workspace(seat.workspace), briefing.shown)
         self._note_told(seat, briefing.shown)
         return briefing.text or None
 
@@ -106,7 +107,7 @@ class Companion:
         if source in FORGETFUL and seat.session is not None:
             self._note(seat, partial(_forget_told, session=seat.session))
         # What was done a moment ago is written by then.
-        self._front.learning.settle()
+        self._front.feedback.flush()
         opening, now = None, datetime.now(UTC)
         if source in RESUMED and seat.session is not None:
             opening = where_it_left_off(database, seat.session, seat.viewer, room, now)
@@ -127,15 +128,15 @@ class Companion:
         if not found:
             return None
         # What was told a moment ago is noted by then.
-        self._front.learning.settle()
+        self._front.feedback.flush()
         fresh = self._untold(seat, database, found)[:ADVICE_AT_ONCE]
         room, now = self._front.workspace_settings(seat.workspace).hook_max_chars, datetime.now(UTC)
         # Only what an agent gets to read counts as shown.
         shown = [entry.memory for entry in fitting([Entry(lesson, surface_id=UNTOLD) for lesson in fresh], room, now)]
         if not shown:
             return None
-        surfaced = self._front.learning.surfacings(seat.session, shown, seat.agent)
-        self._front.learning.note_surfaced(seat.workspace, surfaced)
+        surfaced = make_impressions(shown, seat.session, seat.agent)
+        self._front.feedback.record_impressions(self._front.workspace(seat.workspace), surfaced)
         self._note_told(seat, shown)
         entries = [Entry(lesson, surface_id=one.id) for lesson, one in zip(shown, surfaced, strict=True)]
         return render_block(entries, room, now)
@@ -163,14 +164,14 @@ class Companion:
     def flush(self, seat: Seat) -> None:
         """Write everything that was noted, without waiting for it longer than a moment."""
         if self._database(seat.workspace) is not None:
-            self._front.learning.flush(seat.workspace)
+            self._front.feedback.flush_usage(self._front.workspace(seat.workspace))
 
     def _close_turn(self, database: Database, seat: Seat, session: str, at: str) -> None:
         with database.read() as db:
             began = actions.turn_began(db, session) or ""
             did = actions.since(db, session, began, TURN_ACTIONS)
-            open_ones = surfaces.unanswered(db, session)
-            lessons = memories.by_seqs(db, {surfacing.memory_seq for surfacing in open_ones})
+            open_ones = impressions.unanswered(db, session)
+            lessons = memories.by_seqs(db, {one.memory_seq for one in open_ones})
             recorded = memories.written_by_agent(db, session, began)
         shown = [
             Surfaced(one.id, one.at, lessons[one.memory_seq], one.agent_id)
@@ -180,7 +181,7 @@ class Companion:
         answers = followed_in(shown, did)
         with database.write() as db:
             for answer in answers:
-                surfaces.answer(db, answer.surface_id, "by the journal", at, followed=answer.followed)
+                impressions.answer(db, answer.surface_id, "by the journal", at, followed=answer.followed)
             # A turn may stop more than once; what it did is told once.
             actions.end_turn(db, session, utc_text(parse(at) + timedelta(milliseconds=1)))
         result = None if recorded else result_of(did)
@@ -243,7 +244,7 @@ class Companion:
         self._later(seat, write)
 
     def _later(self, seat: Seat, task: Callable[[], None]) -> None:
-        self._front.learning.submit_logged("hooks", seat.workspace, task)
+        self._front.feedback.submit_logged("hooks", seat.workspace, task)
 
 
 def _is_off_the_record(database: Database, session: str) -> bool:

@@ -9,9 +9,8 @@ from functools import cache, partial
 from config.settings import Settings
 from config.token import CurrentToken
 from pipeline.bootstrap.foresight import Foresight
-from pipeline.bootstrap.learning import Learning
 from pipeline.bootstrap.parts import load_encoder, mask, vector_table
-from pipeline.errors import EncoderUnavailable, IndexUnavailable, NotFound, ReverieError
+from pipeline.errors import EncoderUnavailable, NotFound, ReverieError
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder, is_compiled
 from pipeline.index.lexical import LexicalIndex
@@ -21,15 +20,15 @@ from pipeline.index.vectors import preload_vectors
 from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.fact_names import FactNames, KeyMatch
-from pipeline.recall.query import Channel
 from pipeline.recall.search import Reader, warm
 from pipeline.records import FactKey, Scope, Stage
+from pipeline.services.feedback import FeedbackWriter
+from pipeline.services.incognito import is_incognito
 from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store import facts
 from pipeline.store.database import Database, Databases, WakeUps, WriterProfile
 from pipeline.store.operations import Operations
 from pipeline.write.accept import WritePolicy
-from pipeline.write.feedback import ask_for_segment
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +97,7 @@ class Front:
         self._channels = ChannelPool()
         self._fact_names = FactNames()
         self._settings = WorkspaceSettings(settings, self.operations)
-        self.learning = Learning(self.databases, self.operations, lambda name: self.workspace_settings(name).incognito)
+        self.feedback = FeedbackWriter(self.operations)
         self._lock = threading.Lock()
         self._readers: dict[str, Reader] = {}
         self.foresight = Foresight(self.reader, self.workspace_settings, self._report_foresight)
@@ -159,9 +158,6 @@ class Front:
             encoder = self.encoder.get()
             return DenseIndex(vector_table(paths, encoder), self.settings.dense_exact_rows, encoder.background)
 
-        def on_error(channel: Channel, error: Exception) -> None:
-            self.learning.submit(partial(self._report, workspace_id, database, channel, error))
-
         sessions = SessionMap()
         return Reader(
             database,
@@ -172,13 +168,14 @@ class Front:
             self.encoder.get,
             self._channels,
             AnswerCache(),
-            on_error,
+            partial(self.feedback.report_channel_error, self.workspace(workspace_id)),
         )
 
     def asked(self, workspace_id: str, text: str, *sessions: str | None) -> None:
         """Note a question; raise NotFound when the workspace does not exist."""
         self.foresight.stir(workspace_id)
-        self.learning.ask(workspace_id, text, [session for session in sessions if session is not None])
+        if not is_incognito(self.workspace(workspace_id), *sessions):
+            self.feedback.record_question(self.workspace(workspace_id), text)
 
     def fact_names(self, workspace_id: str, asked: FactKey, scope: Scope) -> KeyMatch:
         """Return the known fact that a name means, and what else it may mean."""
@@ -194,14 +191,6 @@ class Front:
         for stage in wake_ups:
             self.notify(workspace_id, stage)
 
-    def _report(self, workspace_id: str, database: Database, channel: Channel, error: Exception) -> None:
-        if (
-            channel is not Channel.LEXICAL
-            or not isinstance(error, IndexUnavailable)
-            or ask_for_segment(database, error.part)
-        ):
-            self.operations.record_error(f"recall.{channel}", str(error), workspace=workspace_id)
-
     def _report_foresight(self, workspace_id: str, message: str) -> None:
         self.operations.record_error("foresight", message, workspace=workspace_id)
 
@@ -211,6 +200,6 @@ class Front:
         self.encoder.stop()
         self.foresight.close()
         self._channels.close()
-        self.learning.close()
+        self.feedback.close()
         self.databases.close()
         self.operations.close()

@@ -7,8 +7,8 @@ from enum import StrEnum
 from sqlite3 import Connection
 
 from pipeline.records import Memory
-from pipeline.store import surfaces
-from pipeline.store.surfaces import Tally
+from pipeline.store import impressions
+from pipeline.store.impressions import Tally
 
 # Fewer answers than this say nothing.
 ENOUGH = 5
@@ -58,7 +58,7 @@ def with_records(db: Connection, lessons: Sequence[Memory]) -> list[Lesson]:
     """Return lessons with their records, in their order."""
     found = []
     for memory in lessons:
-        tally = surfaces.tally(db, memory.seq)
+        tally = impressions.tally(db, memory.seq)
         low, high = wilson_interval(tally.followed, tally.followed + tally.ignored)
         found.append(Lesson(memory, tally, low, high, usefulness(tally)))
     return found

@@ -112,7 +112,7 @@ def set_importance(db: Connection, usage: Usage, importance: float, tier: Tier) 
     return cursor.rowcount == 1
 
 
-def touch(db: Connection, counts: Mapping[int, int], at: str) -> int:
+def add_accesses(db: Connection, counts: Mapping[int, int], at: str) -> int:
     """Count recalls by row number and note when; return how many memories there were."""
     cursor = db.executemany(
         "UPDATE memory SET recall_count = recall_count + ?, recalled_at = max(coalesce(recalled_at, ''), ?) "

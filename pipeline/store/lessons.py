@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from sqlite3 import Connection
 
 from pipeline.records import Filter, Kind, Memory, Viewer
+from pipeline.store.impressions import Tally
 from pipeline.store.memories import select
-from pipeline.store.surfaces import Tally
 from pipeline.store.visibility import condition
 
 _TEXT = (

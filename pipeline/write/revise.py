@@ -22,13 +22,13 @@ from pipeline.store import (
     entities,
     facts,
     history,
+    impressions,
     ingested,
     memories,
     merging,
     meta,
     pairs,
     predictions,
-    surfaces,
     tail,
     work,
 )
@@ -205,7 +205,7 @@ def _purge(db: Connection, memory: Memory) -> None:
         history.purge,
         edges.purge,
         pairs.purge,
-        surfaces.purge,
+        impressions.purge,
         actions.purge,
         ingested.purge,
     ):

@@ -113,7 +113,7 @@ def _poster(client: FlaskClient, token: str) -> Callable[..., Any]:
 
 
 def _rest(front: Front) -> None:
-    front.learning.submit(lambda: None).result()
+    front.feedback.submit(lambda: None).result()
 
 
 def _timed(count: int, ask: Callable[[], object], before: Callable[[], object] = lambda: None) -> Latency:

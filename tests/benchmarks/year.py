@@ -21,7 +21,7 @@ from pipeline.jobs.night import Night
 from pipeline.store import audit, changes, memories
 from pipeline.times import utc_text
 from pipeline.write.accept import commit
-from pipeline.write.touches import TouchBuffer, write_touches
+from pipeline.write.usage import UsageBuffer, write_usage
 from tests.benchmarks.figures import Aim, Report, latency
 from tests.benchmarks.questions import Question, questions
 from tests.benchmarks.year_plan import DAYS, Planned, moment, plan
@@ -88,7 +88,7 @@ def live(count: int, seed: int, asked: int = ASKED, tell: Callable[[Month], None
     with _world() as slept, _world() as awake:
         for day in range(1, DAYS + 1):
             known += _day(calendar[day - 1], slept, awake)
-            _touch(slept, known, day, chance, math.ceil(count * IN_PASSING))
+            _recall(slept, known, day, chance, math.ceil(count * IN_PASSING))
             _night(slept, day, year)
             if day in CHECKS:
                 year.checks.append(_check(day, known, asked, slept, awake))
@@ -131,14 +131,15 @@ def _day(today: Sequence[Planned], *worlds: World) -> Sequence[Planned]:
         return [one for one in today if memories.get(db, one.id) is not None]
 
 
-def _touch(world: World, known: Sequence[Planned], day: int, chance: random.Random, passing: int) -> None:
-    buffer = TouchBuffer()
+def _recall(world: World, known: Sequence[Planned], day: int, chance: random.Random, passing: int) -> None:
+    buffer = UsageBuffer()
     meant = [one.id for one in known for recalled in one.recalls if day - 1 <= recalled < day]
     with world.database.read() as db:
         active = [row[0] for row in db.execute("SELECT seq FROM memory WHERE archived_at IS NULL")]
-    buffer.note(world.seq(memory_id) for memory_id in meant)
-    buffer.note(chance.sample(active, min(passing, len(active))))
-    write_touches(world.database, buffer.take(), utc_text(moment(day - 0.3)))
+    buffer.add_accesses(world.seq(memory_id) for memory_id in meant)
+    buffer.add_accesses(chance.sample(active, min(passing, len(active))))
+    with world.database.write() as db:
+        write_usage(db, buffer.take(), utc_text(moment(day - 0.3)))
 
 
 def _night(world: World, day: int, year: Year) -> None:

@@ -10,10 +10,10 @@ from ulid import ULID
 
 from pipeline.kinds import TRAITS
 from pipeline.records import EntityKind, FactKey, Kind, Scope, Source, Tier, Trust
-from pipeline.store import changes, history, memories, surfaces, tail
+from pipeline.store import changes, history, impressions, memories, tail
 from pipeline.store.database import Database
+from pipeline.store.impressions import Impression
 from pipeline.store.memories import NewMemory
-from pipeline.store.surfaces import Surfacing
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_text
 from tests.benchmarks.corpus import memories as corpus
@@ -42,11 +42,11 @@ def fill(database: Database, count: int, seed: int = SEED) -> None:
         for seq, memory in zip(seqs[:: count // 500 or 1], written[:: count // 500 or 1], strict=True):
             history.add(db, seq, memory.created_at, "edited", f"Before: {memory.content}", {})
         shown = [
-            Surfacing(str(ULID()), seq, memory.session_id, memory.created_at)
+            Impression(str(ULID()), seq, memory.session_id, memory.created_at)
             for seq, memory in zip(seqs, written, strict=True)
             if memory.kind is Kind.LESSON
         ][:2000]
-        surfaces.add(db, shown)
+        impressions.add(db, shown)
 
 
 def _memory(number: int, count: int, body: dict[str, str], chance: random.Random) -> NewMemory:

@@ -11,6 +11,7 @@ from pipeline.store.database import Database
 from pipeline.times import utc_text
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare, prepare_fact
+from pipeline.write.usage import NotedUsage, write_usage
 
 # Long past, so that what holds from a simulated day on holds on the real one.
 FIRST_DAY = datetime(2024, 6, 3, 3, tzinfo=UTC)
@@ -68,3 +69,9 @@ def state(database: Database) -> list[tuple]:
 
 class Killed(Exception):
     """What ends a run in the middle."""
+
+
+def count_accesses(database: Database, counts: dict[int, int], at: str) -> int:
+    """Note that memories were recalled so often, by row number."""
+    with database.write() as db:
+        return write_usage(db, NotedUsage(counts), at)

@@ -110,7 +110,7 @@ def test_a_workspace_whose_settings_cannot_be_taken_stores_nothing_and_says_whic
     # Recall goes on.
     assert [hit["content"] for hit in client.recall("flumadiddle port")["results"]] == [KNOWN]
     assert KNOWN in client.post("/v1/prepare", {"message": KNOWN}).get_json()["text"]
-    front.learning.submit(lambda: None).result(timeout=20)
+    front.feedback.submit(lambda: None).result(timeout=20)
     digested()
     assert client.get("/v1/stats").get_json()["generation"] == generation
     assert traces(front) == []
@@ -138,7 +138,7 @@ def test_a_projects_own_settings_keep_it_silent_before_its_first_memory(client, 
     edit = {"tool_name": "Edit", "tool_input": {"file_path": "qwyjibofier.py"}}
     event = {"hook_event_name": "PostToolUse", "session_id": "s1", "cwd": str(project), **edit}
     assert client.post("/hooks/claude-code", event).status_code == 200
-    front.learning.submit(lambda: None).result(timeout=20)
+    front.feedback.submit(lambda: None).result(timeout=20)
     assert front.settings.paths.workspace_ids() == ["default"]
 
 

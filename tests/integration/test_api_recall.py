@@ -190,7 +190,7 @@ def test_a_broken_segment_is_cold_reported_and_asked_for_again(client, front, ba
         file.write_bytes(b"")
     answer = client.recall("port")
     assert answer["channels"]["lexical"]["state"] == "cold"
-    front.learning.submit(lambda: None).result(timeout=10)
+    front.feedback.submit(lambda: None).result(timeout=10)
     assert "segment" in back.needed_jobs("default")
     assert any(e["component"] == "recall.lexical" for e in client.get("/v1/errors").get_json()["items"])
     back.rebuild_segment("default")
@@ -207,7 +207,7 @@ def test_a_broken_vector_index_does_not_silence_the_words(client, front, monkeyp
     answer = client.recall("port")
     assert [hit["id"] for hit in answer["results"]] == [written]
     assert answer["channels"]["dense"]["state"] == "cold"
-    front.learning.submit(lambda: None).result(timeout=10)
+    front.feedback.submit(lambda: None).result(timeout=10)
     assert "vectors: cut" in client.get("/v1/errors").get_data(as_text=True)
 
 

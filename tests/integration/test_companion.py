@@ -10,7 +10,7 @@ from pipeline.bootstrap.companion import Companion, Seat
 from pipeline.bootstrap.parts import recall_budget_ms
 from pipeline.errors import StoreBusy
 from pipeline.recall.query import Channel
-from pipeline.store import actions, memories, surfaces
+from pipeline.store import actions, impressions, memories
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.house import HeldEncoder
 
@@ -46,13 +46,13 @@ def known(client, digested):
 
 
 def settled(front):
-    front.learning.submit(lambda: None).result(timeout=20)
+    front.feedback.submit(lambda: None).result(timeout=20)
 
 
 def told(front):
     settled(front)
     with front.databases.get("default").read() as db:
-        return actions.told(db, "s1", "", memories.all_seqs(db)), len(surfaces.unanswered(db, "s1"))
+        return actions.told(db, "s1", "", memories.all_seqs(db)), len(impressions.unanswered(db, "s1"))
 
 
 def errors(front):
@@ -93,8 +93,8 @@ def test_a_channel_that_hangs_is_left_out(front, hanging):
 @pytest.mark.usefixtures("known")
 def test_what_comes_too_late_is_not_told_and_not_noted_as_told(front, monkeypatch):
     front.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
-    settle = front.learning.settle
-    monkeypatch.setattr(front.learning, "settle", lambda: threading.Event().wait(0.02) or settle())
+    flush = front.feedback.flush
+    monkeypatch.setattr(front.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
     assert Companion(front).prompt(SEAT, PORT) is None
     assert told(front) == ({}, 0)
     front.settings.paths.workspace("default").config.unlink()

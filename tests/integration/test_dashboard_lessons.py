@@ -5,10 +5,10 @@ from urllib.parse import quote
 import pytest
 from ulid import ULID
 
+from pipeline.services.feedback import answer_impression
 from pipeline.store import memories
-from pipeline.store.surfaces import Surfacing
+from pipeline.store.impressions import Impression
 from pipeline.times import utc_now
-from pipeline.write.feedback import answer_surfaced, note_surfaced
 from tests.fakes.dashboard import signed_in
 from web.dashboard.view import PAGE_SIZE
 
@@ -24,13 +24,14 @@ def lesson(client, front):
 
     def keep(text: str, shown: int = 0, followed: int = 0, ignored: int = 0, **fields: object) -> str:
         identity = client.write(text, kind="lesson", **fields)
-        database = front.databases.get("default")
-        with database.read() as db:
+        workspace = front.workspace("default")
+        with workspace.database.read() as db:
             memory = memories.get(db, identity)
-        times = [Surfacing(str(ULID()), memory.seq, f"s{number}", utc_now()) for number in range(shown)]
-        note_surfaced(database, times)
+        times = [Impression(str(ULID()), memory.seq, f"s{number}", utc_now()) for number in range(shown)]
+        front.feedback.record_impressions(workspace, times)
+        front.feedback.submit(lambda: None).result(timeout=20)
         for number, one in enumerate(times[: followed + ignored]):
-            answer_surfaced(database, one.id, None, followed=number < followed)
+            answer_impression(workspace, front.feedback, one.id, None, followed=number < followed)
         return identity
 
     return keep

@@ -5,11 +5,11 @@ import re
 import pytest
 
 from pipeline.records import Stage
-from pipeline.store import memories, surfaces
-from pipeline.store.surfaces import Surfacing
+from pipeline.store import impressions, memories
+from pipeline.store.impressions import Impression
 from pipeline.times import utc_now
-from pipeline.write.touches import write_touches
 from tests.fakes.dashboard import signed_in
+from tests.fakes.nights import count_accesses
 from web.dashboard.pages.memory import HISTORY
 
 ONE = "The build runs nightly on the small server."
@@ -390,10 +390,10 @@ def test_use_is_told(client, browser, front):
     lesson = client.write("Quote every path", kind="lesson")
     database = front.databases.get("default")
     seq = seq_of(front, lesson)
-    write_touches(database, {seq: 4}, utc_now())
+    count_accesses(database, {seq: 4}, utc_now())
     with database.write() as db:
-        surfaces.add(db, [Surfacing("one", seq, "s1", utc_now()), Surfacing("two", seq, "s1", utc_now())])
-        surfaces.answer(db, "one", None, utc_now(), followed=True)
+        impressions.add(db, [Impression("one", seq, "s1", utc_now()), Impression("two", seq, "s1", utc_now())])
+        impressions.answer(db, "one", None, utc_now(), followed=True)
     page = browser.page(path(lesson))
     matters = card(page, "How much it matters")
     assert "4 times, last just now" in matters

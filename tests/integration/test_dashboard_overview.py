@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pipeline.records import Stage
+from pipeline.services.feedback import answer_impression
 from pipeline.store import runs, work
-from pipeline.store.surfaces import Surfacing
+from pipeline.store.impressions import Impression
 from pipeline.times import utc_now, utc_text
-from pipeline.write.feedback import answer_surfaced, note_surfaced
 from pipeline.write.review import CandidateVerdict, settle_candidate
 from tests.fakes.dashboard import signed_in
 from web.hosts import install_state
@@ -97,15 +97,16 @@ def test_open_goals_and_active_arcs_lead_to_their_pages(client, browser):
 def test_what_lessons_do_is_counted(client, front, browser):
     client.write("Never deploy on a Friday afternoon", kind="lesson")
     assert "none in 30 days" in overview(browser)
-    database = front.databases.get("default")
+    workspace = front.workspace("default")
     now = datetime.now(UTC)
     shown = [
-        Surfacing(f"x{n}", 1, "s1", utc_text(now - timedelta(days=days))) for n, days in enumerate((40, 1, 1, 1, 0))
+        Impression(f"x{n}", 1, "s1", utc_text(now - timedelta(days=days))) for n, days in enumerate((40, 1, 1, 1, 0))
     ]
-    note_surfaced(database, shown)
+    front.feedback.record_impressions(workspace, shown)
+    front.feedback.submit(lambda: None).result(timeout=20)
     assert "Lessons shown 4 times in 30 days Followed nobody said yet" in overview(browser)
     for number, one in enumerate(shown):
-        answer_surfaced(database, one.id, None, followed=number < 4)
+        answer_impression(workspace, front.feedback, one.id, None, followed=number < 4)
     assert "75% of those that somebody answered: 3 followed, 1 ignored" in overview(browser)
 
 

@@ -133,10 +133,10 @@ def test_the_owner_sees_what_a_session_owns(client, browser, digested):
 
 
 def test_looking_changes_nothing(client, browser, front, zebras):
-    front.learning.flush("default")
+    front.feedback.flush_usage(front.workspace("default"))
 
     def dump():
-        front.learning.flush("default")
+        front.feedback.flush_usage(front.workspace("default"))
         with front.databases.get("default").read() as db:
             return list(db.iterdump())
 
@@ -146,7 +146,7 @@ def test_looking_changes_nothing(client, browser, front, zebras):
         browser.page(lab(**query))
     assert dump() == before
     assert front.reader("default").answers._kept == kept
-    assert front.learning.write_touches("default")
+    assert front.feedback.write_usage(front.workspace("default"))
     assert [client.get(f"/v1/memories/{identity}").get_json()["recall_count"] for identity in zebras] == [0, 0, 0]
 
 

@@ -139,7 +139,7 @@ def context(response):
 
 def settled(front):
     """Wait until everything that was noted is written."""
-    front.learning.submit(lambda: None).result(timeout=20)
+    front.feedback.submit(lambda: None).result(timeout=20)
 
 
 def tool(client, name, given, event_name="PostToolUse", **fields):

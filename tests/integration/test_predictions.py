@@ -101,7 +101,7 @@ def hook(client, prompt=QUESTION, session_id="s1"):
 
 
 def score(front, client):
-    front.learning.write_touches("default")
+    front.feedback.write_usage(front.workspace("default"))
     return client.get("/v1/stats").get_json()["predictions"]
 
 

@@ -1,11 +1,10 @@
 """Off the record: sessions of which nothing is stored."""
 
-from typing import Any
-
-from pipeline.store import incognito as table
-from pipeline.write.silence import go_off_the_record, return_to_the_record
+from pipeline.records import Page
+from pipeline.services import incognito
+from pipeline.services.incognito import IncognitoSession
 from web.api import bodies
-from web.api.answers import Answer
+from web.api.answers import Answer, PageAnswer
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("incognito")
@@ -25,11 +24,8 @@ class IncognitoAnswer(Answer):
     since: str | None
 
 
-class IncognitoPage(Answer):
-    """The sessions that are off the record."""
-
-    items: list[IncognitoAnswer]
-    next_cursor: str | None
+class IncognitoPage(PageAnswer[IncognitoAnswer]):
+    """The sessions that are incognito."""
 
 
 @api.route(
@@ -39,24 +35,21 @@ class IncognitoPage(Answer):
         "Take a session off the record, or put it back",
         body=IncognitoBody,
         answer=IncognitoAnswer,
-        problems=(503,),
+        problems=(404, 503),
     )
 )
-def set_incognito(call: Call) -> dict[str, Any]:
+def set_incognito(call: Call) -> IncognitoSession:
     """Change whether a session is stored."""
     body: IncognitoBody = call.body
-    database = call.front.databases.get(call.workspace_id, create=True)
     if body.on:
-        return {"session_id": body.session_id, "since": go_off_the_record(database, body.session_id)}
-    return_to_the_record(database, body.session_id)
-    return {"session_id": body.session_id, "since": None}
+        return incognito.begin_incognito(call.workspace, body.session_id)
+    incognito.end_incognito(call.workspace, body.session_id)
+    return IncognitoSession(body.session_id, None)
 
 
 @api.route(
     Endpoint("GET", "/v1/incognito", "List the sessions that are off the record", answer=IncognitoPage, problems=(404,))
 )
-def list_incognito(call: Call) -> dict[str, Any]:
+def list_incognito(call: Call) -> Page[IncognitoSession]:
     """List the sessions that are off the record."""
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = table.page(db)
-    return {"items": [{"session_id": session, "since": since} for session, since in found], "next_cursor": None}
+    return Page(incognito.list_incognito(call.workspace))

@@ -85,7 +85,7 @@ def ask_for(front: Front, workspace: str, name: str) -> str:
         raise NotFound(f"no such job; there are {', '.join(BY_NAME)}")
     database = front.databases.get(workspace)
     if name == "touches":
-        return front.learning.write_touches(workspace)
+        return front.feedback.write_usage(front.workspace(workspace))
     with database.write() as db:
         return runs.ask(db, name, utc_now())
 

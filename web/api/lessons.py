@@ -9,6 +9,8 @@ from pipeline.recall.gates import RELEVANT
 from pipeline.recall.query import Query
 from pipeline.recall.search import search
 from pipeline.records import Filter, Kind, Source, Trust
+from pipeline.services.feedback import answer_impression, make_impressions
+from pipeline.services.incognito import is_incognito
 from pipeline.store import memories
 from web.api import bodies
 from web.api.answers import Answer
@@ -60,7 +62,7 @@ class LessonsAnswer(Answer):
 
 
 class OutcomeAnswer(Answer):
-    """What was said about a surfacing, and the lesson that it showed."""
+    """What was said about an impression, and the lesson that it showed."""
 
     surface_id: str
     lesson_id: str
@@ -100,9 +102,9 @@ def list_lessons(call: Call) -> dict[str, Any]:
     )
 )
 def answer_surface(call: Call, surface_id: str) -> dict[str, Any]:
-    """Keep the answer to a surfacing."""
+    """Keep the answer to an impression."""
     body: OutcomeBody = call.body
-    lesson_id = call.front.learning.answer_surfaced(call.workspace_id, surface_id, body.note, followed=body.followed)
+    lesson_id = answer_impression(call.workspace, call.front.feedback, surface_id, body.note, followed=body.followed)
     return {"surface_id": surface_id, "lesson_id": lesson_id, "followed": body.followed}
 
 
@@ -134,8 +136,8 @@ def _about(call: Call, text: str, query: LessonsQuery, wanted: Filter) -> dict[s
     shown = [hit.memory for hit in search(call.front.reader(call.workspace_id), asked).hits]
     with call.front.databases.get(call.workspace_id).read() as db:
         found = with_records(db, shown)
-    surface_ids = call.front.learning.surface(call.workspace_id, query.session, shown) if shown else []
-    items = [
-        lesson_json(lesson) | {"surface_id": surface_id} for lesson, surface_id in zip(found, surface_ids, strict=True)
-    ]
+    impressions = make_impressions(shown, query.session)
+    if not is_incognito(call.workspace, query.session):
+        call.front.feedback.record_impressions(call.workspace, impressions)
+    items = [lesson_json(lesson) | {"surface_id": one.id} for lesson, one in zip(found, impressions, strict=True)]
     return {"items": items, "next_cursor": None}

@@ -1,6 +1,7 @@
 """Prepare: everything that an agent should know before it answers a message, in one call."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,8 @@ from pipeline.identity import branch_of_folder
 from pipeline.recall.channels import elapsed_ms
 from pipeline.recall.query import Hit
 from pipeline.records import Memory, Viewer
+from pipeline.services.feedback import make_impressions
+from pipeline.services.incognito import is_incognito
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer
 from web.api.arcs import ArcAnswer, arc_json
@@ -94,12 +97,19 @@ def prepare_message(call: Call) -> dict[str, Any]:
         viewer = replace(viewer, session=body.session_id)
     settings = call.front.workspace_settings(workspace)
     call.front.asked(workspace, body.message, body.session_id, viewer.session)
+
+    def surface(shown: Sequence[Memory]) -> list[str]:
+        made = make_impressions(shown, body.session_id)
+        if not is_incognito(call.front.workspace(workspace), body.session_id):
+            call.front.feedback.record_impressions(call.front.workspace(workspace), made)
+        return [one.id for one in made]
+
     told = prepare(
         call.front.reader(workspace),
         body.message,
         viewer,
         PrepareLimits(settings.recall_budget_ms, settings.hook_max_chars),
-        lambda shown: call.front.learning.surface(workspace, body.session_id, shown),
+        surface,
         datetime.now(UTC),
     )
     branch = branch_of_folder(Path(body.cwd)) if body.cwd else None

@@ -2,16 +2,18 @@
 
 from typing import Any
 
-from pipeline.bootstrap.learning import TOUCHED
 from pipeline.recall.explain import Verdict
 from pipeline.recall.query import Query
 from pipeline.recall.search import search, why
+from pipeline.services.incognito import is_incognito
 from web.api import answers, bodies
 from web.api.render import answer_json
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("recall")
 
+# The best few of an answer are what it was asked for.
+ACCESSED = 10
 # Sessions are formed from more memories than are shown, so that k sessions can be filled.
 MEMORIES_PER_SESSION = 12
 
@@ -33,7 +35,8 @@ def recall(call: Call) -> dict[str, Any]:
         session = None if body.viewer is None else body.viewer.session
         call.front.asked(call.workspace_id, body.query, body.session_id, session)
     answer = search(call.front.reader(call.workspace_id), _query(call, body))
-    call.front.learning.touch(call.workspace_id, [hit.memory for hit in answer.hits[:TOUCHED]])
+    if not is_incognito(call.workspace):
+        call.front.feedback.record_accesses(call.workspace, [hit.memory for hit in answer.hits[:ACCESSED]])
     return answer_json(answer, k=body.k, by_session=body.group == "session")
 
 

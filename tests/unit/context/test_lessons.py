@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from pipeline.context.lessons import ENOUGH, Usefulness, usefulness, wilson_interval, with_records
 from pipeline.records import Draft, Kind
-from pipeline.store import memories, surfaces
-from pipeline.store.surfaces import Surfacing, Tally
+from pipeline.store import impressions, memories
+from pipeline.store.impressions import Impression, Tally
 from pipeline.write.accept import accept
 from tests.fakes.house import scratch_database
 
@@ -91,9 +91,9 @@ def test_a_showing_without_an_answer_counts_as_shown_only():
         other_id = accept(database, Draft("Never deploy on a Friday", kind=Kind.LESSON)).id
         with database.write() as db:
             lesson, other = memories.get(db, lesson_id), memories.get(db, other_id)
-            surfaces.add(db, [Surfacing(str(n), lesson.seq, "s1", "2026-01-01T00:00:00.000Z") for n in range(7)])
+            impressions.add(db, [Impression(str(n), lesson.seq, "s1", "2026-01-01T00:00:00.000Z") for n in range(7)])
             for n in range(6):
-                surfaces.answer(db, str(n), None, "2026-01-01T00:00:00.000Z", followed=n > 0)
+                impressions.answer(db, str(n), None, "2026-01-01T00:00:00.000Z", followed=n > 0)
         with database.read() as db:
             found = with_records(db, [other, lesson])
     assert [one.memory.id for one in found] == [other_id, lesson_id]

@@ -10,8 +10,8 @@ import pytest
 from pipeline.context.lessons import ENOUGH
 from pipeline.context.prepare import SHOWN_EACH, Briefing, PrepareLimits, prepare
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
-from pipeline.store import memories, surfaces
-from pipeline.store.surfaces import Surfacing
+from pipeline.store import impressions, memories
+from pipeline.store.impressions import Impression
 from pipeline.text.instructions import instructs
 from pipeline.times import utc_now
 from pipeline.write.accept import accept
@@ -55,8 +55,8 @@ def answered(world, memory_id, *, followed, ignored):
         seq = memories.get(db, memory_id).seq
         for number in range(followed + ignored):
             surface_id = f"{memory_id}-{number}"
-            surfaces.add(db, [Surfacing(surface_id, seq, None, now)])
-            surfaces.answer(db, surface_id, None, now, followed=number < followed)
+            impressions.add(db, [Impression(surface_id, seq, None, now)])
+            impressions.answer(db, surface_id, None, now, followed=number < followed)
 
 
 def told(briefing):

@@ -6,9 +6,8 @@ from pipeline.records import EdgeKind, FactKey, Kind, Revision, Tier
 from pipeline.store import audit, changes, edges, memories, tail
 from pipeline.write import review
 from pipeline.write.revise import edit
-from pipeline.write.touches import write_touches
 from tests.fakes.house import scratch_database
-from tests.fakes.nights import Killed, after, night_of, read, set_fact, text_of, write
+from tests.fakes.nights import Killed, after, count_accesses, night_of, read, set_fact, text_of, write
 from tests.fakes.sources import keep_in_step
 from tests.fakes.world import opened_world
 
@@ -109,7 +108,7 @@ def test_what_was_recalled_or_edited_lately_stays(database):
     recalled, edited = chatter(database, name="gateway"), chatter(database, name="worker")
     cold = chatter(database, name="portal")
     live_until(database, LATE)
-    write_touches(database, {1: 1}, text_of(LATE - 30))
+    count_accesses(database, {1: 1}, text_of(LATE - 30))
     edit(database, edited, Revision(tags=("kept",)))
     archive(night_of(database, LATE))
     assert archived(database) == [cold]
@@ -302,7 +301,7 @@ def test_what_somebody_uses_meanwhile_stays(database, monkeypatch):
 
     def used_meanwhile(usage, lived, today):
         if usage.id == used:
-            write_touches(database, {usage.seq: 1}, text_of(LATE))
+            count_accesses(database, {usage.seq: 1}, text_of(LATE))
         return may_go(usage, lived, today)
 
     monkeypatch.setattr(module, "may_go", used_meanwhile)

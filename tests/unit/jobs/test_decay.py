@@ -8,9 +8,8 @@ from pipeline.records import FactKey, Kind, Revision, Source, Tier
 from pipeline.store import changes, facts, fading
 from pipeline.store.fading import Usage
 from pipeline.write.revise import edit
-from pipeline.write.touches import write_touches
 from tests.fakes.house import scratch_database
-from tests.fakes.nights import Killed, after, night_of, read, set_fact, state, text_of, write
+from tests.fakes.nights import Killed, after, count_accesses, night_of, read, set_fact, state, text_of, write
 
 
 @pytest.fixture
@@ -88,7 +87,7 @@ def test_use_stops_the_fading_and_raises(database):
     used = write(database, 0, "The port of staging is 5433")
     unused = write(database, 0, "The port of production is 5434")
     live_until(database, 100)
-    write_touches(database, {1: 2}, text_of(100))
+    count_accesses(database, {1: 2}, text_of(100))
     decay(night_of(database, 100))
     assert importance(database, used) > 0.5 > importance(database, unused)
 
@@ -97,7 +96,7 @@ def test_tiers_rise_by_recalls_and_never_fall(database):
     memory_id = write(database, 0, "Looked at the log of the worker", kind=Kind.ACTIVITY)
     tiers = [read(database, memory_id).tier]
     for day in range(1, 11):
-        write_touches(database, {1: 1}, text_of(day))
+        count_accesses(database, {1: 1}, text_of(day))
         decay(night_of(database, day))
         tiers.append(read(database, memory_id).tier)
     assert tiers == [Tier.WORKING] * 3 + [Tier.EPISODIC] * 7 + [Tier.SEMANTIC]
@@ -110,7 +109,7 @@ def test_what_rose_fades_more_slowly(database):
     for number in range(2):
         write(database, 0, f"Looked at the log of worker {number}", kind=Kind.ACTIVITY)
     live_until(database, 28)
-    write_touches(database, {1: 3}, text_of(0))
+    count_accesses(database, {1: 3}, text_of(0))
     decay(night_of(database, 28))
     risen, stayed = state(database)[:2]
     assert risen[1] > 0.3 / 2 > stayed[1]

@@ -12,9 +12,8 @@ from pipeline.records import Kind, Revision, Tier
 from pipeline.store import fading
 from pipeline.store.fading import Usage
 from pipeline.write.revise import edit
-from pipeline.write.touches import write_touches
 from tests.fakes.house import scratch_database
-from tests.fakes.nights import moment, night_of, read, text_of, write
+from tests.fakes.nights import count_accesses, moment, night_of, read, text_of, write
 
 DAY_ONE = 2_460_000.0
 # A workspace in which something happens every day.
@@ -80,7 +79,7 @@ def test_the_night_agrees():
         for day in range(0, 61, 10):
             write(database, day, f"Looked at the board on day {day}", kind=Kind.ACTIVITY)
         seq = read(database, memory_id).seq
-        write_touches(database, {seq: 2}, text_of(20))
+        count_accesses(database, {seq: 2}, text_of(20))
         with database.read() as db:
             one, lived = fading.of(db, text_of(60), seq), lived_time(fading.active_days(db))
             assert fading.recalled_at(db, seq) == text_of(20)

@@ -10,11 +10,11 @@ from pipeline.index.sessions import SessionMap
 from pipeline.jobs import segment
 from pipeline.jobs.segment import needs_segment, rebuild_segment
 from pipeline.records import Draft, Revision
+from pipeline.services.feedback import ask_for_segment
 from pipeline.store import changes, meta, tail
 from pipeline.text.tokens import search_tokens
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from pipeline.write.feedback import ask_for_segment
 from tests.fakes.house import scratch_database
 
 

@@ -98,7 +98,7 @@ def test_sessions_off_the_record_are_listed_from_the_latest_on(database):
         pages, below = [], None
         while page := incognito.page(db, 2, below):
             pages += page
-            below = incognito.place(*page[-1])
+            below = page[-1].place
     assert pages == whole
-    assert [since for _, since in whole] == sorted((since for _, since in whole), reverse=True)
-    assert {session for session, _ in whole} == {f"s{number}" for number in range(5)}
+    assert [one.since for one in whole] == sorted((one.since for one in whole), reverse=True)
+    assert {one.session_id for one in whole} == {f"s{number}" for number in range(5)}

@@ -140,7 +140,7 @@ def test_a_notification_fills_the_journal_of_its_project(served, client, tmp_pat
     (project / ".git").mkdir(parents=True)
     own = identify(project).id
     run("codex-notify", notification(cwd=str(project)))
-    served.learning.submit(lambda: None).result(timeout=20)
+    served.feedback.submit(lambda: None).result(timeout=20)
     with served.databases.get(own).read() as db:
         did = [(one.deed, one.target, one.ok) for one in actions.since(db, THREAD, "", 10)]
     assert did == [
@@ -164,7 +164,7 @@ def test_a_notification_finds_the_home_that_its_options_name(served, tmp_path, m
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "nowhere"))
     monkeypatch.delenv("REVERIE_PORT")
     run("codex-notify", "--home", str(paths.root), "--port", port, notification(cwd=str(project)))
-    served.learning.submit(lambda: None).result(timeout=20)
+    served.feedback.submit(lambda: None).result(timeout=20)
     assert identify(project).id in paths.workspace_ids()
     assert not (tmp_path / "nowhere").exists()
 

@@ -24,12 +24,13 @@ from pipeline.records import (
     Stage,
     Trust,
 )
-from pipeline.store import admissions, history, memories, tail, work
+from pipeline.store import admissions, history, incognito, memories, tail, work
 from pipeline.store import edges as edges_table
 from pipeline.store.database import Database
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
-from pipeline.write import revise, silence
+from pipeline.times import utc_now
+from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept, accept_batch
 from pipeline.write.facts import set_fact
 from pipeline.write.normalize import content_hash
@@ -304,7 +305,8 @@ def test_insisting_on_what_a_fact_denies_lets_nothing_in(database):
 
 
 def test_what_is_off_the_record_leaves_not_even_a_decision(database):
-    silence.go_off_the_record(database, "quiet")
+    with database.write() as db:
+        incognito.begin(db, "quiet", utc_now())
     with database.read() as db:
         before = list(db.iterdump())
     for content in (DOUBTFUL, CHATTER, "The proxy listens on port 8123"):
@@ -313,7 +315,8 @@ def test_what_is_off_the_record_leaves_not_even_a_decision(database):
             assert (receipt.outcome, receipt.reason) == (Outcome.REJECTED, "off the record")
     with database.read() as db:
         assert list(db.iterdump()) == before
-    silence.return_to_the_record(database, "quiet")
+    with database.write() as db:
+        incognito.end(db, "quiet")
     assert accept(database, Draft(DOUBTFUL, session_id="quiet")).outcome is Outcome.CREATED
 
 

@@ -22,13 +22,13 @@ from pipeline.records import (
     Stage,
     Trust,
 )
-from pipeline.store import changes, history, ingested, memories, work
+from pipeline.store import changes, history, incognito, ingested, memories, work
 from pipeline.store.database import Database
+from pipeline.times import utc_now
 from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.ingest import Fate, Forgotten, Offered, Sweep, forget_items, take_items
 from pipeline.write.prepare import prepare
 from pipeline.write.revise import archive, edit, purge, restore
-from pipeline.write.silence import go_off_the_record, return_to_the_record
 from tests.fakes.house import scratch_database
 
 SOURCE = "project:shop-0d1a25a8"
@@ -273,22 +273,30 @@ def test_nothing_is_kept_in_an_incognito_workspace(shelf):
     assert (shelf.active(), shelf.log()) == ([], [])
 
 
+def set_incognito(database, *, on):
+    with database.write() as db:
+        if on:
+            incognito.begin(db, "s1", utc_now())
+        else:
+            incognito.end(db, "s1")
+
+
 def test_nothing_is_kept_of_a_session_off_the_record(shelf):
     shelf.put("chat", Draft("We open at nine", session_id="s1"))
-    go_off_the_record(shelf.database, "s1")
+    set_incognito(shelf.database, on=True)
     changed = shelf.put("chat", Draft("We open at ten", session_id="s1"), digest="later")
     assert changed.taken[0].fate is Fate.REJECTED
     assert shelf.active() == ["We open at nine"]
     assert shelf.put("other", Draft("We close at six", session_id="s1")).taken[0].fate is Fate.REJECTED
     assert "other" not in shelf.known()
-    return_to_the_record(shelf.database, "s1")
+    set_incognito(shelf.database, on=False)
     shelf.put("chat", Draft("We open at ten", session_id="s1"), digest="later")
     assert shelf.active() == ["We open at ten"]
 
 
 def test_of_an_item_partly_off_the_record_the_rest_is_kept(shelf):
     shelf.put("chat", Draft("We open at nine", session_id="s1"), "We close at six")
-    go_off_the_record(shelf.database, "s1")
+    set_incognito(shelf.database, on=True)
     sweep = shelf.put("chat", Draft("We open at nine", session_id="s1"), Draft("Lunch at one", session_id="s1"), "Tea")
     assert [receipt.reason for receipt in sweep.taken[0].receipts] == ["off the record", "off the record", None]
     assert shelf.active() == ["Tea", "We open at nine"]

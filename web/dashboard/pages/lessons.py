@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from functools import partial
 from typing import Annotated, Literal
 
 from flask import url_for
@@ -12,11 +11,11 @@ from werkzeug.wrappers import Response
 from pipeline.context.lessons import ENOUGH, Usefulness, wilson_interval, with_records
 from pipeline.errors import NotFound
 from pipeline.records import OWNER, Kind, Memory
+from pipeline.services.feedback import answer_impression, withdraw_answer
+from pipeline.store import impressions, memories
 from pipeline.store import lessons as table
-from pipeline.store import memories, surfaces
-from pipeline.store.surfaces import Surfacing, Tally
+from pipeline.store.impressions import Impression, Tally
 from pipeline.write import revise
-from pipeline.write.feedback import withdraw_answer
 from web.dashboard.fields import Search
 from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, cut, next_page, show
 
@@ -64,7 +63,7 @@ def list_all(view: View) -> str:
     items, next_url = _listed(view)
     with view.read() as db:
         lessons = with_records(db, items)
-        shown = {memory.seq: surfaces.latest(db, memory.seq, LAST_SHOWN) for memory in items}
+        shown = {memory.seq: impressions.latest(db, memory.seq, LAST_SHOWN) for memory in items}
     return show(
         "lessons.html",
         view,
@@ -83,7 +82,7 @@ def one(view: View, lesson_id: str) -> str:
     memory = _lesson(view, lesson_id)
     with view.read() as db:
         (lesson,) = with_records(db, [memory])
-        shown = surfaces.latest(db, memory.seq, PAGE_SIZE)
+        shown = impressions.latest(db, memory.seq, PAGE_SIZE)
     return show("lesson.html", view, title="Lesson", lesson=lesson, shown=shown, verdicts=VERDICTS, enough=ENOUGH)
 
 
@@ -92,14 +91,14 @@ def answer(view: View, surface_id: str) -> Response:
     """Say whether a lesson that was shown was followed, or take back what was said."""
     form: OutcomeForm = view.form
     with view.read() as db:
-        before = surfaces.get(db, surface_id)
+        before = impressions.get(db, surface_id)
     if before is None:
-        raise NotFound("no such surfacing")
+        raise NotFound("no such impression")
     if form.followed == "unknown":
-        view.front.learning.submit(partial(withdraw_answer, view.database, surface_id)).result()
+        withdraw_answer(view.workspace, view.front.feedback, surface_id)
         return back(view, "Noted: nobody says.")
     followed = form.followed == "true"
-    view.front.learning.answer_surfaced(view.workspace_id, surface_id, form.note, followed=followed)
+    answer_impression(view.workspace, view.front.feedback, surface_id, form.note, followed=followed)
     undo = (url_for("dashboard.lessons_answer", surface_id=surface_id), _said(before))
     return back(view, f"Noted: {'followed' if followed else 'ignored'}.", undo=undo)
 
@@ -144,10 +143,10 @@ def _measure(order: Order, tally: Tally) -> int:
     return {Order.SHOWN: tally.shown, Order.FOLLOWED: tally.followed, Order.IGNORED: tally.ignored}[order]
 
 
-def _said(surfacing: Surfacing) -> dict[str, str]:
-    if surfacing.followed is None:
+def _said(impression: Impression) -> dict[str, str]:
+    if impression.followed is None:
         return {"followed": "unknown"}
-    return {"followed": str(surfacing.followed).lower()} | ({"note": surfacing.note} if surfacing.note else {})
+    return {"followed": str(impression.followed).lower()} | ({"note": impression.note} if impression.note else {})
 
 
 def _lesson(view: View, lesson_id: str) -> Memory:

@@ -26,9 +26,9 @@ from pipeline.store import (
     entities,
     fading,
     history,
+    impressions,
     memories,
     pairs,
-    surfaces,
     work,
 )
 from pipeline.store.edges import Edge
@@ -139,7 +139,7 @@ def _page(view: View, memory_id: str, before: int | None = None, refused: Refuse
             "arc": arcs.of_memory(db, OWNER, seq),
             "acts": audit.of(db, memory.id, ACTS),
             "survivor": _survivor(db, memory),
-            "tally": surfaces.tally(db, seq),
+            "tally": impressions.tally(db, seq),
             "recalled_at": fading.recalled_at(db, seq),
             "forecast": _forecast(view, db, seq),
             "sign": signs(work.undigested_among(db, [seq])).get(memory.id),
@@ -290,7 +290,7 @@ def purge_warning(view: View, memory_id: str) -> str:
             "ties": len(edges.of(db, memory.seq)),
             "entities": len(entities.of(db, memory.seq)),
             "arc": arcs.of_memory(db, OWNER, memory.seq),
-            "tally": surfaces.tally(db, memory.seq),
+            "tally": impressions.tally(db, memory.seq),
         }
     return show("purge.html", view, title="Purge this memory?", memory=memory, **found)
 

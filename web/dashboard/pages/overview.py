@@ -13,7 +13,7 @@ from pipeline.bootstrap.clockwork import appointments
 from pipeline.jobs.calendar import night_of
 from pipeline.jobs.due import Outlook, Standing, outlooks
 from pipeline.records import OWNER, Memory
-from pipeline.store import arcs, backup, changes, entities, goals, memories, pairs, predictions, surfaces, work
+from pipeline.store import arcs, backup, changes, entities, goals, impressions, memories, pairs, predictions, work
 from pipeline.store import growth as counts
 from pipeline.store.arcs import ArcStatus
 from pipeline.store.database import Database
@@ -96,7 +96,7 @@ def home(view: View) -> str:
             "goals": unfinished,
             "dues": {goal.seq: due_in_words(goal, view.now) for goal in unfinished},
             "arcs": arcs.page(db, OWNER, ArcStatus.ACTIVE, SHOWN_ARCS, None),
-            "lessons": surfaces.tally_since(db, utc_text(view.now - USEFUL_FOR)),
+            "lessons": impressions.tally_since(db, utc_text(view.now - USEFUL_FOR)),
             "foreseen": predictions.score(db, utc_text(view.now - SCORED)[:10]),
             "hints": _hints(view, db, known.candidates + pairs.count_waiting(db), health),
         }

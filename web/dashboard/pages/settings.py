@@ -11,8 +11,8 @@ from werkzeug.wrappers import Response
 
 from config.settings import WORKSPACE_SETTINGS, Settings, SettingsError, UnreadableSettings, save_workspace_setting
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
-from pipeline.store import incognito
-from pipeline.write.silence import go_off_the_record, return_to_the_record
+from pipeline.services import incognito
+from pipeline.services.incognito import IncognitoSession
 from web.api.bodies import SessionId
 from web.dashboard.own_settings import told_settings
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
@@ -94,7 +94,7 @@ def set_value(view: View) -> Response:
 @section.action("/settings/sessions/silence", SessionForm)
 def silence(view: View) -> Response:
     """Take a session off the record."""
-    go_off_the_record(view.front.databases.get(view.workspace_id, create=True), view.form.session_id)
+    incognito.begin_incognito(view.workspace, view.form.session_id)
     undo = (url_for("dashboard.settings_unsilence"), {"session_id": view.form.session_id})
     return back(view, "The session is off the record: nothing that it says is stored.", undo=undo)
 
@@ -102,7 +102,7 @@ def silence(view: View) -> Response:
 @section.action("/settings/sessions/unsilence", SessionForm)
 def unsilence(view: View) -> Response:
     """Put a session back on the record."""
-    return_to_the_record(view.database, view.form.session_id)
+    incognito.end_incognito(view.workspace, view.form.session_id)
     undo = (url_for("dashboard.settings_silence"), {"session_id": view.form.session_id})
     return back(view, "The session is on the record again.", undo=undo)
 
@@ -123,17 +123,16 @@ def renew_token(view: View) -> Response:
     return back(view, "There is a new token. Every other browser is signed out, and the old one opens nothing.", to=to)
 
 
-def _sessions(view: View) -> list[tuple[str, str]]:
+def _sessions(view: View) -> list[IncognitoSession]:
     try:
-        with view.read() as db:
-            return incognito.page(db, PAGE_SIZE + 1, view.query.below)
+        return incognito.list_incognito(view.workspace, PAGE_SIZE + 1, view.query.below)
     except NotFound:
-        # Nothing was written yet, so nobody is off the record either.
+        # Nothing was written yet, so nobody is incognito either.
         return []
 
 
-def _more(last: tuple[str, str]) -> str:
-    return url_for("dashboard.settings_every", below=incognito.place(*last), _anchor="record")
+def _more(last: IncognitoSession) -> str:
+    return url_for("dashboard.settings_every", below=last.place, _anchor="record")
 
 
 def _token(view: View) -> Token | None:

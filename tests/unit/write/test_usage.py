@@ -3,9 +3,9 @@ import threading
 import pytest
 
 from pipeline.store import changes
-from pipeline.write.touches import TouchBuffer, write_touches
+from pipeline.write.usage import NotedUsage, UsageBuffer
 from tests.fakes.house import scratch_database
-from tests.fakes.nights import read, text_of, write
+from tests.fakes.nights import count_accesses, read, text_of, write
 from tests.fakes.world import opened_world
 
 
@@ -21,24 +21,24 @@ def recalls(database, seq):
 
 
 def test_counts_add_up_until_they_are_taken():
-    buffer = TouchBuffer()
-    buffer.note([3, 5])
-    buffer.note([5, 5])
-    assert buffer.take() == {3: 1, 5: 3}
-    assert buffer.take() == {}
+    buffer = UsageBuffer()
+    buffer.add_accesses([3, 5])
+    buffer.add_accesses([5, 5])
+    assert buffer.take().accesses == {3: 1, 5: 3}
+    assert buffer.take().accesses == {}
 
 
 def test_no_count_is_lost_between_threads():
-    buffer, taken = TouchBuffer(), []
+    buffer, taken = UsageBuffer(), []
     done = threading.Event()
 
     def note():
         for _ in range(500):
-            buffer.note([1, 2])
+            buffer.add_accesses([1, 2])
 
     def take():
         while not done.is_set():
-            taken.append(buffer.take())
+            taken.append(buffer.take().accesses)
 
     taker = threading.Thread(target=take)
     noters = [threading.Thread(target=note) for _ in range(4)]
@@ -48,59 +48,57 @@ def test_no_count_is_lost_between_threads():
         thread.join()
     done.set()
     taker.join()
-    taken.append(buffer.take())
+    taken.append(buffer.take().accesses)
     assert [sum(counts.get(seq, 0) for counts in taken) for seq in (1, 2)] == [2000, 2000]
 
 
 def test_a_full_buffer_counts_on_what_it_knows_and_grows_no_more():
-    buffer = TouchBuffer(most=2)
-    buffer.note([1, 2, 3, 1])
-    assert buffer.take() == {1: 2, 2: 1}
-    buffer.note([3])
-    assert buffer.take() == {3: 1}
+    buffer = UsageBuffer(max_memories=2)
+    buffer.add_accesses([1, 2, 3, 1])
+    assert buffer.take().accesses == {1: 2, 2: 1}
+    buffer.add_accesses([3])
+    assert buffer.take().accesses == {3: 1}
 
 
 def test_what_could_not_be_written_is_counted_again():
-    buffer = TouchBuffer()
-    buffer.note([1, 2])
-    counts = buffer.take()
-    buffer.note([2])
-    buffer.put_back(counts)
-    assert buffer.take() == {1: 1, 2: 2}
+    buffer = UsageBuffer()
+    buffer.add_accesses([1, 2])
+    buffer.add_question("Who is on call?")
+    noted = buffer.take()
+    assert noted == NotedUsage({1: 1, 2: 1}, 1, {"Who is on call?": 1})
+    buffer.add_accesses([2])
+    buffer.add_question("Who is on call?")
+    buffer.put_back(noted)
+    assert buffer.take() == NotedUsage({1: 1, 2: 2}, 2, {"Who is on call?": 2})
 
 
 def test_counts_are_added_and_the_last_recall_is_known(database):
     write(database, 0, "The port of staging is 5433")
-    assert write_touches(database, {1: 2}, text_of(1)) == 1
-    assert write_touches(database, {1: 1}, text_of(3)) == 1
+    assert count_accesses(database, {1: 2}, text_of(1)) == 1
+    assert count_accesses(database, {1: 1}, text_of(3)) == 1
     assert recalls(database, 1) == (3, text_of(3))
 
 
 def test_a_count_that_comes_late_does_not_turn_the_clock_back(database):
     write(database, 0, "The port of staging is 5433")
-    write_touches(database, {1: 1}, text_of(3))
-    write_touches(database, {1: 1}, text_of(1))
+    count_accesses(database, {1: 1}, text_of(3))
+    count_accesses(database, {1: 1}, text_of(1))
     assert recalls(database, 1) == (2, text_of(3))
 
 
 def test_what_was_purged_meanwhile_is_passed_over(database):
     write(database, 0, "The port of staging is 5433")
-    assert write_touches(database, {1: 1, 99: 4}, text_of(1)) == 1
+    assert count_accesses(database, {1: 1, 99: 4}, text_of(1)) == 1
 
 
 def test_a_touch_is_neither_a_change_nor_an_edit(database):
     memory_id = write(database, 0, "The port of staging is 5433")
     with database.read() as db:
         before = changes.generation(db)
-    write_touches(database, {1: 1}, text_of(1))
+    count_accesses(database, {1: 1}, text_of(1))
     with database.read() as db:
         assert changes.generation(db) == before
     assert read(database, memory_id).updated_at == text_of(0)
-
-
-def test_nothing_taken_opens_no_transaction(database):
-    with database.write():
-        assert write_touches(database, {}, text_of(1)) == 0
 
 
 def test_a_touch_changes_no_ranking():
@@ -108,6 +106,6 @@ def test_a_touch_changes_no_ranking():
         for number in range(5):
             world.write(f"The port of host {number} is {5000 + number}")
         order = world.found("port of the host")
-        write_touches(world.database, {5: 50, 3: 9}, text_of(1))
+        count_accesses(world.database, {5: 50, 3: 9}, text_of(1))
         world.write("Nothing about this")
         assert [found for found in world.found("port of the host") if found in order] == order

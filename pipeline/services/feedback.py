@@ -1,0 +1,212 @@
+"""Feedback: what reading teaches the store, written beside the traffic.
+
+Which memories were put before an agent and whether lessons were followed, how often memories were recalled, what was
+asked, which index cannot be read. One thread writes it all in order: an impression of a moment ago is stored before
+the answer to it. Whoever notes something has decided that it may be: of what is incognito nothing comes here.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from ulid import ULID
+
+from pipeline.errors import IndexUnavailable, NotFound, ReverieError
+from pipeline.recall.query import Channel
+from pipeline.records import Memory
+from pipeline.services.incognito import is_incognito
+from pipeline.services.workspace import Workspace
+from pipeline.store import changes, impressions, memories, meta, runs
+from pipeline.store.database import Database, wake_on_commit
+from pipeline.store.impressions import Impression
+from pipeline.store.operations import Operations
+from pipeline.text.redaction import redact
+from pipeline.times import utc_now
+from pipeline.write.normalize import normalize_text
+from pipeline.write.usage import UsageBuffer, write_usage
+
+__all__ = ["FeedbackWriter", "Impression", "answer_impression", "make_impressions", "withdraw_answer"]
+
+T = TypeVar("T")
+
+# The job's name is part of the contract.
+USAGE_JOB = "touches"
+USAGE_EVERY_S = 5.0
+# A reader waits no longer than this for notes; what is still unwritten then is told once more at worst.
+PATIENCE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _NotedOf:
+    """A workspace and what was noted of its usage."""
+
+    workspace: Workspace
+    buffer: UsageBuffer = field(default_factory=UsageBuffer)
+
+
+class FeedbackWriter:
+    """Take notes for the store without keeping a reader waiting."""
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="feedback")
+        self._usage: dict[str, _NotedOf] = {}
+        self._noted = threading.Event()
+        self._stopped = threading.Event()
+        self._timer = threading.Thread(target=self._write_now_and_then, name="usage", daemon=True)
+        self._timer.start()
+
+    def submit(self, task: Callable[[], T]) -> "Future[T]":
+        """Run something after everything that was noted so far."""
+        return self._writer.submit(task)
+
+    def submit_logged(self, component: str, workspace_id: str, task: Callable[[], object]) -> None:
+        """Run something in its turn; what goes wrong stands in the error log."""
+        self._writer.submit(self._guarded, component, workspace_id, task)
+
+    def flush(self) -> None:
+        """Wait a moment for everything that was noted so far to be written."""
+        with suppress(TimeoutError):
+            self._writer.submit(lambda: None).result(timeout=PATIENCE_S)
+
+    def record_impressions(self, workspace: Workspace, shown: Sequence[Impression]) -> None:
+        """Note that memories were put before an agent."""
+        if shown:
+            self.submit_logged("impressions", workspace.id, lambda: _add_impressions(workspace.database, shown))
+
+    def record_accesses(self, workspace: Workspace, recalled: Iterable[Memory]) -> None:
+        """Note that memories were recalled."""
+        self._buffer(workspace).add_accesses(memory.seq for memory in recalled)
+        self._noted.set()
+
+    def record_question(self, workspace: Workspace, text: str) -> None:
+        """Note that a question was asked."""
+        self._buffer(workspace).add_question(text)
+        self._noted.set()
+
+    def flush_usage(self, workspace: Workspace) -> None:
+        """Write what was noted of a workspace, without waiting for it longer than a moment."""
+        if workspace.id in self._usage:
+            self._submit_usage(workspace)
+        self.flush()
+
+    def write_usage(self, workspace: Workspace) -> str:
+        """Write what was noted of a workspace now; return the id of the run."""
+        return self._writer.submit(self._write_usage, workspace).result()
+
+    def report_channel_error(self, workspace: Workspace, channel: Channel, error: Exception) -> None:
+        """Note that a channel of recall failed; where its segment cannot be read, a new one is asked for, once."""
+        self._writer.submit(self._report, workspace, channel, error)
+
+    def close(self) -> None:
+        """Write what is left and end the threads."""
+        self._stopped.set()
+        self._noted.set()
+        self._timer.join()
+        self._writer.shutdown(wait=True)
+
+    def _buffer(self, workspace: Workspace) -> UsageBuffer:
+        return self._usage.setdefault(workspace.id, _NotedOf(workspace)).buffer
+
+    def _write_now_and_then(self) -> None:
+        while not self._stopped.is_set():
+            # Who is idle sleeps: nothing wakes a disk for nothing.
+            self._noted.wait()
+            self._stopped.wait(USAGE_EVERY_S)
+            self._noted.clear()
+            for noted in list(self._usage.values()):
+                self._submit_usage(noted.workspace)
+
+    def _submit_usage(self, workspace: Workspace) -> None:
+        self.submit_logged(USAGE_JOB, workspace.id, lambda: self._write_usage(workspace))
+
+    def _write_usage(self, workspace: Workspace) -> str:
+        buffer, now = self._buffer(workspace), utc_now()
+        noted = buffer.take()
+        try:
+            with workspace.database.write() as db:
+                counted = write_usage(db, noted, now)
+                run_id = runs.begin(db, USAGE_JOB, now, changes.generation(db))
+                runs.end(db, run_id, utc_now(), {"memories": counted}, None)
+        except ReverieError:
+            buffer.put_back(noted)
+            raise
+        return run_id
+
+    def _report(self, workspace: Workspace, channel: Channel, error: Exception) -> None:
+        if (
+            channel is not Channel.LEXICAL
+            or not isinstance(error, IndexUnavailable)
+            or ask_for_segment(workspace.database, error.part)
+        ):
+            self._operations.record_error(f"recall.{channel}", str(error), workspace=workspace.id)
+
+    def _guarded(self, component: str, workspace_id: str, task: Callable[[], object]) -> None:
+        try:
+            task()
+        except ReverieError as error:
+            self._operations.record_error(component, str(error), workspace=workspace_id)
+        except Exception as error:  # noqa: BLE001 - nobody waits for the result: unlogged, it would be lost
+            self._operations.record_error(component, f"{type(error).__name__}: {error}", workspace=workspace_id)
+
+
+def make_impressions(
+    shown: Sequence[Memory], session_id: str | None, agent_id: str | None = None
+) -> tuple[Impression, ...]:
+    """Give an id to each memory that is about to be put before an agent of a session, or a subagent of it."""
+    now = utc_now()
+    return tuple(Impression(str(ULID()), memory.seq, session_id, now, agent_id=agent_id) for memory in shown)
+
+
+def answer_impression(
+    workspace: Workspace, feedback: FeedbackWriter, impression_id: str, note: str | None, *, followed: bool
+) -> str:
+    """Say whether a lesson was followed; return its id. Raises NotFound for an unknown impression."""
+    return feedback.submit(partial(_answer, workspace, impression_id, note, followed=followed)).result()
+
+
+def withdraw_answer(workspace: Workspace, feedback: FeedbackWriter, impression_id: str) -> None:
+    """Take back what was said about a lesson that was shown; raise NotFound for an unknown impression."""
+    feedback.submit(partial(_withdraw, workspace.database, impression_id)).result()
+
+
+def ask_for_segment(database: Database, broken: str | None) -> bool:
+    """Ask for a new lexical segment because this one cannot be read; return whether there was a reason to.
+
+    There is none when somebody has asked already, or when another segment is current by now: reports come in late.
+    """
+    with database.write() as db:
+        if meta.get(db, meta.SEGMENT_WANTED) is not None or meta.get(db, meta.SEGMENT) != broken:
+            return False
+        meta.put(db, meta.SEGMENT_WANTED, "0")
+        wake_on_commit(db, None)
+        return True
+
+
+def _add_impressions(database: Database, shown: Sequence[Impression]) -> None:
+    with database.write() as db:
+        impressions.add(db, shown)
+
+
+def _answer(workspace: Workspace, impression_id: str, note: str | None, *, followed: bool) -> str:
+    kept = None if note is None else redact(normalize_text(note)).text or None
+    with workspace.database.write() as db:
+        impression = impressions.get(db, impression_id)
+        found = {} if impression is None else memories.by_seqs(db, [impression.memory_seq])
+        if impression is None or not found:
+            raise NotFound("no such impression")
+        if is_incognito(workspace, impression.session_id):
+            kept = None
+        impressions.answer(db, impression_id, kept, utc_now(), followed=followed)
+        return found[impression.memory_seq].id
+
+
+def _withdraw(database: Database, impression_id: str) -> None:
+    with database.write() as db:
+        if impressions.get(db, impression_id) is None:
+            raise NotFound("no such impression")
+        impressions.withdraw(db, impression_id)

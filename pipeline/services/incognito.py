@@ -1,0 +1,40 @@
+"""Incognito: sessions and workspaces of which nothing is stored."""
+
+from pipeline.services.workspace import Workspace
+from pipeline.store import incognito
+from pipeline.store.incognito import IncognitoSession
+from pipeline.times import utc_now
+
+__all__ = ["IncognitoSession", "begin_incognito", "end_incognito", "is_incognito", "list_incognito"]
+
+
+def is_incognito(workspace: Workspace, *sessions: str | None) -> bool:
+    """Tell whether a workspace, or one of some sessions in it, is incognito; a use case asks once."""
+    if workspace.settings.incognito:
+        return True
+    named = [session for session in sessions if session is not None]
+    if not named:
+        return False
+    with workspace.database.read() as db:
+        return any(incognito.since(db, session) is not None for session in named)
+
+
+def begin_incognito(workspace: Workspace, session_id: str) -> IncognitoSession:
+    """Store nothing of a session from here on; since when stays as it was for one that is incognito already."""
+    with workspace.create().write() as db:
+        incognito.begin(db, session_id, utc_now())
+        since = incognito.since(db, session_id)
+    assert since is not None
+    return IncognitoSession(session_id, since)
+
+
+def end_incognito(workspace: Workspace, session_id: str) -> None:
+    """Store again what a session says; raise NotFound where nothing was ever written."""
+    with workspace.database.write() as db:
+        incognito.end(db, session_id)
+
+
+def list_incognito(workspace: Workspace, limit: int = -1, below: str | None = None) -> list[IncognitoSession]:
+    """List the sessions that are incognito, the latest first, from below a place on; -1 lists all."""
+    with workspace.database.read() as db:
+        return incognito.page(db, limit, below)

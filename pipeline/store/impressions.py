@@ -1,0 +1,97 @@
+"""Impressions: each time that a memory was put before an agent, and whether a lesson was followed then."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Impression:
+    """One time that a memory was put before an agent; `followed` is None until somebody says, and may say why.
+
+    `agent_id` names a subagent of the session; its main agent has none.
+    """
+
+    id: str
+    memory_seq: int
+    session_id: str | None
+    at: str
+    followed: bool | None = None
+    agent_id: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How often a memory was shown, followed and ignored."""
+
+    shown: int = 0
+    followed: int = 0
+    ignored: int = 0
+
+
+_SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note FROM surface"
+
+
+def add(db: Connection, given: Sequence[Impression]) -> None:
+    """Keep impressions."""
+    db.executemany(
+        "INSERT OR IGNORE INTO surface (id, memory_seq, session_id, at, agent_id) VALUES (?, ?, ?, ?, ?)",
+        [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id) for s in given],
+    )
+
+
+def get(db: Connection, impression_id: str) -> Impression | None:
+    """Return an impression by id."""
+    row = db.execute(f"{_SELECT} WHERE id = ?", (impression_id,)).fetchone()
+    return None if row is None else _impression(row)
+
+
+def unanswered(db: Connection, session_id: str) -> list[Impression]:
+    """List what was put before the agents of a session and nobody said anything about."""
+    rows = db.execute(f"{_SELECT} WHERE session_id = ? AND followed IS NULL ORDER BY seq", (session_id,))
+    return [_impression(row) for row in rows]
+
+
+def answer(db: Connection, impression_id: str, note: str | None, at: str, *, followed: bool) -> None:
+    """Say whether what was shown was followed; the last word counts."""
+    db.execute(
+        "UPDATE surface SET followed = ?, note = ?, answered_at = ? WHERE id = ?", (followed, note, at, impression_id)
+    )
+
+
+def withdraw(db: Connection, impression_id: str) -> None:
+    """Take back what was said about what was shown."""
+    db.execute("UPDATE surface SET followed = NULL, note = NULL, answered_at = NULL WHERE id = ?", (impression_id,))
+
+
+_TALLY = (
+    "SELECT count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) FROM surface WHERE "
+)
+
+
+def tally(db: Connection, memory_seq: int) -> Tally:
+    """Count a memory's impressions."""
+    return Tally(*db.execute(f"{_TALLY} memory_seq = ?", (memory_seq,)).fetchone())
+
+
+def tally_since(db: Connection, since: str) -> Tally:
+    """Count the impressions of all memories since a moment."""
+    return Tally(*db.execute(f"{_TALLY} at >= ?", (since,)).fetchone())
+
+
+def latest(db: Connection, memory_seq: int, limit: int) -> list[Impression]:
+    """List a memory's last impressions, the latest first."""
+    rows = db.execute(f"{_SELECT} WHERE memory_seq = ? ORDER BY seq DESC LIMIT ?", (memory_seq, limit))
+    return [_impression(row) for row in rows]
+
+
+def purge(db: Connection, memory_seq: int) -> None:
+    """Delete a memory's impressions for good."""
+    db.execute("DELETE FROM surface WHERE memory_seq = ?", (memory_seq,))
+
+
+def _impression(row: Sequence[Any]) -> Impression:
+    impression_id, seq, session, at, followed, agent, note = row
+    return Impression(impression_id, seq, session, at, None if followed is None else bool(followed), agent, note)
