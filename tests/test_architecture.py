@@ -76,7 +76,6 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "networkx": ("pipeline.jobs.map_communities",),
     "scipy": ("pipeline.jobs.map_forces", "pipeline.jobs.map_islands"),
     "sqlite_utils": ("pipeline.store",),
-    "pathspec": ("pipeline.ingest.project.gitignore",),
     "pypdf": ("pipeline.ingest.pdf",),
     "tree_sitter": ("pipeline.ingest.project.grammars",),
     **{

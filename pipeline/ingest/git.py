@@ -4,6 +4,8 @@ A commit is a milestone: it happened once, it is done, and it matters for as lon
 why, which no file says. Who made it is left to `git show`: a name in every memory would tie all of them together.
 """
 
+import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,7 +18,6 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.ingest.commit_words import CHANGES, says_nothing, without_trailers
 from pipeline.ingest.items import Item, Known, Progress, Readings, Skipped, Unchanged
 from pipeline.ingest.split import split_text
 from pipeline.records import MAX_CONTENT_CHARS, Draft, Kind, Source
@@ -42,8 +43,48 @@ _FORMAT = "--format=format:" + "".join(f"%{sign}%x00" for sign in ("H", "at", "c
 _PIECES = 7
 _LOG = ("log", "-z", "--name-only", "--no-renames", "--no-color", "--no-show-signature", "--no-notes")
 # Nothing is fetched, asked for or run, whatever a repository's own configuration says.
-_QUIET = ("-c", "protocol.allow=never", "-c", "core.fsmonitor=false", "--no-pager", "--no-optional-locks")
+_SETTINGS = ("protocol.allow=never", "core.fsmonitor=false", "core.untrackedCache=false", "core.hooksPath=/dev/null")
+_QUIET = (*(part for setting in _SETTINGS for part in ("-c", setting)), "--no-pager", "--no-optional-locks")
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C.UTF-8"}
+
+
+# What conventional commits begin with.
+_CHANGES = frozenset(
+    {"build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "security", "style", "test"}
+)
+
+_TRAILER = re.compile(
+    r"\s*((signed-off|co-authored|reviewed|acked|tested|reported|helped|suggested|assisted|generated)-by|cc|change-id"
+    r"|git-svn-id|reviewed-on|pr-url|differential revision|x-[a-z-]+)\s*:|\s*\(cherry picked from commit [0-9a-f]+\)"
+    r"|\s*(🤖 )?generated with \[",
+    re.IGNORECASE,
+)
+_UNFINISHED = re.compile(
+    r"(fixup!|squash!|amend!|\W*wip\b|work in progress\b|index on |untracked files on )", re.IGNORECASE
+)
+_MERGE = re.compile(r"(merge (branch|pull request|remote-tracking branch|tag|commit)\b|merged in )", re.IGNORECASE)
+_BOT = re.compile(
+    r"\[bot\]|^(dependabot|renovate|github-actions|greenkeeper|snyk-bot|pre-commit-ci|semantic-release-bot|pyup-bot"
+    r"|allcontributors|imgbot|weblate)\b",
+    re.IGNORECASE,
+)
+# What a message may be made of without saying anything.
+_EMPTY_WORDS = frozenset(
+    """
+    a again all and another bug bugfix bugfixes bugs change changes checkpoint clean cleaned cleanup cleanups
+    code commit done edit edits file files final first fix fixed fixes fixing fixup format formatting in initial
+    it last latest lint linting minor misc miscellaneous more new nit nits now ok oops progress quick readme
+    refactor refactoring save small some stuff style temp test testing tests the things this tidy tmp try tweak
+    tweaks typo typos up update updated updates various version work yet
+    """.split()  # noqa: SIM905 - readable as words
+)
+_RELEASE_WORDS = frozenset(
+    {"bump", "bumped", "bumping", "for", "from", "prepare", "release", "released", "releasing", "set", "tag", "to"}
+    | {"update", "updated", "v", "version"}
+)
+_VERSION = re.compile(r"\bv?\d+(\.\d+)+([-+.]?[0-9a-z]+)*\b", re.IGNORECASE)
+_TYPE = re.compile(r"^[a-z]{2,12}(\([^)]*\))?!?:\s*", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +108,7 @@ def read_git(
 
     Raises InvalidField where git is missing, refuses the folder, or breaks off.
     """
-    git = _Git(repo)
+    git = Git(repo)
     if not git.has_commits():
         return
     # In seconds: of a date beyond this century git makes the present.
@@ -86,8 +127,8 @@ def _reading(commit: Commit, known: Known) -> Item | Unchanged | Skipped:
         return Unchanged(commit.sha)
     if max(len(commit.subject), len(commit.body)) >= MAX_PIECE_BYTES:
         return Skipped(commit.sha, "its message is larger than 1 MiB")
-    subject, body = " ".join(commit.subject.split()), without_trailers(commit.body)
-    reason = says_nothing(subject, body, f"{commit.author} <{commit.address}>")
+    subject, body = " ".join(commit.subject.split()), _drop_trailers(commit.body)
+    reason = _reason_to_skip(subject, body, f"{commit.author} <{commit.address}>")
     if reason is not None:
         return Skipped(commit.sha, reason)
     return Item(commit.sha, digest, tuple(_drafts(commit, subject, body)))
@@ -102,7 +143,7 @@ def _drafts(commit: Commit, subject: str, body: str) -> Iterator[Draft]:
             content=f"{piece}\n\n{below}",
             kind=Kind.MILESTONE,
             importance=TOLD_IMPORTANCE if len(body) >= TOLD_BODY_CHARS else PLAIN_IMPORTANCE,
-            tags=("git", change) if change in CHANGES else ("git",),
+            tags=("git", change) if change in _CHANGES else ("git",),
             metadata={"commit": commit.sha, "files": len(commit.paths)},
             source=Source.IMPORT,
             occurred_at=_moment(commit.authored) or _moment(commit.committed),
@@ -152,7 +193,30 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-class _Git:
+def _drop_trailers(body: str) -> str:
+    """Return the body of a message without the lines that only say who had to do with it."""
+    kept = [line.rstrip() for line in body.replace("\r\n", "\n").split("\n") if _TRAILER.match(line) is None]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+
+
+def _reason_to_skip(subject: str, body: str, author: str) -> str | None:
+    """Say why a message is not worth keeping, None when it is; one with a body is, unless a program wrote it."""
+    if _BOT.search(author):
+        return "written by a bot"
+    if _UNFINISHED.match(subject):
+        return "unfinished work"
+    if body:
+        return None
+    if _MERGE.match(subject):
+        return "a merge"
+    said = _TYPE.sub("", subject)
+    words = {word.lower() for word in _WORD.findall(_VERSION.sub(" ", said))}
+    if _VERSION.search(said) and words <= _RELEASE_WORDS:
+        return "a version and no more"
+    return "its message says nothing" if words <= _EMPTY_WORDS else None
+
+
+class Git:
     """Git in one folder, which it may read and nothing else."""
 
     def __init__(self, folder: Path) -> None:
@@ -175,6 +239,11 @@ class _Git:
         if done.returncode:
             raise _refusal(_reason(done.stderr))
         return done.stdout.decode("utf-8", "replace").strip()
+
+    def list_names(self, *arguments: str) -> Iterator[str]:
+        """Yield the paths that a command prints, each ended by NUL; raise InvalidField when it fails."""
+        with self.output(*arguments) as stream:
+            yield from map(os.fsdecode, _pieces(stream))
 
     @contextmanager
     def output(self, *arguments: str) -> Iterator[IO[bytes]]:

@@ -19,7 +19,7 @@ import tree_sitter_rust
 import tree_sitter_typescript
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
-from pipeline.ingest.project.unfit import Unfit
+from pipeline.ingest.project.kinds import SkippedFile
 
 # The parser reports after every hundred steps. Source code takes up to 10 reports for 1000 bytes; text that is none
 # may take a hundred, and minutes.
@@ -137,7 +137,7 @@ GRAMMARS: Final = {
 
 
 def parse(data: bytes, grammar: str) -> Node:
-    """Return the root of a source file's tree, broken or not; raise Unfit for what would take too long."""
+    """Return the root of a source file's tree, broken or not; raise SkippedFile for what would take too long."""
     reports = 0
 
     def chunk(offset: int, _point: object) -> bytes:
@@ -151,7 +151,7 @@ def parse(data: bytes, grammar: str) -> Node:
     try:
         return Parser(_language(grammar)).parse(chunk, progress_callback=is_too_much).root_node
     except ValueError as error:
-        raise Unfit("takes too long to parse") from error
+        raise SkippedFile("takes too long to parse") from error
 
 
 def match_queries(root: Node, grammar: str) -> list[dict[str, Node]]:

@@ -9,9 +9,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from pipeline.ingest.project.contents import read_file, text_of
+from pipeline.ingest.project.files import read_file
+from pipeline.ingest.project.kinds import SkippedFile, text_of
 from pipeline.ingest.project.outline import Import
-from pipeline.ingest.project.unfit import Unfit
 
 KEPT_FOLDERS: Final = 1024
 
@@ -62,7 +62,7 @@ class Tree:
     def _module_name(self, folder: str) -> str:
         try:
             found = _GO_MODULE.search(text_of(read_file(str(self._root / folder / "go.mod"))[0]))
-        except Unfit:
+        except SkippedFile:
             return ""
         return found[1] if found else ""
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from pipeline.ingest.project.comments import bare, one_line, shortened
+from pipeline.ingest.project.kinds import SkippedFile
 from pipeline.ingest.project.render import in_parts, listed, sentence
-from pipeline.ingest.project.unfit import Unfit
 
 LONGEST_COMMAND: Final = 160
 LONGEST_DESCRIPTION: Final = 500
@@ -26,16 +26,16 @@ _RECIPE: Final = re.compile(r"^[ \t]+[@-]?(?P<command>[^#\s].*)$")
 
 
 def render_manifest(key: str, name: str, text: str) -> list[str]:
-    """Return the parts that tell of a manifest; raise Unfit for one that cannot be read."""
+    """Return the parts that tell of a manifest; raise SkippedFile for one that cannot be read."""
     try:
         title, lines = _READERS[name.casefold()](text)
     except (ValueError, ET.ParseError) as error:
-        raise Unfit("cannot be parsed") from error
+        raise SkippedFile("cannot be parsed") from error
     except RecursionError as error:
-        raise Unfit("nested too deeply") from error
+        raise SkippedFile("nested too deeply") from error
     told = list(lines)
     if not title and not told:
-        raise Unfit("says nothing of the project")
+        raise SkippedFile("says nothing of the project")
     return in_parts(sentence(f"{key} · {title or 'settings'}", ""), told)
 
 
@@ -126,7 +126,7 @@ def _go_mod(text: str) -> tuple[str, Iterator[str]]:
 
 def _pom(text: str) -> tuple[str, Iterator[str]]:
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise Unfit("XML with a document type")
+        raise SkippedFile("XML with a document type")
     root = ET.fromstring(text)  # noqa: S314 - without a document type there are no entities to expand
     parent = _child(root, "parent")
     own = {tag: _below(root, tag) or _below(parent, tag) for tag in ("groupId", "version")}

@@ -72,7 +72,7 @@ class Outline:
 
 
 def outline_of(data: bytes, grammar: str) -> Outline:
-    """Return what a source file holds, as far as it can be read; raise Unfit for what would take too long."""
+    """Return what a source file holds, as far as it can be read; raise SkippedFile for what would take too long."""
     root = parse(data, grammar)
     captures = _Captures(data, match_queries(root, grammar))
     outliner = _Outliner(GRAMMARS[grammar], captures)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pipeline.ingest.project.comments import one_line, shortened
-from pipeline.ingest.project.unfit import Unfit
+from pipeline.ingest.project.kinds import SkippedFile
 from pipeline.ingest.split import split_text
 
 # What an agent is shown of a memory is short, so a section is a memory, and only tiny ones stand together.
@@ -41,7 +41,7 @@ class _Section:
 
 
 def render_prose(key: str, text: str) -> tuple[str, list[str]]:
-    """Return a document's title and the parts that tell it; raise Unfit for one without words."""
+    """Return a document's title and the parts that tell it; raise SkippedFile for one without words."""
     sections = list(_sections(_without_pictures(text)))
     title = sections[0].trail[0] if sections and sections[0].trail else ""
     parts = [
@@ -50,7 +50,7 @@ def render_prose(key: str, text: str) -> tuple[str, list[str]]:
         for piece in _pieces(section.text)
     ]
     if not parts:
-        raise Unfit("no words")
+        raise SkippedFile("no words")
     return title, parts
 
 

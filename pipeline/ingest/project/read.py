@@ -9,16 +9,21 @@ from typing import Any, Final
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
-from pipeline.ingest.project.choice import Use, use_of
-from pipeline.ingest.project.contents import line_count, read_file, text_of, written_by_people
+from pipeline.ingest.project.files import File, list_files, read_file
 from pipeline.ingest.project.imports import Tree, resolve
-from pipeline.ingest.project.languages import language_of
+from pipeline.ingest.project.kinds import (
+    FileKind,
+    SkippedFile,
+    check_written_by_people,
+    count_lines,
+    kind_of_file,
+    language_of,
+    text_of,
+)
 from pipeline.ingest.project.manifests import render_manifest
 from pipeline.ingest.project.outline import outline_of
 from pipeline.ingest.project.prose import render_prose
 from pipeline.ingest.project.render import render_outline
-from pipeline.ingest.project.unfit import Unfit
-from pipeline.ingest.project.walk import File, walk
 from pipeline.records import MAX_PATH_CHARS, Anchor, Draft, Kind, Source
 from pipeline.times import utc_text
 from pipeline.write.normalize import normalize_id
@@ -27,7 +32,7 @@ from pipeline.write.normalize import normalize_id
 OUTLINE_VERSION: Final = b"outline 2\0"
 
 # Below what people say: it can be read again at any time.
-IMPORTANCE: Final = {Use.CODE: 0.35, Use.MANIFEST: 0.4, Use.PROSE: 0.4}
+IMPORTANCE: Final = {FileKind.CODE: 0.35, FileKind.MANIFEST: 0.4, FileKind.PROSE: 0.4}
 IMPORTANCE_OF_TESTS: Final = 0.25
 _TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "testdata", "spec", "fixtures"})
 _TEST_WORDS: Final = frozenset({"test", "tests", "spec", "conftest"})
@@ -36,20 +41,20 @@ _TEST_WORDS: Final = frozenset({"test", "tests", "spec", "conftest"})
 def read_project(root: Path, known: Known, progress: Progress) -> Readings:
     """Yield a memory for each source file, manifest and document of a project; progress counts files.
 
-    Raises InvalidField for a root that is no folder.
+    Raises InvalidField for a root that is no folder, or a checkout whose owner git does not trust.
     """
     top = _folder(root)
     tree = Tree(top)
-    # Walked twice: a list of all files would grow with the project.
-    total = sum(isinstance(found, File) for found in walk(top))
+    listed = list_files(top)
+    total = sum(isinstance(found, File) for found in listed)
     done = 0
-    for found in walk(top):
+    for found in listed:
         if isinstance(found, Skipped):
             yield found
             continue
         reading = _read(found, known, tree)
         done += 1
-        progress(done, max(done, total))
+        progress(done, total)
         yield reading
 
 
@@ -65,30 +70,31 @@ def _folder(root: Path) -> Path:
 
 def _read(file: File, known: Known, tree: Tree) -> Reading:
     try:
-        use = use_of(file.name)
+        kind = kind_of_file(file.name)
         data, written_at = read_file(file.path)
         digest = hashlib.sha256(OUTLINE_VERSION + data).hexdigest()
         if known.get(file.key) == digest:
             return Unchanged(file.key)
-        return Item(file.key, digest, _drafts(file, use, data, written_at, tree))
-    except Unfit as unfit:
-        return Skipped(file.key, unfit.reason)
+        return Item(file.key, digest, _drafts(file, kind, data, written_at, tree))
+    except SkippedFile as skipped:
+        return Skipped(file.key, skipped.reason)
 
 
-def _drafts(file: File, use: Use, data: bytes, written_at: float, tree: Tree) -> tuple[Draft, ...]:
+def _drafts(file: File, kind: FileKind, data: bytes, written_at: float, tree: Tree) -> tuple[Draft, ...]:
     text = text_of(data)
-    lines = line_count(text)
+    lines = count_lines(text)
     common: dict[str, Any] = {
         "source": Source.IMPORT,
         "occurred_at": _moment(written_at),
         "anchor": _anchor(file, data),
-        "importance": IMPORTANCE_OF_TESTS if _is_test(file.key) else IMPORTANCE[use],
+        "importance": IMPORTANCE_OF_TESTS if _is_test(file.key) else IMPORTANCE[kind],
     }
     facts: dict[str, Any] = {"path": file.key, "lines": lines}
-    if use is Use.CODE:
-        return _of_code(file, written_by_people(text), tree, common, facts)
-    common |= {"kind": Kind.DOCUMENT, "tags": ("document", str(use), *_test_tag(file))}
-    if use is Use.MANIFEST:
+    if kind is FileKind.CODE:
+        check_written_by_people(text)
+        return _of_code(file, text, tree, common, facts)
+    common |= {"kind": Kind.DOCUMENT, "tags": ("document", str(kind), *_test_tag(file))}
+    if kind is FileKind.MANIFEST:
         return _numbered(render_manifest(file.key, file.name, text), common, facts)
     title, parts = render_prose(file.key, text)
     details = {"title": title} if title else {}
@@ -100,12 +106,12 @@ def _of_code(file: File, text: str, tree: Tree, common: dict[str, Any], facts: d
     assert language is not None
     outline = outline_of(text.encode(), language.grammar)
     if not (outline.purpose or outline.symbols or outline.imports):
-        raise Unfit("defines nothing")
+        raise SkippedFile("defines nothing")
     head = f"{file.key} · {language.name}, {facts['lines']} line{'s' if facts['lines'] != 1 else ''}"
     parts = render_outline(head, outline, resolve(outline.imports, language.grammar, file.key, tree))
     common |= {
         "kind": Kind.CODE,
-        "tags": ("code", language.tag, *_test_tag(file)),
+        "tags": ("code", language.name.lower(), *_test_tag(file)),
         "details": {"language": language.name},
     }
     return _numbered(parts, common, {**facts, "language": language.name})

@@ -225,14 +225,14 @@ def test_times_that_cannot_be_are_brought_into_the_past(project):
 def test_a_file_that_became_a_link_while_walking_is_not_followed(project, tmp_path, monkeypatch):
     (tmp_path / "secret.py").write_text("SECRET = 1")
     project.write({"a.py": "A = 1"})
-    use_of = read.use_of
+    kind_of_file = read.kind_of_file
 
     def swap(name: str) -> object:
         (project.root / "a.py").unlink()
         (project.root / "a.py").symlink_to(tmp_path / "secret.py")
-        return use_of(name)
+        return kind_of_file(name)
 
-    monkeypatch.setattr(read, "use_of", swap)
+    monkeypatch.setattr(read, "kind_of_file", swap)
     assert project.read() == [Skipped("a.py", "cannot be read")]
 
 

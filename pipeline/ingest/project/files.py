@@ -1,0 +1,173 @@
+"""A project's files in order: in a checkout those that git names, else all but the folders that nobody wants."""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pipeline.errors import InvalidField
+from pipeline.identity.git import root_of_folder
+from pipeline.ingest.git import Git
+from pipeline.ingest.items import Skipped
+from pipeline.ingest.project.kinds import SkippedFile
+
+MAX_KEY_CHARS: Final = 1024
+MAX_FILE_BYTES: Final = 1024 * 1024
+
+IGNORED: Final = "ignored by git"
+UNWANTED: Final = "folder of dependencies or caches"
+ANOTHER: Final = "another repository"
+LINK: Final = "symbolic link"
+SPECIAL: Final = "not a regular file"
+UNREADABLE: Final = "cannot be read"
+BAD_NAME: Final = "name is not valid UTF-8"
+LONG_NAME: Final = f"path longer than {MAX_KEY_CHARS} characters"
+
+_GIT: Final = ".git"
+# So begins what git says of a folder whose owner it does not trust.
+_ADVICE: Final = "git config"
+_LISTING: Final = ("ls-files", "-z", "--exclude-standard")
+# What no one wants to be told of even where nobody ignored it. Folders such as `build`, `dist`, `target` or `vendor`
+# may well hold what people wrote.
+_UNWANTED_NAMES: Final = frozenset(
+    """
+    node_modules bower_components jspm_packages site-packages __pycache__ .venv .tox .nox .eggs .direnv .hg .svn .jj
+    .mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints .gradle .terraform .next .nuxt .svelte-kit
+    .parcel-cache .turbo .yarn .pnpm-store .cargo .idea .vs .cache
+    """.split()  # noqa: SIM905 - readable as words
+)
+# What tells such a folder by whatever name: a virtual environment, a cache (as cargo marks `target`).
+_MARKS: Final = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file's key, which is its POSIX path below the root, and its place."""
+
+    key: str
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return self.key.rpartition("/")[2]
+
+
+def list_files(root: Path) -> list[File | Skipped]:
+    """Return every file below a resolved root in the order of names, and what is left out with its reason.
+
+    Raises InvalidField where git does not trust the folder of a checkout.
+    """
+    found = {one.key: one for one in _walk(str(root))}
+    return [found[key] for key in sorted(found)]
+
+
+def read_file(path: str) -> tuple[bytes, float]:
+    """Return a regular file's bytes, at most 1 MiB, and when it was last written; raise SkippedFile for any other."""
+    try:
+        # What was a file a moment ago may be a link or a pipe by now.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise SkippedFile(SPECIAL)
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise SkippedFile(UNREADABLE) from error
+    if len(data) > MAX_FILE_BYTES:
+        raise SkippedFile("larger than 1 MiB")
+    return data, status.st_mtime
+
+
+def _walk(root: str) -> Iterator[File | Skipped]:
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        if listed := _listed_by_git(root, folder):
+            yield from listed
+            continue
+        try:
+            with os.scandir(f"{root}/{folder}") as listing:
+                names = [entry.name for entry in listing if entry.name != _GIT]
+        except OSError:
+            yield Skipped(_shown(folder) or ".", UNREADABLE)
+            continue
+        if folder and not _MARKS.isdisjoint(names):
+            yield Skipped(_shown(folder), UNWANTED)
+            continue
+        for name in names:
+            found = _look(root, f"{folder}{name}")
+            if isinstance(found, str):
+                waiting.append(found)
+            else:
+                yield found
+
+
+def _listed_by_git(root: str, folder: str) -> list[File | Skipped]:
+    """Return what git names in a checkout; nothing where it names nothing: outside of one, or where all is ignored."""
+    place = Path(root, folder)
+    if not (os.path.lexists(place / _GIT) if folder else root_of_folder(place)):
+        return []
+    try:
+        git = Git(place)
+        names = list(git.list_names(*_LISTING, "--cached", "--others"))
+        ignored = list(git.list_names(*_LISTING, "--others", "--ignored", "--directory")) if names else []
+    except InvalidField as error:
+        # A folder of somebody else: what it ignores is not known before its owner is trusted.
+        if _ADVICE in error.errors[0].msg:
+            raise
+        return []
+    real: dict[str, bool] = {}
+    found = [_look_in_checkout(root, f"{folder}{name}", real) for name in names]
+    return [
+        *(Skipped(_shown(f"{folder}{name}"), IGNORED) for name in ignored),
+        *(one for one in found if one is not None),
+    ]
+
+
+def _look_in_checkout(root: str, key: str, real: dict[str, bool]) -> File | Skipped | None:
+    """Return what stands at a path that git names; None where it is gone since it was committed."""
+    above = key.rstrip("/").rpartition("/")[0]
+    parts = above.split("/")
+    unwanted = next((end for end, part in enumerate(parts, 1) if part in _UNWANTED_NAMES), 0)
+    if unwanted:
+        return Skipped(_shown("/".join([*parts[:unwanted], ""])), UNWANTED)
+    place = f"{root}/{above}".rstrip("/")
+    # A folder that was committed may be a link by now, and lead out of the project.
+    if place not in real:
+        real[place] = os.path.realpath(place) == place
+    if not real[place]:
+        return Skipped(_shown(above), LINK)
+    if not os.path.lexists(f"{root}/{key}"):
+        return None
+    found = _look(root, key.rstrip("/"))
+    return Skipped(_shown(found), ANOTHER) if isinstance(found, str) else found
+
+
+def _look(root: str, key: str) -> File | Skipped | str:
+    """Return what stands at a path: a file, a folder's key with a slash behind it, or why it is left out."""
+    path = f"{root}/{key}"
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return Skipped(_shown(key), UNREADABLE)
+    reason = None
+    if stat.S_ISLNK(mode):
+        # What it leads to within the project is met at its own place; what lies outside is not the project's.
+        reason = LINK
+    elif stat.S_ISDIR(mode) and key.rpartition("/")[2] in _UNWANTED_NAMES:
+        reason = UNWANTED
+    elif not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+        reason = SPECIAL
+    elif key != _shown(key):
+        reason = LONG_NAME if len(key) > MAX_KEY_CHARS else BAD_NAME
+    end = "/" if stat.S_ISDIR(mode) else ""
+    if reason is not None:
+        return Skipped(f"{_shown(key)}{end}", reason)
+    return f"{key}/" if end else File(key, path)
+
+
+def _shown(key: str) -> str:
+    """Return a key that can be stored, whatever stands in a file's name."""
+    return key.encode("utf-8", "replace").decode()[:MAX_KEY_CHARS]
