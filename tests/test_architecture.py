@@ -122,9 +122,14 @@ def modules() -> tuple[Module, ...]:
     return tuple(found)
 
 
-def imported(module: Module) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted name) of everything that a module imports, wherever in it."""
-    known = {other.name for other in modules()}
+@cache
+def imports() -> dict[str, list[tuple[int, str]]]:
+    """Return (line, dotted name) of everything that each module imports, wherever in it."""
+    known = {module.name for module in modules()}
+    return {module.name: list(_imports(module, known)) for module in modules()}
+
+
+def _imports(module: Module, known: set[str]) -> Iterator[tuple[int, str]]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -133,6 +138,10 @@ def imported(module: Module) -> Iterator[tuple[int, str]]:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 yield node.lineno, whole if whole in known or node.module == "sqlite3" else str(node.module)
+
+
+def imported(module: Module) -> list[tuple[int, str]]:
+    return imports()[module.name]
 
 
 def within(name: str, part: str) -> bool:
