@@ -11,7 +11,7 @@ from pipeline.jobs.decay import LivedTime, importance_of, julian_day, lived_time
 from pipeline.jobs.night import Night, Report
 from pipeline.records import Tier
 from pipeline.store import audit, changes, fading, memories, tail
-from pipeline.store.audit import Action
+from pipeline.store.audit import AuditAction
 from pipeline.store.fading import Usage
 from pipeline.times import utc_text
 
@@ -78,7 +78,7 @@ def _write(night: Night, used_by: str, due: Sequence[Usage], lived: LivedTime) -
                 "importance": importance_of(usage, tier_of(usage), unused),
                 "recalls": usage.recalls,
             }
-            audit.add(db, night.at, ACTOR, Action.ARCHIVE, usage.id, detail=detail)
+            audit.add(db, night.at, ACTOR, AuditAction.ARCHIVE, usage.id, detail=detail)
         if going:
             changes.append(db, changes.ARCHIVE, [usage.id for usage in going])
     return len(going)

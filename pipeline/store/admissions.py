@@ -46,6 +46,12 @@ def of(db: Connection, memory_id: str) -> Decision | None:
     return _decision(rows[0][1:]) if rows else None
 
 
+def by_ids(db: Connection, memory_ids: Sequence[str]) -> dict[str, Decision]:
+    """Return the decisions on some memories, by their ids."""
+    rows = db.execute(f"{_SELECT} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(memory_ids),))  # noqa: S608 - constant text
+    return {row[1]: _decision(row[1:]) for row in rows}
+
+
 def page(db: Connection, outcome: Outcome | None, limit: int, before: int | None) -> list[tuple[int, Decision]]:
     """List (row number, decision), newest first."""
     rows = db.execute(

@@ -10,7 +10,7 @@ from typing import Any
 from ulid import ULID
 
 
-class Action(StrEnum):
+class AuditAction(StrEnum):
     """What was done."""
 
     MERGE = "merge"
@@ -18,14 +18,14 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """One act: on a memory, and for a merge the one that it went into; ids only, never a text."""
 
     seq: int
     id: str
     at: str
     actor: str
-    action: Action
+    action: AuditAction
     memory_id: str
     other_id: str | None
     detail: Mapping[str, Any]
@@ -39,7 +39,7 @@ def add(
     db: Connection,
     at: str,
     actor: str,
-    action: Action,
+    action: AuditAction,
     memory_id: str,
     other_id: str | None = None,
     detail: Mapping[str, Any] | None = None,
@@ -53,13 +53,13 @@ def add(
     return entry_id
 
 
-def get(db: Connection, entry_id: str) -> Entry | None:
+def get(db: Connection, entry_id: str) -> AuditEntry | None:
     """Return an entry by id."""
     row = db.execute(f"{_SELECT} WHERE id = ?", (entry_id,)).fetchone()
     return None if row is None else _entry(row)
 
 
-def page(db: Connection, limit: int, before: int | None) -> list[Entry]:
+def page(db: Connection, limit: int, before: int | None) -> list[AuditEntry]:
     """List entries, newest first."""
     rows = db.execute(
         f"{_SELECT} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (before if before is not None else 2**62, limit)
@@ -67,26 +67,26 @@ def page(db: Connection, limit: int, before: int | None) -> list[Entry]:
     return [_entry(row) for row in rows]
 
 
-def of(db: Connection, memory_id: str, limit: int) -> list[Entry]:
+def of(db: Connection, memory_id: str, limit: int) -> list[AuditEntry]:
     """List the acts on a memory, the last first."""
     rows = db.execute(f"{_SELECT} WHERE memory_id = ? ORDER BY seq DESC LIMIT ?", (memory_id, limit))
     return [_entry(row) for row in rows]
 
 
-def merge_of(db: Connection, memory_id: str) -> Entry | None:
+def merge_of(db: Connection, memory_id: str) -> AuditEntry | None:
     """Return the act by which a memory is merged into another, None when it is not."""
     row = db.execute(
         f"{_SELECT} WHERE memory_id = ? AND action = ? AND undone_at IS NULL ORDER BY seq DESC LIMIT 1",
-        (memory_id, Action.MERGE),
+        (memory_id, AuditAction.MERGE),
     ).fetchone()
     return None if row is None else _entry(row)
 
 
-def merged_later(db: Connection, entry: Entry) -> list[Entry]:
+def merged_later(db: Connection, entry: AuditEntry) -> list[AuditEntry]:
     """List the merges into the same memory that came after one and were not undone, the first first."""
     rows = db.execute(
         f"{_SELECT} WHERE other_id = ? AND action = ? AND undone_at IS NULL AND seq > ? ORDER BY seq",
-        (entry.other_id, Action.MERGE, entry.seq),
+        (entry.other_id, AuditAction.MERGE, entry.seq),
     )
     return [_entry(row) for row in rows]
 
@@ -106,6 +106,6 @@ def purge(db: Connection, memory_id: str) -> None:
     db.execute("UPDATE audit SET detail = '{}' WHERE memory_id = ? OR other_id = ?", (memory_id, memory_id))
 
 
-def _entry(row: Sequence[Any]) -> Entry:
+def _entry(row: Sequence[Any]) -> AuditEntry:
     seq, entry_id, at, actor, action, memory_id, other_id, detail, undone_at = row
-    return Entry(seq, entry_id, at, actor, Action(action), memory_id, other_id, json.loads(detail), undone_at)
+    return AuditEntry(seq, entry_id, at, actor, AuditAction(action), memory_id, other_id, json.loads(detail), undone_at)

@@ -17,11 +17,16 @@ class Waiting:
 
     candidates: int
     pairs: int
-    denials: int
+    contradictions: int
     acts: int
 
+    @property
+    def decisions(self) -> int:
+        """Return how many decisions a person has to make."""
+        return self.candidates + self.pairs + self.contradictions
 
-class Denial(NamedTuple):
+
+class FoundContradiction(NamedTuple):
     """Two memories by row number, the first of which denies the second, and who found that when."""
 
     from_seq: int
@@ -31,7 +36,7 @@ class Denial(NamedTuple):
 
 
 # A text that ended or was put away denies nothing any more; of two that deny each other, one edge is told.
-_DENIALS = """
+_CONTRADICTIONS = """
     FROM edge e JOIN memory a ON a.seq = e.from_seq JOIN memory b ON b.seq = e.to_seq
     WHERE e.kind = 'contradicts' AND a.archived_at IS NULL AND b.archived_at IS NULL
     AND a.candidate = 0 AND b.candidate = 0
@@ -44,7 +49,7 @@ _PAIRS = f"""
     WHERE p.state = '{PairState.WAITING}' AND a.archived_at IS NULL AND b.archived_at IS NULL
 """
 _ACTS = "FROM audit a JOIN memory m ON m.id = a.memory_id WHERE a.undone_at IS NULL AND m.archived_at IS NOT NULL"
-_COUNTED = ("FROM memory WHERE candidate = 1 AND archived_at IS NULL", _PAIRS, _DENIALS, _ACTS)
+_COUNTED = ("FROM memory WHERE candidate = 1 AND archived_at IS NULL", _PAIRS, _CONTRADICTIONS, _ACTS)
 
 
 def waiting(db: Connection) -> Waiting:
@@ -54,14 +59,14 @@ def waiting(db: Connection) -> Waiting:
     return Waiting(*(db.execute(one, values).fetchone()[0] for one in counts))
 
 
-def denials(db: Connection, limit: int, before: tuple[int, int] | None) -> list[Denial]:
+def contradictions(db: Connection, limit: int, before: tuple[int, int] | None) -> list[FoundContradiction]:
     """List the contradictions between what is active, reviewed and holds, the latest memory's first.
 
     `before` are the row numbers of the one that the list goes on from.
     """
     rows = db.execute(
-        f"SELECT e.from_seq, e.to_seq, e.made_by, e.at {_DENIALS} "
+        f"SELECT e.from_seq, e.to_seq, e.made_by, e.at {_CONTRADICTIONS} "
         "AND (e.from_seq, e.to_seq) < (:from_seq, :to_seq) ORDER BY e.from_seq DESC, e.to_seq DESC LIMIT :limit",
         dict(zip(("from_seq", "to_seq"), before or (2**62, 0), strict=True)) | {"now": utc_now(), "limit": limit},
     )
-    return [Denial(*row) for row in rows]
+    return [FoundContradiction(*row) for row in rows]

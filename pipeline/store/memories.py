@@ -140,6 +140,12 @@ def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
     return {row[0]: _memory(row) for row in rows}
 
 
+def by_ids(db: Connection, ids: Iterable[str]) -> dict[str, Memory]:
+    """Return the memories with these ids, archived or not."""
+    found = select(db, "id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+    return {memory.id: memory for memory in found}
+
+
 def select(db: Connection, rest: str, values: Sequence[Any]) -> list[Memory]:
     """List memories by the rest of a statement after WHERE, which is constant text of a sibling module."""
     return [_memory(row) for row in db.execute(f"SELECT {COLUMNS} FROM memory WHERE {rest}", values)]  # noqa: S608

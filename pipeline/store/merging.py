@@ -33,11 +33,11 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
     changes.append(db, changes.MERGE, [survivor.id])
     changes.append(db, changes.ARCHIVE, [absorbed.id])
     known = {"before": _standing(survivor), **detail}
-    return audit.add(db, at, actor, audit.Action.MERGE, absorbed.id, survivor.id, known)
+    return audit.add(db, at, actor, audit.AuditAction.MERGE, absorbed.id, survivor.id, known)
 
 
 def forget_merge(
-    db: Connection, survivor: Memory, absorbed: Memory, entry: audit.Entry, at: str, tokens: Sequence[str]
+    db: Connection, survivor: Memory, absorbed: Memory, entry: audit.AuditEntry, at: str, tokens: Sequence[str]
 ) -> None:
     """Take a merge back: both are as they were, and nothing merges them again by itself.
 
@@ -53,7 +53,7 @@ def forget_merge(
     pairs.keep(db, older, newer, at)
 
 
-def take_back(db: Connection, survivor: Memory, absorbed: Memory, entry: audit.Entry, at: str) -> None:
+def take_back(db: Connection, survivor: Memory, absorbed: Memory, entry: audit.AuditEntry, at: str) -> None:
     """Take from a memory what another gave it when it was merged into it; what somebody changed since stays."""
     history.forget_merge(db, survivor.seq, absorbed.seq)
     edges.remove(db, survivor.seq, EdgeKind.SUPERSEDES, absorbed.seq)

@@ -126,7 +126,7 @@ def restore(database: Database, memory_id: str) -> Memory:
         return existing(db, memory_id)
 
 
-def separate(db: Connection, merge: audit.Entry, memory: Memory, at: str) -> None:
+def separate(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str) -> None:
     """Take a merge back within a transaction."""
     survivor = None if merge.other_id is None else memories.get(db, merge.other_id)
     if survivor is None:

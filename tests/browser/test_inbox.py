@@ -30,7 +30,7 @@ def waiting(site):
 def counts(site):
     with site.front.databases.get("default").read() as db:
         found = inbox.waiting(db)
-    return found.candidates, found.pairs, found.denials
+    return found.candidates, found.pairs, found.contradictions
 
 
 def looked_at(page):

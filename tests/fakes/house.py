@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.bootstrap.back import Back
 from pipeline.bootstrap.front import Front
@@ -16,6 +17,7 @@ from pipeline.digest.digest import ErrorLog, digest
 from pipeline.digest.stages import StageRunner
 from pipeline.errors import EncoderUnavailable
 from pipeline.records import Stage
+from pipeline.services.workspace import Workspace
 from pipeline.store import work
 from pipeline.store.database import Database, WriterProfile
 from tests.fakes.encoder import HashEncoder
@@ -56,6 +58,32 @@ class HeldEncoder:
 
     def stop(self) -> None:
         """There is nothing to stop."""
+
+
+class _OneDatabase:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, workspace_id: str, *, create: bool = False) -> Database:  # noqa: ARG002 - there is one
+        return self._database
+
+
+class _SameSettings:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def get(self, workspace_id: str) -> Settings:  # noqa: ARG002 - the same everywhere
+        return self._settings
+
+    def problem(self, workspace_id: str) -> None:
+        """There is none."""
+
+
+def workspace_over(database: Database, **settings: object) -> Workspace:
+    """Return the workspace that a database is the only thing of, under some settings."""
+    folder = database.file.parent
+    known = _SameSettings(fast_settings(folder, **settings))
+    return Workspace("default", WorkspacePaths(folder), _OneDatabase(database), known)
 
 
 def fast_settings(home: Path, **changes: object) -> Settings:

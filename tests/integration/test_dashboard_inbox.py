@@ -167,7 +167,7 @@ def test_of_a_contradiction_one_is_archived_and_comes_back(client, browser, fron
     done = browser.submit_in(page, button)
     assert [read(client, one)["archived_at"] is not None for one in ids] == [archived == 0, archived == 1]
     browser.submit_in(done, "Undo")
-    assert waiting(front).denials == 1
+    assert waiting(front).contradictions == 1
 
 
 def test_both_of_a_contradiction_are_kept_and_contradict_each_other_again(client, browser, front):
@@ -226,7 +226,7 @@ def test_what_was_archived_without_asking_tells_why(client, browser, front):
         memory = memories.get(db, memory_id)
         memories.archive(db, memory.seq, utc_now())
         detail = {"unused_days": 190, "importance": 0.12, "recalls": 0}
-        audit.add(db, utc_now(), "archive", audit.Action.ARCHIVE, memory_id, detail=detail)
+        audit.add(db, utc_now(), "archive", audit.AuditAction.ARCHIVE, memory_id, detail=detail)
     page = browser.page(f"{INBOX}?kind=done")
     assert "Nobody used it for 190 days" in page
     browser.submit_in(page, "Take it back")

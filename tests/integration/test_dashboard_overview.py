@@ -8,10 +8,10 @@ import pytest
 
 from pipeline.records import Stage
 from pipeline.services.feedback import answer_impression
+from pipeline.services.review import CandidateVerdict, settle_candidate
 from pipeline.store import runs, work
 from pipeline.store.impressions import Impression
 from pipeline.times import utc_now, utc_text
-from pipeline.write.review import CandidateVerdict, settle_candidate
 from tests.fakes.dashboard import signed_in
 from web.hosts import install_state
 from web.hosts.install_state import InstalledFile
@@ -181,5 +181,5 @@ def test_a_candidate_that_is_turned_away_waits_no_more(client, front, browser):
     with front.databases.get("default").write() as db:
         db.execute("UPDATE memory SET candidate = 1 WHERE id = ?", (candidate,))
     assert "1 decision waits for you" in overview(browser)
-    settle_candidate(front.databases.get("default"), candidate, CandidateVerdict.REJECT)
+    settle_candidate(front.workspace("default"), candidate, CandidateVerdict.REJECT)
     assert "decision waits for you" not in overview(browser)

@@ -1,16 +1,14 @@
 """The inbox: candidates, pairs that may be one, what was done without asking, and what was turned away."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.records import Filter, Memory, Outcome
-from pipeline.store import admissions, audit, memories, pairs
-from pipeline.store.pairs import Pair
-from pipeline.write.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo
+from pipeline.records import Memory, Outcome, Page
+from pipeline.services import review
+from pipeline.services.review import AuditAction, AuditEntry, CandidateVerdict, Decision, DuplicatePair, PairVerdict
 from web.api import bodies
-from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage
-from web.api.render import decision_json, memory_json, page_json
+from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, PageAnswer
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("review")
@@ -45,11 +43,8 @@ class PairAnswer(Answer):
     newer: MemoryAnswer
 
 
-class PairsAnswer(Answer):
+class PairsAnswer(PageAnswer[PairAnswer]):
     """A page of pairs."""
-
-    items: list[PairAnswer]
-    next_cursor: str | None
 
 
 class AuditAnswer(Answer):
@@ -58,24 +53,18 @@ class AuditAnswer(Answer):
     id: str
     at: str
     actor: str
-    action: audit.Action
+    action: AuditAction
     memory_id: str
     other_id: str | None
     undone_at: str | None
 
 
-class AuditPage(Answer):
+class AuditPage(PageAnswer[AuditAnswer]):
     """A page of the audit trail."""
 
-    items: list[AuditAnswer]
-    next_cursor: str | None
 
-
-class AdmissionPage(Answer):
+class AdmissionPage(PageAnswer[AdmissionAnswer]):
     """A page of decisions."""
-
-    items: list[AdmissionAnswer]
-    next_cursor: str | None
 
 
 @api.route(
@@ -88,12 +77,10 @@ class AdmissionPage(Answer):
         problems=(404,),
     )
 )
-def list_pairs(call: Call) -> dict[str, Any]:
+def list_pairs(call: Call) -> Page[DuplicatePair]:
     """List a page of pairs."""
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = pairs.waiting(db, call.query.viewer(), call.query.limit + 1, call.query.before)
-        texts = memories.by_seqs(db, {seq for pair in found for seq in (pair.older_seq, pair.newer_seq)})
-    return dict(page_json(found, call.query.limit, lambda pair: pair.seq, lambda pair: _pair_json(pair, texts)))
+    query: bodies.ViewerQuery = call.query
+    return review.list_pairs(call.workspace, query.viewer(), query.limit, query.before)
 
 
 @api.route(
@@ -106,9 +93,9 @@ def list_pairs(call: Call) -> dict[str, Any]:
         problems=(404, 409, 503),
     )
 )
-def judge_pair(call: Call, pair_id: str) -> dict[str, Any]:
+def settle_pair(call: Call, pair_id: str) -> Memory:
     """Settle a pair."""
-    return memory_json(settle_pair(call.front.databases.get(call.workspace_id), pair_id, call.body.action))
+    return review.settle_pair(call.workspace, pair_id, call.body.action)
 
 
 @api.route(
@@ -121,12 +108,11 @@ def judge_pair(call: Call, pair_id: str) -> dict[str, Any]:
         problems=(404,),
     )
 )
-def list_candidates(call: Call) -> dict[str, Any]:
+def list_candidates(call: Call) -> Page[Memory]:
     """List a page of candidates."""
-    wanted = Filter(candidates=True, viewer=call.query.viewer())
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = memories.page(db, wanted, call.query.limit + 1, call.query.before)
-    return dict(page_json(found, call.query.limit, lambda memory: memory.seq, memory_json))
+    query: bodies.ViewerQuery = call.query
+    page = review.list_candidates(call.workspace, query.viewer(), query.limit, query.before)
+    return Page([candidate.memory for candidate in page.items], page.next_cursor)
 
 
 @api.route(
@@ -139,10 +125,9 @@ def list_candidates(call: Call) -> dict[str, Any]:
         problems=(404, 409, 503),
     )
 )
-def judge_candidate(call: Call, memory_id: str) -> dict[str, Any]:
+def settle_candidate(call: Call, memory_id: str) -> Memory:
     """Settle a candidate."""
-    memory = settle_candidate(call.front.databases.get(call.workspace_id), memory_id, call.body.action)
-    return memory_json(memory)
+    return review.settle_candidate(call.workspace, memory_id, call.body.action)
 
 
 @api.route(
@@ -155,11 +140,10 @@ def judge_candidate(call: Call, memory_id: str) -> dict[str, Any]:
         problems=(404,),
     )
 )
-def list_audit(call: Call) -> dict[str, Any]:
+def list_acts(call: Call) -> Page[AuditEntry]:
     """List a page of the audit trail."""
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = audit.page(db, call.query.limit + 1, call.query.before)
-    return dict(page_json(found, call.query.limit, lambda entry: entry.seq, _audit_json))
+    page = review.list_acts(call.workspace, call.query.limit, call.query.before)
+    return Page([act.entry for act in page.items], page.next_cursor)
 
 
 @api.route(
@@ -171,47 +155,22 @@ def list_audit(call: Call) -> dict[str, Any]:
         problems=(404, 409, 503),
     )
 )
-def undo_entry(call: Call, entry_id: str) -> dict[str, Any]:
+def undo_act(call: Call, entry_id: str) -> Memory:
     """Undo one act and return the memory that came back."""
-    return memory_json(undo(call.front.databases.get(call.workspace_id), entry_id))
+    return review.undo_act(call.workspace, entry_id)
 
 
 @api.route(
     Endpoint(
         "GET",
         "/v1/admissions",
-        "List what the door decided about writes, and why, newest first",
+        "List what the write policy decided about writes, and why, newest first",
         query=AdmissionsQuery,
         answer=AdmissionPage,
         problems=(404,),
     )
 )
-def list_admissions(call: Call) -> dict[str, Any]:
+def list_admissions(call: Call) -> Page[Decision]:
     """List a page of decisions."""
     query: AdmissionsQuery = call.query
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = admissions.page(db, query.outcome, query.limit + 1, query.before)
-    return dict(page_json(found, query.limit, lambda row: row[0], lambda row: decision_json(row[1])))
-
-
-def _pair_json(pair: Pair, texts: dict[int, Memory]) -> dict[str, Any]:
-    return {
-        "id": pair.id,
-        "cosine": pair.cosine,
-        "reasons": list(pair.reasons),
-        "at": pair.at,
-        "older": memory_json(texts[pair.older_seq]),
-        "newer": memory_json(texts[pair.newer_seq]),
-    }
-
-
-def _audit_json(entry: audit.Entry) -> dict[str, Any]:
-    return {
-        "id": entry.id,
-        "at": entry.at,
-        "actor": entry.actor,
-        "action": entry.action,
-        "memory_id": entry.memory_id,
-        "other_id": entry.other_id,
-        "undone_at": entry.undone_at,
-    }
+    return review.list_admissions(call.workspace, query.outcome, query.limit, query.before)

@@ -22,7 +22,7 @@ NAVIGATION = (
     Entry("Arcs", "arcs_list_all", "Knowledge"),
     Entry("Goals", "goals_list_all", "Knowledge"),
     Entry("Lessons", "lessons_list_all", "Knowledge"),
-    Entry("Inbox", "inbox_review", "Upkeep"),
+    Entry("Inbox", "inbox_review_entries", "Upkeep"),
     Entry("Workers", "workers_state", "Upkeep"),
     Entry("Settings", "settings_every", "Upkeep"),
 )

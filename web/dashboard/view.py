@@ -33,10 +33,13 @@ class Query(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+Cursor = Annotated[int, Field(ge=0, lt=2**62)]
+
+
 class Paged(Query):
     """The query of a list: from below which cursor."""
 
-    before: Annotated[int, Field(ge=0, lt=2**62)] | None = None
+    before: Cursor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +169,11 @@ def back(
     return redirect(to or _came_from() or url_for("dashboard.overview_home", workspace=view.workspace_id), 303)
 
 
-def next_page(next_cursor: int | None) -> str | None:
-    """Return the address of the same list from below a cursor on."""
+def next_page(next_cursor: int | None, **also: Any) -> str | None:
+    """Return the address of the same list from below a cursor on; some of its query may be given here."""
     if next_cursor is None:
         return None
-    values = {**request.args.to_dict(flat=False), **(request.view_args or {}), "before": next_cursor}
+    values = {**request.args.to_dict(flat=False), **(request.view_args or {}), **also, "before": next_cursor}
     return url_for(str(request.endpoint), **values)
 
 

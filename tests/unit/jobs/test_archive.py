@@ -3,10 +3,10 @@ import pytest
 from pipeline.jobs import archive as module
 from pipeline.jobs.archive import ACTOR, COLD_DAYS, archive
 from pipeline.records import EdgeKind, FactKey, Kind, Revision, Tier
+from pipeline.services import review
 from pipeline.store import audit, changes, edges, memories, tail
-from pipeline.write import review
 from pipeline.write.revise import edit
-from tests.fakes.house import scratch_database
+from tests.fakes.house import scratch_database, workspace_over
 from tests.fakes.nights import Killed, after, count_accesses, night_of, read, set_fact, text_of, write
 from tests.fakes.sources import keep_in_step
 from tests.fakes.world import opened_world
@@ -54,7 +54,7 @@ def test_what_is_cold_old_and_unimportant_goes_with_its_tail_its_change_and_its_
     [entry] = entries(database)
     assert (entry.actor, entry.action, entry.memory_id, entry.at) == (
         ACTOR,
-        audit.Action.ARCHIVE,
+        audit.AuditAction.ARCHIVE,
         memory_id,
         text_of(LATE),
     )
@@ -227,7 +227,7 @@ def test_undo_brings_it_back_for_good(database):
     live_until(database, LATE)
     archive(night_of(database, LATE))
     [entry] = entries(database)
-    assert review.undo(database, entry.id).archived_at is None
+    assert review.undo_act(workspace_over(database), entry.id).archived_at is None
     with database.write() as db:
         # Undone on the simulated day, not now.
         db.execute("UPDATE memory SET updated_at = ? WHERE id = ?", (text_of(LATE), memory_id))

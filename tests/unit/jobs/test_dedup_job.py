@@ -11,11 +11,11 @@ from pipeline.jobs import dedup as module
 from pipeline.jobs.containment import says_more
 from pipeline.jobs.dedup import PARTED, SYSTEM, UNVOUCHED, dedup
 from pipeline.records import EdgeKind, FactKey, Kind, Revision, Scope, ScopeKind, Source, Trust
+from pipeline.services import review
 from pipeline.store import audit, edges, history, incognito, memories, merging, pairs
 from pipeline.store.pairs import ASKED, TOLD_APART, PairState
-from pipeline.write import review
 from pipeline.write.revise import archive, edit
-from tests.fakes.house import scratch_database
+from tests.fakes.house import scratch_database, workspace_over
 from tests.fakes.nights import Killed, after, night_of, read, set_fact, text_of, write
 from tests.fakes.sources import keep_in_step
 
@@ -111,7 +111,7 @@ def test_a_merge_is_undone_and_not_done_again(database, richer_first):
     both = pair(database, *((RICH, ONE) if richer_first else (ONE, RICH)), tags=("kept",))
     before = [read(database, one) for one in both]
     dedup(night_of(database, 2))
-    review.undo(database, entries(database)[0].id)
+    review.undo_act(workspace_over(database), entries(database)[0].id)
     assert active(database) == set(both)
     now = [read(database, one) for one in both]
     for was, is_ in zip(before, now, strict=True):
@@ -158,7 +158,7 @@ def test_a_persons_verdict_outlives_an_edit(database):
     one, other = pair(database, ONE, OTHER)
     with database.read() as db:
         pair_id = db.execute("SELECT id FROM pair").fetchone()[0]
-    review.settle_pair(database, pair_id, review.PairVerdict.KEEP)
+    review.settle_pair(workspace_over(database), pair_id, review.PairVerdict.KEEP)
     dedup(night_of(database, 2), never)
     edit(database, other, Revision(content=SAME))
     assert [state for state, _ in standing(database)] == [PairState.KEPT]
@@ -279,7 +279,7 @@ def test_parts_that_a_person_told_apart_stay_apart(database):
     first, second = pair(database, ONE, OTHER)
     with database.read() as db:
         pair_id = db.execute("SELECT id FROM pair").fetchone()[0]
-    review.settle_pair(database, pair_id, review.PairVerdict.KEEP)
+    review.settle_pair(workspace_over(database), pair_id, review.PairVerdict.KEEP)
     third = write(database, 2, f"{OTHER} It is cold there")
     with database.write() as db:
         found = [read(database, one) for one in (third, second)]

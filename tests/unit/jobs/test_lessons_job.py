@@ -8,9 +8,9 @@ from pipeline.jobs.lessons import lessons
 from pipeline.jobs.model import NightModel
 from pipeline.jobs.remarks import corrects, fails, fixes
 from pipeline.records import EntityKind, EntityMention, Filter, Kind, Scope, ScopeKind, Source, Trust
+from pipeline.services.review import CandidateVerdict, settle_candidate
 from pipeline.store import changes, derivations, entities, incognito, memories
-from pipeline.write.review import CandidateVerdict, settle_candidate
-from tests.fakes.house import scratch_database
+from tests.fakes.house import scratch_database, workspace_over
 from tests.fakes.model_server import hangs, model_server, says
 from tests.fakes.nights import Killed, after, moment, night_of, read, write
 
@@ -80,7 +80,7 @@ def test_a_candidate_is_in_no_answer_and_is_announced_only_when_accepted(databas
         assert changes.generation(db) == before
         assert db.execute("SELECT count(*) FROM tail WHERE seq = ?", (lesson.seq,)).fetchone() == (0,)
         assert db.execute("SELECT outcome FROM admission WHERE id = ?", (lesson.id,)).fetchone() == ("candidate",)
-    settle_candidate(database, lesson.id, CandidateVerdict.ACCEPT)
+    settle_candidate(workspace_over(database), lesson.id, CandidateVerdict.ACCEPT)
     with database.read() as db:
         assert changes.happened(db, changes.CREATE, before)
 
@@ -93,7 +93,7 @@ def test_the_same_evidence_proposes_nothing_twice(database, verdict):
     first = proposed(database)
     assert len(first) == 2
     for lesson in first if verdict else ():
-        settle_candidate(database, lesson.id, verdict)
+        settle_candidate(workspace_over(database), lesson.id, verdict)
     report = lessons(night_of(database, 7))
     assert dict(report.counts) == {}
     assert proposed(database) == ([] if verdict else first)
@@ -102,7 +102,7 @@ def test_the_same_evidence_proposes_nothing_twice(database, verdict):
 def test_what_was_rejected_comes_back_only_on_new_evidence(database):
     correct_twice(database)
     lessons(night_of(database, 6))
-    settle_candidate(database, proposed(database)[0].id, CandidateVerdict.REJECT)
+    settle_candidate(workspace_over(database), proposed(database)[0].id, CandidateVerdict.REJECT)
     say(database, 7, "Don't run the tests with pytest, make check is the way.", "three")
     lessons(night_of(database, 8))
     assert proposed(database) == []

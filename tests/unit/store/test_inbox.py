@@ -32,7 +32,7 @@ def contradict(database, first, second, made_by="edges-job"):
 
 def denials(database, limit=50, before=None):
     with database.read() as db:
-        return [(one.from_seq, one.to_seq) for one in inbox.denials(db, limit, before)]
+        return [(one.from_seq, one.to_seq) for one in inbox.contradictions(db, limit, before)]
 
 
 def counted(database):
@@ -55,7 +55,7 @@ def test_contradictions_come_in_pages_the_latest_first(database):
         found += page
         before = page[-1]
     assert found == expected
-    assert counted(database).denials == 4
+    assert counted(database).contradictions == 4
 
 
 def test_two_that_deny_each_other_stand_there_once(database):

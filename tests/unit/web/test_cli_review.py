@@ -130,7 +130,7 @@ def archived_by_night(front, memory):
     database = front.databases.get("default")
     revise.archive(database, memory)
     with database.write() as db:
-        return audit.add(db, utc_now(), "archive", audit.Action.ARCHIVE, memory)
+        return audit.add(db, utc_now(), "archive", audit.AuditAction.ARCHIVE, memory)
 
 
 def test_the_audit_tells_what_is_known(server, front, digested):

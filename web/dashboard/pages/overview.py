@@ -174,7 +174,7 @@ def _hints(view: View, db: Connection, waiting: int, health: Health) -> list[Hin
         found.append(Hint(text, "See why, and try again", f"{url_for('dashboard.workers_state')}#dead"))
     if waiting:
         text = f"{waiting} decision{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for you."
-        found.append(Hint(text, "Open the inbox", url_for("dashboard.inbox_review")))
+        found.append(Hint(text, "Open the inbox", url_for("dashboard.inbox_review_entries")))
     if not install_state.read_state(view.front.settings.paths.root) and not counts.is_told_by_agents(db, LOOKED_AT):
         text = "No agent has used this workspace yet. Connected ones remember and recall by themselves."
         found.append(Hint(text, command="reverie setup"))

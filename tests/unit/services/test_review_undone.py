@@ -4,25 +4,26 @@ import pytest
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, EdgeKind, FactKey, Outcome, Source
+from pipeline.services.review import (
+    CandidateVerdict,
+    ContradictionVerdict,
+    PairVerdict,
+    Settlement,
+    reopen_candidate,
+    reopen_contradiction,
+    reopen_pair,
+    settle_candidate,
+    settle_contradiction,
+    settle_pair,
+    undo_act,
+)
 from pipeline.store import audit, edges, facts, history, inbox, memories, pairs, tail
 from pipeline.store.pairs import PairState
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.facts import set_fact
-from pipeline.write.review import (
-    CandidateVerdict,
-    DenialVerdict,
-    PairVerdict,
-    put_back_candidate,
-    reopen_denial,
-    reopen_pair,
-    settle_candidate,
-    settle_denial,
-    settle_pair,
-    undo,
-)
-from tests.fakes.house import scratch_database
+from tests.fakes.house import scratch_database, workspace_over
 
 REVIEW = WritePolicy(review=True)
 KEY = FactKey("staging", "port")
@@ -67,8 +68,8 @@ def both(database, pair):
 @pytest.mark.parametrize("verdict", PairVerdict)
 def test_a_pair_waits_again(database, pair, verdict):
     before = both(database, pair)
-    settle_pair(database, pair.id, verdict)
-    assert reopen_pair(database, pair.id).seq == pair.newer_seq
+    settle_pair(workspace_over(database), pair.id, verdict)
+    assert reopen_pair(workspace_over(database), pair.id).seq == pair.newer_seq
     assert both(database, pair) == before
     with database.read() as db:
         assert pairs.get(db, pair.id).state is PairState.WAITING
@@ -76,36 +77,36 @@ def test_a_pair_waits_again(database, pair, verdict):
         assert history.of(db, pair.older_seq) == []
         assert pair.newer_seq in {row[0] for row in tail.after(db, 0)}
     # And may be judged the other way.
-    settle_pair(database, pair.id, PairVerdict.MERGE)
+    settle_pair(workspace_over(database), pair.id, PairVerdict.MERGE)
     with pytest.raises(Conflict):
-        settle_pair(database, pair.id, PairVerdict.KEEP)
+        settle_pair(workspace_over(database), pair.id, PairVerdict.KEEP)
 
 
 def test_a_pair_that_waits_cannot_be_taken_back(database, pair):
     with pytest.raises(Conflict):
-        reopen_pair(database, pair.id)
+        reopen_pair(workspace_over(database), pair.id)
     with pytest.raises(NotFound):
-        reopen_pair(database, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+        reopen_pair(workspace_over(database), "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 
 def test_a_pair_whose_merge_was_taken_back_elsewhere_is_a_verdict_to_take_back(database, pair):
-    settle_pair(database, pair.id, PairVerdict.MERGE)
+    settle_pair(workspace_over(database), pair.id, PairVerdict.MERGE)
     with database.read() as db:
         newer = memories.by_seqs(db, [pair.newer_seq])[pair.newer_seq]
     revise.restore(database, newer.id)
     # Kept by now, which is a verdict of its own.
-    reopen_pair(database, pair.id)
+    reopen_pair(workspace_over(database), pair.id)
     with database.read() as db:
         assert pairs.get(db, pair.id).state is PairState.WAITING
 
 
 def test_of_a_pair_one_of_which_is_purged_nothing_is_left(database, pair):
-    settle_pair(database, pair.id, PairVerdict.KEEP)
+    settle_pair(workspace_over(database), pair.id, PairVerdict.KEEP)
     with database.read() as db:
         newer = memories.by_seqs(db, [pair.newer_seq])[pair.newer_seq]
     revise.purge(database, newer.id)
     with pytest.raises(NotFound):
-        reopen_pair(database, pair.id)
+        reopen_pair(workspace_over(database), pair.id)
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def waits(database, pair):
 @pytest.mark.parametrize("way", ["the verdict", "the merge", "the memory"])
 def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(database, led, way):
     before = both(database, led)
-    survivor = settle_pair(database, led.id, PairVerdict.MERGE)
+    survivor = settle_pair(workspace_over(database), led.id, PairVerdict.MERGE)
     assert waits(database, led) == (False, True)
     with database.read() as db:
         newer = memories.by_seqs(db, [led.newer_seq])[led.newer_seq]
@@ -143,9 +144,9 @@ def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(database, 
             {"memory_id": newer.id, "by": "review", "cosine": 0.9}
         ]
     if way == "the verdict":
-        reopen_pair(database, led.id)
+        reopen_pair(workspace_over(database), led.id)
     elif way == "the merge":
-        undo(database, merge.id)
+        undo_act(workspace_over(database), merge.id)
     else:
         revise.restore(database, newer.id)
     assert waits(database, led) == (True, False)
@@ -153,59 +154,59 @@ def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(database, 
 
 
 def test_what_speaks_for_a_third_by_now_does_not_wait(database, led):
-    settle_pair(database, led.id, PairVerdict.MERGE)
+    settle_pair(workspace_over(database), led.id, PairVerdict.MERGE)
     with database.read() as db:
         older = memories.by_seqs(db, [led.older_seq])[led.older_seq]
     third = pair_of(database, older, keep(database, "Every deploy of the shop waits for the tests"))
-    settle_pair(database, third.id, PairVerdict.MERGE)
-    reopen_pair(database, led.id)
+    settle_pair(workspace_over(database), third.id, PairVerdict.MERGE)
+    reopen_pair(workspace_over(database), led.id)
     assert waits(database, led) == (False, True)
 
 
 def test_what_was_let_in_before_it_was_merged_stays_in(database, led):
     with database.read() as db:
         older = memories.by_seqs(db, [led.older_seq])[led.older_seq]
-    settle_candidate(database, older.id, CandidateVerdict.ACCEPT)
-    settle_pair(database, led.id, PairVerdict.MERGE)
-    reopen_pair(database, led.id)
+    settle_candidate(workspace_over(database), older.id, CandidateVerdict.ACCEPT)
+    settle_pair(workspace_over(database), led.id, PairVerdict.MERGE)
+    reopen_pair(workspace_over(database), led.id)
     assert waits(database, led) == (False, True)
 
 
 def test_a_candidate_that_was_let_in_waits_again(database):
     candidate = keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
     assert candidate.candidate
-    settle_candidate(database, candidate.id, CandidateVerdict.ACCEPT)
-    put_back_candidate(database, candidate.id)
+    settle_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
+    reopen_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
     with database.read() as db:
         assert memories.get(db, candidate.id).candidate
         assert candidate.seq not in {row[0] for row in tail.after(db, 0)}
         assert inbox.waiting(db).candidates == 1
     with pytest.raises(Conflict):
-        put_back_candidate(database, candidate.id)
-    settle_candidate(database, candidate.id, CandidateVerdict.ACCEPT)
+        reopen_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
+    settle_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
 
 
 def test_a_fact_that_was_let_in_gives_way_to_the_one_that_it_ended(database):
     told = set_fact(database, KEY, 5433, Draft(content=""), REVIEW)
     receipt = set_fact(database, KEY, 6543, Draft(content="", source=Source.AMBIENT), REVIEW)
     assert receipt.outcome is Outcome.CANDIDATE
-    settle_candidate(database, receipt.id, CandidateVerdict.ACCEPT)
+    settle_candidate(workspace_over(database), receipt.id, CandidateVerdict.ACCEPT)
     assert read(database, told.id).valid_to is not None
-    put_back_candidate(database, receipt.id)
+    reopen_candidate(workspace_over(database), receipt.id, CandidateVerdict.ACCEPT)
     assert read(database, told.id).valid_to is None
     with database.read() as db:
         holder = facts.holding(db, KEY, read(database, told.id).scope, utc_now())
         assert (holder.id, edges.of(db, holder.seq)) == (told.id, [])
-    settle_candidate(database, receipt.id, CandidateVerdict.ACCEPT)
+    settle_candidate(workspace_over(database), receipt.id, CandidateVerdict.ACCEPT)
     assert read(database, told.id).valid_to is not None
 
 
 def test_what_was_archived_since_is_not_put_back(database):
     candidate = keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
-    settle_candidate(database, candidate.id, CandidateVerdict.ACCEPT)
+    settle_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
     revise.archive(database, candidate.id)
     with pytest.raises(Conflict):
-        put_back_candidate(database, candidate.id)
+        reopen_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
 
 
 @pytest.fixture
@@ -219,17 +220,18 @@ def denial(database):
 
 def told(database):
     with database.read() as db:
-        return [(one.from_seq, one.to_seq, one.made_by) for one in inbox.denials(db, 5, None)]
+        return [(one.from_seq, one.to_seq, one.made_by) for one in inbox.contradictions(db, 5, None)]
 
 
-@pytest.mark.parametrize(("verdict", "loser"), [(DenialVerdict.DENYING, 1), (DenialVerdict.DENIED, 0)])
+@pytest.mark.parametrize(("verdict", "loser"), [(ContradictionVerdict.DENYING, 1), (ContradictionVerdict.DENIED, 0)])
 def test_what_does_not_hold_is_archived_and_brought_back(database, denial, verdict, loser):
-    settle_denial(database, denial[0].id, denial[1].id, verdict)
+    settlement = settle_contradiction(workspace_over(database), denial[0].id, denial[1].id, verdict)
+    assert settlement == Settlement(archived=denial[loser].id)
     assert [read(database, one.id).archived_at is not None for one in denial] == [loser == 0, loser == 1]
     assert told(database) == []
     with pytest.raises(Conflict):
-        settle_denial(database, denial[0].id, denial[1].id, verdict)
-    revise.restore(database, denial[loser].id)
+        settle_contradiction(workspace_over(database), denial[0].id, denial[1].id, verdict)
+    reopen_contradiction(workspace_over(database), denial[0].id, denial[1].id, settlement)
     assert told(database) == [(denial[0].seq, denial[1].seq, "edges-job")]
 
 
@@ -241,18 +243,19 @@ def test_both_are_kept_and_contradict_each_other_again(database, denial, mutual)
             edges.add(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, "caller", utc_now())
     with database.read() as db:
         before = [edge_of(db, denying, denied), edge_of(db, denied, denying)]
-    makers = settle_denial(database, denying.id, denied.id, DenialVerdict.BOTH)
-    assert (makers, told(database)) == (("edges-job", "caller" if mutual else None), [])
+    settlement = settle_contradiction(workspace_over(database), denying.id, denied.id, ContradictionVerdict.BOTH)
+    assert settlement == Settlement(denial_by="edges-job", reverse_by="caller" if mutual else None)
+    assert told(database) == []
     with database.write() as db:
         # A night does not find again what a person took away.
         assert not edges.find(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq, "edges-job", utc_now())
-    reopen_denial(database, denying.id, denied.id, makers)
+    reopen_contradiction(workspace_over(database), denying.id, denied.id, settlement)
     assert told(database) == [(denying.seq, denied.seq, "edges-job")]
     with database.read() as db:
         assert [edge_of(db, denying, denied), edge_of(db, denied, denying)] == before
         assert history.of(db, denying.seq) + history.of(db, denied.seq) == []
     with pytest.raises(Conflict):
-        reopen_denial(database, denying.id, denied.id, makers)
+        reopen_contradiction(workspace_over(database), denying.id, denied.id, settlement)
 
 
 def edge_of(db, one, other):
@@ -264,8 +267,8 @@ def test_a_denial_that_a_person_took_away_before_stays_away(database, denial):
     with database.write() as db:
         edges.add(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, "caller", utc_now())
         edges.erase(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq, utc_now())
-    makers = settle_denial(database, denying.id, denied.id, DenialVerdict.BOTH)
-    reopen_denial(database, denying.id, denied.id, makers)
+    settlement = settle_contradiction(workspace_over(database), denying.id, denied.id, ContradictionVerdict.BOTH)
+    reopen_contradiction(workspace_over(database), denying.id, denied.id, settlement)
     with database.read() as db:
         assert edge_of(db, denied, denying) is None
         assert [entry.event for entry in history.of(db, denied.seq)] == [edges.ERASED]
@@ -273,6 +276,6 @@ def test_a_denial_that_a_person_took_away_before_stays_away(database, denial):
 
 def test_two_that_agree_are_no_contradiction(database, denial):
     with pytest.raises(NotFound):
-        settle_denial(database, denial[1].id, denial[0].id, DenialVerdict.BOTH)
+        settle_contradiction(workspace_over(database), denial[1].id, denial[0].id, ContradictionVerdict.BOTH)
     with pytest.raises(NotFound):
-        settle_denial(database, denial[0].id, "nobody", DenialVerdict.BOTH)
+        settle_contradiction(workspace_over(database), denial[0].id, "nobody", ContradictionVerdict.BOTH)

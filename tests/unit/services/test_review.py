@@ -4,14 +4,14 @@ import pytest
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, FactKey, Outcome, Revision, Source, Stage, Trust
+from pipeline.services.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo_act
 from pipeline.store import admissions, audit, facts, history, pairs, tail, work
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.facts import set_fact
-from pipeline.write.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo
 from tests.fakes.angles import Doubles
-from tests.fakes.house import scratch_database
+from tests.fakes.house import scratch_database, workspace_over
 
 ONE = "The build runs nightly on the small server."
 SAME = "the build runs nightly on the small server"
@@ -73,7 +73,7 @@ def test_undoing_a_merge_restores_both(doubles):
     doubles.digest()
     assert doubles.get(older).trust is Trust.TRUSTED
     [entry] = entries(doubles)
-    assert undo(doubles.database, entry).id == newer
+    assert undo_act(workspace_over(doubles.database), entry).id == newer
     assert (standing(doubles.get(older)), standing(doubles.get(newer))) == before
     assert (doubles.told(older), doubles.told(newer), doubles.edges()) == ([], [], [])
     assert in_tail(doubles, newer)
@@ -81,7 +81,7 @@ def test_undoing_a_merge_restores_both(doubles):
 
 def test_what_was_undone_is_not_merged_again(doubles):
     ids, [entry] = merged(doubles)
-    undo(doubles.database, entry)
+    undo_act(workspace_over(doubles.database), entry)
     doubles.digest_again()
     assert doubles.active() == set(ids)
     assert doubles.pairs() == []
@@ -92,7 +92,7 @@ def test_what_was_undone_goes_into_nothing_that_holds_what_it_was_told_apart_fro
     older, newer = doubles.write(SAME), doubles.write(THIRD)
     doubles.digest()
     [entry] = entries(doubles)
-    undo(doubles.database, entry)
+    undo_act(workspace_over(doubles.database), entry)
     for text in (ONE, SAME, THIRD):
         doubles.encoder.point(text, 1.0)
     with doubles.database.write() as db:
@@ -106,9 +106,9 @@ def test_what_was_undone_goes_into_nothing_that_holds_what_it_was_told_apart_fro
 
 def test_undoing_twice_is_a_conflict(doubles):
     _, [entry] = merged(doubles)
-    undo(doubles.database, entry)
+    undo_act(workspace_over(doubles.database), entry)
     with pytest.raises(Conflict):
-        undo(doubles.database, entry)
+        undo_act(workspace_over(doubles.database), entry)
 
 
 @pytest.mark.parametrize("purged", [0, 1])
@@ -116,7 +116,7 @@ def test_after_a_purge_there_is_nothing_to_undo(doubles, purged):
     ids, [entry] = merged(doubles)
     revise.purge(doubles.database, ids[purged])
     with pytest.raises(NotFound):
-        undo(doubles.database, entry)
+        undo_act(workspace_over(doubles.database), entry)
 
 
 def test_nothing_is_undone_where_the_text_was_written_again(doubles):
@@ -124,7 +124,7 @@ def test_nothing_is_undone_where_the_text_was_written_again(doubles):
     doubles.write(SAME)
     before = doubles.state()
     with pytest.raises(Conflict):
-        undo(doubles.database, entry)
+        undo_act(workspace_over(doubles.database), entry)
     assert doubles.state() == before
     assert doubles.get(ids[1]).archived_at is not None
 
@@ -138,12 +138,12 @@ def test_merges_are_undone_in_any_order(doubles, order):
     doubles.digest()
     assert doubles.get(older).tags == ("old", "both", "one", "other")
     found = entries(doubles)
-    undo(doubles.database, found[order[0]])
+    undo_act(workspace_over(doubles.database), found[order[0]])
     left = doubles.get(older)
     assert left.importance == (0.9 if order[0] == 0 else 0.8)
     assert left.tags == ("old", "both", "other" if order[0] == 0 else "one")
     assert left.trust is Trust.TRUSTED
-    undo(doubles.database, found[order[1]])
+    undo_act(workspace_over(doubles.database), found[order[1]])
     assert standing(doubles.get(older)) == before
 
 
@@ -151,7 +151,7 @@ def test_what_a_person_changed_since_stays_when_a_merge_is_undone(doubles):
     ids, [entry] = merged(doubles, SAME, source=Source.AGENT, importance=0.9, tags=("new",))
     revision = Revision(importance=0.2, tags=("old", "mine"), trust=Trust.TRUSTED, pinned=True)
     revise.edit(doubles.database, ids[0], revision)
-    undo(doubles.database, entry)
+    undo_act(workspace_over(doubles.database), entry)
     survivor = doubles.get(ids[0])
     assert (survivor.importance, survivor.tags, survivor.trust, survivor.pinned) == (
         0.2,
@@ -166,7 +166,7 @@ def test_restoring_a_merged_memory_undoes_the_merge(doubles):
     revise.restore(doubles.database, ids[1])
     assert doubles.told(ids[0]) == []
     with pytest.raises(Conflict):
-        undo(doubles.database, entry)
+        undo_act(workspace_over(doubles.database), entry)
     doubles.digest_again()
     assert doubles.active() == set(ids)
 
@@ -175,22 +175,22 @@ def test_an_automatic_archive_is_undone(doubles):
     memory_id = doubles.write(ONE)
     revise.archive(doubles.database, memory_id)
     with doubles.database.write() as db:
-        entry = audit.add(db, utc_now(), "night", audit.Action.ARCHIVE, memory_id)
-    undo(doubles.database, entry)
+        entry = audit.add(db, utc_now(), "night", audit.AuditAction.ARCHIVE, memory_id)
+    undo_act(workspace_over(doubles.database), entry)
     assert memory_id in doubles.active()
     assert in_tail(doubles, memory_id)
     with pytest.raises(Conflict):
-        undo(doubles.database, entry)
+        undo_act(workspace_over(doubles.database), entry)
 
 
 def test_a_person_merges_a_pair(doubles):
     older, newer = doubles.write(ONE), doubles.write(MORE)
     doubles.digest()
-    assert settle_pair(doubles.database, waiting_pair(doubles).id, PairVerdict.MERGE).id == older
+    assert settle_pair(workspace_over(doubles.database), waiting_pair(doubles).id, PairVerdict.MERGE).id == older
     assert doubles.active() == {older}
     assert doubles.told(older) == [("merged", MORE)]
     [entry] = entries(doubles)
-    undo(doubles.database, entry)
+    undo_act(workspace_over(doubles.database), entry)
     doubles.digest_again()
     assert doubles.active() == {older, newer}
     assert doubles.pairs() == []
@@ -199,7 +199,7 @@ def test_a_person_merges_a_pair(doubles):
 def test_a_person_keeps_a_pair(doubles):
     both = {doubles.write(ONE), doubles.write(MORE)}
     doubles.digest()
-    settle_pair(doubles.database, waiting_pair(doubles).id, PairVerdict.KEEP)
+    settle_pair(workspace_over(doubles.database), waiting_pair(doubles).id, PairVerdict.KEEP)
     doubles.digest_again()
     assert doubles.active() == both
     assert doubles.pairs() == []
@@ -212,9 +212,9 @@ def test_a_settled_pair_is_settled(doubles, first, second):
     doubles.write(MORE)
     doubles.digest()
     pair = waiting_pair(doubles)
-    settle_pair(doubles.database, pair.id, first)
+    settle_pair(workspace_over(doubles.database), pair.id, first)
     with pytest.raises(Conflict):
-        settle_pair(doubles.database, pair.id, second)
+        settle_pair(workspace_over(doubles.database), pair.id, second)
 
 
 def test_a_pair_of_which_one_is_archived_cannot_be_settled(doubles):
@@ -224,19 +224,19 @@ def test_a_pair_of_which_one_is_archived_cannot_be_settled(doubles):
     pair = waiting_pair(doubles)
     revise.archive(doubles.database, older)
     with pytest.raises(Conflict):
-        settle_pair(doubles.database, pair.id, PairVerdict.MERGE)
+        settle_pair(workspace_over(doubles.database), pair.id, PairVerdict.MERGE)
     with pytest.raises(NotFound):
-        settle_pair(doubles.database, "no-such-pair", PairVerdict.MERGE)
+        settle_pair(workspace_over(doubles.database), "no-such-pair", PairVerdict.MERGE)
 
 
 def test_a_pin_goes_along_and_comes_back(doubles):
     older, newer = doubles.write(ONE), doubles.write(SAME)
     revise.edit(doubles.database, newer, Revision(pinned=True))
     doubles.digest()
-    settle_pair(doubles.database, waiting_pair(doubles).id, PairVerdict.MERGE)
+    settle_pair(workspace_over(doubles.database), waiting_pair(doubles).id, PairVerdict.MERGE)
     assert doubles.get(older).pinned
     [entry] = entries(doubles)
-    undo(doubles.database, entry)
+    undo_act(workspace_over(doubles.database), entry)
     assert (doubles.get(older).pinned, doubles.get(newer).pinned) == (False, True)
 
 
@@ -244,7 +244,7 @@ def test_what_is_merged_into_a_candidate_lets_it_in(doubles):
     older = candidate(doubles)
     doubles.write(DOUBTFUL.lower())
     doubles.digest()
-    settle_pair(doubles.database, waiting_pair(doubles).id, PairVerdict.MERGE)
+    settle_pair(workspace_over(doubles.database), waiting_pair(doubles).id, PairVerdict.MERGE)
     assert not doubles.get(older).candidate
     assert in_tail(doubles, older)
 
@@ -253,7 +253,7 @@ def test_a_candidate_that_is_let_in_is_found_by_words_and_compared(doubles):
     memory_id = candidate(doubles)
     doubles.digest()
     assert not in_tail(doubles, memory_id)
-    settle_candidate(doubles.database, memory_id, CandidateVerdict.ACCEPT)
+    settle_candidate(workspace_over(doubles.database), memory_id, CandidateVerdict.ACCEPT)
     assert not doubles.get(memory_id).candidate
     assert in_tail(doubles, memory_id)
     with doubles.database.read() as db:
@@ -262,7 +262,7 @@ def test_a_candidate_that_is_let_in_is_found_by_words_and_compared(doubles):
 
 def test_a_candidate_that_is_turned_down_is_archived(doubles):
     memory_id = candidate(doubles)
-    settle_candidate(doubles.database, memory_id, CandidateVerdict.REJECT)
+    settle_candidate(workspace_over(doubles.database), memory_id, CandidateVerdict.REJECT)
     assert doubles.active() == set()
     assert not in_tail(doubles, memory_id)
 
@@ -270,11 +270,11 @@ def test_a_candidate_that_is_turned_down_is_archived(doubles):
 @pytest.mark.parametrize("verdict", list(CandidateVerdict))
 def test_only_what_waits_is_judged(doubles, verdict):
     memory_id = candidate(doubles)
-    settle_candidate(doubles.database, memory_id, verdict)
+    settle_candidate(workspace_over(doubles.database), memory_id, verdict)
     known = doubles.write(ONE)
     for one in (memory_id, known):
         with pytest.raises(Conflict):
-            settle_candidate(doubles.database, one, CandidateVerdict.ACCEPT)
+            settle_candidate(workspace_over(doubles.database), one, CandidateVerdict.ACCEPT)
 
 
 def test_a_fact_that_waited_ends_the_one_that_holds(doubles):
@@ -284,7 +284,7 @@ def test_a_fact_that_waited_ends_the_one_that_holds(doubles):
     assert receipt.outcome is Outcome.CANDIDATE
     with doubles.database.read() as db:
         assert facts.holding(db, KEY, doubles.get(told.id).scope, utc_now()).id == told.id
-    settle_candidate(doubles.database, receipt.id, CandidateVerdict.ACCEPT)
+    settle_candidate(workspace_over(doubles.database), receipt.id, CandidateVerdict.ACCEPT)
     assert doubles.get(told.id).valid_to == "2026-02-01T00:00:00.000Z"
     assert (receipt.id, "supersedes", told.id) in doubles.edges()
     with doubles.database.read() as db:
@@ -294,7 +294,7 @@ def test_a_fact_that_waited_ends_the_one_that_holds(doubles):
 def test_a_fact_that_is_turned_down_changes_nothing(doubles):
     told = set_fact(doubles.database, KEY, 5433, Draft("", occurred_at="2026-01-01T00:00:00.000Z"), REVIEW)
     receipt = set_fact(doubles.database, KEY, 6543, Draft("", source=Source.AMBIENT), REVIEW)
-    settle_candidate(doubles.database, receipt.id, CandidateVerdict.REJECT)
+    settle_candidate(workspace_over(doubles.database), receipt.id, CandidateVerdict.REJECT)
     assert doubles.get(told.id).valid_to is None
     assert doubles.edges() == []
 
@@ -331,7 +331,7 @@ def test_a_decision_holds_no_word_of_what_it_was_about(doubles):
 def test_the_history_of_an_undone_merge_keeps_what_else_happened(doubles):
     ids, [entry] = merged(doubles)
     doubles.write(ONE, tags=("again",))
-    undo(doubles.database, entry)
+    undo_act(workspace_over(doubles.database), entry)
     with doubles.database.read() as db:
         [event] = history.of(db, doubles.get(ids[0]).seq)
     assert (event.event, event.content, event.detail["tags"]) == ("merged", None, ["again"])

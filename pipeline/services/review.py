@@ -1,0 +1,343 @@
+"""What a person decides: about candidates, about pairs that may be one, and about what was done without asking."""
+
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from sqlite3 import Connection
+
+from pipeline.errors import Conflict, NotFound
+from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Stage, Viewer, page_of
+from pipeline.services.workspace import Workspace
+from pipeline.store import admissions, audit, changes, edges, inbox, memories, merging, pairs, tail, work
+from pipeline.store.admissions import Decision
+from pipeline.store.audit import AuditAction, AuditEntry
+from pipeline.store.inbox import MOST_COUNTED, Waiting
+from pipeline.store.pairs import PairState
+from pipeline.text.tokens import memory_tokens
+from pipeline.times import utc_now
+from pipeline.write.keyed import fit_between
+from pipeline.write.revise import LET_IN, bring_back, existing, put_away, put_back, separate
+
+__all__ = [
+    "MOST_COUNTED",
+    "AuditAction",
+    "AuditEntry",
+    "AutomaticAct",
+    "Candidate",
+    "CandidateVerdict",
+    "Contradiction",
+    "ContradictionVerdict",
+    "Decision",
+    "DuplicatePair",
+    "PairVerdict",
+    "Settlement",
+    "Waiting",
+    "count_waiting",
+    "list_acts",
+    "list_admissions",
+    "list_candidates",
+    "list_contradictions",
+    "list_pairs",
+    "reopen_candidate",
+    "reopen_contradiction",
+    "reopen_pair",
+    "settle_candidate",
+    "settle_contradiction",
+    "settle_pair",
+    "undo_act",
+]
+
+PERSON = "review"
+# A place in the list of contradictions: the row number of the one that denies, then the other's with leading zeros.
+SEQ_DIGITS = 10
+
+
+class PairVerdict(StrEnum):
+    """What a pair is."""
+
+    MERGE = "merge"
+    KEEP = "keep"
+
+
+class CandidateVerdict(StrEnum):
+    """Whether a candidate becomes a memory."""
+
+    ACCEPT = "accept"
+    REJECT = "reject"
+
+
+class ContradictionVerdict(StrEnum):
+    """Which of two memories that contradict each other holds: the one that denies, the one that is denied, or both."""
+
+    DENYING = "denying"
+    DENIED = "denied"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory that waits for review, and why it does."""
+
+    memory: Memory
+    decision: Decision | None
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicatePair:
+    """Two memories that may say the same, the older first, and why they were not merged at once."""
+
+    id: str
+    cosine: float
+    reasons: tuple[str, ...]
+    at: str
+    older: Memory
+    newer: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two memories the first of which denies the second, and who found that when."""
+
+    denying: Memory
+    denied: Memory
+    made_by: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class AutomaticAct:
+    """What was done without asking; a memory that was purged since is None."""
+
+    entry: AuditEntry
+    memory: Memory | None
+    other: Memory | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How a contradiction was settled: the memory archived, or else who had found that each denies the other."""
+
+    archived: str | None = None
+    denial_by: str | None = None
+    reverse_by: str | None = None
+
+
+def count_waiting(workspace: Workspace) -> Waiting:
+    """Count what waits for a person."""
+    with workspace.database.read() as db:
+        return inbox.waiting(db)
+
+
+def list_candidates(workspace: Workspace, viewer: Viewer, limit: int, before: int | None) -> Page[Candidate]:
+    """List the memories that wait for review, newest first."""
+    with workspace.database.read() as db:
+        found = memories.page(db, Filter(candidates=True, viewer=viewer), limit + 1, before)
+        why = admissions.by_ids(db, [memory.id for memory in found])
+    candidates = [Candidate(memory, why.get(memory.id)) for memory in found]
+    return page_of(candidates, limit, lambda one: one.memory.seq)
+
+
+def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | None) -> Page[DuplicatePair]:
+    """List the pairs that wait for a verdict, newest first."""
+    with workspace.database.read() as db:
+        page = page_of(pairs.waiting(db, viewer, limit + 1, before), limit, lambda pair: pair.seq)
+        known = memories.by_seqs(db, {seq for pair in page.items for seq in (pair.older_seq, pair.newer_seq)})
+    found = [
+        DuplicatePair(pair.id, pair.cosine, pair.reasons, pair.at, known[pair.older_seq], known[pair.newer_seq])
+        for pair in page.items
+    ]
+    return Page(found, page.next_cursor)
+
+
+def list_contradictions(workspace: Workspace, limit: int, before: int | None) -> Page[Contradiction]:
+    """List the contradictions between what is active, reviewed and holds, the latest memory's first."""
+    below = None if before is None else divmod(before, 10**SEQ_DIGITS)
+    with workspace.database.read() as db:
+        found = inbox.contradictions(db, limit + 1, below)
+        page = page_of(found, limit, lambda one: one.from_seq * 10**SEQ_DIGITS + one.to_seq)
+        known = memories.by_seqs(db, {seq for one in page.items for seq in (one.from_seq, one.to_seq)})
+    items = [Contradiction(known[one.from_seq], known[one.to_seq], one.made_by, one.at) for one in page.items]
+    return Page(items, page.next_cursor)
+
+
+def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[AutomaticAct]:
+    """List what was merged or archived without asking, newest first."""
+    with workspace.database.read() as db:
+        page = page_of(audit.page(db, limit + 1, before), limit, lambda entry: entry.seq)
+        known = memories.by_ids(db, {one for entry in page.items for one in (entry.memory_id, entry.other_id) if one})
+    acts = [AutomaticAct(one, known.get(one.memory_id), known.get(one.other_id or "")) for one in page.items]
+    return Page(acts, page.next_cursor)
+
+
+def list_admissions(workspace: Workspace, outcome: Outcome | None, limit: int, before: int | None) -> Page[Decision]:
+    """List what was decided about writes, newest first."""
+    with workspace.database.read() as db:
+        page = page_of(admissions.page(db, outcome, limit + 1, before), limit, lambda row: row[0])
+    return Page([decision for _, decision in page.items], page.next_cursor)
+
+
+def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Memory:
+    """Merge a pair into its older memory or keep both; return the older. Raises Conflict for one that is settled."""
+    now = utc_now()
+    with workspace.database.write() as db:
+        pair = pairs.get(db, pair_id)
+        if pair is None:
+            raise NotFound("no such pair")
+        found = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
+        older, newer = found[pair.older_seq], found[pair.newer_seq]
+        if pair.state is not PairState.WAITING or older.archived_at or newer.archived_at:
+            raise Conflict("this pair is settled")
+        if verdict is PairVerdict.KEEP:
+            pairs.settle(db, pair.id, PairState.KEPT, now)
+        else:
+            # What speaks for a memory cannot wait for review itself.
+            let_in = older.candidate and not newer.candidate
+            if let_in:
+                _let_in(db, older, now)
+            entry_id = merging.merge(db, older, newer, PERSON, now, {"cosine": pair.cosine})
+            entry = audit.get(db, entry_id)
+            if let_in and entry is not None:
+                audit.amend(db, entry_id, {**entry.detail, LET_IN: True})
+            pairs.settle(db, pair.id, PairState.MERGED, now)
+        return existing(db, older.id)
+
+
+def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVerdict) -> Memory:
+    """Let a candidate in, or archive it; raise Conflict for a memory that is none."""
+    now = utc_now()
+    with workspace.database.write() as db:
+        memory = existing(db, memory_id)
+        if not memory.candidate or memory.archived_at is not None:
+            raise Conflict("this memory does not wait for review")
+        if verdict is CandidateVerdict.REJECT:
+            memories.archive(db, memory.seq, now)
+        else:
+            _let_in(db, memory, now)
+        return existing(db, memory_id)
+
+
+def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
+    """Take the verdict on a pair back, with the merge if it was one: it waits again. Return its newer memory."""
+    now = utc_now()
+    with workspace.database.write() as db:
+        pair = pairs.get(db, pair_id)
+        found = {} if pair is None else memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
+        if pair is None or len(found) < 2:
+            raise NotFound("no such pair, or one of the two was purged")
+        newer = found[pair.newer_seq]
+        if pair.state is PairState.WAITING:
+            raise Conflict("this pair waits for a verdict already")
+        if pair.state is PairState.MERGED:
+            merge = audit.merge_of(db, newer.id)
+            if merge is None or merge.other_id != found[pair.older_seq].id:
+                raise Conflict("this was undone already")
+            separate(db, merge, newer, now)
+        pairs.settle(db, pair.id, PairState.WAITING, now)
+        return existing(db, newer.id)
+
+
+def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVerdict) -> Memory:
+    """Take the verdict on a candidate back: it waits again, and the fact that it ended holds again.
+
+    Raises Conflict for one that was let in and is archived by now, or was told again since.
+    """
+    now = utc_now()
+    with workspace.database.write() as db:
+        memory = existing(db, memory_id)
+        if verdict is CandidateVerdict.REJECT:
+            _restore(db, memory, now)
+        elif memory.candidate or memory.archived_at is not None:
+            raise Conflict("this memory is not as it was let in")
+        else:
+            put_back(db, memory, now)
+        return existing(db, memory_id)
+
+
+def settle_contradiction(
+    workspace: Workspace, denying_id: str, denied_id: str, verdict: ContradictionVerdict
+) -> Settlement:
+    """Archive the one of two memories that does not hold, or keep both and take the contradiction between them away.
+
+    Returns what takes it back. Raises NotFound when the first does not contradict the second, Conflict when one of
+    them is archived.
+    """
+    now = utc_now()
+    with workspace.database.write() as db:
+        denying, denied = existing(db, denying_id), existing(db, denied_id)
+        made_by = edges.maker(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq)
+        reverse = edges.maker(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq)
+        if made_by is None:
+            raise NotFound("these two do not contradict each other")
+        if denying.archived_at is not None or denied.archived_at is not None:
+            raise Conflict("this contradiction is settled")
+        if verdict is not ContradictionVerdict.BOTH:
+            wrong = denied if verdict is ContradictionVerdict.DENYING else denying
+            put_away(db, wrong, now)
+            return Settlement(archived=wrong.id)
+        for one, other in ((denying, denied), (denied, denying)):
+            edges.erase(db, one.seq, EdgeKind.CONTRADICTS, other.seq, now)
+        changes.append(db, changes.RELATE, [denying.id, denied.id])
+        return Settlement(denial_by=made_by, reverse_by=reverse)
+
+
+def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, settlement: Settlement) -> None:
+    """Let a contradiction stand again as it did; raise Conflict where it was not settled so."""
+    now = utc_now()
+    with workspace.database.write() as db:
+        denying, denied = existing(db, denying_id), existing(db, denied_id)
+        if settlement.archived is not None:
+            wrong = denied if settlement.archived == denied_id else denying
+            if wrong.id != settlement.archived:
+                raise Conflict("this memory is none of the two")
+            _restore(db, wrong, now)
+            return
+        redrawn = [
+            edges.redraw(db, one.seq, EdgeKind.CONTRADICTS, other.seq, maker, now)
+            for one, other, maker in (
+                (denying, denied, settlement.denial_by),
+                (denied, denying, settlement.reverse_by),
+            )
+            if maker is not None
+        ]
+        if not any(redrawn):
+            raise Conflict("no contradiction between these two was taken away")
+        changes.append(db, changes.RELATE, [denying.id, denied.id])
+
+
+def undo_act(workspace: Workspace, entry_id: str) -> Memory:
+    """Take back an automatic merge or archive; return the memory that came back. Raises Conflict when it cannot be."""
+    now = utc_now()
+    with workspace.database.write() as db:
+        entry = audit.get(db, entry_id)
+        memory = None if entry is None else memories.get(db, entry.memory_id)
+        if entry is None or memory is None:
+            raise NotFound("no such act, or its memory was purged")
+        if entry.undone_at is not None or memory.archived_at is None:
+            raise Conflict("this was undone already")
+        if entry.action is AuditAction.MERGE:
+            separate(db, entry, memory, now)
+        else:
+            bring_back(db, memory, now)
+            audit.mark_undone(db, entry.id, now)
+        return existing(db, memory.id)
+
+
+def _restore(db: Connection, memory: Memory, now: str) -> None:
+    if memory.archived_at is None:
+        raise Conflict("this memory is not archived")
+    merge = audit.merge_of(db, memory.id)
+    if merge is not None:
+        separate(db, merge, memory, now)
+    else:
+        bring_back(db, memory, now)
+
+
+def _let_in(db: Connection, memory: Memory, now: str) -> None:
+    ended = fit_between(db, memory, now) if memory.key is not None else None
+    if ended is not None:
+        edges.add(db, memory.seq, EdgeKind.SUPERSEDES, ended.seq, PERSON, now)
+        changes.append(db, changes.CLOSE, [ended.id])
+    memories.update(db, memory.seq, {"candidate": 0}, now)
+    number = changes.append(db, changes.CREATE, [memory.id])
+    tail.put(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
+    work.add(db, [memory.seq], [Stage.DEDUP], time.time())
