@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from pipeline.bootstrap.front import Front
 from pipeline.errors import NotFound
-from pipeline.store import work
+from pipeline.services.operations import count_queue
 
 # Who only looks how the stack fares does not use it: a monitor must not keep it from its rest.
 LOOKS = frozenset(
@@ -44,14 +44,13 @@ class QueueCollector(Collector):
         dead = GaugeMetricFamily("reverie_work_dead", "Work items that failed for good.", labels=labels)
         for workspace in self._front.settings.paths.workspace_ids():
             try:
-                database = self._front.databases.get(workspace)
+                queue = count_queue(self._front.workspace(workspace), self._front.operations)
             except NotFound:
                 # Deleted between the listing and now.
                 continue
-            with database.read() as db:
-                for family, counts in ((pending, work.pending(db)), (dead, work.dead(db))):
-                    for stage, count in counts.items():
-                        family.add_metric([workspace, stage], count)
+            for family, counts in ((pending, queue.pending), (dead, queue.dead)):
+                for stage, count in counts.items():
+                    family.add_metric([workspace, stage], count)
         return (pending, dead)
 
 

@@ -52,6 +52,14 @@ class Tie:
     memories: int
 
 
+class GraphCounts(NamedTuple):
+    """Entities, who mentions them, and which are mentioned together."""
+
+    entities: int
+    mentions: int
+    co_mentions: int
+
+
 class Span(NamedTuple):
     """The first moment and the last; None where there is nothing."""
 
@@ -219,10 +227,10 @@ def count(db: Connection) -> int:
     return int(db.execute("SELECT count(*) FROM entity").fetchone()[0])
 
 
-def counts(db: Connection) -> dict[str, int]:
+def counts(db: Connection) -> GraphCounts:
     """Count entities, mentions and co-mention edges."""
-    names = {"entities": "entity", "mentions": "mention", "co_mentions": "co_mention"}
-    return {key: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for key, table in names.items()}  # noqa: S608 - constant names
+    tables = ("entity", "mention", "co_mention")
+    return GraphCounts(*(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables))  # noqa: S608 - constant names
 
 
 def _visible(viewer: Viewer) -> tuple[str, list[Any]]:

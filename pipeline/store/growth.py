@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from sqlite3 import Connection
+from typing import NamedTuple
 
 from pipeline.records import Kind
 
@@ -28,6 +29,16 @@ class Known:
         return sum(self.kinds.values())
 
 
+class MemoryCounts(NamedTuple):
+    """Memories by state, and the active ones by kind and by source; `sessions` are those with any active one."""
+
+    active: int
+    archived: int
+    sessions: int
+    by_kind: Mapping[str, int]
+    by_source: Mapping[str, int]
+
+
 # What is not active; each condition has an index of its own, which holds few rows beside all others.
 _ARCHIVED = "WHERE archived_at IS NOT NULL"
 _CANDIDATE = "WHERE candidate = 1 AND archived_at IS NULL"
@@ -44,6 +55,20 @@ def known(db: Connection) -> Known:
     return Known(
         {Kind(kind): count for kind, count in ordered if count}, archived.total(), candidates.total(), sessions
     )
+
+
+def counts(db: Connection) -> MemoryCounts:
+    """Count memories: active, archived, and active by kind and by source."""
+    active, archived = db.execute(
+        "SELECT count(*) FILTER (WHERE archived_at IS NULL), count(*) FILTER (WHERE archived_at IS NOT NULL) "
+        "FROM memory"
+    ).fetchone()
+    by_kind = db.execute("SELECT kind, count(*) FROM memory WHERE archived_at IS NULL GROUP BY kind ORDER BY kind")
+    by_source = db.execute(
+        "SELECT source, count(*) FROM memory WHERE archived_at IS NULL GROUP BY source ORDER BY source"
+    )
+    sessions = db.execute("SELECT count(DISTINCT session_id) FROM memory WHERE archived_at IS NULL").fetchone()[0]
+    return MemoryCounts(active, archived, sessions, dict(by_kind.fetchall()), dict(by_source.fetchall()))
 
 
 def waiting(db: Connection) -> int:

@@ -340,26 +340,6 @@ def all_seqs(db: Connection) -> list[int]:
     return [row[0] for row in db.execute("SELECT seq FROM memory ORDER BY seq")]
 
 
-def counts(db: Connection) -> dict[str, Any]:
-    """Count memories: active, archived, and active by kind and by source."""
-    active, archived = db.execute(
-        "SELECT count(*) FILTER (WHERE archived_at IS NULL), count(*) FILTER (WHERE archived_at IS NOT NULL) "
-        "FROM memory"
-    ).fetchone()
-    by_kind = db.execute("SELECT kind, count(*) FROM memory WHERE archived_at IS NULL GROUP BY kind ORDER BY kind")
-    by_source = db.execute(
-        "SELECT source, count(*) FROM memory WHERE archived_at IS NULL GROUP BY source ORDER BY source"
-    )
-    sessions = db.execute("SELECT count(DISTINCT session_id) FROM memory WHERE archived_at IS NULL").fetchone()[0]
-    return {
-        "active": active,
-        "archived": archived,
-        "sessions": sessions,
-        "by_kind": dict(by_kind.fetchall()),
-        "by_source": dict(by_source.fetchall()),
-    }
-
-
 def _memory(row: Sequence[Any]) -> Memory:
     return Memory(
         seq=row[0],

@@ -52,11 +52,16 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class PredictionScore:
     """How many questions were asked, and how many of them had been foreseen."""
 
     asked: int
     foreseen: int
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Return the share that had been foreseen, None where nobody asked."""
+        return self.foreseen / self.asked if self.asked else None
 
 
 def replace(db: Connection, predictions: Sequence[Prediction], at: str) -> None:
@@ -75,10 +80,10 @@ def predictions(db: Connection) -> list[Prediction]:
     ]
 
 
-def note(db: Connection, asked: int, texts: Mapping[str, int], at: str) -> Score:
+def note(db: Connection, asked: int, texts: Mapping[str, int], at: str) -> PredictionScore:
     """Count questions and those of them that were foreseen; `texts` are those that may be kept, with their counts."""
     likely = {query for (query,) in db.execute("SELECT query FROM prediction")}
-    score = Score(asked, sum(times for text, times in texts.items() if text in likely))
+    score = PredictionScore(asked, sum(times for text, times in texts.items() if text in likely))
     db.execute(
         "INSERT INTO prediction_day VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET "
         "asked = asked + excluded.asked, foreseen = foreseen + excluded.foreseen",
@@ -136,12 +141,12 @@ def recent_names(db: Connection, since: str, without: Sequence[EntityKind], leas
     return [row[0] for row in rows]
 
 
-def score(db: Connection, since_day: str) -> Score:
+def score(db: Connection, since_day: str) -> PredictionScore:
     """Return how predictions did since a day (`2026-11-21`)."""
     row = db.execute(
         "SELECT coalesce(sum(asked), 0), coalesce(sum(foreseen), 0) FROM prediction_day WHERE day >= ?", (since_day,)
     ).fetchone()
-    return Score(*row)
+    return PredictionScore(*row)
 
 
 def forget_days(db: Connection, before_day: str) -> None:

@@ -1,18 +1,24 @@
 """What the API answers; the OpenAPI document is generated from these, and tests hold real answers against them."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 from pipeline.recall.query import Channel, ChannelState
-from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Source, Stage, Tier, Trust
+from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Source, Tier, Trust
 from pipeline.services.memories import is_stale
+from pipeline.times import utc_text
 
 Item = TypeVar("Item")
 # Cursors are row numbers; callers hand them back as they are.
 Cursor = Annotated[str | None, BeforeValidator(lambda seq: None if seq is None else str(seq))]
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6))]
+# What is kept as seconds since the epoch.
+SecondsText = Annotated[
+    str, BeforeValidator(lambda at: at if isinstance(at, str) else utc_text(datetime.fromtimestamp(at, UTC)))
+]
 
 
 def _is_missing(value: Any) -> bool:
@@ -239,121 +245,3 @@ class WhyAnswer(Answer):
     channels: dict[Channel, ChannelVerdictAnswer]
     reasons: list[str]
     signals: SignalsAnswer | None
-
-
-class WorkerAnswer(Answer):
-    """A living worker process."""
-
-    owner: str
-    started_at: str
-    seen_at: str
-
-
-class QueueAnswer(Answer):
-    """What waits, what failed for good, who works."""
-
-    pending: dict[Stage, int]
-    dead: dict[Stage, int]
-    oldest_pending_s: float | None
-    workers: list[WorkerAnswer]
-
-
-class RetriedAnswer(Answer):
-    """How many dead letters were given a fresh start."""
-
-    retried: int
-
-
-class RebuildAnswer(Answer):
-    """How many memories were queued to be indexed again."""
-
-    queued: int
-
-
-class HealthAnswer(Answer):
-    """That the server answers, whether it can encode queries yet, and how long nobody has asked it for anything."""
-
-    status: Literal["ok"]
-    version: str
-    encoder: Literal["ready", "loading"]
-    uptime_s: float
-    idle_s: float
-
-
-class WorkspaceAnswer(Answer):
-    """A workspace and its number of active memories."""
-
-    id: str
-    memories: int
-
-
-class WorkspacePage(Answer):
-    """The workspaces of the home."""
-
-    items: list[WorkspaceAnswer]
-    next_cursor: str | None
-
-
-class MemoryCounts(Answer):
-    """Memories by state, kind and source."""
-
-    active: int
-    archived: int
-    sessions: int
-    by_kind: dict[Kind, int]
-    by_source: dict[Source, int]
-
-
-class GraphCounts(Answer):
-    """Entities and their links."""
-
-    entities: int
-    mentions: int
-    co_mentions: int
-
-
-class IndexStats(Answer):
-    """The derived indexes."""
-
-    segment: str | None
-    tail_rows: int
-    passages: int
-    model: str
-    encoder: Literal["ready", "loading"]
-
-
-class PredictionStats(Answer):
-    """How many questions of the last seven days had been foreseen; no rate where nobody asked."""
-
-    asked: int
-    foreseen: int
-    hit_rate: float | None
-
-
-class StatsAnswer(Answer):
-    """What a workspace holds."""
-
-    workspace: str
-    generation: int
-    memories: MemoryCounts
-    graph: GraphCounts
-    index: IndexStats
-    predictions: PredictionStats
-    bytes: dict[str, int]
-
-
-class ErrorAnswer(Answer):
-    """A background error."""
-
-    id: int
-    at: str
-    workspace: str | None
-    component: str
-    message: str
-
-
-class ErrorPage(Answer):
-    """A page of background errors."""
-
-    items: list[ErrorAnswer]
-    next_cursor: str | None

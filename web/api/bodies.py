@@ -34,7 +34,6 @@ from pipeline.records import (
     Scope,
     ScopeKind,
     Source,
-    Stage,
     Trust,
     Viewer,
 )
@@ -278,12 +277,6 @@ class WhyBody(RecallBody):
 
     query: Query
     id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
-
-
-class RetryBody(Body):
-    """Which dead letters to retry; all without a stage."""
-
-    stage: Annotated[Stage, Field(strict=False)] | None = None
 
 
 class QueryString(BaseModel):

@@ -1,49 +1,141 @@
 """What there is and how it fares: health, workspaces, statistics, errors, metrics."""
 
 import time
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Literal
 
 from flask import Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import Field, PlainSerializer
 
 from config.version import VERSION
-from pipeline.store import changes, embeddings, entities, memories, meta, predictions, tail
-from pipeline.times import utc_text
-from web.api import answers, bodies
-from web.api.render import seconds_text
+from pipeline.records import Kind, Page, Source
+from pipeline.services import operations
+from pipeline.services.operations import LoggedError, WorkspaceStatistics
+from web.api import bodies
+from web.api.answers import Answer, PageAnswer, SecondsText
 from web.endpoint import Api, Call, Endpoint
 from web.metrics import registry_of
 
 api = Api("observe")
 
-# Seven days, with today.
-SCORED = timedelta(days=6)
+
+class EncoderState(StrEnum):
+    """Whether questions can be encoded yet."""
+
+    READY = "ready"
+    LOADING = "loading"
 
 
-@api.route(
-    Endpoint("GET", "/healthz", "Tell that the server answers; open without a token", answer=answers.HealthAnswer)
-)
-def healthz(call: Call) -> dict[str, Any]:
+Milliseconds = Annotated[float, PlainSerializer(lambda seconds: round(seconds, 3))]
+
+
+class HealthAnswer(Answer):
+    """That the server answers, whether it can encode queries yet, and how long nobody has asked it for anything."""
+
+    status: Literal["ok"] = "ok"
+    version: str = VERSION
+    encoder: EncoderState
+    uptime_s: Milliseconds
+    idle_s: Milliseconds
+
+
+class WorkspaceAnswer(Answer):
+    """A workspace and its number of active memories."""
+
+    id: str
+    memories: int
+
+
+class WorkspacePage(PageAnswer[WorkspaceAnswer]):
+    """The workspaces of the home."""
+
+
+class MemoryCountsAnswer(Answer):
+    """Memories by state, kind and source."""
+
+    active: int
+    archived: int
+    sessions: int
+    by_kind: dict[Kind, int]
+    by_source: dict[Source, int]
+
+
+class GraphCountsAnswer(Answer):
+    """Entities and their links."""
+
+    entities: int
+    mentions: int
+    co_mentions: int
+
+
+class IndexAnswer(Answer):
+    """The derived indexes."""
+
+    segment: str | None
+    tail_rows: int
+    passages: int
+    model: str
+    encoder: EncoderState
+
+
+class PredictionsAnswer(Answer):
+    """How many questions of the last seven days had been foreseen; no rate where nobody asked."""
+
+    asked: int
+    foreseen: int
+    hit_rate: Annotated[float | None, PlainSerializer(lambda rate: None if rate is None else round(rate, 4))]
+
+
+class SizeAnswer(Answer):
+    """The bytes that the parts of a workspace take."""
+
+    events: int
+    vectors: int
+    lexical: int
+
+
+class StatsAnswer(Answer):
+    """What a workspace holds."""
+
+    workspace: str
+    generation: int
+    memories: MemoryCountsAnswer
+    graph: GraphCountsAnswer
+    index: IndexAnswer
+    predictions: PredictionsAnswer
+    bytes: SizeAnswer
+
+
+class ErrorAnswer(Answer):
+    """A background error."""
+
+    id: int = Field(validation_alias="seq")
+    at: SecondsText
+    workspace: str | None
+    component: str
+    message: str
+
+
+class ErrorPage(PageAnswer[ErrorAnswer]):
+    """A page of background errors."""
+
+
+@api.route(Endpoint("GET", "/healthz", "Tell that the server answers; open without a token", answer=HealthAnswer))
+def check_health(call: Call) -> HealthAnswer:
     """Answer that the front lives."""
     now = time.monotonic()
-    return {
-        "status": "ok",
-        "version": VERSION,
-        "encoder": call.front.encoder.state,
-        "uptime_s": round(now - call.front.started, 3),
-        "idle_s": round(now - call.front.requested, 3),
-    }
+    front = call.front
+    state = EncoderState(front.encoder.state)
+    return HealthAnswer(encoder=state, uptime_s=now - front.started, idle_s=now - front.requested)
 
 
-@api.route(Endpoint("GET", "/v1/workspaces", "List the workspaces of this home", answer=answers.WorkspacePage))
-def workspaces(call: Call) -> dict[str, Any]:
+@api.route(Endpoint("GET", "/v1/workspaces", "List the workspaces of this home", answer=WorkspacePage))
+def list_workspaces(call: Call) -> Page[WorkspaceAnswer]:
     """List workspaces with their number of active memories."""
-    items = []
-    for workspace in call.front.settings.paths.workspace_ids():
-        with call.front.databases.get(workspace).read() as db:
-            items.append({"id": workspace, "memories": memories.counts(db)["active"]})
-    return {"items": items, "next_cursor": None}
+    names = call.front.settings.paths.workspace_ids()
+    counted = {name: operations.count_active_memories(call.front.workspace(name)) for name in names}
+    return Page([WorkspaceAnswer(id=name, memories=count) for name, count in counted.items()])
 
 
 @api.route(
@@ -51,73 +143,25 @@ def workspaces(call: Call) -> dict[str, Any]:
         "GET",
         "/v1/stats",
         "Count what a workspace holds and how large it is",
-        answer=answers.StatsAnswer,
+        answer=StatsAnswer,
         problems=(404,),
     )
 )
-def stats(call: Call) -> dict[str, Any]:
+def measure_workspace(call: Call) -> WorkspaceStatistics:
     """Count memories, entities, index rows and bytes."""
-    paths = call.front.settings.paths.workspace(call.workspace_id)
-    model = call.front.settings.embedding_model
-    with call.front.databases.get(call.workspace_id).read() as db:
-        counted = {
-            "workspace": call.workspace_id,
-            "generation": changes.generation(db),
-            "memories": memories.counts(db),
-            "graph": entities.counts(db),
-            "index": {
-                "segment": meta.get(db, meta.SEGMENT),
-                "tail_rows": tail.size(db),
-                "passages": embeddings.expected_total(db, model),
-                "model": model,
-                "encoder": call.front.encoder.state,
-            },
-            "predictions": _foreseen(predictions.score(db, utc_text(datetime.now(UTC) - SCORED)[:10])),
-        }
-    folders = {"events": paths.events, "vectors": paths.vectors, "lexical": paths.lexical}
-    return counted | {"bytes": {name: _size(path) for name, path in folders.items()}}
+    return operations.measure_workspace(call.workspace, call.front.encoder.state)
 
 
 @api.route(
-    Endpoint(
-        "GET",
-        "/v1/errors",
-        "List background errors, newest first",
-        query=bodies.PageQuery,
-        answer=answers.ErrorPage,
-    )
+    Endpoint("GET", "/v1/errors", "List background errors, newest first", query=bodies.PageQuery, answer=ErrorPage)
 )
-def errors(call: Call) -> dict[str, Any]:
+def list_errors(call: Call) -> Page[LoggedError]:
     """List the error log of a workspace and of the server itself."""
-    found = call.front.operations.errors(
-        workspace=call.workspace_id, limit=call.query.limit + 1, before=call.query.before
-    )
-    page = found[: call.query.limit]
-    items = [
-        {
-            "id": e.seq,
-            "at": seconds_text(e.at),
-            "workspace": e.workspace,
-            "component": e.component,
-            "message": e.message,
-        }
-        for e in page
-    ]
-    return {"items": items, "next_cursor": str(page[-1].seq) if len(found) > len(page) else None}
+    query: bodies.PageQuery = call.query
+    return operations.list_errors(call.front.operations, call.workspace_id, query.limit, query.before)
 
 
 @api.route(Endpoint("GET", "/metrics", "Measure requests and queues, as Prometheus text", media_type="text/plain"))
-def metrics(call: Call) -> Response:  # noqa: ARG001 - every handler takes a call
+def read_metrics(call: Call) -> Response:  # noqa: ARG001 - every handler takes a call
     """Expose the metrics."""
     return Response(generate_latest(registry_of()), content_type=CONTENT_TYPE_LATEST)
-
-
-def _foreseen(score: predictions.Score) -> dict[str, Any]:
-    rate = round(score.foreseen / score.asked, 4) if score.asked else None
-    return {"asked": score.asked, "foreseen": score.foreseen, "hit_rate": rate}
-
-
-def _size(path: Any) -> int:
-    if path.is_file():
-        return sum(f.stat().st_size for f in path.parent.glob(f"{path.name}*"))
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

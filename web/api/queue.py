@@ -1,16 +1,54 @@
 """The queue of a workspace: what waits, what failed for good, who works."""
 
-import time
-from typing import Any
+from typing import Annotated
 
-from config.owner import is_alive
-from pipeline.jobs.rebuild import request_rebuild
-from pipeline.store import work
-from web.api import answers, bodies
-from web.api.render import seconds_text
+from pydantic import Field, PlainSerializer
+
+from pipeline.records import Stage
+from pipeline.services import operations
+from pipeline.services.operations import QueueCounts
+from web.api import bodies
+from web.api.answers import Answer, SecondsText
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("queue")
+
+
+class RetryBody(bodies.Body):
+    """Which dead letters to retry; all without a stage."""
+
+    stage: Annotated[Stage, Field(strict=False)] | None = None
+
+
+class WorkerAnswer(Answer):
+    """A living worker process."""
+
+    owner: str
+    started_at: SecondsText
+    seen_at: SecondsText
+
+
+class QueueAnswer(Answer):
+    """What waits, what failed for good, who works."""
+
+    pending: dict[Stage, int]
+    dead: dict[Stage, int]
+    oldest_pending_s: Annotated[
+        float | None, PlainSerializer(lambda waited: None if waited is None else round(waited, 3))
+    ]
+    workers: list[WorkerAnswer]
+
+
+class RetriedAnswer(Answer):
+    """How many dead letters were given a fresh start."""
+
+    retried: int
+
+
+class RebuildAnswer(Answer):
+    """How many memories were queued to be indexed again."""
+
+    queued: int
 
 
 @api.route(
@@ -18,24 +56,13 @@ api = Api("queue")
         "GET",
         "/v1/queue",
         "Count what waits and what failed; pending all 0 means that everything written is digested",
-        answer=answers.QueueAnswer,
+        answer=QueueAnswer,
         problems=(404,),
     )
 )
-def queue(call: Call) -> dict[str, Any]:
+def count_queue(call: Call) -> QueueCounts:
     """Count the work of a workspace."""
-    with call.front.databases.get(call.workspace_id).read() as db:
-        pending, dead, oldest = work.pending(db), work.dead(db), work.oldest_pending(db)
-    workers = [worker for worker in call.front.operations.workers() if is_alive(worker.owner)]
-    return {
-        "pending": pending,
-        "dead": dead,
-        "oldest_pending_s": None if oldest is None else round(max(0.0, time.time() - oldest), 3),
-        "workers": [
-            {"owner": w.owner, "started_at": seconds_text(w.started_at), "seen_at": seconds_text(w.seen_at)}
-            for w in workers
-        ],
-    }
+    return operations.count_queue(call.workspace, call.front.operations)
 
 
 @api.route(
@@ -43,17 +70,15 @@ def queue(call: Call) -> dict[str, Any]:
         "POST",
         "/v1/queue/retry",
         "Give dead letters a fresh start",
-        body=bodies.RetryBody,
+        body=RetryBody,
         body_required=False,
-        answer=answers.RetriedAnswer,
+        answer=RetriedAnswer,
         problems=(404, 503),
     )
 )
-def retry(call: Call) -> dict[str, Any]:
+def retry_dead_letters(call: Call) -> RetriedAnswer:
     """Retry the dead letters of one stage or of all."""
-    with call.front.databases.get(call.workspace_id).write() as db:
-        retried = work.retry(db, call.body.stage)
-    return {"retried": retried}
+    return RetriedAnswer(retried=operations.retry_dead_letters(call.workspace, call.body.stage))
 
 
 @api.route(
@@ -61,11 +86,10 @@ def retry(call: Call) -> dict[str, Any]:
         "POST",
         "/v1/rebuild",
         "Compute every derived index of a workspace again from its memories; the queue tells how far it is",
-        answer=answers.RebuildAnswer,
+        answer=RebuildAnswer,
         problems=(404, 503),
     )
 )
-def rebuild(call: Call) -> dict[str, Any]:
+def rebuild_indexes(call: Call) -> RebuildAnswer:
     """Queue every memory of a workspace for its indexes."""
-    queued = request_rebuild(call.front.databases.get(call.workspace_id))
-    return {"queued": queued}
+    return RebuildAnswer(queued=operations.rebuild_indexes(call.workspace))

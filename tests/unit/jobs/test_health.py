@@ -87,7 +87,7 @@ def data_version(watcher):
 
 def test_a_healthy_workspace_is_not_written_to(database, paths, back):
     with database.read() as db:
-        assert entities.counts(db)["co_mentions"] > 0
+        assert entities.counts(db).co_mentions > 0
         assert meta.get(db, meta.SEGMENT)
     with contextlib.closing(sqlite3.connect(database.file)) as watcher:
         before = data_version(watcher)

@@ -12,7 +12,7 @@ from pipeline.records import EntityKind, EntityMention, Kind, Scope, ScopeKind
 from pipeline.store import arcs, entities
 from pipeline.store import predictions as store
 from pipeline.store.arcs import Arc, ArcStatus
-from pipeline.store.predictions import MOST_KEPT, OCCASION, Prediction, Reason, Repeated, Score
+from pipeline.store.predictions import MOST_KEPT, OCCASION, Prediction, PredictionScore, Reason, Repeated
 from pipeline.times import utc_text
 from pipeline.write.revise import archive, purge
 from tests.fakes.house import scratch_database
@@ -171,11 +171,11 @@ def test_scores_count_what_had_been_foreseen(database):
     predict(night_of(database, TODAY))
     with database.write() as db:
         told = store.note(db, 5, {"Who is on call?": 2, "locks.ts": 1, "Who is not?": 1}, text_of(TODAY))
-    assert told == Score(5, 3)
+    assert told == PredictionScore(5, 3)
     with database.read() as db:
-        assert store.score(db, text_of(TODAY)[:10]) == Score(5, 3)
-        assert store.score(db, text_of(0)[:10]) == Score(8, 3)
-        assert store.score(db, text_of(TODAY + 1)[:10]) == Score(0, 0)
+        assert store.score(db, text_of(TODAY)[:10]) == PredictionScore(5, 3)
+        assert store.score(db, text_of(0)[:10]) == PredictionScore(8, 3)
+        assert store.score(db, text_of(TODAY + 1)[:10]) == PredictionScore(0, 0)
 
 
 @pytest.mark.parametrize("calls", range(4))

@@ -13,12 +13,12 @@ from pipeline.bootstrap.clockwork import appointments
 from pipeline.jobs.calendar import night_of
 from pipeline.jobs.due import Outlook, Standing, outlooks
 from pipeline.records import OWNER, Memory
+from pipeline.services.operations import SCORED
 from pipeline.store import arcs, backup, changes, entities, goals, impressions, memories, pairs, predictions, work
 from pipeline.store import growth as counts
 from pipeline.store.arcs import ArcStatus
 from pipeline.store.database import Database
 from pipeline.times import utc_text
-from web.api.observe import SCORED
 from web.dashboard.growth import Growth, growth
 from web.dashboard.pages.goals import due_in_words
 from web.dashboard.view import Section, View, show

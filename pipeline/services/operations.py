@@ -1,0 +1,196 @@
+"""How Reverie fares: the queue and its workers, errors, what a workspace holds, which workspaces there are."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from config.owner import is_alive
+from config.paths import WorkspacePaths
+from pipeline.jobs.rebuild import request_rebuild
+from pipeline.records import Memory, Page, Stage, page_of
+from pipeline.services.workspace import Workspace
+from pipeline.store import changes, embeddings, entities, growth, memories, meta, predictions, tail, work
+from pipeline.store.entities import GraphCounts
+from pipeline.store.growth import MemoryCounts
+from pipeline.store.operations import LoggedError, Operations, Worker
+from pipeline.store.predictions import PredictionScore
+from pipeline.store.work import DeadLetter
+from pipeline.times import utc_text
+
+__all__ = [
+    "DeadLetter",
+    "DeadMemory",
+    "IndexStatistics",
+    "LoggedError",
+    "QueueCounts",
+    "WorkProgress",
+    "Worker",
+    "WorkspaceSize",
+    "WorkspaceStatistics",
+    "count_active_memories",
+    "count_queue",
+    "list_dead_letters",
+    "list_errors",
+    "measure_workspace",
+    "read_progress",
+    "rebuild_indexes",
+    "retry_dead_letters",
+    "score_predictions",
+]
+
+# Predictions are judged by seven days, with today.
+SCORED = timedelta(days=6)
+# How many memories were written and digested is told of the last of each.
+RECENT = (("minute", timedelta(minutes=1)), ("hour", timedelta(hours=1)), ("day", timedelta(days=1)))
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCounts:
+    """What waits and what failed for good, by stage; when the oldest that waits was queued; the workers that live."""
+
+    pending: Mapping[Stage, int]
+    dead: Mapping[Stage, int]
+    oldest_at: float | None
+    workers: tuple[Worker, ...]
+
+    @property
+    def oldest_pending_s(self) -> float | None:
+        """Return for how long the oldest has waited."""
+        return None if self.oldest_at is None else max(0.0, time.time() - self.oldest_at)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkProgress:
+    """How digestion comes on: when the oldest that waits of each stage was queued, and (span, written, digested)."""
+
+    oldest_at: Mapping[Stage, float]
+    recent: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadMemory:
+    """A memory, if it is still there, and what was given up of it."""
+
+    seq: int
+    memory: Memory | None
+    letters: tuple[DeadLetter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceSize:
+    """The bytes that the parts of a workspace take."""
+
+    events: int
+    vectors: int
+    lexical: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatistics:
+    """The derived indexes, and the encoder that they are asked with."""
+
+    segment: str | None
+    tail_rows: int
+    passages: int
+    model: str
+    encoder: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceStatistics:
+    """What a workspace holds: its memories, its graph, its indexes, how predictions do, and the bytes of it all."""
+
+    workspace: str
+    generation: int
+    memories: MemoryCounts
+    graph: GraphCounts
+    index: IndexStatistics
+    predictions: PredictionScore
+    bytes: WorkspaceSize
+
+
+def count_queue(workspace: Workspace, operations: Operations) -> QueueCounts:
+    """Count the work of a workspace, and tell who does it."""
+    workers = tuple(worker for worker in operations.workers() if is_alive(worker.owner))
+    with workspace.database.read() as db:
+        return QueueCounts(work.pending(db), work.dead(db), work.oldest_pending(db), workers)
+
+
+def read_progress(workspace: Workspace, now: datetime) -> WorkProgress:
+    """Tell how digestion comes on."""
+    with workspace.database.read() as db:
+        recent = tuple((name, *work.digested_since(db, utc_text(now - length))) for name, length in RECENT)
+        return WorkProgress(work.oldest_by_stage(db), recent)
+
+
+def list_dead_letters(workspace: Workspace, limit: int, before: int | None) -> Page[DeadMemory]:
+    """List the memories of which something failed for good, the last written first."""
+    letters: dict[int, list[DeadLetter]] = {}
+    with workspace.database.read() as db:
+        for letter in work.dead_letters(db, limit + 1, before):
+            letters.setdefault(letter.memory_seq, []).append(letter)
+        known = memories.by_seqs(db, letters)
+    found = [DeadMemory(seq, known.get(seq), tuple(those)) for seq, those in letters.items()]
+    return page_of(found, limit, lambda one: one.seq)
+
+
+def retry_dead_letters(workspace: Workspace, stage: Stage | None) -> int:
+    """Give the dead letters of one stage, or of all, a fresh start; return how many there were."""
+    with workspace.database.write() as db:
+        return work.retry(db, stage)
+
+
+def rebuild_indexes(workspace: Workspace) -> int:
+    """Queue every memory of a workspace for its indexes; return how many there are."""
+    return request_rebuild(workspace.database)
+
+
+def list_errors(operations: Operations, workspace_id: str, limit: int, before: int | None) -> Page[LoggedError]:
+    """List the errors of a workspace and of no workspace, newest first."""
+    found = operations.errors(workspace=workspace_id, limit=limit + 1, before=before)
+    return page_of(found, limit, lambda error: error.seq)
+
+
+def count_active_memories(workspace: Workspace) -> int:
+    """Count the memories of a workspace that are not archived."""
+    with workspace.database.read() as db:
+        return growth.counts(db).active
+
+
+def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics:
+    """Count what a workspace holds; `encoder` is the state of the one that asks its indexes."""
+    model = workspace.settings.embedding_model
+    with workspace.database.read() as db:
+        passages = embeddings.expected_total(db, model)
+        return WorkspaceStatistics(
+            workspace.id,
+            changes.generation(db),
+            growth.counts(db),
+            entities.counts(db),
+            IndexStatistics(meta.get(db, meta.SEGMENT), tail.size(db), passages, model, encoder),
+            predictions.score(db, _first_scored_day(datetime.now(UTC))),
+            _measure_files(workspace.paths),
+        )
+
+
+def score_predictions(workspace: Workspace, now: datetime) -> PredictionScore:
+    """Tell how many questions of the last days had been foreseen."""
+    with workspace.database.read() as db:
+        return predictions.score(db, _first_scored_day(now))
+
+
+def _first_scored_day(now: datetime) -> str:
+    return utc_text(now - SCORED)[:10]
+
+
+def _measure_files(paths: WorkspacePaths) -> WorkspaceSize:
+    logs = paths.events.parent.glob(f"{paths.events.name}*")
+    return WorkspaceSize(
+        sum(file.stat().st_size for file in logs), _measure_folder(paths.vectors), _measure_folder(paths.lexical)
+    )
+
+
+def _measure_folder(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
