@@ -31,6 +31,18 @@ def age(text: str, now: datetime) -> str:
     return f"{span} ago" if seconds > 0 else f"in {span}"
 
 
+def format_duration(seconds: float) -> str:
+    """Return a duration for a reader."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
 def _span(seconds: float) -> str:
     """Return a length of time in the largest unit that it fills, days up to two months and months up to two years."""
     if seconds < DAY_S:

@@ -7,9 +7,9 @@ from datetime import datetime
 from pipeline.kinds import told
 from pipeline.recall.remarks import NOTHING, Remarks
 from pipeline.records import Kind, Memory, Trust
+from pipeline.records.line import HEADER, INNER_QUOTES, SHORT_ID
 from pipeline.store.goals import UNFINISHED
 from pipeline.times import age
-from pipeline.write.echo import HEADER, INNER_QUOTES, SHORT_ID
 
 LONGEST_LINE = 600
 

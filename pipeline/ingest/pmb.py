@@ -15,8 +15,8 @@ from pipeline.ingest.exports import Format, read_export
 from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, name_of, tags_of, text_of, time_of
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
 from pipeline.ingest.split import split_text
-from pipeline.records import Draft, Kind, Source
-from pipeline.write.details import GoalStatus, checked_details
+from pipeline.records import Draft, GoalStatus, Kind, Source
+from pipeline.write.details import checked_details
 from pipeline.write.keyed import fact_key
 
 SOURCE = "pmb"

@@ -1,5 +1,6 @@
 """The records that travel through the pipeline: frozen dataclasses, no I/O."""
 
+from pipeline.records.goal import GoalStatus
 from pipeline.records.memory import (
     MAX_BATCH,
     MAX_BRANCH_CHARS,
@@ -53,6 +54,7 @@ __all__ = [
     "EntityMention",
     "FactKey",
     "Filter",
+    "GoalStatus",
     "HistoryEntry",
     "Kind",
     "Memory",

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Draft, Kind, Memory, Outcome, Page, Revision, Viewer, page_of
+from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Revision, Viewer, page_of
 from pipeline.services.workspace import Workspace
 from pipeline.store import goals, memories
 from pipeline.write import revise
 from pipeline.write.accept import commit
-from pipeline.write.details import GoalStatus
 from pipeline.write.prepare import prepare
-
-__all__ = ["GoalSetting", "GoalStatus", "change_goal", "get_goal", "is_unfinished", "list_goals", "set_goal"]
 
 # What a goal that is set once more begins anew with.
 BEGINNING: Mapping[str, Any] = {"status": GoalStatus.OPEN, "progress": 0.0, "due_at": None}

@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.records import Kind
+from pipeline.records import GoalStatus, Kind
 from pipeline.text.redaction import redact_json
 from pipeline.times import utc_text
 from pipeline.write.normalize import normalize_json
@@ -37,15 +37,6 @@ class Severity(StrEnum):
     INFO = "info"
     WARNING = "warning"
     CRITICAL = "critical"
-
-
-class GoalStatus(StrEnum):
-    """How far a goal has come."""
-
-    OPEN = "open"
-    IN_PROGRESS = "in_progress"
-    DONE = "done"
-    DROPPED = "dropped"
 
 
 def _in_range(moment: datetime) -> datetime:

@@ -6,12 +6,8 @@ Only text that adds nothing counts: a mark or a label that the renderer does not
 import re
 from dataclasses import dataclass
 
-HEADER = "From this project's memory (recorded earlier; check before relying on it):"
-# The end of a ULID is random; its beginning is the time, which neighbours share.
-SHORT_ID = 8
-CUT = "…"
-# A quotation mark of its own would end the quotation early.
-INNER_QUOTES = str.maketrans({"“": "'", "”": "'"})
+from pipeline.records.line import CUT, HEADER, INNER_QUOTES, SHORT_ID
+
 # What the renderer may say of a memory behind its text, in parentheses, with or without the memory or the day meant.
 MARKS = ("stale", "contradicted", "superseded", "disputed", "expired", "unconfirmed")
 # What names the occasion on which it was shown.

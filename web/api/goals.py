@@ -4,9 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import AliasPath, Field
 
-from pipeline.records import Draft, Kind, Memory, Outcome, Page, Source
+from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Source
 from pipeline.services import goals
-from pipeline.services.goals import GoalStatus
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ScopeAnswer
 from web.endpoint import Api, Call, Endpoint

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import ReverieError
+from pipeline.records.check import CheckResult
 from web.cli.command import Command, State, pass_state
 from web.cli.render import plain
 
 if TYPE_CHECKING:
-    from web.cli.checks import Finding, Patient
+    pass
 
-Look = Callable[[], Iterable["Finding"]]
+# A check by its name, under which a failure of the check itself is reported.
+Check = tuple[str, Callable[[], Iterable[CheckResult]]]
+
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -22,118 +25,105 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @pass_state
 def doctor(state: State, *, fix: bool) -> int:
     """Check installation, settings, home, server, model, and every workspace; exit with 1 if a check fails."""
-    told: list[dict[str, Any]] = []
-    for look in _looks(state):
-        for finding, done in _treated(look, fix=fix):
-            told.append(
+    results: list[dict[str, Any]] = []
+    for check in _list_checks(state):
+        for result, done in _run_check(check, fix=fix):
+            results.append(
                 {
-                    "check": finding.check,
-                    "state": finding.state,
-                    "says": finding.says,
-                    "hint": None if finding.state == "ok" else finding.hint,
-                    "fixable": finding.mend is not None,
+                    "check": result.check,
+                    "state": result.state,
+                    "says": result.says,
+                    "hint": None if result.state == "ok" else result.hint,
+                    "fixable": result.repair is not None,
                     "done": done,
                 }
             )
             if not state.json:
-                _print(told[-1])
-    failed = sum(one["state"] == "fail" for one in told)
-    warned = sum(one["state"] == "warn" for one in told)
+                _print(results[-1])
+    failed = sum(one["state"] == "fail" for one in results)
+    warned = sum(one["state"] == "warn" for one in results)
     if state.json:
-        state.print_json({"ok": not failed, "failed": failed, "warned": warned, "checks": told})
+        state.print_json({"ok": not failed, "failed": failed, "warned": warned, "checks": results})
     else:
-        more = "" if fix or not any(one["fixable"] for one in told) else "; `reverie doctor --fix` repairs what it can"
-        click.echo(f"{len(told) - warned - failed} ok, {warned} warn, {failed} fail{more}", err=True)
+        fixable = not fix and any(one["fixable"] for one in results)
+        more = "; `reverie doctor --fix` repairs what it can" if fixable else ""
+        click.echo(f"{len(results) - warned - failed} ok, {warned} warn, {failed} fail{more}", err=True)
     return 1 if failed else 0
 
 
-def _looks(state: State) -> Iterator[Look]:
+def _list_checks(state: State) -> Iterator[Check]:
     """Yield the checks in an order in which each may rely on those before."""
     from config.settings import SettingsError
     from web.cli import checks
 
-    yield checks.installation
+    yield "installation", checks.check_installation
+    # Not earlier: what is missing of the installation could not be told.
+    from pipeline.services import diagnostics
+
     try:
-        patient = checks.Patient(state.settings)
+        probe = checks.ServerProbe(state.settings)
     except SettingsError as error:
-        yield partial(_unreadable, str(error))
+        says = str(error)
+        hint = "correct it; `reverie config` lists what there is"
+        yield "settings", lambda: [CheckResult("settings", "fail", says, hint)]
         return
-    yield partial(_readable, patient)
-    for check in (
-        checks.home,
-        checks.permissions,
-        checks.server,
-        checks.token,
-        checks.processes,
-        checks.model,
-        checks.hosts,
-    ):
-        yield partial(check, patient)
+    context = probe.context()
+    file = context.paths.config
+    says = str(file) if file.exists() else "all at their defaults, or from the environment"
+    yield "settings", lambda: [CheckResult("settings", "ok", says)]
+    yield "home", lambda: diagnostics.check_home(context)
+    yield "permissions", lambda: diagnostics.check_permissions(context)
+    yield "server", lambda: checks.check_server(probe)
+    yield "token", lambda: checks.check_token(probe)
+    yield "processes", lambda: checks.check_processes(probe)
+    yield "model", lambda: diagnostics.check_model(context)
+    yield "hosts", lambda: checks.check_hosts(context)
     # One that is named is looked at alone.
-    names = patient.paths.workspace_ids()
-    if state.named_workspace is not None:
-        names = [name for name in names if name == state.named_workspace]
-    from web.cli import ward
-
-    for name in names:
-        yield partial(ward.workspace, patient, name)
+    for name in context.paths.workspace_ids():
+        if state.named_workspace in (None, name):
+            yield "workspace", partial(diagnostics.check_workspace, context, name)
 
 
-def _unreadable(problem: str) -> Iterator["Finding"]:
-    from web.cli.checks import Finding
-
-    yield Finding("settings", "fail", problem, "correct it; `reverie config` lists what there is")
-
-
-def _readable(patient: "Patient") -> Iterator["Finding"]:
-    from web.cli.checks import Finding
-
-    file = patient.paths.config
-    yield Finding("settings", "ok", str(file) if file.exists() else "all at their defaults, or from the environment")
-
-
-def _treated(look: Look, *, fix: bool) -> Iterator[tuple["Finding", str | None]]:
+def _run_check(check: Check, *, fix: bool) -> Iterator[tuple[CheckResult, str | None]]:
     """Yield what a check finds and what was done about it; after a repair, what it finds then."""
-    findings = _findings(look)
+    results = _collect_results(check)
     done: dict[str, list[str]] = {}
     if fix:
-        for finding in findings:
-            if finding.state != "ok" and finding.mend is not None:
-                done.setdefault(finding.check, []).append(_mended(finding.mend))
+        for result in results:
+            if result.state != "ok" and result.repair is not None:
+                done.setdefault(result.check, []).append(_repair(result.repair))
         if done:
-            findings = _findings(look)
-    for finding in findings:
-        yield finding, "; ".join(done.pop(finding.check, ())) or None
+            results = _collect_results(check)
+    for result in results:
+        yield result, "; ".join(done.pop(result.check, ())) or None
 
 
-def _findings(look: Look) -> list["Finding"]:
-    """Return what a check finds; that it could not be made is a finding too, and the other checks go on."""
-    from web.cli.checks import Finding
-
-    found: list[Finding] = []
+def _collect_results(check: Check) -> list[CheckResult]:
+    """Return what a check finds; that it could not be made is a result too, and the other checks go on."""
+    name, run = check
+    results: list[CheckResult] = []
     try:
-        found.extend(look())
+        results.extend(run())
     except (ReverieError, OSError) as error:
-        name = look.func.__name__ if isinstance(look, partial) else getattr(look, "__name__", "check")
-        found.append(Finding(name, "fail", str(error), "`reverie errors` and `reverie status` may tell more"))
-    return found
+        results.append(CheckResult(name, "fail", str(error), "`reverie errors` and `reverie status` may tell more"))
+    return results
 
 
-def _mended(mend: Callable[[], str]) -> str:
+def _repair(repair: Callable[[], str]) -> str:
     try:
-        return mend()
+        return repair()
     except (ReverieError, OSError) as error:
         return f"could not be repaired: {error}"
 
 
 def _print(one: dict[str, Any]) -> None:
     state = click.style(f"{one['state']:4}", fg=COLOURS[one["state"]])
-    click.echo(f"{state}  {one['check']}: {_line(one['says'])}")
+    click.echo(f"{state}  {one['check']}: {_one_line(one['says'])}")
     if one["done"]:
-        click.echo(f"        done: {_line(one['done'])}")
+        click.echo(f"        done: {_one_line(one['done'])}")
     if one["hint"]:
-        click.echo(f"        {_line(one['hint'])}")
+        click.echo(f"        {_one_line(one['hint'])}")
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(plain(text).split())

@@ -4,13 +4,12 @@ from typing import Any
 
 import click
 
-from pipeline.records import Source
+from pipeline.records import GoalStatus, Source
 from web.cli import options
 from web.cli.command import Group, State, pass_state
 from web.cli.render import format_minute, one_line, plain, print_if_none, table
 
-# As pipeline/write/details.py has them, whose import is not for a command line.
-STATUSES = ("open", "in_progress", "done", "dropped")
+STATUSES = tuple(status.value for status in GoalStatus)
 
 
 @click.group(cls=Group, invoke_without_command=True)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.records import Stage
+from pipeline.times import format_duration
 from web.cli.command import Command, Group, State, pass_state
-from web.cli.render import format_duration, format_size, print_pairs, show_progress, table
+from web.cli.render import format_size, print_pairs, show_progress, table
 
 if TYPE_CHECKING:
     from web.client import Client

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pipeline.errors import EncoderUnavailable, ReverieError, ServerUnreachable
+from pipeline.errors import ReverieError, ServerUnreachable
 from web.cli.command import Group, State, pass_state
 from web.cli.render import print_pairs, show_waiting
 
@@ -33,22 +33,16 @@ def _show(state: State) -> None:
 
 
 def _describe(state: State) -> dict[str, Any]:
-    from pipeline.index.encoder import encoder_directory, read_manifest
+    from pipeline.services.encoder import get_encoder_status
 
-    name, models = state.settings.embedding_model, state.settings.paths.models
-    directory = encoder_directory(name, models)
-    found = {"model": name, "compiled": False, "directory": str(directory)}
-    try:
-        manifest = read_manifest(directory)
-    except EncoderUnavailable:
-        return found
-    if manifest.model != name:
+    status = get_encoder_status(state.settings)
+    found = {"model": status.model, "compiled": status.compiled is not None, "directory": str(status.directory)}
+    if status.compiled is None:
         return found
     return found | {
-        "compiled": True,
-        "dimension": manifest.dimension,
-        "precision": manifest.precision,
-        "window": manifest.max_tokens,
+        "dimension": status.compiled.dimension,
+        "precision": status.compiled.precision,
+        "window": status.compiled.max_tokens,
     }
 
 
@@ -101,8 +95,7 @@ def use(state: State, name: str) -> None:
 
 
 def _compile(state: State, name: str) -> Path:
-    state.settings.paths.ensure()
     with show_waiting(f"compiling {name}", quiet=state.json):
-        from pipeline.index.compile import compile_encoder
+        from pipeline.services.encoder import compile_model
 
-        return compile_encoder(name, state.settings.paths.models)
+        return compile_model(state.settings, name)

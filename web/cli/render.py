@@ -61,18 +61,6 @@ def format_size(count: float) -> str:
     return f"{count:.1f} GiB"
 
 
-def format_duration(seconds: float) -> str:
-    """Return a duration for a reader."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"
-
-
 @contextmanager
 def show_waiting(text: str, *, quiet: bool) -> Iterator[None]:
     """Show on standard error that something goes on: a spinner at a terminal, one line in a pipe."""

@@ -1,6 +1,7 @@
 """Snapshots on the command line: list them, take one, put one back."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,8 @@ from web.cli.command import Group, State, pass_state
 from web.cli.render import format_size, plain, show_waiting, table
 
 if TYPE_CHECKING:
-    from pipeline.store.backup import Snapshot
+    from config.settings import Settings
+    from pipeline.services.snapshots import SnapshotSummary
 
 
 @click.group(cls=Group)
@@ -22,9 +24,9 @@ def snapshot() -> None:
 @pass_state
 def list_snapshots(state: State) -> None:
     """List the snapshots of the workspace, newest first."""
-    from pipeline.store.backup import snapshots
+    from pipeline.services import snapshots
 
-    items = [_describe_snapshot(one) for one in snapshots(state.settings.paths.workspace(state.workspace).snapshots)]
+    items = [_describe(one) for one in snapshots.list_snapshots(state.settings.paths.workspace(state.workspace))]
     if state.json:
         state.print_json({"items": items, "next_cursor": None})
         return
@@ -32,21 +34,15 @@ def list_snapshots(state: State) -> None:
     table(["snapshot", "taken", "memories", "size"], rows, right=["memories", "size"])
 
 
-def _describe_snapshot(one: "Snapshot") -> dict[str, Any]:
-    from pipeline.store.backup import Damaged, count_memories
-
-    memories: int | None
-    try:
-        memories = count_memories(one.file)
-    except Damaged as error:
-        memories = None
-        click.echo(f"{one.name}: {plain(error)}", err=True)
+def _describe(one: "SnapshotSummary") -> dict[str, Any]:
+    if one.problem is not None:
+        click.echo(f"{one.name}: {plain(one.problem)}", err=True)
     return {
         "name": one.name,
         "taken": one.taken,
         "at": one.at.isoformat(),
-        "memories": memories,
-        "bytes": one.file.stat().st_size,
+        "memories": one.memories,
+        "bytes": one.bytes,
     }
 
 
@@ -54,16 +50,15 @@ def _describe_snapshot(one: "Snapshot") -> dict[str, Any]:
 @pass_state
 def take(state: State) -> None:
     """Take a snapshot of the workspace now, while the server runs."""
-    from pipeline.jobs.snapshot import take_snapshot
+    from pipeline.services import snapshots
 
     with show_waiting("copying", quiet=state.json):
-        found = _describe_snapshot(take_snapshot(state.settings.paths.workspace(state.workspace), datetime.now(UTC)))
+        found = _describe(snapshots.take_snapshot(state.settings.paths.workspace(state.workspace)))
     if state.json:
         state.print_json(found)
-    else:
-        click.echo(
-            f"{found['name']} holds {found['memories']} memories of {state.workspace} ({format_size(found['bytes'])})"
-        )
+        return
+    size = format_size(found["bytes"])
+    click.echo(f"{found['name']} holds {found['memories']} memories of {state.workspace} ({size})")
 
 
 @snapshot.command("restore")
@@ -71,33 +66,14 @@ def take(state: State) -> None:
 @pass_state
 def restore(state: State, name: str) -> None:
     """Put the snapshot NAME, or `latest`, in the store's place; the stack must be stopped."""
-    from config.process import Role
-    from pipeline.jobs.snapshot import restore_snapshot
-    from web.cli.processes import running, supervisor_role
+    from pipeline.services import snapshots
 
-    settings = state.settings
-    roles = [supervisor_role(settings), *(Role(settings.paths.root, role) for role in ("web", "scheduler"))]
-    taken = []
-    settings.paths.ensure()
-    try:
-        found = running(settings)
-        if found:
-            told = ", ".join(f"{process.name} (pid {process.pid})" for process in found)
-            raise Conflict(f"a snapshot is restored while nothing runs: `reverie down` stops {told}")
-        # Nobody starts the stack meanwhile.
-        for role in roles:
-            role.take()
-            taken.append(role)
-        with show_waiting("restoring", quiet=state.json):
-            restored = restore_snapshot(
-                settings.paths.workspace(state.workspace),
-                name,
-                datetime.now(UTC),
-                lambda message: click.echo(plain(message), err=True),
-            )
-    finally:
-        for role in taken:
-            role.release()
+    with _nothing_runs(state.settings), show_waiting("restoring", quiet=state.json):
+        restored = snapshots.restore_snapshot(
+            state.settings.paths.workspace(state.workspace),
+            name,
+            lambda message: click.echo(plain(message), err=True),
+        )
     if state.json:
         state.print_json({"restored": restored.snapshot.name, "memories": restored.memories, "aside": restored.aside})
         return
@@ -105,3 +81,25 @@ def restore(state: State, name: str) -> None:
     if restored.aside is not None:
         click.echo(f"what was there before is kept as {restored.aside}")
     click.echo("its indexes are built anew in the background once Reverie runs")
+
+
+@contextmanager
+def _nothing_runs(settings: "Settings") -> Iterator[None]:
+    """Keep everybody from starting the stack meanwhile; raise Conflict while it runs."""
+    from config.process import Role
+    from web.cli.processes import running, supervisor_role
+
+    settings.paths.ensure()
+    found = running(settings)
+    if found:
+        names = ", ".join(f"{process.name} (pid {process.pid})" for process in found)
+        raise Conflict(f"a snapshot is restored while nothing runs: `reverie down` stops {names}")
+    taken = []
+    try:
+        for role in (supervisor_role(settings), *(Role(settings.paths.root, name) for name in ("web", "scheduler"))):
+            role.take()
+            taken.append(role)
+        yield
+    finally:
+        for role in taken:
+            role.release()

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import ServerUnreachable
+from pipeline.times import format_duration
 from web.cli.command import Command, State, pass_state
-from web.cli.render import format_duration, plain, print_pairs, table
+from web.cli.render import plain, print_pairs, table
 
 if TYPE_CHECKING:
     from web.client import Client

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.errors import NotFound
-from pipeline.records import Kind, Outcome
+from pipeline.records import GoalStatus, Kind, Outcome
 from pipeline.times import utc_now
-from pipeline.write.details import GoalStatus
 from web.mcp.rendering import (
     ShownIds,
     render_fact,

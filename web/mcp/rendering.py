@@ -13,8 +13,8 @@ from typing import Any
 
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import Trust
+from pipeline.records.line import CUT, INNER_QUOTES, SHORT_ID
 from pipeline.times import age
-from pipeline.write.echo import CUT, INNER_QUOTES, SHORT_ID
 
 SHORT_CHARS = 280
 WHOLE = 26

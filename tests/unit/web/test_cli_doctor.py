@@ -7,11 +7,12 @@ from config.paths import HomePaths
 from pipeline.errors import EncoderUnavailable, StoreBusy
 from pipeline.jobs.health import Problem
 from pipeline.records import Stage
+from pipeline.services import diagnostics
 from pipeline.store import work
 from pipeline.store.runs import Run
 from tests.fakes.command_line import remembered, run, run_json, serving
 from tests.fakes.house import open_back, open_front
-from web.cli import checks, processes, ward
+from web.cli import checks, processes
 from web.cli.processes import Running
 from web.client import ServerProblem
 from web.hosts import install_state
@@ -52,25 +53,25 @@ def stack(front, monkeypatch):
         yield front
 
 
-def examined(*arguments, code=0):
+def run_doctor(*arguments, code=0):
     found = run_json("doctor", *arguments, code=code)
     assert found["failed"] == sum(one["state"] == "fail" for one in found["checks"])
     return {one["check"]: one for one in found["checks"]}
 
 
-def states(found, state):
+def checks_in_state(found, state):
     return {name for name, one in found.items() if one["state"] == state}
 
 
 def test_a_healthy_stack_has_nothing_amiss_but_a_copy(stack, digested):
     remembered("The deploy runs on Fridays")
     digested()
-    found = examined()
-    assert states(found, "fail") == set()
-    assert states(found, "warn") == {"default: snapshots"}
+    found = run_doctor()
+    assert checks_in_state(found, "fail") == set()
+    assert checks_in_state(found, "warn") == {"default: snapshots"}
     assert "default: indexes" in found
-    again = examined("--fix")
-    assert states(again, "warn") == set()
+    again = run_doctor("--fix")
+    assert checks_in_state(again, "warn") == set()
     assert again["default: snapshots"]["done"].startswith("took ")
     assert run("doctor").stderr == f"{len(again)} ok, 0 warn, 0 fail\n"
 
@@ -78,17 +79,17 @@ def test_a_healthy_stack_has_nothing_amiss_but_a_copy(stack, digested):
 def test_a_fresh_machine_fails_nothing_and_nothing_is_made(tmp_path, monkeypatch, port):
     home = tmp_path / "nowhere"
     monkeypatch.setenv("REVERIE_HOME", str(home))
-    found = examined()
-    assert states(found, "warn") == {"home", "server", "token", "processes"}
+    found = run_doctor()
+    assert checks_in_state(found, "warn") == {"home", "server", "token", "processes"}
     assert not home.exists()
-    assert examined("--fix")["home"]["done"] == f"made {home}"
+    assert run_doctor("--fix")["home"]["done"] == f"made {home}"
     assert home.stat().st_mode & 0o777 == 0o700
 
 
 def test_settings_that_cannot_be_read_end_the_examination(home):
     home.paths.config.write_text("colour = 'red'")
-    found = examined(code=1)
-    assert states(found, "fail") == {"settings"}
+    found = run_doctor(code=1)
+    assert checks_in_state(found, "fail") == {"settings"}
     assert "unknown setting colour" in found["settings"]["says"]
     assert "server" not in found
 
@@ -97,38 +98,38 @@ def test_a_workspaces_own_settings_are_looked_at(stack):
     remembered("The deploy runs on Fridays")
     file = stack.settings.paths.workspace("default").config
     file.write_text("incognito = yes\n")
-    found = examined(code=1)["default: settings"]
+    found = run_doctor(code=1)["default: settings"]
     assert (found["state"], str(file) in found["says"]) == ("fail", True)
     assert "nothing is stored" in found["hint"]
     file.write_text("review = true\n")
-    assert examined()["default: settings"]["state"] == "ok"
+    assert run_doctor()["default: settings"]["state"] == "ok"
 
 
 def test_open_places_are_closed(home, port):
     home.paths.token()
     home.paths.root.chmod(0o755)
     home.paths.token_file.chmod(0o644)
-    assert examined(code=1)["permissions"]["state"] == "fail"
-    fixed = examined("--fix")["permissions"]
+    assert run_doctor(code=1)["permissions"]["state"] == "fail"
+    fixed = run_doctor("--fix")["permissions"]
     assert fixed["state"] == "ok"
     assert "closed" in fixed["done"]
     assert home.paths.root.stat().st_mode & 0o777 == 0o700
     assert home.paths.token_file.stat().st_mode & 0o777 == 0o600
     home.paths.logs.mkdir(mode=0o755)
     home.paths.logs.chmod(0o755)
-    assert examined()["permissions"]["state"] == "warn"
+    assert run_doctor()["permissions"]["state"] == "warn"
 
 
 def test_a_port_of_another_program_is_a_failure(home, port):
     with socket.create_server(("127.0.0.1", port)) as other:
         other.listen()
-        checks_ = [*checks.server(Other(home))]
-    assert checks_[0].state == "fail"
-    assert "another program holds it" in checks_[0].says
+        found = [*checks.check_server(Other(home))]
+    assert found[0].state == "fail"
+    assert "another program holds it" in found[0].says
 
 
-class Other(checks.Patient):
-    """A patient at whose port something answers that is not Reverie."""
+class Other(checks.ServerProbe):
+    """A server at whose port something answers that is not Reverie."""
 
     @property
     def health(self):
@@ -138,7 +139,7 @@ class Other(checks.Patient):
 def test_another_homes_server_does_not_take_the_token(stack, tmp_path, monkeypatch):
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "another"))
     HomePaths(tmp_path / "another").token()
-    found = examined(code=1)
+    found = run_doctor(code=1)
     assert found["token"]["state"] == "fail"
     assert "does not take it" in found["token"]["says"]
 
@@ -148,45 +149,45 @@ def test_a_token_may_be_empty_or_unreadable(home, port):
     for content in (b"", b"\n", "ключ".encode()):
         file.write_bytes(content)
         file.chmod(0o600)
-        assert examined(code=1)["token"]["state"] == "fail"
+        assert run_doctor(code=1)["token"]["state"] == "fail"
 
 
 def test_half_a_stack_is_a_failure(stack, monkeypatch):
     monkeypatch.setattr(processes, "running", lambda _settings: STACK[:2])
-    assert examined(code=1)["processes"]["says"] == "missing: worker, scheduler"
+    assert run_doctor(code=1)["processes"]["says"] == "missing: worker, scheduler"
 
 
 def test_another_version_and_an_open_host_are_told(stack, monkeypatch):
     monkeypatch.setattr("config.version.VERSION", "9.9.9")
     monkeypatch.setenv("REVERIE_HOST", "0.0.0.0")
-    found = examined()
+    found = run_doctor()
     assert "here is 9.9.9" in found["server"]["says"]
     assert found["host"]["state"] == "warn"
 
 
 def test_a_missing_package_is_told(home, port, monkeypatch):
     monkeypatch.setattr(checks, "MODULES", ("web", "no_such_package"))
-    assert examined(code=1)["packages"]["says"] == "not importable: no_such_package"
+    assert run_doctor(code=1)["packages"]["says"] == "not importable: no_such_package"
 
 
 def test_the_model_is_compiled(home, port, monkeypatch):
     compiled = []
     monkeypatch.setattr("pipeline.index.encoder.is_compiled", lambda _model, _models: bool(compiled))
-    assert examined()["model"]["state"] == "warn"
+    assert run_doctor()["model"]["state"] == "warn"
 
     def broken(model, models):
         raise EncoderUnavailable("no weights")
 
     monkeypatch.setattr("pipeline.index.compile.compile_encoder", broken)
-    assert examined("--fix")["model"]["done"] == "could not be repaired: no weights"
+    assert run_doctor("--fix")["model"]["done"] == "could not be repaired: no weights"
     monkeypatch.setattr(
         "pipeline.index.compile.compile_encoder", lambda model, models: compiled.append(model) or models
     )
-    fixed = examined("--fix")["model"]
+    fixed = run_doctor("--fix")["model"]
     assert (fixed["state"], compiled) == ("ok", ["hash"])
 
 
-def bury(front):
+def dead_letter(front):
     """Let the embedding of every memory fail for good."""
     database = front.databases.get("default")
     with database.write() as db:
@@ -196,17 +197,17 @@ def bury(front):
 
 def test_dead_letters_get_a_fresh_start(stack):
     remembered("The deploy runs on Fridays")
-    database = bury(stack)
-    assert examined(code=1)["default: queue"]["says"] == "failed for good: embed 1"
-    assert examined("--fix")["default: queue"]["done"] == "1 queued again"
+    database = dead_letter(stack)
+    assert run_doctor(code=1)["default: queue"]["says"] == "failed for good: embed 1"
+    assert run_doctor("--fix")["default: queue"]["done"] == "1 queued again"
     with database.read() as db:
         assert not any(work.dead(db).values())
 
 
 def test_work_that_waits_long_is_told_where_a_server_runs(stack, monkeypatch):
     remembered("The deploy runs on Fridays")
-    monkeypatch.setattr(ward, "OLDEST_PENDING_S", -1.0)
-    assert "the oldest for" in examined()["default: queue"]["says"]
+    monkeypatch.setattr(diagnostics, "OLDEST_PENDING_S", -1.0)
+    assert "the oldest for" in run_doctor()["default: queue"]["says"]
 
 
 def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
@@ -216,10 +217,10 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
     database = stack.databases.get("default")
     with database.write() as db:
         db.execute("UPDATE co_mention SET memories = memories + 1")
-    found = examined()["default: indexes"]
+    found = run_doctor()["default: indexes"]
     assert found["state"] == "warn"
     assert "counted wrongly" in found["says"]
-    fixed = examined("--fix")["default: indexes"]
+    fixed = run_doctor("--fix")["default: indexes"]
     assert fixed["state"] == "ok"
     assert fixed["done"] == "health found and repaired: co_mention_counts 1"
 
@@ -228,7 +229,7 @@ def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):
     remembered("The deploy runs on Fridays")
     problem = Problem("damage", 1, "damage: 1 faults in the file", repairable=False)
     monkeypatch.setattr("pipeline.jobs.health.examine", lambda _database, _paths: [problem])
-    found = examined(code=1)["default: store"]
+    found = run_doctor(code=1)["default: store"]
     assert (found["state"], found["fixable"]) == ("fail", False)
     assert "snapshot list" in found["hint"]
 
@@ -237,10 +238,10 @@ def test_a_failed_job_and_an_old_copy_are_told(stack, monkeypatch):
     remembered("The deploy runs on Fridays")
     moment = "2026-01-01T00:00:00.000Z"
     failed = Run("1", "decay", moment, moment, moment, False, {}, "no room", 0, 0, 0)
-    monkeypatch.setattr(ward.runs, "last", lambda _db, job: failed if job == "decay" else None)
-    monkeypatch.setattr(ward, "OLDEST_SNAPSHOT", timedelta(0))
-    assert "took" in examined("--fix")["default: snapshots"]["done"]
-    found = examined()
+    monkeypatch.setattr(diagnostics.runs, "last", lambda _db, job: failed if job == "decay" else None)
+    monkeypatch.setattr(diagnostics, "OLDEST_SNAPSHOT", timedelta(0))
+    assert "took" in run_doctor("--fix")["default: snapshots"]["done"]
+    found = run_doctor()
     assert found["default: jobs"]["says"] == "decay failed last: no room"
     assert found["default: snapshots"]["says"] == "the newest is 0 days old"
 
@@ -249,7 +250,7 @@ def test_a_store_that_is_no_store_is_told(home, port):
     file = home.paths.workspace("default").events
     file.parent.mkdir(parents=True, mode=0o700)
     file.write_bytes(b"not a database" * 100)
-    found = examined(code=1)["default: store"]
+    found = run_doctor(code=1)["default: store"]
     assert "is damaged" in found["says"]
     assert "snapshot restore" in found["hint"]
 
@@ -257,7 +258,7 @@ def test_a_store_that_is_no_store_is_told(home, port):
 def test_recent_errors_are_told(stack):
     remembered("The deploy runs on Fridays")
     stack.operations.record_error("digest.embed", "broken\n\x1b[2J", workspace="default")
-    assert "broken" in examined()["default: errors"]["says"]
+    assert "broken" in run_doctor()["default: errors"]["says"]
     assert "digest.embed: broken [2J" in run("doctor").stdout
 
 
@@ -266,25 +267,25 @@ def test_one_workspace_is_looked_at_alone(home, port):
     for name in ("a", "b"):
         front.databases.get(name, create=True)
     front.close()
-    assert {"a: queue", "b: queue"} <= set(examined())
-    assert "a: queue" not in examined("-w", "b")
+    assert {"a: queue", "b: queue"} <= set(run_doctor())
+    assert "a: queue" not in run_doctor("-w", "b")
 
 
 def test_hosts_whose_settings_were_taken_back_are_told(home, port, tmp_path):
     file = tmp_path / "mcp.json"
     file.write_text('{"reverie": {}}')
     install_state.write_state(home.paths.root, {str(file): install_state.InstalledFile(frozenset({"cursor"}))})
-    assert examined()["hosts"]["says"] == "cursor"
+    assert run_doctor()["hosts"]["says"] == "cursor"
     file.write_text("{}")
-    assert str(file) in examined()["hosts"]["says"]
+    assert str(file) in run_doctor()["hosts"]["says"]
     file.unlink()
-    assert examined()["hosts"]["state"] == "warn"
+    assert run_doctor()["hosts"]["state"] == "warn"
 
 
 def test_a_store_of_an_older_version_is_left_as_it_is(home, port, monkeypatch):
     open_front(home).databases.get("default", create=True)
     monkeypatch.setattr("pipeline.store.opening.is_migrated", lambda _file, _migrations: False)
-    found = examined()
+    found = run_doctor()
     assert "older version" in found["default: store"]["says"]
     assert "default: queue" not in found
 
@@ -296,6 +297,6 @@ def test_a_check_that_cannot_be_made_does_not_end_the_others(stack, monkeypatch)
         raise StoreBusy("another write holds the store")
 
     monkeypatch.setattr("pipeline.jobs.health.examine", busy)
-    found = examined(code=1)
+    found = run_doctor(code=1)
     assert found["workspace"]["says"] == "another write holds the store"
     assert found["default: queue"]["state"] == "ok"

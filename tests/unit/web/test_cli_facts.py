@@ -6,10 +6,8 @@ from hypothesis import strategies as st
 
 from pipeline.context.lessons import Usefulness
 from pipeline.store.arcs import ArcStatus
-from pipeline.write.details import GoalStatus
 from tests.fakes.command_line import remembered, run, run_json, serving
 from web.cli.facts import parse_value
-from web.cli.goals import STATUSES
 from web.cli.graph import ARC_STATUSES
 from web.cli.render import format_value
 
@@ -139,6 +137,5 @@ def test_there_may_be_no_arcs(server):
 
 
 def test_choices_are_those_of_the_store():
-    assert tuple(GoalStatus) == STATUSES
     assert tuple(ArcStatus) == ARC_STATUSES
     assert set(Usefulness) == {"useful", "unproven", "dead"}

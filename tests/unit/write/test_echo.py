@@ -10,8 +10,8 @@ from pipeline.context.render import Entry, render_block
 from pipeline.kinds import told
 from pipeline.recall.remarks import Remarks
 from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
-from pipeline.write import echo
-from pipeline.write.echo import HEADER, Echo, echoes, is_echo_of
+from pipeline.records.line import HEADER, INNER_QUOTES
+from pipeline.write.echo import Echo, echoes, is_echo_of
 from pipeline.write.normalize import normalize_text
 
 MEMORY = Memory(
@@ -97,7 +97,7 @@ plain_texts = st.text("ab “”\n'ж[].", min_size=1, max_size=30).map(normaliz
 
 @given(memories, plain_texts, plain_texts)
 def test_a_line_is_no_echo_of_a_memory_that_says_something_else(memory, content, other):
-    said, others = (" ".join(text.split()).translate(echo.INNER_QUOTES) for text in (content, other))
+    said, others = (" ".join(text.split()).translate(INNER_QUOTES) for text in (content, other))
     [line] = echoes(render_block([Entry(replace(memory, content=content))], 100_000, NOW))
     assert is_echo_of(line, told(replace(memory, content=other))) == (said == others)
 

@@ -7,9 +7,8 @@ from flask import url_for
 from pydantic import BaseModel, Field, StringConstraints
 from werkzeug.wrappers import Response
 
-from pipeline.records import MAX_CONTENT_CHARS, OWNER, Draft, Kind, Memory, Outcome
+from pipeline.records import MAX_CONTENT_CHARS, OWNER, Draft, GoalStatus, Kind, Memory, Outcome
 from pipeline.services import goals, memories
-from pipeline.services.goals import GoalStatus
 from web.dashboard.fields import Moment
 from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, next_page, show
 

@@ -1,0 +1,262 @@
+"""Diagnostics: what is right and what is wrong with a home and each of its workspaces, what helps, and the repairs."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from config.paths import HomePaths
+from config.settings import Settings, SettingsError, environment_of, load_settings
+from pipeline.errors import ReverieError
+from pipeline.jobs import health, snapshot
+from pipeline.jobs.appointments import BY_NAME
+from pipeline.records.check import CheckResult
+from pipeline.services import encoder
+from pipeline.store import backup, opening, runs, work
+from pipeline.store.database import Database, WriterProfile
+from pipeline.store.migrations import MIGRATIONS
+from pipeline.store.operations import Operations
+from pipeline.text.redaction import redact
+from pipeline.times import format_duration
+
+CLOSED_FOLDER = 0o700
+CLOSED_FILE = 0o600
+OTHERS = 0o077
+LITTLE_ROOM = 1024**3
+NO_ROOM = 100 * 1024**2
+OLDEST_PENDING_S = 600.0
+OLDEST_SNAPSHOT = timedelta(days=3)
+RECENT_ERRORS_S = 24 * 3600.0
+ERRORS_READ = 100
+# The permissions of the whole home are looked at apart.
+PERMISSIONS = "permissions"
+
+RunJob = Callable[[str, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckContext:
+    """What is looked at, whether its server answers and how its encoder is, and how a job is run now."""
+
+    settings: Settings
+    is_up: bool
+    encoder: str | None
+    run_job: RunJob
+    """Run a job of a workspace and say what came of it."""
+
+    @property
+    def paths(self) -> HomePaths:
+        """Return the home."""
+        return self.settings.paths
+
+    def open_store(self, name: str) -> Database:
+        """Open a workspace's store as it is."""
+        profile = WriterProfile("NORMAL", 0, self.settings.busy_timeout_ms)
+        return Database(self.paths.workspace(name).events, profile, create=False)
+
+
+def check_home(context: CheckContext) -> Iterator[CheckResult]:
+    """Check whether the home is there, is ours, and has room."""
+    root = context.paths.root
+    if not root.exists():
+        yield CheckResult(
+            "home", "warn", f"{root} is not there yet", "`reverie up` makes it", lambda: _make_home(context)
+        )
+        return
+    if not root.is_dir() or not os.access(root, os.R_OK | os.W_OK | os.X_OK):
+        yield CheckResult(
+            "home", "fail", f"{root} is no folder that can be written to", "REVERIE_HOME names another one"
+        )
+        return
+    yield CheckResult("home", "ok", str(root))
+    free = shutil.disk_usage(root).free
+    says = f"{free / 1024**3:.1f} GiB free"
+    hint = "make room: a full disk turns writes away"
+    yield (
+        CheckResult("disk", "ok", says)
+        if free >= LITTLE_ROOM
+        else CheckResult("disk", "warn" if free >= NO_ROOM else "fail", says, hint)
+    )
+
+
+def _make_home(context: CheckContext) -> str:
+    context.paths.ensure()
+    return f"made {context.paths.root}"
+
+
+def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
+    """Check whether other users of this machine can read what is stored."""
+    if os.name != "posix" or not context.paths.root.is_dir():
+        return
+    wrong = find_open_places(context)
+    if not wrong:
+        yield CheckResult("permissions", "ok", "nobody else can enter")
+        return
+    grave = any(place in (context.paths.root, context.paths.token_file) for place in wrong)
+    says = f"others can enter or read {_name_some(wrong)}"
+    hint = f"chmod 700 folders and 600 files: {_name_some(wrong)}"
+    yield CheckResult("permissions", "fail" if grave else "warn", says, hint, lambda: _close(wrong))
+
+
+def find_open_places(context: CheckContext) -> list[Path]:
+    """List the folders, and the files that hold a secret, that are not their owner's alone."""
+    paths = context.paths
+    places = [paths.root, paths.token_file, paths.models, paths.logs, paths.workspaces]
+    for one in map(paths.workspace, paths.workspace_ids()):
+        places += [one.root, one.snapshots]
+    return [place for place in places if place.exists() and place.stat().st_mode & OTHERS]
+
+
+def _close(places: Sequence[Path]) -> str:
+    for place in places:
+        place.chmod(CLOSED_FOLDER if place.is_dir() else CLOSED_FILE)
+    return f"closed {_name_some(places)}"
+
+
+def _name_some(places: Sequence[Path], shown: int = 3) -> str:
+    return ", ".join(map(str, places[:shown])) + (f" and {len(places) - shown} more" if len(places) > shown else "")
+
+
+def check_model(context: CheckContext) -> Iterator[CheckResult]:
+    """Check whether the encoder is compiled, and loaded where a server runs."""
+    name = context.settings.embedding_model
+    if not encoder.is_encoder_compiled(context.settings):
+        says, hint = f"{name} is not compiled", "`reverie model compile`; otherwise a worker does when it needs it"
+        yield CheckResult("model", "warn", says, hint, lambda: f"compiled in {encoder.compile_model(context.settings)}")
+    elif context.is_up and context.encoder != "ready":
+        yield CheckResult("model", "warn", f"{name} is still loading", "until then, recall goes by words only")
+    else:
+        yield CheckResult("model", "ok", name)
+
+
+def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
+    """Check one workspace."""
+    yield from _check_settings(context, name)
+    file = context.paths.workspace(name).events
+    try:
+        backup.count_memories(file)
+    except ReverieError as error:
+        hint = f"`reverie -w {name} snapshot restore latest` puts a copy back"
+        yield CheckResult(f"{name}: store", "fail", f"{file}: {error}", hint)
+        return
+    if not opening.is_migrated(file, MIGRATIONS):
+        says, hint = "the store is of an older version", "the next start brings it up to date, after a copy"
+        yield CheckResult(f"{name}: store", "warn", says, hint)
+        return
+    try:
+        database = context.open_store(name)
+    except ReverieError as error:
+        yield CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may tell more")
+        return
+    try:
+        yield from _check_queue(context, name, database)
+        yield from _check_indexes(context, name, database)
+        yield from _check_jobs(name, database)
+        yield from _check_errors(context, name)
+        yield from _check_snapshots(context, name)
+    finally:
+        database.close()
+
+
+def _check_settings(context: CheckContext, name: str) -> Iterator[CheckResult]:
+    file = context.paths.workspace(name).config
+    if not file.exists():
+        return
+    try:
+        load_settings(environment_of(context.paths), name)
+    except SettingsError as error:
+        hint = "correct it; until then nothing is stored in this workspace"
+        yield CheckResult(f"{name}: settings", "fail", str(error), hint)
+    else:
+        yield CheckResult(f"{name}: settings", "ok", str(file))
+
+
+def _check_queue(context: CheckContext, name: str, database: Database) -> Iterator[CheckResult]:
+    with database.read() as db:
+        pending, dead, oldest = sum(work.pending(db).values()), work.dead(db), work.oldest_pending(db)
+    waits_s = 0.0 if oldest is None else max(0.0, time.time() - oldest)
+    failed = {stage: count for stage, count in dead.items() if count}
+    if failed:
+        says = ", ".join(f"{stage} {count}" for stage, count in failed.items())
+        hint = f"`reverie -w {name} queue retry` gives them a fresh start"
+        yield CheckResult(f"{name}: queue", "fail", f"failed for good: {says}", hint, lambda: _retry(context, name))
+    elif waits_s > OLDEST_PENDING_S and context.is_up:
+        hint = "`reverie status` tells whether workers run, `reverie errors` what stops them"
+        yield CheckResult(f"{name}: queue", "warn", f"{pending} wait, the oldest for {format_duration(waits_s)}", hint)
+    else:
+        yield CheckResult(f"{name}: queue", "ok", f"{pending} pending")
+
+
+def _retry(context: CheckContext, name: str) -> str:
+    database = context.open_store(name)
+    try:
+        # Nobody is notified: the scheduler's sweep finds it.
+        with database.write() as db:
+            return f"{work.retry(db, None)} queued again"
+    finally:
+        database.close()
+
+
+def _check_indexes(context: CheckContext, name: str, database: Database) -> Iterator[CheckResult]:
+    problems = [p for p in health.examine(database, context.paths.workspace(name)) if p.check != PERMISSIONS]
+    for problem in problems:
+        if problem.repairable:
+            hint = f"`reverie -w {name} sleep health` repairs it"
+            yield CheckResult(f"{name}: indexes", "warn", problem.says, hint, lambda: context.run_job(name, "health"))
+        else:
+            hint = f"`reverie -w {name} snapshot list` shows the copies that can be put back"
+            yield CheckResult(f"{name}: store", "fail", problem.says, hint)
+    if not problems:
+        yield CheckResult(f"{name}: indexes", "ok", "store and indexes agree")
+
+
+def _check_jobs(name: str, database: Database) -> Iterator[CheckResult]:
+    with database.read() as db:
+        last = {job: runs.last(db, job) for job in BY_NAME}
+    failed = [(job, run) for job, run in last.items() if run is not None and run.ok is False]
+    for job, run in failed:
+        hint = f"`reverie -w {name} sleep {job}` runs it now and tells more"
+        yield CheckResult(f"{name}: jobs", "warn", f"{job} failed last: {run.error}", hint)
+    if not failed:
+        yield CheckResult(
+            f"{name}: jobs", "ok", f"{sum(run is not None for run in last.values())} have run, none failed"
+        )
+
+
+def _check_errors(context: CheckContext, name: str) -> Iterator[CheckResult]:
+    found: list[Any] = []
+    if context.paths.operations.exists():
+        operations = Operations(context.paths.operations, lambda text: redact(text).text)
+        try:
+            found = operations.errors(workspace=name, limit=ERRORS_READ)
+        finally:
+            operations.close()
+    recent = [error for error in found if error.at >= time.time() - RECENT_ERRORS_S]
+    if recent:
+        says = f"{len(recent)} in the last day, the last in {recent[0].component}: {recent[0].message}"
+        yield CheckResult(f"{name}: errors", "warn", says, f"`reverie -w {name} errors` lists them")
+    else:
+        yield CheckResult(f"{name}: errors", "ok", "none in the last day")
+
+
+def _check_snapshots(context: CheckContext, name: str) -> Iterator[CheckResult]:
+    found = backup.snapshots(context.paths.workspace(name).snapshots)
+    now = datetime.now(UTC)
+    hint = f"`reverie -w {name} snapshot take` takes one; with the stack up, every night does"
+    if not found:
+        yield CheckResult(
+            f"{name}: snapshots", "warn", "there is none yet", hint, lambda: _take_snapshot(context, name)
+        )
+    elif now - found[0].at > OLDEST_SNAPSHOT:
+        says = f"the newest is {(now - found[0].at).days} days old"
+        yield CheckResult(f"{name}: snapshots", "warn", says, hint, lambda: _take_snapshot(context, name))
+    else:
+        yield CheckResult(f"{name}: snapshots", "ok", f"{len(found)}, the newest {found[0].name}")
+
+
+def _take_snapshot(context: CheckContext, name: str) -> str:
+    return f"took {snapshot.take_snapshot(context.paths.workspace(name), datetime.now(UTC)).name}"
