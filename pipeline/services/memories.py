@@ -15,6 +15,7 @@ from pipeline.records import (
     Revision,
     page_of,
 )
+from pipeline.records.line import SHORT_ID
 from pipeline.services.workspace import Workspace
 from pipeline.store import admissions, entities, history, memories
 from pipeline.store.admissions import Decision
@@ -22,7 +23,6 @@ from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
 from pipeline.write import relate, revise
 from pipeline.write.accept import commit
-from pipeline.write.echo import SHORT_ID
 from pipeline.write.prepare import prepare, prepare_batch
 
 __all__ = [
