@@ -12,6 +12,7 @@ import pytest
 from werkzeug.serving import make_server
 
 from config.settings import ENVIRONMENT_PREFIX, WORKSPACE_SETTINGS, Settings, load_settings
+from pipeline.recall.features import FEATURES
 from tests.fakes.house import open_front
 from web.api.later import PLANNED
 from web.app import create_app
@@ -63,6 +64,11 @@ def test_there_are_at_most_thirty_settings():
 def document(app, front):
     headers = {"Authorization": f"Bearer {front.token}"}
     return app.test_client().get("/openapi.json", headers=headers).get_json()
+
+
+def test_every_ranking_feature_is_documented_as_the_table_has_it():
+    documented = {name: cells[:3] for name, cells in table("docs/recall.md", "The sum").items()}
+    assert documented == {f.name: [f"{f.weight}".replace("-", "−"), f.group, f.label] for f in FEATURES}
 
 
 def test_every_route_is_documented_with_its_problems_and_nothing_else_is(document):

@@ -19,7 +19,7 @@ from pipeline.bootstrap.parts import recall_budget_ms
 from pipeline.context.prepare import query_of
 from pipeline.errors import NotFound
 from pipeline.recall.query import Query
-from pipeline.recall.search import Reader, search, standing
+from pipeline.recall.search import SearchContext, cache_key, search
 from pipeline.records import Viewer
 from pipeline.store import predictions
 
@@ -65,7 +65,7 @@ class Foresight:
 
     def __init__(
         self,
-        reader_of: Callable[[str], Reader],
+        reader_of: Callable[[str], SearchContext],
         settings_of: Callable[[str], Settings],
         on_error: Callable[[str, str], None],
         rhythm: Rhythm | None = None,
@@ -119,7 +119,7 @@ class Foresight:
             reader = self._reader_of(workspace_id)
             with reader.database.read() as db:
                 likely = [one.query for one in predictions.predictions(db)]
-                state = standing(db, datetime.now(UTC)), tuple(likely)
+                state = cache_key(db, datetime.now(UTC)), tuple(likely)
         except NotFound:
             return Outcome.GONE
         if self._foreseen.get(workspace_id) == state:

@@ -14,13 +14,13 @@ from pipeline.errors import EncoderUnavailable, NotFound, ReverieError
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder, is_compiled
 from pipeline.index.lexical import LexicalIndex
+from pipeline.index.ranking_features import RankingFeatures
 from pipeline.index.sessions import SessionMap
-from pipeline.index.standings import Standings
 from pipeline.index.vectors import preload_vectors
 from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.fact_names import FactNames, KeyMatch
-from pipeline.recall.search import Reader, warm
+from pipeline.recall.search import SearchContext, warm
 from pipeline.records import FactKey, Scope, Stage
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.incognito import is_incognito
@@ -99,7 +99,7 @@ class Front:
         self._settings = WorkspaceSettings(settings, self.operations)
         self.feedback = FeedbackWriter(self.operations)
         self._lock = threading.Lock()
-        self._readers: dict[str, Reader] = {}
+        self._readers: dict[str, SearchContext] = {}
         self.foresight = Foresight(self.reader, self.workspace_settings, self._report_foresight)
 
     @property
@@ -141,7 +141,7 @@ class Front:
         """Return how a workspace takes memories in; raise  when its own settings cannot be taken."""
         return self.workspace(workspace_id).write_policy()
 
-    def reader(self, workspace_id: str) -> Reader:
+    def reader(self, workspace_id: str) -> SearchContext:
         """Return what recall reads of a workspace; raise NotFound when it does not exist."""
         database = self.databases.get(workspace_id)
         with self._lock:
@@ -150,7 +150,7 @@ class Front:
                 known = self._readers[workspace_id] = self._open_reader(workspace_id, database)
             return known
 
-    def _open_reader(self, workspace_id: str, database: Database) -> Reader:
+    def _open_reader(self, workspace_id: str, database: Database) -> SearchContext:
         paths = self.settings.paths.workspace(workspace_id)
 
         @cache
@@ -159,12 +159,12 @@ class Front:
             return DenseIndex(vector_table(paths, encoder), self.settings.dense_exact_rows, encoder.background)
 
         sessions = SessionMap()
-        return Reader(
+        return SearchContext(
             database,
             LexicalIndex(paths.lexical, sessions),
             dense_index,
             sessions,
-            Standings(),
+            RankingFeatures(),
             self.encoder.get,
             self._channels,
             AnswerCache(),

@@ -10,10 +10,10 @@ from sqlite3 import Connection
 
 from pipeline.context.lessons import Usefulness, with_records
 from pipeline.context.render import Entry, block_of, fitting
-from pipeline.recall.gates import RELEVANT
+from pipeline.recall.annotations import NOTHING, find_annotations
 from pipeline.recall.query import Hit, Query
-from pipeline.recall.remarks import NOTHING, remarks_on
-from pipeline.recall.search import Reader, search
+from pipeline.recall.rank import RELEVANT
+from pipeline.recall.search import SearchContext, search
 from pipeline.records import Filter, Kind, Memory, Trust, Viewer
 from pipeline.store import arcs, goals, memories
 from pipeline.store.arcs import ShownArc
@@ -92,7 +92,7 @@ def query_of(message: str, viewer: Viewer, budget_ms: int) -> Query:
 
 
 def prepare(
-    reader: Reader,
+    reader: SearchContext,
     message: str,
     viewer: Viewer,
     limits: PrepareLimits,
@@ -113,7 +113,7 @@ def prepare(
             return Briefing()
         open_goals = _once([*(hit.memory for hit in about.goals), *goals.unfinished(db, viewer, SHOWN_EACH)])
         activity = _lately(db, viewer, now)
-        remarks = remarks_on(db, [*open_goals, *activity])
+        remarks = find_annotations(db, [*open_goals, *activity])
         threads = arcs.active_of(db, viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
     told = Briefing(
         relevant=True,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipeline.kinds import told
-from pipeline.recall.remarks import NOTHING, Remarks
+from pipeline.recall.annotations import NOTHING, Annotations
 from pipeline.records import Kind, Memory, Trust
 from pipeline.records.line import HEADER, INNER_QUOTES, SHORT_ID
 from pipeline.store.goals import UNFINISHED
@@ -19,7 +19,7 @@ class Entry:
     """A memory to be shown, what is to be remarked on it, and under which id it is surfaced."""
 
     memory: Memory
-    remarks: Remarks = NOTHING
+    remarks: Annotations = NOTHING
     surface_id: str | None = None
 
 

@@ -36,7 +36,7 @@ from pipeline.index.encoder import (
     is_compiled,
     read_manifest,
 )
-from pipeline.index.neutrality import neutral_layer
+from pipeline.index.language_projection import neutral_layer
 from pipeline.index.quantization import quantize
 
 logger = logging.getLogger(__name__)

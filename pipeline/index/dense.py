@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.index.background import baseline, nearest
-from pipeline.index.rows import Floats, Seqs, best_places, masked, taken
+from pipeline.index.rows import Floats, Seqs, best_places, mask_scores, values_at
 from pipeline.index.vectors import Vector, VectorRows, VectorTable, release_memory
 
 NEIGHBOUR_SHARE = 0.5
@@ -43,8 +43,8 @@ class ContextLengths:
     def of(self, vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
         """Return the lengths for memories and their neighbours, from the vectors where they are not known."""
         with self._lock:
-            found: Floats = taken(self._lengths, seqs)
-            known = (taken(self._before, seqs) == before) & (taken(self._after, seqs) == after) & (found > 0)
+            found: Floats = values_at(self._lengths, seqs)
+            known = (values_at(self._before, seqs) == before) & (values_at(self._after, seqs) == after) & (found > 0)
         if known.all():
             return found
         wanted = np.flatnonzero(~known)
@@ -70,9 +70,9 @@ class HeldScores:
 class DenseScores:
     """What a query vector scored: the best cosine of each memory's passages, 0 for one without any.
 
-    `held` is there when every vector is in memory, `baseline` is the cosine of unrelated texts, `strangers` the
-    closeness of the nearest background message. `settled` tells whether everything that was embedded by then had been
-    taken in.
+    `held` is there when every vector is in memory, `baseline` is the cosine of unrelated texts, `background_similarity`
+    the closeness of the nearest background message. `settled` tells whether everything that was embedded by then had
+    been taken in.
     """
 
     query: Vector
@@ -80,7 +80,7 @@ class DenseScores:
     vectors: PassageVectors
     held: HeldScores | None
     baseline: float
-    strangers: float
+    background_similarity: float
     settled: bool = True
 
     @property
@@ -90,11 +90,11 @@ class DenseScores:
 
     def top(self, limit: int, allowed: NDArray[np.bool_] | None = None) -> Seqs:
         """Return the row numbers of the best cosines above zero, best first; ties go to the older memory."""
-        return best_places(masked(self.cosines, allowed), limit)
+        return best_places(mask_scores(self.cosines, allowed), limit)
 
     def of(self, seqs: Seqs) -> Floats:
         """Return the cosines of given memories, 0 where there is none."""
-        return taken(self.cosines, seqs)
+        return values_at(self.cosines, seqs)
 
     def closeness(self, cosines: Floats) -> Floats:
         """Return cosines on a scale where unrelated texts are at 0 and equal ones at 1, whatever the encoder."""
@@ -108,8 +108,8 @@ class DenseScores:
             context = _contexts(self.vectors, seqs, before, after)
             products, lengths = context @ self.query, _lengths(context)
         else:
-            neighbours = taken(self.held.firsts, before) + taken(self.held.firsts, after)
-            products = taken(self.held.firsts, seqs) + NEIGHBOUR_SHARE * neighbours
+            neighbours = values_at(self.held.firsts, before) + values_at(self.held.firsts, after)
+            products = values_at(self.held.firsts, seqs) + NEIGHBOUR_SHARE * neighbours
             lengths = self.held.contexts.of(self.vectors, seqs, before, after)
         cosines: Floats = (products / np.maximum(lengths, 1e-9)).astype(np.float32)
         return cosines
@@ -198,14 +198,16 @@ class DenseIndex:
     ) -> DenseScores:
         """Score against the table as of a generation: (epoch, stamp); a new epoch means that rows were removed."""
         held = self._current(generation)
-        strangers = (nearest(self._background, query) - self._baseline) / (1 - self._baseline)
+        background_similarity = (nearest(self._background, query) - self._baseline) / (1 - self._baseline)
         if held is not None:
             settled = generation <= self._generation
             cosines, firsts = held.cosines(query)
             scores = HeldScores(firsts, held.contexts)
-            return DenseScores(query, cosines, held, scores, self._baseline, strangers, settled)
+            return DenseScores(query, cosines, held, scores, self._baseline, background_similarity, settled)
         stored = StoredVectors(self._table)
-        return DenseScores(query, stored.cosines(query, limit, only), stored, None, self._baseline, strangers)
+        return DenseScores(
+            query, stored.cosines(query, limit, only), stored, None, self._baseline, background_similarity
+        )
 
     def refresh(self, generation: tuple[int, int]) -> None:
         """Take in what was embedded since, as of a generation."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.background import rarity
-from pipeline.index.rows import Floats, Seqs, best_places, masked, taken
+from pipeline.index.rows import Floats, Seqs, best_places, mask_scores, values_at
 from pipeline.index.segment import K1, Posting, Segment, idf, index_documents, length_norms, load_segment
 from pipeline.index.sessions import NOBODY, SessionMap
 from pipeline.store import changes, meta, tail
@@ -98,7 +98,7 @@ class Corpus:
             with self.lock:
                 fresh, _ = self.tail.posting(field)
             marked[fresh[fresh < len(marked)]] = True
-        return taken(marked, seqs)
+        return values_at(marked, seqs)
 
     def score_memories(self, postings: Mapping[str, Posting]) -> Floats:
         """Score every memory against the words of some postings."""
@@ -130,7 +130,7 @@ class LexicalScores:
 
     `information` adds up idf(t) · rarity(t) over the query's tokens that a memory holds: how much they share that few
     memories, and few messages in the world, do. A ceiling is what a text of average length scores that holds each of
-    the query's tokens once. `familiarity` is the share of the query's rarity that the memories know at all,
+    the query's tokens once. `vocabulary_coverage` is the share of the query's rarity that the memories know at all,
     `frequencies` counts the memories that hold each token.
     """
 
@@ -140,7 +140,7 @@ class LexicalScores:
     sessions: Floats
     ceiling: float
     session_ceiling: float
-    familiarity: float
+    vocabulary_coverage: float
     frequencies: Mapping[str, int]
 
     @property
@@ -150,17 +150,17 @@ class LexicalScores:
 
     def top(self, limit: int, allowed: NDArray[np.bool_] | None = None) -> Seqs:
         """Return the row numbers of the best scores above zero, best first; ties go to the older memory."""
-        return best_places(masked(self.scores, allowed), limit)
+        return best_places(mask_scores(self.scores, allowed), limit)
 
     def of(self, seqs: Seqs) -> Floats:
         """Return the scores of given memories, 0 for one that does not match."""
-        return taken(self.scores, seqs)
+        return values_at(self.scores, seqs)
 
     def of_sessions(self, seqs: Seqs) -> Floats:
         """Return the scores of the given memories' sessions."""
         if not len(self.sessions):
             return np.zeros(len(seqs), np.float32)
-        scores: Floats = self.sessions[taken(self.corpus.session_of, seqs)]
+        scores: Floats = self.sessions[values_at(self.corpus.session_of, seqs)]
         return scores
 
 
@@ -198,7 +198,7 @@ class LexicalIndex:
             sessions=sessions,
             ceiling=sum(weights.values()) / (1 + K1),
             session_ceiling=session_weight / (1 + K1),
-            familiarity=known / max(sum(rarities.values()), 1e-9),
+            vocabulary_coverage=known / max(sum(rarities.values()), 1e-9),
             frequencies={token: len(seqs) for token, (seqs, _) in postings.items()},
         )
 

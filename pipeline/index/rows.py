@@ -9,14 +9,14 @@ Seqs = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 
-def taken(values: NDArray[Any], seqs: Seqs) -> NDArray[Any]:
+def values_at(values: NDArray[Any], seqs: Seqs) -> NDArray[Any]:
     """Return the values of given row numbers, 0 past the end."""
     if not len(values):
         return np.zeros(len(seqs), values.dtype)
     return np.where(seqs < len(values), values[np.minimum(seqs, len(values) - 1)], 0)
 
 
-def masked(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
+def mask_scores(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:
     """Return the scores with 0 for every row number that is not allowed."""
     if allowed is None:
         return scores

@@ -7,7 +7,7 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.index.rows import Seqs, taken
+from pipeline.index.rows import Seqs, values_at
 from pipeline.store import memories
 
 PAGE = 20_000
@@ -48,15 +48,15 @@ class SessionMap:
 
     def sessions(self, seqs: Seqs) -> NDArray[np.int32]:
         """Return the session numbers of memories."""
-        return taken(self._session_of, seqs)
+        return values_at(self._session_of, seqs)
 
     def before(self, seqs: Seqs) -> Seqs:
         """Return the memories that come right before the given ones in their sessions, 0 for none."""
-        return taken(self._before, seqs)
+        return values_at(self._before, seqs)
 
     def after(self, seqs: Seqs) -> Seqs:
         """Return the memories that come right after the given ones in their sessions, 0 for none."""
-        return taken(self._after, seqs)
+        return values_at(self._after, seqs)
 
     def around(self, seqs: Seqs) -> Seqs:
         """Return the memories up to two places away from the given ones."""

@@ -18,7 +18,7 @@ ErrorSink = Callable[[Channel, Exception], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ChannelResult:
     """A channel's report and, where it answered in time, its scores."""
 
     report: ChannelReport
@@ -36,7 +36,7 @@ class ChannelPool:
 
     def run(
         self, searches: Mapping[Channel, Callable[[], Any]], deadline: float, on_error: ErrorSink
-    ) -> dict[Channel, Found]:
+    ) -> dict[Channel, ChannelResult]:
         """Run searches until the deadline (time.perf_counter seconds); errors of an index go to the sink."""
         started = {channel: self._pools[channel].submit(_timed, search) for channel, search in searches.items()}
         return {channel: _await(channel, future, deadline, on_error) for channel, future in started.items()}
@@ -47,20 +47,22 @@ class ChannelPool:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _await(channel: Channel, future: "Future[tuple[float, Any]]", deadline: float, on_error: ErrorSink) -> Found:
+def _await(
+    channel: Channel, future: "Future[tuple[float, Any]]", deadline: float, on_error: ErrorSink
+) -> ChannelResult:
     began = time.perf_counter()
     try:
         took, scores = future.result(timeout=max(0.0, deadline - began))
     except TimeoutError:
         # A search that has not begun need not begin; one that runs ends by itself and warms the next.
         future.cancel()
-        return Found(ChannelReport(ChannelState.LATE, elapsed_ms(began)))
+        return ChannelResult(ChannelReport(ChannelState.LATE, elapsed_ms(began)))
     except EncoderUnavailable:
-        return Found(ChannelReport(ChannelState.COLD, elapsed_ms(began)))
+        return ChannelResult(ChannelReport(ChannelState.COLD, elapsed_ms(began)))
     except Exception as error:  # noqa: BLE001 - whatever an index raises costs its channel, never the answer
         on_error(channel, error)
-        return Found(ChannelReport(ChannelState.COLD, elapsed_ms(began)))
-    return Found(ChannelReport(ChannelState.OK, took), scores)
+        return ChannelResult(ChannelReport(ChannelState.COLD, elapsed_ms(began)))
+    return ChannelResult(ChannelReport(ChannelState.OK, took), scores)
 
 
 def _timed(search: Callable[[], Any]) -> tuple[float, Any]:

@@ -8,13 +8,12 @@ import numpy as np
 
 from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
-from pipeline.index.rows import taken
+from pipeline.index.ranking_features import RankingFeatures
+from pipeline.index.rows import Seqs, values_at
 from pipeline.index.sessions import SessionMap
-from pipeline.index.standings import Standings
+from pipeline.recall.features import Evidence, Flags
 from pipeline.recall.literals import literal_flags
-from pipeline.recall.query import Channel
-from pipeline.recall.question import Question
-from pipeline.recall.rank import Evidence, Flags, Integers
+from pipeline.recall.query import Channel, ParsedQuery
 from pipeline.text.tokens import ASKS, NAMES_TIME, speaker_term
 
 
@@ -22,13 +21,13 @@ from pipeline.text.tokens import ASKS, NAMES_TIME, speaker_term
 class Candidates:
     """Row numbers of what may be an answer, ascending, each channel's best in order, and what the channels scored."""
 
-    seqs: Integers
-    tops: Mapping[Channel, Integers]
+    seqs: Seqs
+    tops: Mapping[Channel, Seqs]
     lexical: LexicalScores | None
     dense: DenseScores | None
-    holders: Sequence[Integers]
+    holders: Sequence[Seqs]
 
-    def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Integers]]:
+    def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
         """Yield what answered: the channel, its scores, its best."""
         for channel, scores in ((Channel.LEXICAL, self.lexical), (Channel.DENSE, self.dense)):
             if scores is not None:
@@ -36,14 +35,18 @@ class Candidates:
 
 
 def gather(
-    db: Connection, sessions: SessionMap, standings: Standings, question: Question, candidates: Candidates
+    db: Connection,
+    sessions: SessionMap,
+    ranking_features: RankingFeatures,
+    question: ParsedQuery,
+    candidates: Candidates,
 ) -> Evidence:
     """Gather the evidence for every candidate."""
     seqs = candidates.seqs
     before, after = sessions.before(seqs), sessions.after(seqs)
     nothing = np.zeros(len(seqs), np.float32)
     lexical, dense = candidates.lexical, candidates.dense
-    days = standings.days[seqs]
+    days = ranking_features.days[seqs]
     return Evidence(
         seqs=seqs,
         sessions=sessions.sessions(seqs).astype(np.int64),
@@ -53,40 +56,40 @@ def gather(
         session_lexical=nothing if lexical is None else lexical.of_sessions(seqs),
         ceiling=0.0 if lexical is None else lexical.ceiling,
         session_ceiling=0.0 if lexical is None else lexical.session_ceiling,
-        information=nothing if lexical is None else taken(lexical.information, seqs),
+        information=nothing if lexical is None else values_at(lexical.information, seqs),
         dense=nothing if dense is None else dense.closeness(dense.of(seqs)),
         context=nothing if dense is None else dense.closeness(dense.in_context(seqs, before, after)),
-        familiarity=0.0 if lexical is None else lexical.familiarity,
-        strangers=0.0 if dense is None else dense.strangers,
-        lengths=nothing if lexical is None else taken(lexical.corpus.lengths, seqs).astype(np.float32),
+        vocabulary_coverage=0.0 if lexical is None else lexical.vocabulary_coverage,
+        background_similarity=0.0 if dense is None else dense.background_similarity,
+        lengths=nothing if lexical is None else values_at(lexical.corpus.lengths, seqs).astype(np.float32),
         asks=_holding(lexical, (ASKS,), seqs),
         names_time=_holding(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
         speaks=_speaks(question, lexical, seqs),
         literal=_literal(db, question, candidates, seqs),
-        moment=_within(question, days),
-        personal_fact=standings.keyed[seqs] & question.personal,
-        importance=standings.importance[seqs],
+        in_time_range=_in_time_range(question, days),
+        personal_fact=ranking_features.keyed[seqs] & question.personal,
+        importance=ranking_features.importance[seqs],
         days=days.astype(np.float32),
-        repeats=standings.repeats[seqs],
+        repeats=ranking_features.repeats[seqs],
     )
 
 
-def _holding(lexical: LexicalScores | None, terms: Sequence[str], seqs: Integers) -> Flags:
+def _holding(lexical: LexicalScores | None, terms: Sequence[str], seqs: Seqs) -> Flags:
     return np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.having(terms, seqs)
 
 
-def _speaks(question: Question, lexical: LexicalScores | None, seqs: Integers) -> Flags:
+def _speaks(question: ParsedQuery, lexical: LexicalScores | None, seqs: Seqs) -> Flags:
     return _holding(lexical, [speaker_term(token) for token in dict.fromkeys(question.tokens)], seqs)
 
 
-def _literal(db: Connection, question: Question, candidates: Candidates, seqs: Integers) -> Flags:
+def _literal(db: Connection, question: ParsedQuery, candidates: Candidates, seqs: Seqs) -> Flags:
     if candidates.lexical is None:
         return np.zeros(len(seqs), np.bool_)
     return literal_flags(db, question, candidates.lexical, candidates.holders, seqs)
 
 
-def _within(question: Question, days: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Flags:
-    if question.span is None:
+def _in_time_range(question: ParsedQuery, days: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Flags:
+    if question.time_range is None:
         return np.zeros(len(days), np.bool_)
-    since, until = question.span.days
+    since, until = question.time_range.days
     return (days >= since) & (days < until)

@@ -6,24 +6,18 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from pipeline.index.rows import Floats, taken
+from pipeline.index.rows import Floats, Seqs, values_at
 from pipeline.recall.evidence import Candidates
-from pipeline.recall.gates import relevance
+from pipeline.recall.features import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, neighbour_places
 from pipeline.recall.query import SEARCHED, Channel, ChannelSignal, Lift, Query, Signals
-from pipeline.recall.rank import Evidence, Integers, Ranking, neighbour_places
+from pipeline.recall.rank import Ranking, relevance
 from pipeline.records import Filter, Memory
 from pipeline.store import memories
 from pipeline.times import utc_now
 
-# Which parts of a score come from which channel; the rest are the neighbours', the session's and small nudges.
-PARTS_OF_CHANNEL: Mapping[Channel, tuple[str, ...]] = {
-    Channel.LEXICAL: ("lexical", "session_words"),
-    Channel.DENSE: ("dense", "context"),
-}
-
 
 @dataclass(frozen=True, slots=True)
-class ChannelVerdict:
+class ChannelView:
     """How one channel saw a memory: its rank among all that it scored (None for no score), and its raw score."""
 
     rank: int | None
@@ -32,19 +26,19 @@ class ChannelVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MemoryExplanation:
     """Why a memory is or is not among the hits: its rank (None when it was never ranked) and the reasons in words."""
 
     memory: Memory
     rank: int | None
     score: float | None
-    channels: Mapping[Channel, ChannelVerdict]
+    channels: Mapping[Channel, ChannelView]
     signals: Signals | None
     relevance: float
     reasons: tuple[str, ...]
 
 
-def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, places: Integers) -> list[Signals]:
+def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, places: Seqs) -> list[Signals]:
     """Explain the memories at some places of the pool."""
     lifts = [_lifts(ranking, int(place)) for place in places]
     lifting = memories.by_seqs(db, {seq for found in lifts for _, seq, _ in found})
@@ -59,13 +53,15 @@ def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, places:
     ]
 
 
-def verdict(db: Connection, ranking: Ranking, candidates: Candidates, query: Query, memory: Memory) -> Verdict:
+def explain_memory(
+    db: Connection, ranking: Ranking, candidates: Candidates, query: Query, memory: Memory
+) -> MemoryExplanation:
     """Say why a memory is or is not among a query's hits."""
     seen = {channel: _seen(scores.by_row, memory.seq, top) for channel, scores, top in candidates.channels()}
     place = int(neighbour_places(ranking.evidence.seqs, np.array([memory.seq]))[0]) if len(ranking.order) else -1
     if place < 0:
         reasons = _filtered(db, query, memory) or _unfound(query, seen)
-        return Verdict(memory, None, None, seen, None, 0.0, tuple(reasons))
+        return MemoryExplanation(memory, None, None, seen, None, 0.0, tuple(reasons))
     rank = int(np.flatnonzero(ranking.order == place)[0]) + 1
     signals = signals_of(db, ranking, candidates, np.array([place]))[0]
     score = float(ranking.score[place])
@@ -76,17 +72,17 @@ def verdict(db: Connection, ranking: Ranking, candidates: Candidates, query: Que
         reasons = [
             f"ranked {rank}, and {query.k} were asked for: its score is {score:.3f}, the last result's {last:.3f}"
         ]
-    return Verdict(memory, rank, score, seen, signals, float(relevance(ranking)[place]), tuple(reasons))
+    return MemoryExplanation(memory, rank, score, seen, signals, float(relevance(ranking)[place]), tuple(reasons))
 
 
-def _seen(scores: Floats, seq: int, top: Integers) -> ChannelVerdict:
+def _seen(scores: Floats, seq: int, top: Seqs) -> ChannelView:
     score = _score(scores, seq)
     rank = int(np.count_nonzero(scores > score)) + 1 if score > 0 else None
-    return ChannelVerdict(rank, score, bool(np.isin(seq, top)))
+    return ChannelView(rank, score, bool(np.isin(seq, top)))
 
 
 def _score(scores: Floats, seq: int) -> float:
-    return float(taken(scores, np.array([seq]))[0])
+    return float(values_at(scores, np.array([seq]))[0])
 
 
 def _filtered(db: Connection, query: Query, memory: Memory) -> list[str]:
@@ -125,7 +121,7 @@ def _not_wanted(wanted: Filter, memory: Memory) -> Iterator[str]:
         yield f"filtered by until: it happened at {memory.occurred_at}"
 
 
-def _unfound(query: Query, seen: Mapping[Channel, ChannelVerdict]) -> list[str]:
+def _unfound(query: Query, seen: Mapping[Channel, ChannelView]) -> list[str]:
     reasons = []
     for channel in SEARCHED:
         found = seen.get(channel)
@@ -150,7 +146,7 @@ def _signals(ranking: Ranking, candidates: Candidates, place: int, lifts: tuple[
         channel: ChannelSignal(
             _rank_in(top, seq),
             _score(scores.by_row, seq),
-            sum(parts[p] for p in PARTS_OF_CHANNEL[channel]),
+            sum(parts[feature.name] for feature in FEATURES_OF_GROUP[GROUP_OF_CHANNEL[channel]]),
         )
         for channel, scores, top in candidates.channels()
     }
@@ -159,39 +155,20 @@ def _signals(ranking: Ranking, candidates: Candidates, place: int, lifts: tuple[
     return Signals(channels, parts, lifts, min(coverage, 1.0), float(evidence.dense[place]), about)
 
 
-def _rank_in(top: Integers, seq: int) -> int | None:
+def _rank_in(top: Seqs, seq: int) -> int | None:
     found = np.flatnonzero(top == seq)
     return int(found[0]) + 1 if len(found) else None
 
 
 def _lifts(ranking: Ranking, place: int) -> list[tuple[str, int, float]]:
-    """List (part, row number of the memory that lifted, contribution)."""
-    evidence, own = ranking.evidence, ranking.own
-    contribution = {name: float(part[place]) for name, part in ranking.parts.items()}
-    before, after = _walk(evidence, evidence.before, place), _walk(evidence, evidence.after, place)
-    sources = {
-        "beside": _strongest(own, before[:1] + after[:1]),
-        "near": _strongest(own, before[1:] + after[1:]),
-        "answer": _strongest(own, before[:1]),
-        "session": _strongest(own, np.flatnonzero(evidence.sessions == evidence.sessions[place]).tolist()),
-    }
-    return [
-        (part, int(evidence.seqs[source]), contribution[part])
-        for part, source in sources.items()
-        if source is not None and source != place and contribution[part] > 0
-    ]
-
-
-def _walk(evidence: Evidence, step: Integers, place: int) -> list[int]:
-    """List the places one and two steps away that are in the pool."""
-    found: list[int] = []
-    for _ in range(2):
-        place = int(neighbour_places(evidence.seqs, step[place : place + 1])[0])
-        if place < 0:
-            break
-        found.append(place)
+    """List (feature, row number of the memory that lifted, contribution)."""
+    own = ranking.pool.own
+    found = []
+    for feature in FEATURES:
+        if feature.lifters is None:
+            continue
+        source = max(feature.lifters(ranking.pool, place), key=lambda at: float(own[at]), default=place)
+        contribution = float(ranking.parts[feature.name][place])
+        if source != place and contribution > 0:
+            found.append((feature.name, int(ranking.evidence.seqs[source]), contribution))
     return found
-
-
-def _strongest(own: Floats, places: list[int]) -> int | None:
-    return max(places, key=lambda place: float(own[place]), default=None)

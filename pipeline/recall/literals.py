@@ -10,8 +10,9 @@ from sqlite3 import Connection
 import numpy as np
 
 from pipeline.index.lexical import LexicalScores
-from pipeline.recall.question import Question
-from pipeline.recall.rank import Flags, Integers
+from pipeline.index.rows import Seqs
+from pipeline.recall.features import Flags
+from pipeline.recall.query import ParsedQuery
 from pipeline.store import memories
 from pipeline.text.tokens import search_tokens
 
@@ -23,14 +24,14 @@ RUN_COVERAGE = 0.5
 RUN_CANDIDATES = 4
 
 
-def identifier_holders(question: Question, lexical: LexicalScores) -> list[Integers]:
+def identifier_holders(question: ParsedQuery, lexical: LexicalScores) -> list[Seqs]:
     """Return, for each identifier of the question that few memories hold, their row numbers."""
     rare = (token for token in question.identifiers if 0 < lexical.frequencies.get(token, 0) <= MOST_HOLDERS)
     return [lexical.corpus.posting(token)[0] for token in rare]
 
 
 def literal_flags(
-    db: Connection, question: Question, lexical: LexicalScores, holders: Sequence[Integers], seqs: Integers
+    db: Connection, question: ParsedQuery, lexical: LexicalScores, holders: Sequence[Seqs], seqs: Seqs
 ) -> Flags:
     """Tell which memories of the pool are the only visible one to hold a literal of the question."""
     flags = np.zeros(len(seqs), np.bool_)
@@ -43,7 +44,7 @@ def literal_flags(
     return flags
 
 
-def _texts(db: Connection, lexical: LexicalScores, seqs: Integers) -> Mapping[int, list[str]]:
+def _texts(db: Connection, lexical: LexicalScores, seqs: Seqs) -> Mapping[int, list[str]]:
     scores = lexical.of(seqs)
     near = scores >= RUN_COVERAGE * lexical.ceiling
     best = seqs[near][np.argsort(-scores[near], kind="stable")][:RUN_CANDIDATES]

@@ -21,19 +21,17 @@ from pipeline.errors import IndexUnavailable, NotFound
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex, LexicalScores
-from pipeline.index.rows import taken
+from pipeline.index.ranking_features import RankingFeatures
+from pipeline.index.rows import Seqs, values_at
 from pipeline.index.sessions import SessionMap
-from pipeline.index.standings import Standings
+from pipeline.recall.annotations import NOTHING, find_annotations, refresh_staleness
 from pipeline.recall.cache import AnswerCache
-from pipeline.recall.channels import ChannelPool, ErrorSink, Found, elapsed_ms
+from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink, elapsed_ms
 from pipeline.recall.evidence import Candidates, gather
-from pipeline.recall.explain import Verdict, signals_of, verdict
-from pipeline.recall.gates import relevance
+from pipeline.recall.explain import MemoryExplanation, explain_memory, signals_of
 from pipeline.recall.literals import identifier_holders
-from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, Hit, Query
-from pipeline.recall.question import Question, read_question
-from pipeline.recall.rank import Integers, Ranking, rank
-from pipeline.recall.remarks import NOTHING, brought_up_to_date, remarks_on
+from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, Hit, ParsedQuery, Query, parse_query
+from pipeline.recall.rank import Ranking, rank, relevance
 from pipeline.records import Filter, Memory, Viewer
 from pipeline.store import changes, facts, memories, meta
 from pipeline.store.database import Database
@@ -48,14 +46,14 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class SearchContext:
     """Everything that recall reads of one workspace."""
 
     database: Database
     lexical: LexicalIndex
     dense: Callable[[], DenseIndex]
     sessions: SessionMap
-    standings: Standings
+    ranking_features: RankingFeatures
     encoder: Callable[[], Encoder]
     channels: ChannelPool
     answers: AnswerCache
@@ -63,63 +61,63 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ChannelResults:
     """What a query asks, which memories may answer it (None for all), and what the channels found."""
 
-    question: Question
+    question: ParsedQuery
     allowed: Mask | None
-    found: Mapping[Channel, Found]
+    found: Mapping[Channel, ChannelResult]
 
 
-def warm(reader: Reader) -> None:
+def warm(context: SearchContext) -> None:
     """Load what the first lexical answer would otherwise wait for."""
-    with reader.database.read() as db:
-        reader.lexical.refresh(db)
-        reader.standings.refresh(db)
+    with context.database.read() as db:
+        context.lexical.refresh(db)
+        context.ranking_features.refresh(db)
 
 
-def search(reader: Reader, query: Query) -> Answer:
+def search(context: SearchContext, query: Query) -> Answer:
     """Answer a query within its budget; an empty text lists by importance and recency."""
     began = time.perf_counter()
     if not query.text:
-        return _listing(reader, query, began)
+        return _listing(context, query, began)
     now = datetime.now(UTC)
-    with reader.database.read() as db:
-        state = standing(db, now)
+    with context.database.read() as db:
+        state = cache_key(db, now)
         query = _for_anybody(db, query)
-    answer = reader.answers.get((state, query), lambda: _answer(reader, query, now), query.budget_ms / 1000)
+    answer = context.answers.get((state, query), lambda: _answer(context, query, now), query.budget_ms / 1000)
     # A kept answer names the state of the store that it was computed from; files change without it.
-    hits = tuple(replace(hit, remarks=brought_up_to_date(hit.memory, hit.remarks)) for hit in answer.hits)
+    hits = tuple(replace(hit, remarks=refresh_staleness(hit.memory, hit.remarks)) for hit in answer.hits)
     return replace(answer, hits=hits, took_ms=elapsed_ms(began))
 
 
-def measure(reader: Reader, query: Query) -> Answer:
+def measure(context: SearchContext, query: Query) -> Answer:
     """Answer a query anew, whatever is kept: for who wants to know what an answer takes."""
     began = time.perf_counter()
     if not query.text:
-        return _listing(reader, query, began)
-    with reader.database.read() as db:
+        return _listing(context, query, began)
+    with context.database.read() as db:
         query = _for_anybody(db, query)
-    return replace(_answer(reader, query, datetime.now(UTC)), took_ms=elapsed_ms(began))
+    return replace(_answer(context, query, datetime.now(UTC)), took_ms=elapsed_ms(began))
 
 
-def standing(db: Connection, now: datetime) -> Hashable:
+def cache_key(db: Connection, now: datetime) -> Hashable:
     """Return everything beside the query that an answer depends on, as of a moment (UTC)."""
     began_or_ended = facts.last_turn(db, utc_text(now))
     state = changes.generation(db), meta.get(db, meta.SEGMENT), began_or_ended, *_vectors_generation(db)
-    # Relative times in a query mean another span tomorrow.
+    # Relative times in a query mean another range tomorrow.
     return state, now.date()
 
 
-def why(reader: Reader, query: Query, memory_id: str) -> Verdict:
+def why(context: SearchContext, query: Query, memory_id: str) -> MemoryExplanation:
     """Say why a memory is or is not among a query's hits; raise NotFound for one that does not exist."""
-    heard = _listen(reader, query, datetime.now(UTC))
-    with reader.database.read() as db:
+    results = _query_channels(context, query, datetime.now(UTC))
+    with context.database.read() as db:
         memory = memories.get(db, memory_id)
         if memory is None:
             raise NotFound("no such memory")
-        _, candidates, ranking = _ranked(reader, db, heard)
-        return verdict(db, ranking, candidates, query, memory)
+        _, candidates, ranking = _ranked(context, db, results)
+        return explain_memory(db, ranking, candidates, query, memory)
 
 
 def _for_anybody(db: Connection, query: Query) -> Query:
@@ -129,41 +127,43 @@ def _for_anybody(db: Connection, query: Query) -> Query:
     return query
 
 
-def _answer(reader: Reader, query: Query, now: datetime) -> Answer:
+def _answer(context: SearchContext, query: Query, now: datetime) -> Answer:
     began = time.perf_counter()
-    heard = _listen(reader, query, now)
-    with reader.database.read() as db:
-        heard, candidates, ranking = _ranked(reader, db, heard)
+    results = _query_channels(context, query, now)
+    with context.database.read() as db:
+        results, candidates, ranking = _ranked(context, db, results)
         hits = _hits(db, ranking, candidates, query)
-    reports = {channel: item.report for channel, item in heard.found.items()} | {Channel.GRAPH: OFF}
+    reports = {channel: item.report for channel, item in results.found.items()} | {Channel.GRAPH: OFF}
     settled = candidates.dense is None or candidates.dense.settled
     return Answer(hits, reports, elapsed_ms(began), settled)
 
 
-def _listen(reader: Reader, query: Query, now: datetime) -> Heard:
+def _query_channels(context: SearchContext, query: Query, now: datetime) -> ChannelResults:
     """Ask the channels, side by side and within the budget."""
     deadline = time.perf_counter() + query.budget_ms / 1000
-    question = read_question(query.text, now)
-    allowed = _allowed(reader, query.filter)
+    question = parse_query(query.text, now)
+    allowed = _allowed(context, query.filter)
     searches = {
-        Channel.LEXICAL: lambda: _lexical(reader, question),
-        Channel.DENSE: lambda: _dense(reader, query.text, allowed),
+        Channel.LEXICAL: lambda: _lexical(context, question),
+        Channel.DENSE: lambda: _dense(context, query.text, allowed),
     }
     wanted = {channel: find for channel, find in searches.items() if channel in query.channels}
-    found = reader.channels.run(wanted, deadline, reader.on_error)
-    return Heard(question, allowed, dict.fromkeys(searches, Found(OFF)) | found)
+    found = context.channels.run(wanted, deadline, context.on_error)
+    return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | found)
 
 
-def _ranked(reader: Reader, db: Connection, heard: Heard) -> tuple[Heard, Candidates, Ranking]:
+def _ranked(
+    context: SearchContext, db: Connection, results: ChannelResults
+) -> tuple[ChannelResults, Candidates, Ranking]:
     """Rank what the channels found; one whose index breaks only now is left out as if it had never answered."""
-    candidates = _candidates(reader, db, heard)
+    candidates = _candidates(context, db, results)
     try:
-        evidence = gather(db, reader.sessions, reader.standings, heard.question, candidates)
+        evidence = gather(db, context.sessions, context.ranking_features, results.question, candidates)
     except IndexUnavailable as error:
-        reader.on_error(Channel.DENSE, error)
-        cold = Found(replace(heard.found[Channel.DENSE].report, state=ChannelState.COLD))
-        return _ranked(reader, db, replace(heard, found={**heard.found, Channel.DENSE: cold}))
-    return heard, candidates, rank(evidence)
+        context.on_error(Channel.DENSE, error)
+        cold = ChannelResult(replace(results.found[Channel.DENSE].report, state=ChannelState.COLD))
+        return _ranked(context, db, replace(results, found={**results.found, Channel.DENSE: cold}))
+    return results, candidates, rank(evidence)
 
 
 def _hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query) -> tuple[Hit, ...]:
@@ -182,70 +182,70 @@ def _hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query
     places = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in found])
     signals = signals_of(db, ranking, candidates, places) if query.explain else [None] * len(found)
     scores, relevances = ranking.score[places].tolist(), probable[places].tolist()
-    remarks = remarks_on(db, found)
+    remarks = find_annotations(db, found)
     noted = [remarks.get(memory.seq, NOTHING) for memory in found]
     return tuple(Hit(*parts) for parts in zip(found, scores, relevances, signals, noted, strict=True))
 
 
-def _listing(reader: Reader, query: Query, began: float) -> Answer:
-    with reader.database.read() as db:
+def _listing(context: SearchContext, query: Query, began: float) -> Answer:
+    with context.database.read() as db:
         leading = memories.leading(db, query.filter, query.k)
-        remarks = remarks_on(db, leading)
+        remarks = find_annotations(db, leading)
     hits = tuple(
         Hit(memory, memory.importance, relevance=1.0, remarks=remarks.get(memory.seq, NOTHING)) for memory in leading
     )
     return Answer(hits, dict.fromkeys(Channel, OFF), elapsed_ms(began))
 
 
-def _allowed(reader: Reader, wanted: Filter) -> Mask | None:
+def _allowed(context: SearchContext, wanted: Filter) -> Mask | None:
     # A narrow filter must choose before the channels rank, or their best may all be filtered away.
     if not wanted.narrows and not wanted.owns:
         return None
-    with reader.database.read() as db:
+    with context.database.read() as db:
         seqs = memories.visible_seqs(db, wanted) if wanted.narrows else memories.owned_seqs(db, wanted)
         size = memories.last_seq(db) + 1
         allowed = np.zeros(size, np.bool_)
         if not wanted.narrows:
-            reader.standings.refresh(db)
-            allowed |= taken(reader.standings.visible, np.arange(size)).astype(np.bool_)
+            context.ranking_features.refresh(db)
+            allowed |= values_at(context.ranking_features.visible, np.arange(size)).astype(np.bool_)
     allowed[seqs] = True
     return allowed
 
 
-def _lexical(reader: Reader, question: Question) -> LexicalScores:
+def _lexical(context: SearchContext, question: ParsedQuery) -> LexicalScores:
     try:
-        with reader.database.read() as db:
-            return reader.lexical.search(db, question.tokens)
+        with context.database.read() as db:
+            return context.lexical.search(db, question.tokens)
     except IndexUnavailable:
         # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
-        with reader.database.read() as db:
-            return reader.lexical.search(db, question.tokens)
+        with context.database.read() as db:
+            return context.lexical.search(db, question.tokens)
 
 
-def _dense(reader: Reader, text: str, allowed: Mask | None) -> DenseScores:
-    vector = reader.encoder().encode_query(text)
-    with reader.database.read() as db:
+def _dense(context: SearchContext, text: str, allowed: Mask | None) -> DenseScores:
+    vector = context.encoder().encode_query(text)
+    with context.database.read() as db:
         generation = _vectors_generation(db)
     only = None if allowed is None else np.flatnonzero(allowed).tolist()
-    return reader.dense().search(vector, generation, 2 * BEST_OF_CHANNEL, only)
+    return context.dense().search(vector, generation, 2 * BEST_OF_CHANNEL, only)
 
 
 def _vectors_generation(db: Connection) -> tuple[int, int]:
     return meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
 
 
-def _candidates(reader: Reader, db: Connection, heard: Heard) -> Candidates:
+def _candidates(context: SearchContext, db: Connection, results: ChannelResults) -> Candidates:
     """Pool each channel's best, what stands beside the very best of them, and who holds an identifier."""
-    reader.sessions.refresh(db)
-    reader.standings.refresh(db)
-    allowed = reader.standings.visible if heard.allowed is None else heard.allowed
-    lexical, dense = heard.found[Channel.LEXICAL].scores, heard.found[Channel.DENSE].scores
-    tops: dict[Channel, Integers] = {}
+    context.sessions.refresh(db)
+    context.ranking_features.refresh(db)
+    allowed = context.ranking_features.visible if results.allowed is None else results.allowed
+    lexical, dense = results.found[Channel.LEXICAL].scores, results.found[Channel.DENSE].scores
+    tops: dict[Channel, Seqs] = {}
     for channel, scores in ((Channel.LEXICAL, lexical), (Channel.DENSE, dense)):
         if scores is not None:
             tops[channel] = scores.top(BEST_OF_CHANNEL, allowed)
-    holders = [] if lexical is None else identifier_holders(heard.question, lexical)
-    lifted = [reader.sessions.around(top[:LIFTING]) for top in tops.values()]
+    holders = [] if lexical is None else identifier_holders(results.question, lexical)
+    lifted = [context.sessions.around(top[:LIFTING]) for top in tops.values()]
     pooled = np.unique(np.concatenate([*tops.values(), *lifted, *holders, NOBODY]))
-    pooled = pooled[taken(allowed, pooled).astype(np.bool_)]
+    pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
     return Candidates(pooled, tops, lexical, dense, holders)

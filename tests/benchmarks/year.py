@@ -149,7 +149,7 @@ def _night(world: World, day: int, year: Year) -> None:
     archive(night)
     slept = time.perf_counter()
     with world.database.read() as db:
-        world.reader.standings.refresh(db)
+        world.reader.ranking_features.refresh(db)
     year.night_ms.append((slept - began) * 1000)
     year.refresh_ms.append((time.perf_counter() - slept) * 1000)
 

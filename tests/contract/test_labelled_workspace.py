@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.index.encoder import OnnxEncoder
-from pipeline.recall.gates import RELEVANT
+from pipeline.recall.rank import RELEVANT
 from tests.fakes.house import fast_settings
 from tests.fakes.workspace import labelled, labelled_workspace
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.recall.rank import Evidence, Flags, Floats, Integers
+from pipeline.index.rows import Floats, Seqs
+from pipeline.recall.features import Evidence, Flags
 
-_TYPES = {Floats: np.float32, Integers: np.int64, Flags: np.bool_}
+_TYPES = {Floats: np.float32, Seqs: np.int64, Flags: np.bool_}
 
 
 def evidence(seqs: Sequence[int], **said: Any) -> Evidence:

@@ -6,15 +6,15 @@ from typing import Any
 
 from pipeline.index.dense import DenseIndex
 from pipeline.index.lexical import LexicalIndex
+from pipeline.index.ranking_features import RankingFeatures
 from pipeline.index.sessions import SessionMap
-from pipeline.index.standings import Standings
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.segment import rebuild_segment
 from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
-from pipeline.recall.explain import Verdict
+from pipeline.recall.explain import MemoryExplanation
 from pipeline.recall.query import Answer, Channel, Query
-from pipeline.recall.search import Reader, search, why
+from pipeline.recall.search import SearchContext, search, why
 from pipeline.records import Draft, Filter
 from pipeline.store import memories, meta
 from pipeline.store.database import Database
@@ -37,12 +37,12 @@ class World:
         self.errors: list[tuple[Channel, Exception]] = []
         self.channels = ChannelPool()
         sessions = SessionMap()
-        self.reader = Reader(
+        self.reader = SearchContext(
             database,
             LexicalIndex(self.lexical, sessions),
             lambda: self.dense,
             sessions,
-            Standings(),
+            RankingFeatures(),
             lambda: self.encoder,
             self.channels,
             AnswerCache(),
@@ -77,7 +77,7 @@ class World:
     def found(self, text: str, **fields: Any) -> list[str]:
         return [hit.memory.id for hit in self.ask(text, **fields).hits]
 
-    def why(self, text: str, memory_id: str, *, wanted: Filter | None = None, k: int = 10) -> Verdict:
+    def why(self, text: str, memory_id: str, *, wanted: Filter | None = None, k: int = 10) -> MemoryExplanation:
         return why(self.reader, Query(text, k, wanted or Filter(), LONG_MS), memory_id)
 
     def seq(self, memory_id: str) -> int:

@@ -269,4 +269,4 @@ def test_a_neighbour_that_lifted_a_result_is_named(client, digested):
     digested()
     hits = {hit["id"]: hit for hit in client.recall("billing port", explain=True)["results"]}
     lifts = hits[answer]["signals"]["lifted_by"]
-    assert {"part": "answer", "id": question} in [{"part": lift["part"], "id": lift["id"]} for lift in lifts]
+    assert {"part": "follows_question", "id": question} in [{"part": lift["part"], "id": lift["id"]} for lift in lifts]

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from pydantic import StringConstraints
 
 from pipeline.context.lessons import Lesson, Usefulness, with_records
-from pipeline.recall.gates import RELEVANT
 from pipeline.recall.query import Query
+from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import search
 from pipeline.records import Filter, Kind, Source, Trust
 from pipeline.services.feedback import answer_impression, make_impressions

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.recall.explain import Verdict
+from pipeline.recall.explain import MemoryExplanation
 from pipeline.recall.query import Query
 from pipeline.recall.search import search, why
 from pipeline.services.incognito import is_incognito
@@ -50,7 +50,7 @@ def recall(call: Call) -> dict[str, Any]:
         problems=(404,),
     )
 )
-def explain_one(call: Call) -> Verdict:
+def explain_one(call: Call) -> MemoryExplanation:
     """Answer why or why not."""
     body: bodies.WhyBody = call.body
     return why(call.front.reader(call.workspace_id), _query(call, body), body.id)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.context.render import HEADER, LONGEST_LINE, Entry, fitting, render_block, render_line
 from pipeline.kinds import told
-from pipeline.recall.remarks import Remarks
+from pipeline.recall.annotations import Annotations
 from pipeline.records import Anchor, Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.times import utc_text
 from pipeline.write.echo import echoes, is_echo_of
@@ -93,7 +93,7 @@ def test_nothing_to_say_is_no_block():
 OTHER_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
 SURFACE_ID = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 remarks = st.builds(
-    Remarks, st.lists(st.just(OTHER_ID), max_size=3).map(tuple), st.sampled_from([None, False, True]), st.booleans()
+    Annotations, st.lists(st.just(OTHER_ID), max_size=3).map(tuple), st.sampled_from([None, False, True]), st.booleans()
 )
 entries = st.builds(Entry, memories, remarks, st.sampled_from([None, SURFACE_ID]))
 
@@ -182,15 +182,15 @@ def test_no_field_gets_out_of_the_quotation_or_the_line(text, kind):
 
 
 def test_remarks_stand_behind_the_text():
-    entry = Entry(PLAIN, Remarks((OTHER_ID,), stale=True), SURFACE_ID)
+    entry = Entry(PLAIN, Annotations((OTHER_ID,), stale=True), SURFACE_ID)
     assert render_line(entry, NOW).endswith(
         f"The port is 8123 (stale; contradicted by [Q69G5FAW]; surface {SURFACE_ID})"
     )
-    assert render_line(Entry(PLAIN, Remarks(stale=False)), NOW).endswith("] The port is 8123")
+    assert render_line(Entry(PLAIN, Annotations(stale=False)), NOW).endswith("] The port is 8123")
 
 
 def test_remarks_stand_outside_the_quotation():
-    line = render_line(Entry(replace(PLAIN, instructs=True), Remarks(stale=True)), NOW)
+    line = render_line(Entry(replace(PLAIN, instructs=True), Annotations(stale=True)), NOW)
     assert line.endswith("“The port is 8123” (stale)")
 
 
@@ -227,7 +227,7 @@ def test_an_echo_with_the_fields_of_a_kind_is_an_echo_of_what_was_told(kind, tru
         "uri": "x/7",
     }
     memory = replace(PLAIN, kind=kind, details=details, trust=trust, anchor=Anchor("a/b.py", 1, 2))
-    (echo,) = echoes(render_line(Entry(memory, Remarks((OTHER_ID,), stale=True), SURFACE_ID), NOW))
+    (echo,) = echoes(render_line(Entry(memory, Annotations((OTHER_ID,), stale=True), SURFACE_ID), NOW))
     assert is_echo_of(echo, told(memory))
 
 

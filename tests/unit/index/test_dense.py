@@ -181,4 +181,4 @@ def test_unrelated_texts_are_at_nought_and_equal_ones_at_one_whatever_the_encode
     assert cosines.min() > 0.5
     assert scores.closeness(cosines).mean() == pytest.approx(0, abs=0.15)
     assert scores.closeness(np.ones(1, np.float32)) == pytest.approx([1])
-    assert scores.strangers == pytest.approx(scores.closeness((crowd[:200] @ crowd[300]).max()), abs=1e-5)
+    assert scores.background_similarity == pytest.approx(scores.closeness((crowd[:200] @ crowd[300]).max()), abs=1e-5)

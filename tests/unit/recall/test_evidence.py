@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.recall.evidence import Candidates, gather
-from pipeline.recall.query import Channel
-from pipeline.recall.question import read_question
+from pipeline.recall.query import Channel, parse_query
 from pipeline.records import Kind
 from pipeline.write.revise import archive, purge
 
@@ -33,16 +32,16 @@ def conversation(world):
 
 
 def gathered(world, text, *, without=()):
-    question = read_question(text, NOW)
+    question = parse_query(text, NOW)
     with world.database.read() as db:
         lexical = None if Channel.LEXICAL in without else world.reader.lexical.search(db, question.tokens)
         world.reader.sessions.refresh(db)
-        world.reader.standings.refresh(db)
+        world.reader.ranking_features.refresh(db)
         dense = None
         if Channel.DENSE not in without:
             dense = world.dense.search(world.encoder.encode_query(text), (0, 1), 100)
         candidates = Candidates(np.arange(1, 7), {}, lexical, dense, [])
-        return gather(db, world.reader.sessions, world.reader.standings, question, candidates)
+        return gather(db, world.reader.sessions, world.reader.ranking_features, question, candidates)
 
 
 def test_neighbours_are_those_in_time(conversation):
@@ -63,7 +62,7 @@ def test_fields_speak_for_their_memories(conversation):
 
 def test_what_a_question_does_not_ask_for_speaks_for_nobody(conversation):
     evidence = gathered(conversation, "Where is the zebra")
-    for name in ("speaks", "names_time", "moment", "personal_fact", "literal"):
+    for name in ("speaks", "names_time", "in_time_range", "personal_fact", "literal"):
         assert not getattr(evidence, name).any(), name
 
 
@@ -79,7 +78,7 @@ def test_what_a_question_does_not_ask_for_speaks_for_nobody(conversation):
 )
 def test_the_time_that_is_asked_for_speaks_for_what_happened_then(conversation, text, days):
     of_turn = np.array([1, 2, 4, 3, 5, 6])
-    assert set(of_turn[gathered(conversation, text).moment].tolist()) == days
+    assert set(of_turn[gathered(conversation, text).in_time_range].tolist()) == days
 
 
 def test_sessions_score_by_all_that_was_said_in_them(conversation):

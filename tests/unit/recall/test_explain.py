@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.recall.explain import PARTS_OF_CHANNEL
+from pipeline.recall.features import FEATURES_OF_GROUP, GROUP_OF_CHANNEL
 from pipeline.recall.query import Channel, ChannelState, Query
 from pipeline.recall.search import BEST_OF_CHANNEL, why
 from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind
@@ -30,7 +30,8 @@ def test_the_numbers_of_an_explanation_hold(spoken, question, embedded):
         for rank, hit in enumerate(hits, start=1):
             signals = hit.signals
             assert sum(signals.parts.values()) == pytest.approx(hit.score, abs=1e-4)
-            for channel, names in PARTS_OF_CHANNEL.items():
+            for channel, group in GROUP_OF_CHANNEL.items():
+                names = [feature.name for feature in FEATURES_OF_GROUP[group]]
                 told = signals.channels[channel]
                 assert told.contribution == pytest.approx(sum(signals.parts[name] for name in names), abs=1e-5)
                 assert (told.rank is None) == (told.score <= 0)
@@ -75,9 +76,13 @@ def test_a_hit_names_who_lifted_it_and_by_how_much(world):
         memory_id: {(lift.part, lift.memory_id) for lift in signals.lifted_by} for memory_id, signals in hits.items()
     }
     question = ids[1]
-    assert {part for part, source in lifts[ids[2]] if source == question} == {"beside", "answer", "session"}
-    assert ("near", question) in lifts[ids[3]]
-    assert ("answer", question) not in lifts[ids[0]]
+    assert {part for part, source in lifts[ids[2]] if source == question} == {
+        "adjacent_turn",
+        "follows_question",
+        "session",
+    }
+    assert ("two_turns_away", question) in lifts[ids[3]]
+    assert ("follows_question", question) not in lifts[ids[0]]
     assert ("session", question) in lifts[ids[4]]
     assert not any(source == question for _, source in lifts[question])
 

@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.recall.rank import WEIGHTS, Evidence, neighbour_places, rank
+from pipeline.recall.features import FEATURES, Evidence, neighbour_places
+from pipeline.recall.rank import rank
 from tests.fakes.evidence import evidence, in_session
+
+WEIGHTS = {feature.name: feature.weight for feature in FEATURES}
 
 share = st.floats(0, 1, width=32)
 
@@ -35,7 +38,7 @@ def pools(draw):
         importance=column(share),
         days=column(st.floats(2_400_000, 2_500_000, width=32)),
         repeats=column(st.integers(0, 1000)),
-        **{name: column(st.booleans()) for name in ("asks", "speaks", "names_time", "literal", "moment")},
+        **{name: column(st.booleans()) for name in ("asks", "speaks", "names_time", "literal", "in_time_range")},
         personal_fact=column(st.booleans()),
     )
 
@@ -102,7 +105,7 @@ def test_what_stands_beside_a_match_is_lifted_the_more_the_nearer():
     score = ranking.score.tolist()
     assert score[4] > score[3] > score[2] > score[1]
     assert score[4:] == pytest.approx(score[4::-1], abs=1e-6)
-    beside, near = ranking.parts["beside"].tolist(), ranking.parts["near"].tolist()
+    beside, near = ranking.parts["adjacent_turn"].tolist(), ranking.parts["two_turns_away"].tolist()
     assert [place for place in range(9) if beside[place] > 0] == [3, 5]
     assert [place for place in range(9) if near[place] > 0] == [2, 6]
 
@@ -110,9 +113,11 @@ def test_what_stands_beside_a_match_is_lifted_the_more_the_nearer():
 def test_the_turn_after_a_matching_question_is_lifted_above_the_one_before_it():
     question = {"lexical": [0, 9, 0], "asks": [False, True, False]}
     ranking = rank(turns(3, **question))
-    assert ranking.parts["answer"].tolist() == pytest.approx([0, 0, WEIGHTS["answer"] * ranking.own[1]])
+    assert ranking.parts["follows_question"].tolist() == pytest.approx(
+        [0, 0, WEIGHTS["follows_question"] * ranking.pool.own[1]]
+    )
     assert ranking.score[2] > ranking.score[0]
-    assert rank(turns(3, lexical=[0, 9, 0])).parts["answer"].tolist() == [0, 0, 0]
+    assert rank(turns(3, lexical=[0, 9, 0])).parts["follows_question"].tolist() == [0, 0, 0]
 
 
 def test_between_equal_matches_a_statement_comes_before_a_question():
@@ -122,7 +127,7 @@ def test_between_equal_matches_a_statement_comes_before_a_question():
 def test_a_neighbour_that_is_not_in_the_pool_lifts_nobody():
     pool = evidence([5, 9], lexical=[9, 9], ceiling=10.0, before=[4, 7], after=[6, 99])
     ranking = rank(pool)
-    assert ranking.parts["beside"].tolist() == ranking.parts["near"].tolist() == [0, 0]
+    assert ranking.parts["adjacent_turn"].tolist() == ranking.parts["two_turns_away"].tolist() == [0, 0]
 
 
 def test_a_session_is_lifted_by_its_best_and_no_other_is():
@@ -138,12 +143,12 @@ def test_a_memory_without_a_session_is_not_punished_for_it(words):
     alone = evidence([1, 2], sessions=[1, 2], lexical=[words, words], ceiling=1.0)
     ranking = rank(alone)
     assert ranking.score[0] == ranking.score[1]
-    assert ranking.parts["session"][0] == pytest.approx(WEIGHTS["session"] * ranking.own[0], abs=1e-6)
+    assert ranking.parts["session"][0] == pytest.approx(WEIGHTS["session"] * ranking.pool.own[0], abs=1e-6)
     together = rank(evidence([1, 2], sessions=[1, 1], lexical=[words, words], ceiling=1.0))
     assert together.score.tolist() == ranking.score.tolist()
 
 
-FLAGS = ("speaks", "names_time", "moment", "personal_fact", "literal")
+FLAGS = ("speaks", "names_time", "in_time_range", "personal_fact", "literal")
 
 
 @pytest.mark.parametrize("flag", FLAGS)

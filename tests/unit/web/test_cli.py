@@ -29,8 +29,8 @@ SIGNALS = {
         "lexical": {"rank": 1, "score": 4.5, "contribution": 0.5},
         "dense": {"rank": None, "score": 0.25, "contribution": 0.125},
     },
-    "parts": {"lexical": 0.5, "dense": 0.125, "beside": 0.1},
-    "lifted_by": [{"part": "beside", "id": "01NEIGHBOUR", "contribution": 0.1}],
+    "parts": {"lexical": 0.5, "dense": 0.125, "adjacent_turn": 0.1},
+    "lifted_by": [{"part": "adjacent_turn", "id": "01NEIGHBOUR", "contribution": 0.1}],
     "coverage": 0.5,
     "closeness": 0.25,
     "relevance": 0.875,
@@ -254,8 +254,8 @@ def test_recall_explains(server):
         "0.750",
     ]
     assert lines[-2:] == [
-        "  1  lexical +0.500, dense +0.125, beside +0.100",
-        "     beside +0.100 from 01NEIGHBOUR",
+        "  1  lexical +0.500, dense +0.125, adjacent_turn +0.100",
+        "     adjacent_turn +0.100 from 01NEIGHBOUR",
     ]
 
 

@@ -8,7 +8,7 @@ from ulid import ULID
 
 from pipeline.context.render import Entry, render_block
 from pipeline.kinds import told
-from pipeline.recall.remarks import Remarks
+from pipeline.recall.annotations import Annotations
 from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.records.line import HEADER, INNER_QUOTES
 from pipeline.write.echo import Echo, echoes, is_echo_of
@@ -78,7 +78,7 @@ ids = st.integers(0, 2**128 - 1).map(lambda number: str(ULID.from_int(number)))
 entries = st.builds(
     Entry,
     memories,
-    st.builds(Remarks, stale=st.booleans(), contradicted_by=st.lists(ids, max_size=3).map(tuple)),
+    st.builds(Annotations, stale=st.booleans(), contradicted_by=st.lists(ids, max_size=3).map(tuple)),
     st.none() | ids,
 )
 

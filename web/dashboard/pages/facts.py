@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
 from pipeline.errors import FieldError, InvalidField, NotFound
-from pipeline.recall.remarks import remarks_on
+from pipeline.recall.annotations import find_annotations
 from pipeline.records import Draft, FactKey, Memory, Outcome, Receipt, Scope
 from pipeline.store import facts as table
 from pipeline.store import memories
@@ -185,7 +185,7 @@ def fact(view: View) -> str:
         found = listing.values(db, key, scope, PAGE_SIZE + 1, view.query.before)
         values, next_url = cut(found, lambda value: value.seq)
         then, holds = (table.holding(db, key, scope, at) for at in (moment, now))
-        remarks = remarks_on(db, values)
+        remarks = find_annotations(db, values)
         denied_by = {
             identity: memory
             for remark in remarks.values()

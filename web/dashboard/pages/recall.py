@@ -12,14 +12,14 @@ from flask import request, url_for
 from pydantic import AfterValidator, Field, StringConstraints
 
 from pipeline.errors import NotFound
-from pipeline.recall.explain import Verdict
-from pipeline.recall.query import SEARCHED, Answer, Channel, Query
-from pipeline.recall.question import Question, read_question
-from pipeline.recall.search import Reader, measure, why
+from pipeline.recall.explain import MemoryExplanation
+from pipeline.recall.features import FEATURES_OF_GROUP
+from pipeline.recall.query import SEARCHED, Answer, Channel, ParsedQuery, Query, parse_query
+from pipeline.recall.search import SearchContext, measure, why
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNER, Filter, Kind, Memory
 from pipeline.store import memories, predictions
 from pipeline.write.normalize import normalize_id
-from web.dashboard import ladder
+from web.dashboard import score_bars
 from web.dashboard import view as page
 from web.dashboard.fields import Moment
 from web.dashboard.view import Section, View, show
@@ -74,7 +74,7 @@ class Trial:
     prefix: str
     query: Query
     answer: Answer
-    verdict: Verdict | None
+    verdict: MemoryExplanation | None
 
 
 @section.page("/recall", LabQuery)
@@ -92,12 +92,13 @@ def lab(view: View) -> str:
         title="Recall lab",
         trials=trials,
         question=_read(view, asked.q),
-        moves=ladder.moves(trials[0].answer.hits, trials[1].answer.hits) if len(trials) == 2 else {},
+        moves=score_bars.moves(trials[0].answer.hits, trials[1].answer.hits) if len(trials) == 2 else {},
         missed=missed,
         matches=_matches(reader, asked.why) if asked.q and asked.why and missed is None else [],
         examples=[] if asked.q else _examples(view),
-        ladder=ladder,
-        scale=ladder.scale_of(explained),
+        score_bars=score_bars,
+        features_of_group=FEATURES_OF_GROUP,
+        scale=score_bars.scale_of(explained),
         address=_address,
         compared=_compared(asked),
         tuned=asked.compare or any(getattr(asked, name) not in (None, (), "") for name in SETTINGS if name != "k"),
@@ -108,12 +109,12 @@ def lab(view: View) -> str:
     )
 
 
-def _trials(view: View, reader: Reader, missed: Memory | None) -> list[Trial]:
+def _trials(view: View, reader: SearchContext, missed: Memory | None) -> list[Trial]:
     prefixes = {"A": "", "B": "b_"} if view.query.compare else {"A": ""}
     return [_trial(name, prefix, _query(view, prefix), reader, missed) for name, prefix in prefixes.items()]
 
 
-def _trial(name: str, prefix: str, query: Query, reader: Reader, missed: Memory | None) -> Trial:
+def _trial(name: str, prefix: str, query: Query, reader: SearchContext, missed: Memory | None) -> Trial:
     answer = measure(reader, query)
     return Trial(name, prefix, query, answer, None if missed is None else why(reader, query, missed.id))
 
@@ -137,8 +138,8 @@ def _query(view: View, prefix: str) -> Query:
     )
 
 
-def _read(view: View, text: str) -> Question | None:
-    return read_question(text, view.now) if text else None
+def _read(view: View, text: str) -> ParsedQuery | None:
+    return parse_query(text, view.now) if text else None
 
 
 def _missed(view: View, named: str) -> Memory | None:
@@ -152,7 +153,7 @@ def _missed(view: View, named: str) -> Memory | None:
     return memory
 
 
-def _matches(reader: Reader, words: str) -> Sequence[Memory]:
+def _matches(reader: SearchContext, words: str) -> Sequence[Memory]:
     answer = measure(reader, Query(words, k=MATCHES, filter=Filter(viewer=OWNER)))
     return [hit.memory for hit in answer.hits]
 

@@ -12,7 +12,7 @@ from pipeline.store import changes, memories
 FIRST_CAPACITY = 1024
 
 
-class Standings:
+class RankingFeatures:
     """Answer whether memories may be shown to anyone in the workspace, and how important, old and repeated they are.
 
     Arrays are indexed by row number. A front may be a moment behind: what is shown is checked against the store.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.recall.remarks import Remarks, remarks_on
+from pipeline.recall.annotations import Annotations, find_annotations
 from pipeline.records import Anchor, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind
 from pipeline.store import memories
 from pipeline.write import revise
@@ -17,7 +17,7 @@ def remarks(world):
     def run(*memory_ids):
         with world.database.read() as db:
             shown = [memories.get(db, memory_id) for memory_id in memory_ids]
-            found = remarks_on(db, shown)
+            found = find_annotations(db, shown)
         return {shown.index(memory): found[memory.seq] for memory in shown if memory.seq in found}
 
     return run
@@ -37,7 +37,7 @@ def test_most_memories_need_no_remark(world, remarks):
 def test_both_sides_of_a_denial_say_so(world, remarks):
     one = world.write("The port is 1")
     two = world.write("The port is 2", edges=contradicting(one))
-    assert remarks(one, two) == {0: Remarks((two,)), 1: Remarks((one,))}
+    assert remarks(one, two) == {0: Annotations((two,)), 1: Annotations((one,))}
 
 
 def test_all_who_deny_are_named_once(world, remarks):
@@ -53,7 +53,7 @@ def test_what_is_archived_denies_nothing_until_it_is_restored(world, remarks):
     revise.archive(world.database, two)
     assert remarks(one) == {}
     revise.restore(world.database, two)
-    assert remarks(one) == {0: Remarks((two,))}
+    assert remarks(one) == {0: Annotations((two,))}
 
 
 def test_what_is_purged_denies_nothing(world, remarks):
@@ -74,7 +74,7 @@ def test_what_waits_for_review_denies_nothing(world, remarks):
 def test_a_fact_that_holds_settles_it(world, remarks):
     text = world.write("Billing listens on 9000")
     fact = world.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=contradicting(text))
-    assert remarks(text, fact) == {0: Remarks((fact,), settled=True), 1: Remarks((text,))}
+    assert remarks(text, fact) == {0: Annotations((fact,), settled=True), 1: Annotations((text,))}
 
 
 def test_a_fact_that_ended_denies_nothing(world, remarks):
@@ -87,16 +87,16 @@ def test_a_fact_that_ended_denies_nothing(world, remarks):
 def test_a_denial_stays_within_its_scope(world, remarks):
     shared = world.write("The port is 1")
     own = world.write("The port is 2", scope=Scope(ScopeKind.AGENT, "a"), edges=contradicting(shared))
-    assert remarks(shared, own) == {1: Remarks((shared,))}
+    assert remarks(shared, own) == {1: Annotations((shared,))}
 
 
 def test_code_that_changed_is_stale(world, remarks, tmp_path):
     file = tmp_path / "code.py"
     file.write_text("one\ntwo\n")
     memory = world.write("The second line is two", kind=Kind.CODE, anchor=Anchor(str(file), 2, 2))
-    assert remarks(memory) == {0: Remarks(stale=False)}
+    assert remarks(memory) == {0: Annotations(stale=False)}
     file.write_text("one\n2\n")
-    assert remarks(memory) == {0: Remarks(stale=True)}
+    assert remarks(memory) == {0: Annotations(stale=True)}
 
 
 def test_of_code_that_nobody_can_look_at_nothing_is_said(world, remarks):
@@ -110,4 +110,4 @@ def test_stale_and_denied_are_both_told(world, remarks, tmp_path):
     memory = world.write("The line is one", kind=Kind.CODE, anchor=Anchor(str(file)))
     other = world.write("The line is two", edges=contradicting(memory))
     file.unlink()
-    assert remarks(memory) == {0: Remarks((other,), stale=True)}
+    assert remarks(memory) == {0: Annotations((other,), stale=True)}

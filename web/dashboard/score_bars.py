@@ -1,44 +1,14 @@
 """Recall's results as bars, and how two orders of them differ."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.recall.explain import PARTS_OF_CHANNEL
-from pipeline.recall.query import Channel, Hit, Signals
-
-# Every part of a score, in groups that a person can keep apart.
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "words": PARTS_OF_CHANNEL[Channel.LEXICAL],
-    "meaning": PARTS_OF_CHANNEL[Channel.DENSE],
-    "neighbours": ("beside", "near", "answer", "session"),
-    "cues": ("literal", "speaker", "names_time", "moment", "personal_fact"),
-    "priors": ("asks", "length", "importance", "recency", "reinforcement"),
-}
-# What each part says of a memory.
-SAYS: Mapping[str, str] = {
-    "lexical": "shares words with the question",
-    "session_words": "its session shares words with it",
-    "dense": "is near in meaning",
-    "context": "is near in meaning together with its neighbours",
-    "beside": "stands beside one that fits",
-    "near": "stands two places from one that fits",
-    "answer": "follows a question that fits",
-    "session": "is in the session of one that fits",
-    "literal": "holds an identifier or a phrase of the question",
-    "speaker": "is said by whom the question names",
-    "names_time": "names a time, which the question asks for",
-    "moment": "happened when the question says",
-    "personal_fact": "is a fact about who asks",
-    "asks": "is a question itself",
-    "length": "is long enough to answer",
-    "importance": "is important",
-    "recency": "is new among what was found",
-    "reinforcement": "was told again",
-}
+from pipeline.recall.features import FEATURES_OF_GROUP
+from pipeline.recall.query import Hit, Signals
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class BarSegment:
     """A group's stretch of a bar; `x` and `width` are per cent of the bar, `value` its share of the score."""
 
     group: str
@@ -89,7 +59,10 @@ class Move:
 
 def totals(signals: Signals) -> dict[str, float]:
     """Return what each group adds to a score, or takes from it."""
-    return {group: sum(signals.parts.get(part, 0.0) for part in parts) for group, parts in GROUPS.items()}
+    return {
+        group: sum(signals.parts.get(feature.name, 0.0) for feature in features)
+        for group, features in FEATURES_OF_GROUP.items()
+    }
 
 
 def scale_of(explained: Iterable[Signals]) -> Scale:
@@ -100,7 +73,7 @@ def scale_of(explained: Iterable[Signals]) -> Scale:
     return Scale(below, above or 1.0)
 
 
-def segments(signals: Signals, scale: Scale) -> list[Segment]:
+def segments(signals: Signals, scale: Scale) -> list[BarSegment]:
     """Return the bar of a score: what adds to it to the right of zero, what takes from it to the left."""
     found, right, left = [], 0.0, 0.0
     for group, value in totals(signals).items():
@@ -108,7 +81,7 @@ def segments(signals: Signals, scale: Scale) -> list[Segment]:
         right, left = (right + value, left) if value >= 0 else (right, left + value)
         if value:
             x = scale.place(start)
-            found.append(Segment(group, value, x, scale.place(start + abs(value)) - x))
+            found.append(BarSegment(group, value, x, scale.place(start + abs(value)) - x))
     return found
 
 

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.recall.gates import RELEVANT, relevance
-from pipeline.recall.rank import rank
+from pipeline.recall.rank import RELEVANT, rank, relevance
 from tests.fakes.evidence import evidence
 
 

@@ -12,7 +12,7 @@ from pipeline.store.visibility import reaches, viewer_within
 
 
 @dataclass(frozen=True, slots=True)
-class Remarks:
+class Annotations:
     """The ids of memories that deny one, and whether its code changed (None where there is none, or nobody can say).
 
     `settled` tells that a keyed fact that holds denies it: the fact is right.
@@ -23,15 +23,15 @@ class Remarks:
     settled: bool = False
 
 
-NOTHING = Remarks()
+NOTHING = Annotations()
 
 
-def brought_up_to_date(memory: Memory, remarks: Remarks) -> Remarks:
+def refresh_staleness(memory: Memory, remarks: Annotations) -> Annotations:
     """Return remarks that were made earlier with what has become of the code since, of which no store knows."""
     return remarks if memory.anchor is None else replace(remarks, stale=is_stale(memory.anchor))
 
 
-def remarks_on(db: Connection, shown: Sequence[Memory]) -> dict[int, Remarks]:
+def find_annotations(db: Connection, shown: Sequence[Memory]) -> dict[int, Annotations]:
     """Return what is to be remarked, by row number; most memories need no remark and are left out."""
     denied: dict[int, list[edges.Denial]] = {}
     scopes = {memory.seq: memory.scope for memory in shown}
@@ -45,5 +45,5 @@ def remarks_on(db: Connection, shown: Sequence[Memory]) -> dict[int, Remarks]:
         by = denied.get(memory.seq, [])
         if by or stale is not None:
             settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
-            found[memory.seq] = Remarks(tuple(denial.other_id for denial in by), stale, settled)
+            found[memory.seq] = Annotations(tuple(denial.other_id for denial in by), stale, settled)
     return found

@@ -26,7 +26,7 @@ _BEFORE_NAME: Final = "last|this|since|before|until|after"
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeRange:
     """From a moment on, up to another one; None is open."""
 
     since: datetime | None
@@ -39,7 +39,7 @@ class Span:
         return since, float("inf") if self.until is None else _julian(self.until)
 
 
-def span_of(text: str, now: datetime) -> Span | None:
+def parse_time_range(text: str, now: datetime) -> TimeRange | None:
     """Return the span that the first time expression of a text names, counted from a moment; None without one."""
     for pattern, read in _EXPRESSIONS:
         if found := pattern.search(text):
@@ -54,14 +54,14 @@ def span_of(text: str, now: datetime) -> Span | None:
     return None
 
 
-def _opened(before: str, since: datetime, until: datetime) -> Span:
+def _opened(before: str, since: datetime, until: datetime) -> TimeRange:
     preposition = re.search(r"\b(since|after|until|till|before)\s+((the|on|in|last|this)\s+)?$", before, re.IGNORECASE)
     word = preposition[1].lower() if preposition else ""
     if word == "since":
-        return Span(since, None)
+        return TimeRange(since, None)
     if word == "after":
-        return Span(until, None)
-    return Span(None, since) if word else Span(since, until)
+        return TimeRange(until, None)
+    return TimeRange(None, since) if word else TimeRange(since, until)
 
 
 Read = Callable[["re.Match[str]", datetime], tuple[datetime, datetime]]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.recall.question import read_question
+from pipeline.recall.query import parse_query
 
 NOW = datetime(2026, 3, 18, tzinfo=UTC)
 
@@ -26,37 +26,37 @@ NOW = datetime(2026, 3, 18, tzinfo=UTC)
     ],
 )
 def test_a_question_about_the_asker_is_personal(text):
-    assert read_question(text, NOW).personal
+    assert parse_query(text, NOW).personal
 
 
 @pytest.mark.parametrize(
     "text", ["what does Mira like", "the mime type of migrations", "iOS release", "minimal example", ""]
 )
 def test_a_question_about_anything_else_is_not(text):
-    assert not read_question(text, NOW).personal
+    assert not parse_query(text, NOW).personal
 
 
 @pytest.mark.parametrize(
     "text", ["When did Mira move?", "what date is the release", "how long did it take", "Wann war das?", "когда релиз"]
 )
 def test_a_question_for_a_time_is_told(text):
-    assert read_question(text, NOW).asks_time
+    assert parse_query(text, NOW).asks_time
 
 
 @pytest.mark.parametrize("text", ["whenever it rains", "which port", "update the date field", ""])
 def test_a_question_for_something_else_asks_no_time(text):
-    assert not read_question(text, NOW).asks_time
+    assert not parse_query(text, NOW).asks_time
 
 
 def test_everything_that_a_question_says_is_read_at_once():
-    question = read_question("When did I last touch src/db/pool.py for ABC-123 yesterday?", NOW)
+    question = parse_query("When did I last touch src/db/pool.py for ABC-123 yesterday?", NOW)
     assert {"src/db/pool.py", "pool.py", "abc-123"} <= set(question.identifiers) <= set(question.tokens)
-    assert question.span is not None
+    assert question.time_range is not None
     assert question.personal
     assert question.asks_time
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_question_and_its_identifiers_are_among_its_tokens(text):
-    question = read_question(text, NOW)
+    question = parse_query(text, NOW)
     assert set(question.identifiers) <= set(question.tokens)

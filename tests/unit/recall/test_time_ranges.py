@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.recall.moments import Span, span_of
+from pipeline.recall.time_ranges import TimeRange, parse_time_range
 
 # A Wednesday.
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
@@ -71,7 +71,7 @@ OPEN = [
 
 @pytest.mark.parametrize(("text", "since", "until"), [*DAYS, *STRETCHES, *OPEN])
 def test_a_time_is_read_as_of_now(text, since, until):
-    assert span_of(text, NOW) == Span(day(since), day(until))
+    assert parse_time_range(text, NOW) == TimeRange(day(since), day(until))
 
 
 @pytest.mark.parametrize(
@@ -93,18 +93,22 @@ def test_a_time_is_read_as_of_now(text, since, until):
     ],
 )
 def test_what_names_no_time_has_no_span(text):
-    assert span_of(text, datetime(900, 1, 1, tzinfo=UTC) if "years ago" in text else NOW) is None
+    assert parse_time_range(text, datetime(900, 1, 1, tzinfo=UTC) if "years ago" in text else NOW) is None
 
 
 def test_a_day_that_no_calendar_has_does_not_hide_one_that_it_has():
-    assert span_of("2026-02-30 or yesterday", NOW) == Span(day("2026-03-17"), day("2026-03-18"))
+    assert parse_time_range("2026-02-30 or yesterday", NOW) == TimeRange(day("2026-03-17"), day("2026-03-18"))
 
 
 def test_a_leap_day_and_the_ends_of_months():
     leap = datetime(2024, 2, 29, tzinfo=UTC)
-    assert span_of("in the last one year", leap).since == day("2023-02-28")
-    assert span_of("last month", datetime(2026, 3, 31, tzinfo=UTC)) == Span(day("2026-02-01"), day("2026-03-01"))
-    assert span_of("this month", datetime(2026, 12, 31, tzinfo=UTC)) == Span(day("2026-12-01"), day("2027-01-01"))
+    assert parse_time_range("in the last one year", leap).since == day("2023-02-28")
+    assert parse_time_range("last month", datetime(2026, 3, 31, tzinfo=UTC)) == TimeRange(
+        day("2026-02-01"), day("2026-03-01")
+    )
+    assert parse_time_range("this month", datetime(2026, 12, 31, tzinfo=UTC)) == TimeRange(
+        day("2026-12-01"), day("2027-01-01")
+    )
 
 
 PARTS = st.sampled_from(
@@ -119,7 +123,7 @@ moments = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31), timezones=st.j
 @example("this year", datetime(9999, 1, 1, tzinfo=UTC))
 @given(st.text(max_size=40) | st.lists(PARTS, max_size=8).map(" ".join), moments)
 def test_any_text_at_any_time_is_read_without_complaint(text, now):
-    span = span_of(text, now)
+    span = parse_time_range(text, now)
     if span is not None:
         since, until = span.days
         assert since < until
@@ -134,4 +138,4 @@ def test_days_are_those_that_the_store_counts(moment):
     midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
     with closing(sqlite3.connect(":memory:")) as db:
         (stored,) = db.execute("SELECT julianday(?)", (f"{midnight:%Y-%m-%dT%H:%M:%S}".rjust(19, "0"),)).fetchone()
-    assert Span(midnight, None).days[0] == stored
+    assert TimeRange(midnight, None).days[0] == stored

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import Conflict
-from pipeline.index.standings import FIRST_CAPACITY, Standings
+from pipeline.index.ranking_features import FIRST_CAPACITY, RankingFeatures
 from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
 from pipeline.store import memories
 from pipeline.write import revise
@@ -42,7 +42,7 @@ def change(database, verb, memory_id):
 @settings(max_examples=60)
 @given(steps)
 def test_standings_that_stay_open_say_what_the_store_says(history):
-    standings, ids = Standings(), []
+    standings, ids = RankingFeatures(), []
     with scratch_database() as database:
         for verb, *rest in history:
             if verb == "write":
@@ -69,14 +69,14 @@ def test_standings_that_stay_open_say_what_the_store_says(history):
 def test_days_are_julian():
     with scratch_database() as database:
         accept(database, Draft("memory", occurred_at="2000-01-01T12:00:00.000Z", kind=Kind.KEYED_FACT))
-        standings = refreshed(Standings(), database)
+        standings = refreshed(RankingFeatures(), database)
     assert standings.days[1] == 2451545.0
     assert standings.keyed[1]
 
 
 def test_more_memories_than_there_was_room_for():
     with scratch_database() as database:
-        standings = refreshed(Standings(), database)
+        standings = refreshed(RankingFeatures(), database)
         accept_batch(database, [Draft(f"memory {n}") for n in range(FIRST_CAPACITY + 10)])
         refreshed(standings, database)
     assert int(standings.visible.sum()) == FIRST_CAPACITY + 10

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.recall.features import FEATURES
 from pipeline.recall.query import Signals
-from pipeline.recall.rank import WEIGHTS
-from web.dashboard import ladder
+from web.dashboard import score_bars
 
-parts = st.dictionaries(st.sampled_from(sorted(WEIGHTS)), st.floats(-0.5, 2.0), max_size=len(WEIGHTS))
+NAMES = [feature.name for feature in FEATURES]
+parts = st.dictionaries(st.sampled_from(NAMES), st.floats(-0.5, 2.0), max_size=len(NAMES))
 explained = st.lists(parts.map(lambda found: Signals({}, found, (), 0.0, 0.0)), min_size=1, max_size=4)
 
 
@@ -19,17 +20,11 @@ def hits(*ids):
     return [SimpleNamespace(memory=SimpleNamespace(id=identity)) for identity in ids]
 
 
-def test_every_part_of_a_score_is_in_one_group_and_told():
-    grouped = [part for parts in ladder.GROUPS.values() for part in parts]
-    assert sorted(grouped) == sorted(WEIGHTS)
-    assert set(ladder.SAYS) == set(WEIGHTS)
-
-
 @given(explained)
 def test_bars_fit_their_scale_and_show_the_whole_score(all_signals):
-    scale = ladder.scale_of(all_signals)
+    scale = score_bars.scale_of(all_signals)
     for signals in all_signals:
-        bar = ladder.segments(signals, scale)
+        bar = score_bars.segments(signals, scale)
         assert all(-1e-6 <= part.x <= part.x + part.width <= 100 + 1e-6 for part in bar)
         assert sum(part.value for part in bar) == pytest.approx(sum(signals.parts.values()), abs=1e-9)
         zero = scale.place(0.0)
@@ -39,14 +34,14 @@ def test_bars_fit_their_scale_and_show_the_whole_score(all_signals):
 
 @given(explained)
 def test_stretches_of_a_bar_do_not_cover_each_other(all_signals):
-    scale = ladder.scale_of(all_signals)
+    scale = score_bars.scale_of(all_signals)
     for signals in all_signals:
-        bar = sorted(ladder.segments(signals, scale), key=lambda part: (part.x, part.width))
+        bar = sorted(score_bars.segments(signals, scale), key=lambda part: (part.x, part.width))
         assert all(one.x + one.width <= other.x + 1e-6 for one, other in pairwise(bar))
 
 
 def test_moves_tell_what_rose_fell_came_and_went():
-    moves = ladder.moves(hits("a", "b", "c", "d"), hits("c", "b", "e", "a"))
+    moves = score_bars.moves(hits("a", "b", "c", "d"), hits("c", "b", "e", "a"))
     assert {identity: move.sign for identity, move in moves.items()} == {
         "c": "↑2",
         "b": "=",
