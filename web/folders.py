@@ -5,7 +5,7 @@ from pathlib import Path
 from flask import request
 
 from config.settings import environment_workspace
-from pipeline.identity import choose_workspace
+from pipeline.services.workspaces import choose_workspace
 from web.contract import WORKSPACE_HEADER
 from web.endpoint import Call
 
@@ -15,13 +15,11 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> s
 
     To write, a project's own workspace is meant even before there is one.
     """
-    settings = call.front.settings
     # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
     return choose_workspace(
         Path(folder) if folder else None,
-        settings,
+        call.front.settings,
         explicit=call.workspace_id if WORKSPACE_HEADER in request.headers else None,
         environment=environment_workspace(),
-        exists=lambda name: settings.paths.workspace(name).events.is_file(),
         to_write=to_write,
     ).workspace

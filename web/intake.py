@@ -14,9 +14,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pipeline.errors import InvalidField, NotFound, StoreUnavailable
-from pipeline.ingest.items import Item, Known, Readings, Skipped
 from pipeline.records import Draft
-from pipeline.text.redaction import redact
+from pipeline.services.ingestion import Item, Known, Readings, Skipped, has_secret
 from web.client import Client
 
 # As web/api/sources.py has them, whose import is not for a command line.
@@ -31,20 +30,20 @@ PART_JOINT = "\x1f"
 FIRST = 3
 # So begins the reason of what may hold what it held: a file, or a folder with all below it.
 UNREAD = "cannot be read"
-# How a source names itself as a whole.
+# How a source names itself as a item_key.
 ROOT = "."
 # Seconds to wait before a busy store is asked again.
 PATIENCE = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 _PART = re.compile(rf"{PART_JOINT}[0-9]+$")
-_PLACE = re.compile(r"items\.([0-9]+)(?:\.memories\.([0-9]+))?")
+_REFUSED = re.compile(r"items\.([0-9]+)(?:\.memories\.([0-9]+))?")
 
 Read = Callable[[Known], Readings]
 Thing = TypeVar("Thing")
 
 
 @dataclass(slots=True)
-class LeftOut:
+class SkippedCount:
     """How many were left out for one reason, and the names of the first."""
 
     count: int = 0
@@ -52,17 +51,17 @@ class LeftOut:
 
 
 @dataclass(slots=True)
-class Tally:
+class IntakeCounts:
     """What became of the items of a source and of their memories."""
 
     items: Counter[str] = field(default_factory=Counter)
     memories: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
-    skipped: dict[str, LeftOut] = field(default_factory=dict)
+    skipped: dict[str, SkippedCount] = field(default_factory=dict)
 
     def count(self, key: str, outcome: str) -> None:
         """Count what became of an item; of its parts only one is counted."""
-        if whole(key) == key:
+        if item_key(key) == key:
             self.items[outcome] += 1
 
     def receive(self, receipt: Mapping[str, Any]) -> None:
@@ -78,14 +77,14 @@ class Tally:
 
     def skip(self, key: str, reason: str) -> None:
         """Count something that was left out."""
-        found = self.skipped.setdefault(reason, LeftOut())
+        found = self.skipped.setdefault(reason, SkippedCount())
         found.count += 1
         if len(found.first) < FIRST:
             found.first.append(key)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ItemPart:
     """An item, or a part of one, as it goes to the server; `size` is of its memories in bytes."""
 
     key: str
@@ -103,7 +102,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredItem:
     """An item as the server knows it."""
 
     digest: str
@@ -123,34 +122,34 @@ class Intake:
     dry: bool = False
     wait: Callable[[float], None] = time.sleep
 
-    def take(self, read: Read) -> Tally:
+    def take(self, read: Read) -> IntakeCounts:
         """Read everything and take it to the server."""
-        tally = Tally()
-        stored = self.stored()
+        tally = IntakeCounts()
+        stored = self.list_stored()
         reading = _Reading(stored, tally)
-        with closing(reading.entries(read)) as entries:
-            for batch in _packed(entries, Entry.measure, (MAX_ITEMS, MAX_MEMORIES, MAX_BYTES)):
+        with closing(reading.read_parts(read)) as entries:
+            for batch in _pack(entries, ItemPart.measure, (MAX_ITEMS, MAX_MEMORIES, MAX_BYTES)):
                 self._put(batch, stored, tally)
         # Only now: of a reading that broke off nobody knows what it would have come upon.
         self._forget({key: one for key, one in stored.items() if reading.misses(key, sweeps=self.sweeps)}, tally)
         return tally
 
-    def forget(self) -> Tally:
+    def forget(self) -> IntakeCounts:
         """Forget everything that was taken from the source."""
-        tally = Tally()
-        self._forget(self.stored(), tally)
+        tally = IntakeCounts()
+        self._forget(self.list_stored(), tally)
         return tally
 
-    def stored(self) -> dict[str, Stored]:
+    def list_stored(self) -> dict[str, StoredItem]:
         """Return the items that the source is known by."""
         try:
             found = list(self.client.source_items(self.source))
         except NotFound:
             # Nothing was written to the workspace yet.
             return {}
-        return {item["key"]: Stored(item["digest"], item["memories"]) for item in found}
+        return {item["key"]: StoredItem(item["digest"], item["memories"]) for item in found}
 
-    def _put(self, batch: Sequence[Entry], stored: Mapping[str, Stored], tally: Tally) -> None:
+    def _put(self, batch: Sequence[ItemPart], stored: Mapping[str, StoredItem], tally: IntakeCounts) -> None:
         if self.dry:
             for entry in batch:
                 tally.count(entry.key, "replaced" if entry.key in stored else "created")
@@ -160,24 +159,24 @@ class Intake:
         while answer is None:
             try:
                 bodies = [entry.body() for entry in batch]
-                answer = self._patiently(partial(self.client.put_items, self.source, bodies))
+                answer = self._retry_while_busy(partial(self.client.put_items, self.source, bodies))
             except InvalidField as error:
-                batch = _without(batch, error, tally)
+                batch = _drop_refused(batch, error, tally)
         for item in answer["items"]:
             tally.count(item["key"], item["outcome"])
             for receipt in item["receipts"]:
                 tally.receive(receipt)
         tally.memories.update({name: answer[name] for name in ("archived", "restored")})
 
-    def _forget(self, gone: Mapping[str, Stored], tally: Tally) -> None:
-        for keys in _packed(gone, lambda key: (1, gone[key].memories), (MAX_ITEMS, MAX_MEMORIES)):
+    def _forget(self, gone: Mapping[str, StoredItem], tally: IntakeCounts) -> None:
+        for keys in _pack(gone, lambda key: (1, gone[key].memories), (MAX_ITEMS, MAX_MEMORIES)):
             for key in keys:
                 tally.count(key, "forgotten")
             if not self.dry:
-                answer = self._patiently(partial(self.client.forget_items, self.source, keys))
+                answer = self._retry_while_busy(partial(self.client.forget_items, self.source, keys))
                 tally.memories["archived"] += answer["archived"]
 
-    def _patiently(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _retry_while_busy(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         for pause in PATIENCE:
             try:
                 return ask()
@@ -189,16 +188,16 @@ class Intake:
 class _Reading:
     """One reading of a source: notes which keys it comes upon."""
 
-    def __init__(self, stored: Mapping[str, Stored], tally: Tally) -> None:
+    def __init__(self, stored: Mapping[str, StoredItem], tally: IntakeCounts) -> None:
         self._tally = tally
-        self._digests = {key: one.digest for key, one in stored.items() if whole(key) == key}
+        self._digests = {key: one.digest for key, one in stored.items() if item_key(key) == key}
         self._parts: dict[str, list[str]] = {}
         for key in stored.keys() - self._digests.keys():
-            self._parts.setdefault(whole(key), []).append(key)
+            self._parts.setdefault(item_key(key), []).append(key)
         self._seen: set[str] = set()
         self._unread: set[str] = set()
 
-    def entries(self, read: Read) -> Generator[Entry]:
+    def read_parts(self, read: Read) -> Generator[ItemPart]:
         """Yield what is to be taken; the part that names an item comes last, so that it vouches for all."""
         for reading in _stream(read(self._digests)):
             if isinstance(reading, Skipped):
@@ -206,13 +205,13 @@ class _Reading:
                 if reading.reason.startswith(UNREAD):
                     self._unread.add(reading.key.rstrip("/"))
                 continue
-            reason = "read a second time" if reading.key in self._seen else unfit(reading.key)
+            reason = "read a second time" if reading.key in self._seen else problem_of_key(reading.key)
             if reason is not None:
                 self._tally.skip(reading.key, reason)
                 continue
             self._seen.add(reading.key)
             if isinstance(reading, Item):
-                entries = entries_of(reading)
+                entries = split_item(reading)
                 self._seen.update(entry.key for entry in entries)
                 yield from entries
             else:
@@ -223,31 +222,31 @@ class _Reading:
         """Tell whether a stored key names nothing any more: a part that is too many, or an item that is gone."""
         if key in self._seen:
             return False
-        name = whole(key)
+        name = item_key(key)
         folders = (name[:end] for end, sign in enumerate(name) if sign == "/")
         return name in self._seen or (sweeps and self._unread.isdisjoint((ROOT, name, *folders)))
 
 
-def whole(key: str) -> str:
+def item_key(key: str) -> str:
     """Return the key of the item that a part belongs to."""
     return _PART.sub("", key)
 
 
-def unfit(key: str) -> str | None:
+def problem_of_key(key: str) -> str | None:
     """Say why nothing can be taken under a key, None when it can."""
     if not 0 < len(key) <= MAX_KEY_CHARS:
         return "its name is too long" if key else "it has no name"
     if PART_JOINT in key or key.encode("utf-8", "replace").decode() != key:
         return "its name is not valid text"
-    return None if redact(key).text == key else "its name holds a secret"
+    return "its name holds a secret" if has_secret(key) else None
 
 
-def entries_of(item: Item) -> list[Entry]:
+def split_item(item: Item) -> list[ItemPart]:
     """Return an item as the parts that one request each can hold, the one under its own key last."""
     written = ((body, len(json.dumps(body, ensure_ascii=False).encode())) for body in map(draft_body, item.drafts))
-    groups = list(_packed(written, lambda one: (1, one[1]), (MAX_MEMORIES, MAX_BYTES))) or [[]]
+    groups = list(_pack(written, lambda one: (1, one[1]), (MAX_MEMORIES, MAX_BYTES))) or [[]]
     parts = [
-        Entry(
+        ItemPart(
             item.key if number == 1 else f"{item.key}{PART_JOINT}{number}",
             item.digest,
             [body for body, _ in group],
@@ -281,7 +280,7 @@ def draft_body(draft: Draft) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value not in (None, [], {})}
 
 
-def _packed(
+def _pack(
     things: Iterable[Thing], measure: Callable[[Thing], Sequence[int]], most: Sequence[int]
 ) -> Iterator[list[Thing]]:
     """Yield things in their order, in groups whose measures add up to no more than allowed, or of one thing alone."""
@@ -298,12 +297,12 @@ def _packed(
         yield group
 
 
-def _without(batch: Sequence[Entry], error: InvalidField, tally: Tally) -> list[Entry]:
+def _drop_refused(batch: Sequence[ItemPart], error: InvalidField, tally: IntakeCounts) -> list[ItemPart]:
     """Return a batch without what an error says cannot be taken; raise the error when it names none of it."""
     items: dict[int, str] = {}
     memories: dict[tuple[int, int], str] = {}
     for one in error.errors:
-        place = _PLACE.match(one.loc)
+        place = _REFUSED.match(one.loc)
         if place is None:
             raise error
         if place[2] is None:

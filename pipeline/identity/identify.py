@@ -1,22 +1,45 @@
-"""The rules, strongest first: explicit, environment, file, git remote, git directory, path."""
+"""The rules, strongest first: explicit, environment, file (`.reverie.toml`), git remote, git directory, path."""
 
 import hashlib
 import os
 import re
+import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from config.paths import WORKSPACE_ID, is_workspace_id
 from pipeline.errors import FieldError, InvalidField
-from pipeline.identity.files import Unreadable, shown, upwards
-from pipeline.identity.git import Repository, open_repository, remote_of, root_of_folder
-from pipeline.identity.override import Override, Split, nearest_override
-from pipeline.identity.place import Place, place_of_path, place_of_remote
+from pipeline.identity.place import ProjectPlace, place_of_path, place_of_remote
+from pipeline.identity.repository import (
+    Repository,
+    UnreadableFile,
+    exists,
+    open_repository,
+    printable,
+    read_bounded,
+    remote_of,
+    resolve_upwards,
+    root_of_folder,
+)
 
 SLUG_CHARS = 48
+FILE_NAME = ".reverie.toml"
 
+Split = Literal["none", "clone", "worktree"]
 Rule = Literal["explicit", "environment", "file", "git-remote", "git", "path"]
+
+_KEYS = ("workspace", "split")
+_SPLITS = tuple(value for value in get_args(Split) if value != "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """What a `.reverie.toml` says."""
+
+    file: Path
+    workspace: str | None = None
+    split: Split | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,43 +61,67 @@ def identify(
     InvalidField for a path that cannot be followed, or a given id that is none.
     """
     if explicit is not None:
-        return Identity(_checked(explicit, "workspace"), "explicit", "named in the call")
+        return Identity(_check_id(explicit, "workspace"), "explicit", "named in the call")
     if environment is not None:
-        return Identity(_checked(environment, "REVERIE_WORKSPACE"), "environment", "REVERIE_WORKSPACE names it")
-    own, problem = _override(folder)
+        return Identity(_check_id(environment, "REVERIE_WORKSPACE"), "environment", "REVERIE_WORKSPACE names it")
+    own, problem = _read_override(folder)
     if own is not None and own.workspace is not None:
-        return Identity(own.workspace, "file", f"{shown(own.file)} names it")
-    derived = _derived(folder, (own.split if own else None) or split)
+        return Identity(own.workspace, "file", f"{printable(own.file)} names it")
+    derived = _derive(folder, (own.split if own else None) or split)
     if problem is None:
         return derived
-    left_out = f"{derived.detail}; {shown(problem.loc)} is left out: {problem.msg}"
+    left_out = f"{derived.detail}; {printable(problem.loc)} is left out: {problem.msg}"
     return replace(derived, detail=left_out, problem=problem)
 
 
-def _checked(name: str, loc: str) -> str:
+def read_nearest_override(folder: Path) -> Override | None:
+    """Return what the nearest `.reverie.toml` says; raise UnreadableFile when it cannot be taken."""
+    file = next((place / FILE_NAME for place in resolve_upwards(folder) if exists(place / FILE_NAME)), None)
+    if file is None:
+        return None
+    try:
+        values = tomllib.loads(read_bounded(file).decode())
+    except (ValueError, RecursionError) as error:
+        raise UnreadableFile(file, f"is not TOML: {printable(str(error))}") from error
+    return _check_override(file, values)
+
+
+def _check_override(file: Path, values: dict[str, Any]) -> Override:
+    for key in values:
+        if key not in _KEYS:
+            raise UnreadableFile(file, f"unknown key {printable(key)}; it takes {' and '.join(_KEYS)}")
+    workspace, split = values.get("workspace"), values.get("split")
+    if workspace is not None and not (isinstance(workspace, str) and is_workspace_id(workspace)):
+        raise UnreadableFile(file, f"workspace must match {WORKSPACE_ID.pattern}")
+    if split is not None and split not in _SPLITS:
+        raise UnreadableFile(file, f"split must be one of {', '.join(_SPLITS)}")
+    return Override(file, workspace, split)
+
+
+def _check_id(name: str, loc: str) -> str:
     if not is_workspace_id(name):
         raise InvalidField(FieldError(loc, f"must match {WORKSPACE_ID.pattern}"))
     return name
 
 
-def _override(folder: Path) -> tuple[Override | None, FieldError | None]:
+def _read_override(folder: Path) -> tuple[Override | None, FieldError | None]:
     try:
-        return nearest_override(folder), None
-    except Unreadable as error:
-        return None, FieldError(shown(error.file), error.reason)
+        return read_nearest_override(folder), None
+    except UnreadableFile as error:
+        return None, FieldError(printable(error.file), error.reason)
 
 
-def _derived(folder: Path, split: Split) -> Identity:
+def _derive(folder: Path, split: Split) -> Identity:
     root = root_of_folder(folder)
     if root is None:
-        place = upwards(folder)[0]
-        return _by_path(place, f"{shown(place)} is in no git repository")
+        place = resolve_upwards(folder)[0]
+        return _by_path(place, f"{printable(place)} is in no git repository")
     try:
         repository = open_repository(root)
-    except Unreadable as error:
-        return _by_path(root, f"{shown(root)} by its path, for {error}")
+    except UnreadableFile as error:
+        return _by_path(root, f"{printable(root)} by its path, for {error}")
     if split == "worktree":
-        return _identity(place_of_path(root), "git", f"worktree {shown(root)}, split by worktree")
+        return _identity(place_of_path(root), "git", f"worktree {printable(root)}, split by worktree")
     if split == "clone":
         return _by_directory(repository, "split by clone")
     return _by_remote(repository)
@@ -83,7 +130,7 @@ def _derived(folder: Path, split: Split) -> Identity:
 def _by_remote(repository: Repository) -> Identity:
     try:
         remote = remote_of(repository)
-    except Unreadable as error:
+    except UnreadableFile as error:
         return _by_directory(repository, f"its remotes are unknown, for {error}")
     if remote is None:
         return _by_directory(repository, "it has no remote")
@@ -91,19 +138,21 @@ def _by_remote(repository: Repository) -> Identity:
     common = repository.common_dir
     place = place_of_remote(remote.url, common.parent if common.name == ".git" else common)
     if place is None:
-        return _by_directory(repository, f"the address of its remote {shown(remote.name)} names no place")
-    return _identity(place, "git-remote", f"remote {shown(remote.name)} of {shown(common)} is {shown(place.key)}")
+        return _by_directory(repository, f"the address of its remote {printable(remote.name)} names no place")
+    return _identity(
+        place, "git-remote", f"remote {printable(remote.name)} of {printable(common)} is {printable(place.key)}"
+    )
 
 
 def _by_directory(repository: Repository, why: str) -> Identity:
     common = repository.common_dir
-    return _identity(place_of_path(common), "git", f"git directory {shown(common)}, {why}")
+    return _identity(place_of_path(common), "git", f"git directory {printable(common)}, {why}")
 
 
 def _by_path(place: Path, why: str) -> Identity:
-    return _identity(Place(str(place), place.name), "path", why)
+    return _identity(ProjectPlace(str(place), place.name), "path", why)
 
 
-def _identity(place: Place, rule: Rule, detail: str) -> Identity:
+def _identity(place: ProjectPlace, rule: Rule, detail: str) -> Identity:
     slug = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-")[:SLUG_CHARS] or "root"
     return Identity(f"{slug}-{hashlib.sha256(os.fsencode(place.key)).hexdigest()[:8]}", rule, detail)

@@ -15,24 +15,24 @@ _SCP = re.compile(r"(\[[^\]/]*\]|[^:/\[]+):(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProjectPlace:
     """Where a project stands: a key that is the same however it is reached, and a name to call it by."""
 
     key: str
     name: str
 
 
-def place_of_path(path: Path) -> Place:
+def place_of_path(path: Path) -> ProjectPlace:
     """Return the place of a repository's folder; `x`, `x/.git` and `x.git` are one."""
     project = path.parent if path.name == ".git" else path
     if project.name.endswith(".git"):
         project = project.with_name(project.name.removesuffix(".git") or project.name)
     # The usual name for a bare repository whose worktrees stand beside it.
     named = project.parent if project.name == ".bare" else project
-    return Place(str(project), named.name)
+    return ProjectPlace(str(project), named.name)
 
 
-def place_of_remote(url: str, base: Path) -> Place | None:
+def place_of_remote(url: str, base: Path) -> ProjectPlace | None:
     """Return the place that a remote's address names, a relative path from `base`; None when it names none.
 
     User names, passwords and query strings are left out: they may be secrets.
@@ -50,7 +50,7 @@ def place_of_remote(url: str, base: Path) -> Place | None:
     return _local(url, base)
 
 
-def _url(scheme: str, rest: str) -> Place | None:
+def _url(scheme: str, rest: str) -> ProjectPlace | None:
     end = re.search(r"[/?#\\]|$", rest)
     assert end is not None
     authority, path = rest[: end.start()], rest[end.start() :]
@@ -63,7 +63,7 @@ def _url(scheme: str, rest: str) -> Place | None:
     return _place(host, unquote(path, errors="surrogateescape"))
 
 
-def _scp(url: str) -> Place | None:
+def _scp(url: str) -> ProjectPlace | None:
     """Read `user@host:path`."""
     user, at, rest = url.partition("@")
     if not at or url.startswith("["):
@@ -90,16 +90,16 @@ def _host(authority: str, default_port: str) -> str:
     return f"{host}:{port}" if host and kept else host
 
 
-def _place(host: str, path: str) -> Place | None:
+def _place(host: str, path: str) -> ProjectPlace | None:
     if not host:
         return None
     inner = posixpath.normpath("/" + path.lstrip("/")).strip("/").removesuffix(".git").rstrip("/")
     if host in CASELESS_HOSTS:
         inner = inner.lower()
-    return Place(f"{host}/{inner}", posixpath.basename(inner) or host)
+    return ProjectPlace(f"{host}/{inner}", posixpath.basename(inner) or host)
 
 
-def _local(path: str, base: Path) -> Place | None:
+def _local(path: str, base: Path) -> ProjectPlace | None:
     if not path or re.search(r":.*@", path, re.DOTALL):
         # Something like //user:password@host is no path of this machine.
         return None

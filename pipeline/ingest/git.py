@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.ingest.items import Item, Known, Progress, Readings, Skipped, Unchanged
+from pipeline.ingest.items import COMMITS, Item, Known, Progress, Readings, Skipped, Unchanged
 from pipeline.ingest.split import split_text
 from pipeline.records import MAX_CONTENT_CHARS, Draft, Kind, Source
 from pipeline.times import parse, utc_text
 
 # Counted up when what a commit becomes gets better, so that what is known is read again.
 VERSION = "git-1"
-DEFAULT_LIMIT = 2000
 # Below what is written by hand; a message that gives its reasons is worth more than one that names a change.
 PLAIN_IMPORTANCE, TOLD_IMPORTANCE = 0.35, 0.45
 TOLD_BODY_CHARS = 80
@@ -45,6 +44,8 @@ _LOG = ("log", "-z", "--name-only", "--no-renames", "--no-color", "--no-show-sig
 # Nothing is fetched, asked for or run, whatever a repository's own configuration says.
 _SETTINGS = ("protocol.allow=never", "core.fsmonitor=false", "core.untrackedCache=false", "core.hooksPath=/dev/null")
 _QUIET = (*(part for setting in _SETTINGS for part in ("-c", setting)), "--no-pager", "--no-optional-locks")
+# What git says of a folder that it may not open, and goes on.
+_CLOSED = re.compile(r"^warning: could not open directory '(.*?)/?': ", re.MULTILINE)
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C.UTF-8"}
 
 
@@ -102,7 +103,7 @@ class Commit:
 
 
 def read_git(
-    repo: Path, known: Known, progress: Progress, *, limit: int = DEFAULT_LIMIT, since: str | None = None
+    repo: Path, known: Known, progress: Progress, *, limit: int = COMMITS, since: str | None = None
 ) -> Readings:
     """Read the commits below what is checked out but for merges, newest first: at most so many, since a moment.
 
@@ -240,10 +241,15 @@ class Git:
             raise _refusal(_reason(done.stderr))
         return done.stdout.decode("utf-8", "replace").strip()
 
-    def list_names(self, *arguments: str) -> Iterator[str]:
-        """Yield the paths that a command prints, each ended by NUL; raise InvalidField when it fails."""
-        with self.output(*arguments) as stream:
-            yield from map(os.fsdecode, _pieces(stream))
+    def list_paths(self, *arguments: str) -> tuple[list[str], list[str]]:
+        """Return the paths that a command prints, each ended by NUL, and the folders that it could not look into.
+
+        Raises InvalidField when it fails.
+        """
+        done = self._run(*arguments)
+        if done.returncode:
+            raise _refusal(_reason(done.stderr))
+        return [os.fsdecode(name) for name in done.stdout.split(b"\0")[:-1]], _CLOSED.findall(os.fsdecode(done.stderr))
 
     @contextmanager
     def output(self, *arguments: str) -> Iterator[IO[bytes]]:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from pipeline.records import Draft
 
+# How many commits of a history are read, the newest first, unless somebody says how many.
+COMMITS = 2000
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.ingest.items import Item, Skipped, Unchanged
 from pipeline.records import MAX_CONTENT_CHARS, MAX_SESSION_ID_CHARS, MAX_TAGS, Source
 from pipeline.write.prepare import prepare
-from web.intake import draft_body, unfit
+from web.intake import draft_body, problem_of_key
 
 EXPORTS = Path(__file__).parents[1] / "data" / "exports"
 WORDS = "The van from Feldkorb brings leeks, beets and chard to the north side before nine on every second day. "
@@ -44,7 +44,7 @@ def hold(reading):
     if isinstance(reading, Skipped):
         assert reading.reason
     if isinstance(reading, Item):
-        assert unfit(reading.key) is None
+        assert problem_of_key(reading.key) is None
         assert _DIGEST.fullmatch(reading.digest)
         assert reading.drafts
         for draft in reading.drafts:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import InvalidField
+from pipeline.ingest.git import Git
 from pipeline.ingest.items import Item, Skipped
 from pipeline.ingest.project import read_project
 
@@ -73,6 +74,31 @@ def test_what_was_committed_and_is_gone_is_passed_over(checkout):
     checkout.git("add", "-A")
     (checkout.folder / "b.py").unlink()
     assert checkout.read() == ({"a.py"}, {})
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
+def test_a_folder_that_may_not_be_looked_into_is_named(checkout):
+    checkout.write("a.py", "closed/known.py", "closed/inner/new.py")
+    checkout.git("add", "closed/known.py")
+    (checkout.folder / "closed").chmod(0)
+    try:
+        assert checkout.read()[1] == dict.fromkeys(["closed/", "closed/known.py"], "cannot be read")
+    finally:
+        (checkout.folder / "closed").chmod(0o700)
+
+
+def test_what_git_could_not_look_into_is_named(checkout, monkeypatch):
+    checkout.write("a.py")
+    checkout.git("add", "-A")
+    run = Git._run
+
+    def run_with_a_closed_folder(self, *arguments):
+        done = run(self, *arguments)
+        done.stderr = "warning: could not open directory 'clösed/in'side/': Permission denied\n".encode()
+        return done
+
+    monkeypatch.setattr(Git, "_run", run_with_a_closed_folder)
+    assert checkout.read() == ({"a.py"}, {"clösed/in'side/": "cannot be read"})
 
 
 def test_a_folder_below_follows_the_rules_above_it(checkout):

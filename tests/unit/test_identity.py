@@ -1,16 +1,14 @@
 import os
-import shutil
-import subprocess
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from config.paths import is_workspace_id
-from config.settings import Settings
 from pipeline.errors import InvalidField
-from pipeline.identity import Choice, branch_of_folder, choose_workspace, identify
+from pipeline.identity import identify
 from pipeline.identity.place import place_of_remote
+from pipeline.identity.repository import branch_of_folder
 
 
 def repository(folder, config="", head="ref: refs/heads/main\n"):
@@ -408,71 +406,3 @@ def test_a_worktree_has_its_own_branch_and_no_git_has_none(tmp_path):
     linked = worktree(repository(tmp_path / "main"), tmp_path / "linked", "topic")
     assert branch_of_folder(linked) == "topic"
     assert branch_of_folder(tmp_path) is None
-
-
-# The choice
-
-
-def choose(folder, *existing, explicit=None, environment=None, **configured) -> Choice:
-    return choose_workspace(
-        folder, Settings(**configured), explicit=explicit, environment=environment, exists=existing.__contains__
-    )
-
-
-def test_a_derived_workspace_is_used_once_it_exists(tmp_path):
-    derived = id_of(tmp_path)
-    before, after = choose(tmp_path), choose(tmp_path, derived)
-    assert (before.workspace, after.workspace) == ("default", derived)
-    assert "nothing was written to it yet" in before.reason
-    assert choose(tmp_path, derived, workspace="set").workspace == "set"
-
-
-def test_a_named_workspace_is_used_whether_it_exists_or_not(tmp_path):
-    override(tmp_path, 'workspace = "own"')
-    assert choose(tmp_path, workspace="set").workspace == "own"
-    assert choose(tmp_path, workspace="set", environment="env").workspace == "env"
-    assert choose(tmp_path, environment="env", explicit="said").workspace == "said"
-
-
-def test_without_a_folder_the_file_rules_are_passed_over():
-    assert choose(None).workspace == "default"
-    assert choose(None, workspace="set").workspace == "set"
-    assert choose(None, workspace="set", environment="env").workspace == "env"
-    assert choose(None, environment="env", explicit="said").workspace == "said"
-
-
-def test_the_setting_splits(tmp_path):
-    main = repository(tmp_path / "main", remote(FORMS[0]))
-    assert choose(main, id_of(main, split="clone"), workspace_split="clone").workspace == id_of(main, split="clone")
-
-
-# Against git itself
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
-def test_what_git_makes_is_understood(tmp_path):
-    def git(*arguments, cwd):
-        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
-        whole = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
-        done = subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-
-    main = tmp_path / "main"
-    main.mkdir()
-    git("init", "-b", "trunk", cwd=main)
-    git("commit", "--allow-empty", "-m", "first", cwd=main)
-    git("worktree", "add", "-b", "topic/one", "../linked", cwd=main)
-    git("clone", "main", "cloned", cwd=tmp_path)
-    git("clone", "--bare", "main", "store.git", cwd=tmp_path)
-    git("worktree", "add", "--detach", "../loose", cwd=tmp_path / "store.git")
-    assert [branch_of_folder(tmp_path / place) for place in ("main", "linked", "cloned", "loose")] == [
-        "trunk",
-        "topic/one",
-        "trunk",
-        None,
-    ]
-    ids = {id_of(tmp_path / place) for place in ("main", "linked", "cloned", "loose")}
-    assert ids == {id_of(main)}
-    git("remote", "add", "origin", 'ssh://git@h/we"ird #;/r.git', cwd=main)
-    assert identify(main).detail.endswith('is h/we"ird #;/r')
-    assert id_of(tmp_path / "linked") == id_of(main) != id_of(tmp_path / "cloned")

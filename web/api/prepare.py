@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from pydantic import StringConstraints
 
 from pipeline.context.prepare import PrepareLimits, prepare
-from pipeline.identity import branch_of_folder
 from pipeline.recall.channels import elapsed_ms
 from pipeline.recall.query import Hit
 from pipeline.records import Memory, Viewer
 from pipeline.services.feedback import make_impressions
 from pipeline.services.incognito import is_incognito
+from pipeline.services.workspaces import branch_of_folder
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer
 from web.api.arcs import ArcAnswer, arc_json

@@ -14,7 +14,7 @@ import click
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from pipeline.identity import Choice
+    from pipeline.services.workspaces import WorkspaceChoice
     from web.client import Client
 
 INTERRUPTED = 130
@@ -39,7 +39,7 @@ class State:
         """Return the workspace to work on here."""
         return self.choice(Path()).workspace
 
-    def choice(self, folder: Path, *, to_write: bool = False) -> "Choice":
+    def choice(self, folder: Path, *, to_write: bool = False) -> "WorkspaceChoice":
         """Choose the workspace of a folder; raise InvalidField for a `.reverie.toml` that cannot be taken."""
         from pipeline.errors import InvalidField
 
@@ -62,20 +62,19 @@ class State:
 
 def choose_for_folder(
     folder: Path | None, settings: "Settings", named: str | None = None, *, to_write: bool = False
-) -> "Choice":
+) -> "WorkspaceChoice":
     """Choose the workspace of a folder by the settings given; a `.reverie.toml` that cannot be taken is left out.
 
     Once a host is set up, its hooks write to a project's own workspace: so does everything else then.
     """
     from config.settings import environment_workspace
-    from pipeline.identity import choose_workspace
+    from pipeline.services.workspaces import choose_workspace
 
     return choose_workspace(
         folder,
         settings,
         explicit=named,
         environment=environment_workspace(),
-        exists=lambda name: settings.paths.workspace(name).events.is_file(),
         to_write=to_write and _is_a_host_set_up(settings),
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pipeline.errors import InvalidField
-from pipeline.identity.git import root_of_folder
+from pipeline.identity.repository import root_of_folder
 from pipeline.ingest.git import Git
 from pipeline.ingest.items import Skipped
 from pipeline.ingest.project.kinds import SkippedFile
@@ -88,7 +88,7 @@ def _walk(root: str) -> Iterator[File | Skipped]:
             yield from listed
             continue
         try:
-            with os.scandir(f"{root}/{folder}") as listing:
+            with os.scandir(Path(root, folder)) as listing:
                 names = [entry.name for entry in listing if entry.name != _GIT]
         except OSError:
             yield Skipped(_shown(folder) or ".", UNREADABLE)
@@ -111,17 +111,20 @@ def _listed_by_git(root: str, folder: str) -> list[File | Skipped]:
         return []
     try:
         git = Git(place)
-        names = list(git.list_names(*_LISTING, "--cached", "--others"))
-        ignored = list(git.list_names(*_LISTING, "--others", "--ignored", "--directory")) if names else []
+        names, closed = git.list_paths(*_LISTING, "--cached", "--others")
+        ignored, _ = git.list_paths(*_LISTING, "--others", "--ignored", "--directory")
     except InvalidField as error:
         # A folder of somebody else: what it ignores is not known before its owner is trusted.
         if _ADVICE in error.errors[0].msg:
             raise
         return []
+    if not names:
+        return []
     real: dict[str, bool] = {}
     found = [_look_in_checkout(root, f"{folder}{name}", real) for name in names]
     return [
         *(Skipped(_shown(f"{folder}{name}"), IGNORED) for name in ignored),
+        *(Skipped(_shown(f"{folder}{name}/"), UNREADABLE) for name in closed),
         *(one for one in found if one is not None),
     ]
 
@@ -139,8 +142,12 @@ def _look_in_checkout(root: str, key: str, real: dict[str, bool]) -> File | Skip
         real[place] = os.path.realpath(place) == place
     if not real[place]:
         return Skipped(_shown(above), LINK)
-    if not os.path.lexists(f"{root}/{key}"):
+    try:
+        os.lstat(f"{root}/{key}")
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError:
+        return Skipped(_shown(key), UNREADABLE)
     found = _look(root, key.rstrip("/"))
     return Skipped(_shown(found), ANOTHER) if isinstance(found, str) else found
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.ingest.items import Item
 from pipeline.records import Draft
+from pipeline.services.ingestion import IMPORTS, SOURCES, Item, source_name
 from tests.fakes.command_line import run, run_json, serving
 from tests.fakes.pdfs import pdf
-from web.cli.ingest import COMMITS, FORMATS, source_name
 
 README = "# Lock shop\n\nThe shop sells tea at the upper lock, from nine until the last boat has gone through.\n"
 MODULE = '''"""Open and close the shop."""
@@ -172,12 +171,6 @@ def test_a_folder_without_a_repository_is_an_error(server, tmp_path):
         assert "not a git repository" in run("index", "git", str(tmp_path), code=1).stderr
 
 
-def test_as_many_commits_are_read_as_the_reader_reads():
-    from pipeline.ingest.git import DEFAULT_LIMIT
-
-    assert COMMITS == DEFAULT_LIMIT
-
-
 def test_pdf_files_are_taken(server, tmp_path):
     (tmp_path / "handbook.pdf").write_bytes(pdf(["The lamp is green when the lock may be entered."]))
     (tmp_path / "scan.pdf").write_bytes(pdf([]))
@@ -282,18 +275,18 @@ def exported(tmp_path):
     return export
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", IMPORTS)
 def test_what_other_tools_remember_is_imported_once(server, exported, form):
     path = exported(form)
     first = run_json("import", form, path)
     assert first["items"] == {"created": 1}, first
-    assert first["source"] == (source_name(form, Path(path)) if FORMATS[form].by_path else form)
+    assert first["source"] == (source_name(form, Path(path)) if SOURCES[form].by_path else form)
     assert run_json("import", form, path)["items"] == {"unchanged": 1}
     best = run_json("recall", "lamp at the upper gate")["results"][0]
     assert (best["source"], best["trust"]) == ("import", "evidence")
 
 
-@pytest.mark.parametrize("form", [name for name in FORMATS if name != "markdown"])
+@pytest.mark.parametrize("form", [name for name in IMPORTS if name != "markdown"])
 def test_a_file_of_another_kind_is_an_error(server, tmp_path, form):
     path = tmp_path / "something.json"
     path.write_text('"no export at all"')

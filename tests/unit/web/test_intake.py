@@ -8,12 +8,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import FieldError, InvalidField, NotFound, StoreBusy
-from pipeline.ingest.items import Item, Skipped, Unchanged
 from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source
+from pipeline.services.ingestion import Item, Skipped, Unchanged
 from tests.fakes.command_line import serving
 from tests.fakes.house import fast_settings, open_front
 from web.client import Client
-from web.intake import MAX_BYTES, MAX_ITEMS, MAX_MEMORIES, PATIENCE, Intake, draft_body, entries_of, unfit, whole
+from web.intake import (
+    MAX_BYTES,
+    MAX_ITEMS,
+    MAX_MEMORIES,
+    PATIENCE,
+    Intake,
+    draft_body,
+    item_key,
+    problem_of_key,
+    split_item,
+)
 
 SOURCE = "project:shop-0d1a25a8"
 
@@ -71,7 +81,7 @@ def reader(*readings, stops_after=None):
 
 
 def stored(client):
-    return {key: one.memories for key, one in Intake(client, SOURCE).stored().items()}
+    return {key: one.memories for key, one in Intake(client, SOURCE).list_stored().items()}
 
 
 def contents(client):
@@ -109,7 +119,7 @@ def test_an_item_that_is_too_large_goes_in_parts_of_which_the_named_one_comes_la
     intake = Intake(client, SOURCE)
     large = item("chat", *(f"Message {n}" for n in range(620)), digest="1")
     assert intake.take(reader(item("a", "Opens"), large)).items == {"created": 2}
-    assert [whole(key) for put in client.puts for key, _ in put] == ["a", "chat", "chat", "chat"]
+    assert [item_key(key) for put in client.puts for key, _ in put] == ["a", "chat", "chat", "chat"]
     assert client.puts[-1] == [("chat", 250)]
     assert len(contents(client)) == 621
     assert intake.take(reader(item("a", "Opens"), large)).items == {"unchanged": 2}
@@ -142,7 +152,7 @@ def test_a_large_item_that_was_broken_off_is_read_again(client):
 
 def test_parts_are_bounded_by_bytes_too():
     large = Item("a", "1", tuple(Draft("x" * 9000, metadata={"n": n, "é": "é" * 4000}) for n in range(600)))
-    entries = entries_of(large)
+    entries = split_item(large)
     assert len(entries) > 1
     assert all(entry.size <= MAX_BYTES for entry in entries)
     assert sum(len(entry.memories) for entry in entries) == 600
@@ -233,7 +243,7 @@ def test_a_refusal_that_names_nothing_of_it_is_told(client, errors):
     ],
 )
 def test_a_key_that_cannot_be_kept_is_left_out(client, key, reason):
-    assert unfit(key) == reason
+    assert problem_of_key(key) == reason
     tally = Intake(client, SOURCE).take(reader(item(key, "Opens"), item("ünï/cödé 1.py", "Closes")))
     assert set(tally.skipped) == {reason}
     assert set(stored(client)) == {"ünï/cödé 1.py"}

@@ -1,4 +1,7 @@
-"""What a git repository's own files say: where it keeps its history, its remotes, its branch."""
+"""What a git repository's own files say, without git: where it keeps its history, its remotes, its branch.
+
+They are files of strangers: read within a bound, refused with a reason.
+"""
 
 import os
 import re
@@ -6,12 +9,59 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.identity.files import Unreadable, exists, read_bounded, shown, upwards
+from pipeline.errors import FieldError, InvalidField
+
+READ_LIMIT = 1024 * 1024
+SHOWN_CHARS = 300
 
 _HEADER = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _VARIABLE = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*=")
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 _BRANCH = "refs/heads/"
+
+
+class UnreadableFile(Exception):
+    """Say which file cannot be taken, and why."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(f"{printable(file)}: {reason}")
+        self.file = file
+        self.reason = reason
+
+
+def read_bounded(file: Path) -> bytes:
+    """Return the bytes of a regular file of at most 1 MiB; raise UnreadableFile for anything else."""
+    try:
+        # A pipe or a device could be read forever.
+        if not file.is_file():
+            raise UnreadableFile(file, "is not a file")
+        with file.open("rb") as stream:
+            data = stream.read(READ_LIMIT + 1)
+    except OSError as error:
+        raise UnreadableFile(file, error.strerror or "cannot be read") from error
+    if len(data) > READ_LIMIT:
+        raise UnreadableFile(file, "is longer than 1 MiB")
+    return data
+
+
+def exists(path: Path) -> bool:
+    """Tell whether something is there; unlike Path.exists, a place that may not be looked at holds nothing."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def resolve_upwards(folder: Path) -> tuple[Path, ...]:
+    """Return a folder, its links followed, and all above it; raise InvalidField for a path that cannot be followed."""
+    try:
+        resolved = folder.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InvalidField(FieldError("cwd", "is not a folder that can be looked at")) from error
+    return (resolved, *resolved.parents)
+
+
+def printable(value: Path | str) -> str:
+    """Return a path or text as one printable line of bounded length."""
+    line = "".join(char if char.isprintable() else "�" for char in str(value)[: SHOWN_CHARS + 1])
+    return line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +83,7 @@ class Remote:
 
 def root_of_folder(folder: Path) -> Path | None:
     """Return the nearest folder upwards that holds `.git`; raise InvalidField for a path that cannot be followed."""
-    return next((place for place in upwards(folder) if exists(place / ".git")), None)
+    return next((place for place in resolve_upwards(folder) if exists(place / ".git")), None)
 
 
 def open_repository(root: Path) -> Repository:
@@ -47,7 +97,7 @@ def open_repository(root: Path) -> Repository:
 
 
 def remote_of(repository: Repository) -> Remote | None:
-    """Return the remote `origin`, else the only one, else the first by name; raise Unreadable for a bad `config`."""
+    """Return the remote `origin`, else the only one, else the first by name; raise UnreadableFile for a bad file."""
     config = repository.common_dir / "config"
     if not exists(config):
         return None
@@ -70,23 +120,23 @@ def branch_of_folder(folder: Path) -> str | None:
         return None
     try:
         head = read_bounded(open_repository(root).git_dir / "HEAD").decode("utf-8", "replace")
-    except Unreadable:
+    except UnreadableFile:
         return None
     branch = head.removeprefix("ref:").strip().removeprefix(_BRANCH)
     # The reftable format keeps HEAD elsewhere and leaves `.invalid` here.
     if not head.startswith("ref:") or f"{_BRANCH}{branch}" not in head or branch in ("", ".invalid"):
         return None
-    return shown(branch)
+    return printable(branch)
 
 
 def _named_folder(file: Path, prefix: str) -> Path:
     """Return the folder that a pointer file names, relative to itself."""
     text = os.fsdecode(read_bounded(file))
     if not text.startswith(prefix):
-        raise Unreadable(file, "is not a git file")
+        raise UnreadableFile(file, "is not a git file")
     folder = file.parent / text.removeprefix(prefix).strip()
     if folder == file.parent or not os.path.isdir(folder):  # noqa: PTH112 - answers for every path, Path.is_dir raises
-        raise Unreadable(file, "leads to no folder")
+        raise UnreadableFile(file, "leads to no folder")
     return folder
 
 

@@ -1,0 +1,88 @@
+"""Reading what stands elsewhere, in the process of whoever asks: projects, histories, documents, other tools' exports.
+
+A reader yields items that changed, what did not change, and what it leaves out with a reason; who calls it takes the
+items to the server.
+"""
+
+import hashlib
+import importlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pipeline.ingest.items import COMMITS, Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.services.workspaces import history_of_folder
+
+__all__ = [
+    "COMMITS",
+    "IMPORTS",
+    "SOURCES",
+    "Item",
+    "Known",
+    "Progress",
+    "Reading",
+    "Readings",
+    "Skipped",
+    "Unchanged",
+    "has_secret",
+    "open_reader",
+    "source_name",
+]
+
+SLUG_CHARS: Final = 48
+
+
+@dataclass(frozen=True, slots=True)
+class SourceType:
+    """What can be read: the module of its reader, what it is, and whether each place is a source of its own."""
+
+    module: str
+    summary: str
+    by_path: bool = True
+
+
+_EXPORT: Final = "its ZIP, its folder or a file of it"
+# Each is read by the function `read_<name>` of its module, which is loaded when it is wanted.
+SOURCES: Final[Mapping[str, SourceType]] = {
+    "project": SourceType("project.read", "the files of a project"),
+    "git": SourceType("git", "the commits of a repository"),
+    "pdf": SourceType("pdf", "a PDF file, or all PDF files of a folder"),
+    "chatgpt": SourceType("chatgpt", f"the conversations of a ChatGPT export: {_EXPORT}", by_path=False),
+    "claude": SourceType("claude", f"the conversations of a Claude export: {_EXPORT}", by_path=False),
+    "markdown": SourceType("markdown", "notes in Markdown: a file, or a folder with all below it"),
+    "jsonl": SourceType("jsonl", "memories from a file of JSON lines, one a line"),
+    "mem0": SourceType("mem0", "the memories of a mem0 export", by_path=False),
+    "pmb": SourceType("pmb", "the memories of a PMB database or export", by_path=False),
+}
+IMPORTS: Final = ("chatgpt", "claude", "markdown", "jsonl", "mem0", "pmb")
+
+
+def open_reader(name: str, path: Path, progress: Progress, **options: object) -> Callable[[Known], Readings]:
+    """Return what reads a source of a type from a place, given which items are known by which digest."""
+    reader = getattr(importlib.import_module(f"pipeline.ingest.{SOURCES[name].module}"), f"read_{name}")
+
+    def read(known: Known) -> Readings:
+        found: Readings = reader(path, known, progress, **options)
+        return found
+
+    return read
+
+
+def source_name(name: str, path: Path) -> str:
+    """Return what a source is called: its type, and of which folder or file."""
+    if not SOURCES[name].by_path:
+        return name
+    place = (history_of_folder(path) if name == "git" else path).resolve()
+    slug = re.sub(r"[^a-z0-9]+", "-", place.name.lower()).strip("-")[:SLUG_CHARS] or "root"
+    return f"{name}:{slug}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:8]}"
+
+
+def has_secret(text: str) -> bool:
+    """Tell whether a text holds what would be masked."""
+    # Its expressions take a while to be made, and most commands read nothing.
+    from pipeline.text.redaction import redact
+
+    return redact(text).text != text

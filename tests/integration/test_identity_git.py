@@ -1,0 +1,43 @@
+"""What git makes of a repository, a worktree and a clone is understood without git."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from pipeline.identity import identify
+from pipeline.identity.repository import branch_of_folder
+
+
+def id_of(folder):
+    return identify(folder).id
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
+def test_what_git_makes_is_understood(tmp_path):
+    def git(*arguments, cwd):
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+        whole = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        done = subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    main = tmp_path / "main"
+    main.mkdir()
+    git("init", "-b", "trunk", cwd=main)
+    git("commit", "--allow-empty", "-m", "first", cwd=main)
+    git("worktree", "add", "-b", "topic/one", "../linked", cwd=main)
+    git("clone", "main", "cloned", cwd=tmp_path)
+    git("clone", "--bare", "main", "store.git", cwd=tmp_path)
+    git("worktree", "add", "--detach", "../loose", cwd=tmp_path / "store.git")
+    assert [branch_of_folder(tmp_path / place) for place in ("main", "linked", "cloned", "loose")] == [
+        "trunk",
+        "topic/one",
+        "trunk",
+        None,
+    ]
+    ids = {id_of(tmp_path / place) for place in ("main", "linked", "cloned", "loose")}
+    assert ids == {id_of(main)}
+    git("remote", "add", "origin", 'ssh://git@h/we"ird #;/r.git', cwd=main)
+    assert identify(main).detail.endswith('is h/we"ird #;/r')
+    assert id_of(tmp_path / "linked") == id_of(main) != id_of(tmp_path / "cloned")
