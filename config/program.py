@@ -2,18 +2,20 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from config.logging import configure_logging
 from config.process import EXIT_TAKEN, Role, RoleTaken, add_parent_option, stop_with_parent
 from config.settings import Settings, SettingsError, load_settings
 
 
-def start_program(name: str, description: str | None, redact: Callable[[str], str]) -> Settings:
-    """Read the command line and the settings, watch the parent if asked to, and set up logging."""
-    parser = argparse.ArgumentParser(prog=f"python -m {name}", description=description)
+def start_program(
+    command: str, description: str | None, redact: Callable[[str], str], arguments: Sequence[str] | None = None
+) -> Settings:
+    """Read the command line (`arguments` of it) and the settings, watch the parent if asked to, and set up logging."""
+    parser = argparse.ArgumentParser(prog=command, description=description)
     add_parent_option(parser)
-    parent = parser.parse_args().stop_with_parent
+    parent = parser.parse_args(arguments).stop_with_parent
     if parent is not None:
         stop_with_parent(parent)
     try:

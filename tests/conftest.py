@@ -1,3 +1,4 @@
+import contextlib
 import os
 import socket
 import time
@@ -6,6 +7,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 import tomlkit
+import tzlocal.unix
 
 from config.settings import load_settings
 from tests.fakes.client import CheckedClient
@@ -93,9 +95,28 @@ def digested(back):
 
 @pytest.fixture
 def central_europe(monkeypatch):
-    """Local time is that of Berlin, told as a rule so that no table of zones is needed."""
-    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    """Local time is that of Berlin."""
+    with _local_time(monkeypatch, "Europe/Berlin"):
+        yield
+
+
+@pytest.fixture
+def zone_told_as_a_rule(monkeypatch):
+    """Local time is that of Berlin, told without the name of a zone."""
+    with _local_time(monkeypatch, "CET-1CEST,M3.5.0,M10.5.0/3"):
+        yield
+
+
+@contextlib.contextmanager
+def _local_time(monkeypatch, zone):
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", zone)
+        _look_at_the_clock_anew()
+        yield
+    _look_at_the_clock_anew()
+
+
+def _look_at_the_clock_anew():
     time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+    # APScheduler asks this library, which remembers.
+    tzlocal.unix._cache_tz = tzlocal.unix._cache_tz_name = None

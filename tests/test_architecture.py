@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.services": SERVICES,
     "pipeline.bootstrap": WHOLE,
     "workers": WHOLE,
-    "web": WHOLE | {"workers.queue"},
+    "web": WHOLE | {"workers.queue", "workers.tasks"},
 }
 
 # Where a library may be imported; every other place goes through what stands there.
@@ -72,9 +72,10 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "mcp_types": ("web.mcp",),
     "uvicorn": ("web.mcp",),
     "huey": ("workers",),
-    "apscheduler": ("workers",),
-    "networkx": ("pipeline.jobs.map_communities",),
-    "scipy": ("pipeline.jobs.map_forces", "pipeline.jobs.map_islands"),
+    "apscheduler": ("workers", "pipeline.jobs.registry"),
+    "httpx": ("pipeline.jobs.model",),
+    "networkx": ("pipeline.jobs.map.communities",),
+    "scipy": ("pipeline.jobs.map.forces", "pipeline.jobs.map.islands"),
     "sqlite_utils": ("pipeline.store",),
     "pypdf": ("pipeline.ingest.pdf",),
     "tree_sitter": ("pipeline.ingest.project.grammars",),
@@ -276,6 +277,7 @@ from config.settings import load_settings
 from pipeline.bootstrap.front import Front
 from web.app import create_app
 import web.__main__
+import workers.tasks
 front = Front(load_settings(), lambda workspace, stage: None)
 create_app(front)
 front.close()
@@ -296,7 +298,7 @@ def loaded_by(program: str, home: Path) -> set[str]:
 
 
 def test_the_web_front_loads_no_model_library(tmp_path):
-    heavy = {"torch", "spacy", "sentence_transformers", "transformers", "onnx", "lancedb", "apscheduler"}
+    heavy = {"torch", "spacy", "sentence_transformers", "transformers", "onnx", "lancedb", "apscheduler", "httpx"}
     assert loaded_by(LOADED, tmp_path / "home") & heavy == set()
 
 

@@ -16,22 +16,24 @@ from config.threads import limit_heaps
 from pipeline.bootstrap.front import Front
 from pipeline.bootstrap.parts import mask
 from web.app import MAX_BODY_BYTES, create_app
-from workers.queue import Notifier, Queue, WakeUp, wake_workers
+from workers.queue import Notifier, WakeUp
 
 HEAPS = 2
 
 
 def main() -> int:
     """Serve until stopped."""
-    return run_in_role("web", start_program("web", __doc__, mask), serve)
+    return run_in_role("web", start_program("python -m web", __doc__, mask), serve)
 
 
 def serve(settings: Settings) -> int:
     """Answer requests until a signal comes; return EXIT_TAKEN at once when the address is another program's."""
     limit_heaps(HEAPS)
-    queue = Queue(settings)
+    # Its queue is that of the environment's home.
+    from workers.tasks import wake_workers
+
     notifier = Notifier(
-        lambda message: wake_workers(queue, message),
+        wake_workers,
         lambda problem: front.operations.record_error("notifier", problem),
     )
     front = Front(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))

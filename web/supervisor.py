@@ -31,12 +31,20 @@ class Command:
     arguments: tuple[str, ...]
 
 
-# The Procfile says the same.
-STACK = (
-    Command("web", ("-m", "web", "--stop-with-parent")),
-    Command("worker", ("-m", "workers", "--stop-with-parent")),
-    Command("scheduler", ("-m", "workers.schedule", "--stop-with-parent")),
-)
+# Huey's own options: processes, not threads; how often an idle one looks for messages, and everyone's health; no
+# periodic tasks; SIGTERM lets tasks end, for eight seconds.
+CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-n", "-g", "TERM", "-t", "8")
+
+
+def build_stack(worker_processes: int) -> tuple[Command, ...]:
+    """Return the processes of the stack; the Procfile says the same."""
+    consumer = ("-m", "huey.bin.huey_consumer", "workers.tasks.huey", "-w", str(worker_processes), *CONSUMER)
+    return (
+        Command("web", ("-m", "web", "--stop-with-parent")),
+        Command("worker", (*consumer, "--", "--stop-with-parent")),
+        Command("scheduler", ("-m", "workers.schedule", "--stop-with-parent")),
+    )
+
 
 Say = Callable[[str, str], None]
 

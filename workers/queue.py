@@ -1,4 +1,4 @@
-"""The queue between the fronts and the workers: the Huey instance, its tasks, and the notifier.
+"""The queue between the fronts and the workers: what carries and signs its messages, and the notifier.
 
 A message carries names only; what there is to do stands in the work table. A lost message costs time, never work.
 """
@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from huey import Huey
+from huey.consumer import Consumer
 from huey.serializer import Serializer, SignedSerializer
 from huey.storage import PriorityRedisStorage, SqliteStorage
 
 from config.files import file_identity
+from config.paths import HomePaths
 from config.settings import Settings
 from config.token import CurrentToken
+from workers.consumer import prepare_consumer
 
 log = logging.getLogger(__name__)
 
@@ -38,15 +41,6 @@ class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships n
     _identity: tuple[int, int] | None = None
     _log_identity: tuple[int, int] | None = None
 
-    def initialize_schema(self) -> None:
-        """Make the tables; a broken file makes way for a new one."""
-        try:
-            super().initialize_schema()
-        except sqlite3.DatabaseError as error:
-            if not _is_broken(error):
-                raise
-            super().initialize_schema()
-
     @property
     def conn(self) -> sqlite3.Connection:
         """Return a connection to the file that has the queue's name now."""
@@ -54,13 +48,28 @@ class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships n
             self._conn.close()
             self._conn = None
         if self._conn is None:
-            self._identity = file_identity(self.filename)
-            connection: sqlite3.Connection = self._create_connection()
+            try:
+                self._conn = self._open()
+            except sqlite3.DatabaseError as error:
+                if not _is_broken(error):
+                    raise
+                self._discard()
+                self._conn = self._open()
+        return self._conn
+
+    def _open(self) -> sqlite3.Connection:
+        file = Path(self.filename)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._identity = file_identity(file)
+        connection: sqlite3.Connection = self._create_connection()
+        try:
             for statement in self.ddl:
                 connection.execute(statement)
-            self._conn = connection
-            self._identity, self._log_identity = self._identities()
-        return self._conn
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+        self._identity, self._log_identity = self._identities()
+        return connection
 
     def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
         return file_identity(self.filename), file_identity(f"{self.filename}-wal")
@@ -73,19 +82,19 @@ class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships n
                 yield cursor
         except sqlite3.DatabaseError as error:
             if _is_broken(error):
-                log.warning("the queue's file was broken and is replaced: %s", error)
-                self._discard()
+                with self.lock:
+                    self._discard()
             raise
 
     def _discard(self) -> None:
-        with self.lock:
-            if self._conn is not None:
-                self._conn.close()
-                self._conn = None
-            # Another process may have replaced the file already.
-            if self._identity is not None and self._identity == file_identity(self.filename):
-                for suffix in ("", "-wal", "-shm"):
-                    Path(f"{self.filename}{suffix}").unlink(missing_ok=True)
+        log.warning("the queue's file was broken and is replaced")
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+        # Another process may have replaced the file already.
+        if self._identity is not None and self._identity == file_identity(self.filename):
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{self.filename}{suffix}").unlink(missing_ok=True)
 
 
 def _is_broken(error: sqlite3.DatabaseError) -> bool:
@@ -99,9 +108,13 @@ class TokenSerializer(Serializer):  # type: ignore[misc]  # huey ships no types
     A message that a former token signed is refused; like a lost one, it costs time, never work.
     """
 
-    def __init__(self, token: Callable[[], str]) -> None:
+    def __init__(self, paths: HomePaths) -> None:
         super().__init__()
-        self._token = token
+        self._paths = paths
+        self._current = CurrentToken(paths.token_file)
+
+    def _token(self) -> str:
+        return self._current() or self._paths.token()
 
     def serialize(self, data: Any) -> bytes:
         """Return a signed message."""
@@ -113,24 +126,22 @@ class TokenSerializer(Serializer):  # type: ignore[misc]  # huey ships no types
         return SignedSerializer(secret=self._token(), salt=QUEUE_NAME).deserialize(data)
 
 
-class Queue:
-    """Hand names of work to the workers."""
+class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
+    """The queue of a home; its file and its token are made when the first message is sent or looked for."""
 
     def __init__(self, settings: Settings) -> None:
-        paths = settings.paths
         storage: dict[str, Any]
         if settings.queue_url:
             storage = {"storage_class": PriorityRedisStorage, "url": settings.queue_url}
         else:
-            paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            storage = {"storage_class": HealingSqliteStorage, "filename": str(paths.queue), "fsync": False}
-        paths.token()
-        serializer = TokenSerializer(CurrentToken(paths.token_file))
-        self.huey = Huey(QUEUE_NAME, results=False, serializer=serializer, **storage)
-        # What was written comes before what makes it better.
-        self.digest = self.huey.task(name="digest", priority=2)(_digest)
-        self.sweep = self.huey.task(name="sweep", priority=1)(_sweep)
-        self.run_job = self.huey.task(name="run_job", priority=0)(_run_job)
+            file = str(settings.paths.queue)
+            storage = {"storage_class": HealingSqliteStorage, "filename": file, "fsync": False, "create_tables": False}
+        super().__init__(QUEUE_NAME, results=False, serializer=TokenSerializer(settings.paths), **storage)
+
+    def create_consumer(self, **options: Any) -> Consumer:
+        """Build the consumer that this process will be; called by `huey_consumer`, whose options these are."""
+        prepare_consumer()
+        return super().create_consumer(**options)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -139,14 +150,6 @@ class WakeUp:
 
     workspace_id: str
     stage: str = ""
-
-
-def wake_workers(queue: Queue, message: WakeUp) -> None:
-    """Tell the workers that a workspace has work."""
-    if message.stage:
-        queue.digest(message.workspace_id, message.stage)
-    else:
-        queue.sweep(message.workspace_id)
 
 
 class Notifier:
@@ -191,21 +194,3 @@ class Notifier:
             self._send(message)
         except Exception as error:  # noqa: BLE001 - any broker's error; the scheduler finds the work without the message
             self._on_error(f"the wake-up message of {message.workspace_id} failed: {type(error).__name__}: {error}")
-
-
-def _digest(workspace_id: str, stage: str) -> None:
-    from workers import tasks
-
-    tasks.digest(workspace_id, stage)
-
-
-def _run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False) -> None:
-    from workers import tasks
-
-    tasks.run_job(name, workspace_id, tries=tries, again=again)
-
-
-def _sweep(workspace_id: str) -> None:
-    from workers import tasks
-
-    tasks.sweep(workspace_id)

@@ -1,4 +1,4 @@
-"""The clock: each tick only puts a message on the queue. One instance a home."""
+"""The scheduler: each tick only puts messages on the queue. One instance a home."""
 
 import signal
 import sys
@@ -9,20 +9,23 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 
 from config.program import run_in_role, start_program
 from config.settings import Settings
-from pipeline.bootstrap.clockwork import Clockwork
 from pipeline.bootstrap.parts import mask
-from workers.queue import Queue
+from pipeline.bootstrap.scheduler import SchedulerContainer
+from pipeline.services import maintenance
+from workers import tasks
+
+SWEEP = "sweep"
 
 
 def main() -> int:
     """Tick until stopped."""
-    return run_in_role("scheduler", start_program("workers.schedule", __doc__, mask), tick)
+    return run_in_role("scheduler", start_program("python -m workers.schedule", __doc__, mask), tick)
 
 
 def tick(settings: Settings) -> int:
-    """Look what is due at every tick, and put it on the queue, until a signal comes."""
-    clockwork = Clockwork(settings)
-    clock = build_clock(clockwork, Queue(settings))
+    """Send what is due whenever a trigger fires, until a signal comes."""
+    container = SchedulerContainer(settings)
+    clock = build_clock(container)
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         clock.shutdown(wait=False)
@@ -30,28 +33,44 @@ def tick(settings: Settings) -> int:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     clock.start()
-    clockwork.close()
+    container.close()
     return 0
 
 
-def build_clock(clockwork: Clockwork, queue: Queue) -> BlockingScheduler:
-    """Schedule the tick; what came due while nobody ticked is made up for once, by what the stores say."""
-    clock = BlockingScheduler(job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None})
+def build_clock(container: SchedulerContainer) -> BlockingScheduler:
+    """Schedule every job by its trigger, and the sweep, which also makes up, once, for what came due before."""
+    clock = BlockingScheduler(
+        timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+    )
+    jobs = maintenance.clocked_jobs(container.settings)
     seen: set[str] = set()
 
-    def send_due() -> None:
-        for workspace_id in clockwork.settings.paths.workspace_ids():
-            jobs, waits = clockwork.due(workspace_id)
-            for name in jobs:
-                queue.run_job(name, workspace_id)
-            # The first time its indexes are looked at as well: they may have been lost while nothing ran.
-            if waits or workspace_id not in seen:
-                queue.sweep(workspace_id)
-            seen.add(workspace_id)
+    def send_due(name: str) -> None:
+        for workspace_id in container.settings.paths.workspace_ids():
+            found = maintenance.find_due(container.databases, container.operations, workspace_id, [jobs[name]])
+            _send(workspace_id, found.jobs)
 
-    seconds = clockwork.settings.sweep_interval_s
-    clock.add_job(send_due, "interval", id="tick", seconds=seconds, next_run_time=datetime.now(UTC))
+    def sweep() -> None:
+        for workspace_id in container.settings.paths.workspace_ids():
+            found = maintenance.find_due(container.databases, container.operations, workspace_id, jobs.values())
+            # What came due while nobody ran, and indexes that were lost meanwhile, are found the first time.
+            first = workspace_id not in seen
+            seen.add(workspace_id)
+            _send(workspace_id, found.jobs if first else found.unfinished)
+            if first or found.work_waits:
+                tasks.sweep(workspace_id)
+
+    for name, job in jobs.items():
+        clock.add_job(send_due, job.schedule.trigger(), [name], id=name)
+    clock.add_job(
+        sweep, "interval", id=SWEEP, seconds=container.settings.sweep_interval_s, next_run_time=datetime.now(UTC)
+    )
     return clock
+
+
+def _send(workspace_id: str, names: list[str]) -> None:
+    for name in names:
+        tasks.run_job(name, workspace_id)
 
 
 if __name__ == "__main__":

@@ -1,114 +1,123 @@
-"""The tasks: load, call, acknowledge; nothing else. What they do is in the pipeline."""
+"""The tasks of the workers: parse, call one use case, send on what it leaves to do.
+
+huey_consumer workers.tasks.huey
+"""
 
 import logging
-import time
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import TYPE_CHECKING
 
-from config.settings import load_settings
-from pipeline.bootstrap.back import Back
-from pipeline.digest.digest import digest as digest_stage
-from pipeline.digest.stages import FOLLOWING
+from config.settings import SettingsError, load_settings
 from pipeline.errors import NotFound
 from pipeline.records import Stage
-from workers.queue import Queue
+from pipeline.services import maintenance
+from pipeline.store.database import WakeUps
+from workers.queue import WakeUp, WorkerQueue
+
+if TYPE_CHECKING:
+    from pipeline.bootstrap.worker import WorkerContainer
 
 log = logging.getLogger(__name__)
 
-# A worker turns to other workspaces after this long; what is left is asked for again.
-TURN_S = 10.0
-# A job's turn; one that steps back for written memories comes again after a while.
-JOB_TURN_S = 60.0
-JOB_PAUSE_S = 5
-# A job that failed is tried again, later each time, before its next appointment.
-JOB_TRIES = 3
-JOB_BACKOFF_S = 30
-# These keep recall whole and fast: they wait for nobody.
-URGENT = frozenset({"sweep", "segment", "vectors"})
+try:
+    huey = WorkerQueue(load_settings())
+except SettingsError as error:
+    sys.exit(str(error))
+
+# What commits of the task that runs have queued.
+_woken: set[WakeUp] = set()
 
 
 @cache
-def back() -> Back:
-    """Return this process's services; made after the fork, so that no two processes share a connection."""
-    return Back(load_settings(), lambda workspace_id, stage: queue().digest(workspace_id, stage))
+def worker() -> "WorkerContainer":
+    """Return this process's container; made after the fork, so that no two processes share a connection."""
+    # Who only sends messages needs nothing of what reads them.
+    from pipeline.bootstrap.worker import WorkerContainer
+
+    return WorkerContainer(load_settings(), collect_wake_ups)
 
 
-@cache
-def queue() -> Queue:
-    """Return this process's queue."""
-    return Queue(load_settings())
-
-
+# What was written comes before what makes it better.
+@huey.task(name="digest", priority=2)  # type: ignore[untyped-decorator]  # huey ships no types
 def digest(workspace_id: str, stage: str) -> None:
     """Work off one stage of a workspace for a turn."""
-    services = back()
-    with _logged(f"digest.{stage}", workspace_id):
-        report = digest_stage(
-            services.databases.get(workspace_id),
-            Stage(stage),
-            services.stages(workspace_id)[Stage(stage)],
-            services.owner,
-            services.policy,
-            lambda message: services.operations.record_error(f"digest.{stage}", message, workspace=workspace_id),
-            until=time.monotonic() + TURN_S,
+    from pipeline.services import digestion
+
+    services = worker()
+    with _reporting(f"digest.{stage}", workspace_id):
+        runner = services.stages(workspace_id)[Stage(stage)]
+        turn = digestion.digest_stage(
+            services.context(workspace_id), Stage(stage), runner, services.owner, services.policy
         )
-        if report.more:
-            queue().digest(workspace_id, stage)
-        elif report.retry_in_s is not None:
-            queue().digest.schedule((workspace_id, stage), delay=report.retry_in_s)
-        following = FOLLOWING.get(Stage(stage))
-        if report.claimed and following is not None and following in services.due_stages(workspace_id):
-            queue().digest(workspace_id, following)
-        if report.claimed and not report.more:
-            for job in services.needed_jobs(workspace_id):
-                queue().run_job(job, workspace_id)
+        if turn.more:
+            digest(workspace_id, stage)
+        elif turn.retry_in_s is not None:
+            digest.schedule((workspace_id, stage), delay=turn.retry_in_s)
+        _send_jobs(workspace_id, turn.jobs)
 
 
-def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False) -> None:
-    """Run one job on a workspace for a turn if it is due; one that goes on or is tried again comes in any case."""
-    services = back()
-    with _logged(f"job.{name}", workspace_id):
-        # Ticks and turns ask for a job until somebody begins it: later messages must find it done, not do it again.
-        if not again and not services.is_due(workspace_id, name):
-            return
-        end = time.monotonic() + JOB_TURN_S
-        outcome = services.run_job(
-            workspace_id,
-            name,
-            lambda: time.monotonic() >= end or (name not in URGENT and services.foreground_waits(workspace_id)),
-        )
-        if outcome is None:
-            return
-        if outcome.report.more:
-            queue().run_job.schedule((name, workspace_id), {"again": True}, delay=JOB_PAUSE_S)
-        elif outcome.error is not None and tries < JOB_TRIES:
-            delay = JOB_BACKOFF_S * 2 ** (tries - 1)
-            queue().run_job.schedule((name, workspace_id), {"tries": tries + 1, "again": True}, delay=delay)
-
-
+@huey.task(name="sweep", priority=1)  # type: ignore[untyped-decorator]
 def sweep(workspace_id: str) -> None:
-    """Ring for everything in a workspace that waits and that nobody works on."""
-    services = back()
-    with _logged("sweep", workspace_id):
+    """Look after a workspace: wake whoever has something to do, and repair its indexes."""
+    services = worker()
+    with _reporting("sweep", workspace_id):
+        context = services.context(workspace_id)
         # What needs no model goes first: a lost message must not wait for one.
-        for job in services.asked_jobs(workspace_id):
-            queue().run_job(job, workspace_id)
-        services.ring_due(workspace_id)
-        services.heal(workspace_id)
-        for job in services.needed_jobs(workspace_id):
-            queue().run_job(job, workspace_id)
+        _send_jobs(workspace_id, maintenance.reap_processes(context, services.operations))
+        _send_wake_ups()
+        _send_jobs(workspace_id, maintenance.repair_indexes(context))
+
+
+@huey.task(name="run_job", priority=0)  # type: ignore[untyped-decorator]
+def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False) -> None:
+    """Run one job on a workspace for a turn."""
+    services = worker()
+    with _reporting(f"job.{name}", workspace_id):
+        following = maintenance.take_job_turn(
+            services.context(workspace_id), name, services.owner, tries=tries, again=again
+        )
+        if following is not None:
+            options = {"tries": following.tries, "again": True}
+            run_job.schedule((name, workspace_id), options, delay=following.in_s)
+
+
+def wake_workers(message: WakeUp) -> None:
+    """Tell the workers that a workspace has work."""
+    if message.stage:
+        digest(message.workspace_id, message.stage)
+    else:
+        sweep(message.workspace_id)
+
+
+def _send_jobs(workspace_id: str, names: Iterable[str]) -> None:
+    for name in names:
+        run_job(name, workspace_id)
+
+
+def collect_wake_ups(workspace_id: str, wake_ups: WakeUps) -> None:
+    """Note whom a commit wakes; they are sent when the task ends."""
+    _woken.update(WakeUp(workspace_id, stage or "") for stage in wake_ups)
+
+
+def _send_wake_ups() -> None:
+    while _woken:
+        wake_workers(_woken.pop())
 
 
 @contextmanager
-def _logged(component: str, workspace_id: str) -> Iterator[None]:
-    services = back()
+def _reporting(component: str, workspace_id: str) -> Iterator[None]:
+    services = worker()
     try:
         services.operations.report_worker(services.owner)
         yield
     except NotFound:
-        # The workspace was deleted after the bell rang: there is nothing left to do.
+        # The workspace was deleted after the message was sent: there is nothing left to do.
         log.info("%s: workspace %s is gone", component, workspace_id)
     except Exception as error:
         services.operations.record_error(component, f"{type(error).__name__}: {error}", workspace=workspace_id)
         log.exception("%s failed in workspace %s", component, workspace_id)
+    finally:
+        _send_wake_ups()

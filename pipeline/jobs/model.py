@@ -1,8 +1,8 @@
-"""The optional language model of the night: it words what rules have found, and every job works without it.
+"""The optional language model: it words what the rules of jobs have found, and every job works without it.
 
     off or given up? → redact, bound → reserve the tokens → call → settle what it cost → parse strictly
 
-The meter is charged before the call, so that no crash and no second process spends over the cap. Make one NightModel
+The meter is charged before the call, so that no crash and no second process spends over the cap. Make one JobModel
 for each run: it gives up on an endpoint that failed twice in a row.
 """
 
@@ -10,16 +10,19 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.jobs.model_call import Endpoint, Failure, Reply, post
 from pipeline.store import model_use
 from pipeline.store.database import Database
 from pipeline.text.redaction import redact
 
+MAX_ANSWER_BYTES = 256 * 1024
+ROUTE = "/chat/completions"
 MAX_PROMPT_CHARS = 12_000
 MAX_REPLY_CHARS = 4_000
 MAX_REPLY_TOKENS = 500
@@ -31,7 +34,84 @@ Shape = TypeVar("Shape", bound=BaseModel)
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 
-class NightModel:
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the model answers, and what it may cost. Without a url there is none.
+
+    `timeout_s` bounds a whole call, `daily_tokens` what a workspace may spend in a day.
+    """
+
+    url: str
+    model: str = ""
+    api_key: str = field(default="", repr=False)
+    timeout_s: float = 20.0
+    daily_tokens: int = 50_000
+
+
+class Failure(StrEnum):
+    """Why there is no answer of use."""
+
+    OFF = "off"
+    CAPPED = "capped"
+    GIVEN_UP = "given_up"
+    UNREACHABLE = "unreachable"
+    TIMEOUT = "timeout"
+    BROKEN = "broken"
+    REFUSED = "refused"
+    JUNK = "junk"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the endpoint answered, whatever it is worth."""
+
+    status: int
+    body: bytes
+
+
+def post(endpoint: Endpoint, body: Mapping[str, Any]) -> Reply | Failure:
+    """Send a request and return the answer; UNREACHABLE means that nothing was sent."""
+    import asyncio
+
+    import httpx
+
+    try:
+        return asyncio.run(asyncio.wait_for(_exchange(endpoint, body), endpoint.timeout_s))
+    except TimeoutError:
+        return Failure.TIMEOUT
+    except (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.InvalidURL):
+        return Failure.UNREACHABLE
+    except (httpx.HTTPError, ValueError):
+        return Failure.BROKEN
+
+
+async def _exchange(endpoint: Endpoint, body: Mapping[str, Any]) -> Reply | Failure:
+    """Make one call: no redirect, no proxy, no retry, and no answer that grows when it is unpacked."""
+    import httpx
+
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    if endpoint.api_key:
+        headers["Authorization"] = f"Bearer {endpoint.api_key.strip()}"
+    url = httpx.URL(endpoint.url)
+    if url.port is not None and not 0 < url.port < 2**16:
+        raise httpx.InvalidURL(f"no such port: {url.port}")
+    path = url.path.rstrip("/")
+    if not path.endswith(ROUTE):
+        url = url.copy_with(path=f"{path or '/v1'}{ROUTE}")
+    read = bytearray()
+    # The whole call has a limit: one for each read is never met by an endpoint that sends a byte at a time.
+    async with (
+        httpx.AsyncClient(trust_env=False, timeout=endpoint.timeout_s) as client,
+        client.stream("POST", url, json=body, headers=headers) as response,
+    ):
+        async for chunk in response.aiter_raw():
+            read += chunk
+            if len(read) > MAX_ANSWER_BYTES:
+                return Failure.JUNK
+        return Reply(response.status_code, bytes(read))
+
+
+class JobModel:
     """Ask an endpoint within its daily budget; whatever goes wrong, the answer is None and is counted."""
 
     def __init__(

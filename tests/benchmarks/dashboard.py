@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.benchmarks.figures import latency
 from tests.browser.pages import LISTS
 from tests.fakes.client import HOST
-from tests.fakes.house import fast_settings, open_back, open_front
+from tests.fakes.house import fast_settings, open_back, open_front, run_job
 from tests.fakes.multitude import fill
 from web.app import create_app
 
@@ -25,7 +25,7 @@ def main() -> None:
         settings = fast_settings(Path(home))
         front, back = open_front(settings), open_back(settings)
         fill(front.databases.get("default", create=True), count)
-        back.run_job("default", "segment", lambda: False)
+        run_job(back, "default", "segment")
         client = create_app(front).test_client()
         headers = {"Host": HOST, "Authorization": f"Bearer {front.token}"}
         print(f"{'page':24} {'first ms':>9} {'p50 ms':>8} {'p95 ms':>8} {'KB':>7}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from config.settings import Settings, load_settings
-from pipeline.bootstrap.back import Back
+from pipeline.bootstrap.worker import WorkerContainer
 from tests.benchmarks.corpus import fingerprint, memories
 from tests.support.stack import QUICK, Client, Stack, wait_until
 
@@ -132,9 +132,9 @@ def _settle(folder: Path, tell: Callable[[str], None]) -> None:
         _digest(stack, client, tell)
         wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"), SETTLED_WITHIN_S)
         # A recall that met a segment of another format has asked for a new one by now.
-        back = Back(load_settings({"REVERIE_HOME": str(folder)} | _model()))
+        back = WorkerContainer(load_settings({"REVERIE_HOME": str(folder)} | _model()))
         try:
-            wait_until("no job is due", lambda: not back.needed_jobs(WORKSPACE, tidy=True), SETTLED_WITHIN_S)
+            wait_until("no job is due", lambda: not back.context(WORKSPACE).needed_jobs(tidy=True), SETTLED_WITHIN_S)
         finally:
             back.close()
         wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"), SETTLED_WITHIN_S)

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
-from pipeline.jobs.layout import layout
-from pipeline.jobs.night import Night
+from pipeline.jobs.map.layout import layout
+from pipeline.jobs.runner import JobRun
 from pipeline.store import maps
 from pipeline.store.database import Database
 from tests.benchmarks.figures import Aim, Report, latency
@@ -125,7 +125,7 @@ def measure_nights(database: Database, report: Report) -> None:
 
 def _night(database: Database) -> float:
     began = time.process_time()
-    outcome = layout(Night(database, datetime.now(UTC)))
+    outcome = layout(JobRun(database, datetime.now(UTC)))
     assert outcome.counts["redrawn"], outcome
     return time.process_time() - began
 

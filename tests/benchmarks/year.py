@@ -15,9 +15,9 @@ from pathlib import Path
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.index.encoder import Encoder
-from pipeline.jobs.archive import archive
-from pipeline.jobs.decay import decay
-from pipeline.jobs.night import Night
+from pipeline.jobs.aging.archive import archive
+from pipeline.jobs.aging.decay import decay
+from pipeline.jobs.runner import JobRun
 from pipeline.store import audit, changes, memories
 from pipeline.times import utc_text
 from pipeline.write.accept import commit
@@ -143,7 +143,7 @@ def _recall(world: World, known: Sequence[Planned], day: int, chance: random.Ran
 
 
 def _night(world: World, day: int, year: Year) -> None:
-    night = Night(world.database, moment(day))
+    night = JobRun(world.database, moment(day))
     began = time.perf_counter()
     decay(night)
     archive(night)

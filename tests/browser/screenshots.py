@@ -8,8 +8,8 @@ from playwright.sync_api import sync_playwright
 
 from config.settings import Settings
 from demo.sample import load_sample
-from pipeline.bootstrap.back import Back
 from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.worker import WorkerContainer
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.pages import everything
 from tests.fakes.dashboard import Site, serving
@@ -31,7 +31,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="reverie-screenshots-") as home:
         settings = Settings(home=Path(home))
-        back = Back(settings)
+        back = WorkerContainer(settings)
         back.encoder  # noqa: B018 - compiles the model, which the front waits for
         front = Front(settings, lambda _workspace, _stage: None)
         front.encoder.load()

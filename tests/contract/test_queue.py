@@ -5,12 +5,13 @@ import shutil
 import socket
 import subprocess
 import threading
+from types import SimpleNamespace
 
 import pytest
 from huey.exceptions import HueyException
 
 from config.settings import Settings
-from workers.queue import Notifier, Queue, WakeUp, wake_workers
+from workers.queue import Notifier, WakeUp, WorkerQueue
 
 
 @pytest.fixture(scope="module")
@@ -46,23 +47,40 @@ def queue_settings(request, tmp_path):
 
 
 @pytest.fixture
-def queue(queue_settings):
-    queue = Queue(queue_settings)
-    queue.huey.flush()
-    yield queue
-    queue.huey.flush()
-    queue.huey.storage.close()
+def performed():
+    """What the tasks were called with."""
+    return []
 
 
 @pytest.fixture
-def performed(monkeypatch):
-    """What the tasks were called with."""
-    calls = []
-    from workers import tasks
+def open_queue(performed):
+    """Open the queue of a home, as each of its processes does."""
+    opened = []
 
-    for name in ("digest", "run_job", "sweep"):
-        monkeypatch.setattr(tasks, name, lambda *names, name=name, **_options: calls.append((name, *names)))
-    return calls
+    def open_queue(settings):
+        huey = WorkerQueue(settings)
+        opened.append(huey)
+        return SimpleNamespace(
+            huey=huey, **{name: named(huey, name, priority) for name, priority in (("digest", 2), ("run_job", 0))}
+        )
+
+    def named(huey, name, priority):
+        def task(*names):
+            performed.append((name, *names))
+
+        return huey.task(name=name, priority=priority)(task)
+
+    yield open_queue
+    for huey in opened:
+        huey.storage.close()
+
+
+@pytest.fixture
+def queue(open_queue, queue_settings):
+    queue = open_queue(queue_settings)
+    queue.huey.flush()
+    yield queue
+    queue.huey.flush()
 
 
 def drain(queue):
@@ -70,25 +88,23 @@ def drain(queue):
         queue.huey.execute(task)
 
 
-def test_what_is_rung_for_is_performed_once_and_in_order(queue, performed):
-    wake_workers(queue, WakeUp("alpha", "embed"))
-    wake_workers(queue, WakeUp("beta"))
+def test_what_is_sent_is_performed_once_and_what_was_written_first(queue, performed):
     queue.run_job("segment", "alpha")
+    queue.digest("alpha", "embed")
     drain(queue)
     drain(queue)
-    assert performed == [("digest", "alpha", "embed"), ("sweep", "beta"), ("run_job", "segment", "alpha")]
+    assert performed == [("digest", "alpha", "embed"), ("run_job", "segment", "alpha")]
 
 
-def test_another_process_of_this_home_reads_the_message(queue, queue_settings, performed):
-    wake_workers(queue, WakeUp("alpha", "embed"))
-    other = Queue(queue_settings)
+def test_another_process_of_this_home_reads_the_message(open_queue, queue, queue_settings, performed):
+    queue.digest("alpha", "embed")
+    other = open_queue(queue_settings)
     drain(other)
-    other.huey.storage.close()
     assert performed == [("digest", "alpha", "embed")]
 
 
 def test_a_message_holds_names_only(queue):
-    wake_workers(queue, WakeUp("alpha", "embed"))
+    queue.digest("alpha", "embed")
     [message] = queue.huey.storage.enqueued_items()
     task = queue.huey.serializer.deserialize(message)
     assert task.args == ("alpha", "embed")
@@ -96,26 +112,24 @@ def test_a_message_holds_names_only(queue):
     assert len(message) < 400
 
 
-def test_a_message_of_another_home_is_refused(queue, tmp_path, performed):
-    foreign = Queue(Settings(home=tmp_path / "elsewhere"))
+def test_a_message_of_another_home_is_refused(open_queue, queue, tmp_path, performed):
+    foreign = open_queue(Settings(home=tmp_path / "elsewhere"))
     foreign.digest("alpha", "embed")
     [message] = foreign.huey.storage.enqueued_items()
-    foreign.huey.storage.close()
     queue.huey.storage.enqueue(message)
     refused(queue)
     assert performed == []
 
 
-def test_a_message_under_a_former_token_is_refused_and_later_ones_are_not(queue, queue_settings, performed):
+def test_a_message_under_a_former_token_is_refused_and_later_ones_are_not(open_queue, queue, queue_settings, performed):
     queue.digest("alpha", "embed")
     queue_settings.paths.renew_token()
     refused(queue)
-    late = Queue(queue_settings)
+    late = open_queue(queue_settings)
     queue.digest("beta", "embed")
     drain(late)
     late.digest("gamma", "embed")
     drain(queue)
-    late.huey.storage.close()
     assert performed == [("digest", "beta", "embed"), ("digest", "gamma", "embed")]
 
 
@@ -147,16 +161,29 @@ def refused(queue):
     assert task is None
 
 
-def test_a_queue_file_that_is_deleted_comes_back(tmp_path, performed):
-    queue = Queue(Settings(home=tmp_path / "home"))
+def test_a_queue_file_that_is_deleted_comes_back(open_queue, tmp_path, performed):
+    queue = open_queue(Settings(home=tmp_path / "home"))
     queue.digest("alpha", "embed")
     (tmp_path / "home" / "queue.sqlite").unlink()
     queue.digest("beta", "embed")
-    late = Queue(Settings(home=tmp_path / "home"))
+    late = open_queue(Settings(home=tmp_path / "home"))
     drain(late)
-    for each in (queue, late):
-        each.huey.storage.close()
     assert performed == [("digest", "beta", "embed")]
+
+
+def test_a_queue_leaves_no_trace_before_it_is_used(tmp_path):
+    WorkerQueue(Settings(home=tmp_path / "home"))
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_broken_queue_file_makes_way(open_queue, tmp_path, performed):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "queue.sqlite").write_bytes(b"no database" * 1000)
+    queue = open_queue(Settings(home=home))
+    queue.digest("alpha", "embed")
+    drain(queue)
+    assert performed == [("digest", "alpha", "embed")]
 
 
 class Broker:

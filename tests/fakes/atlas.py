@@ -10,7 +10,7 @@ from pipeline.records import EntityKind, EntityMention
 from pipeline.store import entities, maps
 from pipeline.store.database import Database
 from pipeline.store.maps import MapTie, Place
-from tests.fakes.nights import write
+from tests.fakes.job_runs import write
 
 COMMUNITIES = 30
 KINDS = (EntityKind.FILE, EntityKind.PERSON, EntityKind.TICKET, EntityKind.PACKAGE)

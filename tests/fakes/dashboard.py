@@ -10,10 +10,10 @@ from typing import Any
 
 from werkzeug.serving import make_server
 
-from pipeline.bootstrap.back import Back
 from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.worker import WorkerContainer
 from tests.fakes.client import HOST, CheckedClient
-from tests.fakes.house import digest_all, fast_settings, open_back, open_front
+from tests.fakes.house import digest_all, fast_settings, open_back, open_front, run_job
 from web.app import create_app
 
 # A fact that changed, beside the history.
@@ -29,7 +29,7 @@ class Site:
 
     url: str
     front: Front
-    back: Back
+    back: WorkerContainer
     client: CheckedClient
 
     def link(self) -> str:
@@ -58,7 +58,7 @@ class Site:
     def sleep(self, *jobs: str, workspace: str = "default") -> None:
         """Run jobs of the night to their end."""
         for job in jobs:
-            outcome = self.back.run_job(workspace, job, lambda: False)
+            outcome = run_job(self.back, workspace, job)
             assert outcome is not None, job
 
 
@@ -74,7 +74,7 @@ def served_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterat
 
 
 @contextlib.contextmanager
-def serving(front: Front, back: Back) -> Iterator[Site]:
+def serving(front: Front, back: WorkerContainer) -> Iterator[Site]:
     """Serve the dashboard of a front during a block, and close both services."""
     app = create_app(front)
     server = make_server("127.0.0.1", 0, app, threaded=True)

@@ -5,21 +5,24 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 from config.paths import WorkspacePaths
 from config.settings import Settings
-from pipeline.bootstrap.back import Back
 from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.digest.digest import ErrorLog, digest
 from pipeline.digest.stages import StageRunner
 from pipeline.errors import EncoderUnavailable
+from pipeline.jobs.runner import RunResult
+from pipeline.jobs.status import asked_jobs
 from pipeline.records import Stage
+from pipeline.services import maintenance
 from pipeline.services.workspace import Workspace
 from pipeline.store import work
-from pipeline.store.database import Database, WriterProfile
+from pipeline.store.database import Database, WakeUps, WriterProfile
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.tagger import FakeTagger
 
@@ -106,14 +109,27 @@ def written_without_notice(front: Front) -> set[tuple[str, Stage]]:
     return {(name, stage) for name, stage in waiting - front.notify.ever if stage is not Stage.DEDUP}
 
 
-def open_back(settings: Settings) -> Back:
-    back = Back(settings)
+def open_back(settings: Settings, on_commit: Callable[[str, WakeUps], None] | None = None) -> WorkerContainer:
+    back = WorkerContainer(settings) if on_commit is None else WorkerContainer(settings, on_commit)
     back.encoder = HashEncoder()
     back.tagger = FakeTagger()
     return back
 
 
-def digest_all(back: Back, workspace_id: str = "default") -> None:
+def run_job(
+    worker: WorkerContainer, workspace_id: str, name: str, pausing: Callable[[], bool] = lambda: False
+) -> RunResult | None:
+    """Run a job once, here and now."""
+    return maintenance.run_job(worker.context(workspace_id), name, worker.owner, pausing)
+
+
+def requested_jobs(worker: WorkerContainer, workspace_id: str = "default") -> list[str]:
+    """List the jobs that somebody asked for."""
+    with worker.databases.get(workspace_id).read() as db:
+        return asked_jobs(db)
+
+
+def digest_all(back: WorkerContainer, workspace_id: str = "default") -> None:
     """Run every stage until nothing is due."""
     errors: list[str] = []
     for stage in Stage:
@@ -121,7 +137,9 @@ def digest_all(back: Back, workspace_id: str = "default") -> None:
     assert errors == []
 
 
-def digest_stage(back: Back, stage: Stage, runner: StageRunner, log: ErrorLog, workspace_id: str = "default") -> None:
+def digest_stage(
+    back: WorkerContainer, stage: Stage, runner: StageRunner, log: ErrorLog, workspace_id: str = "default"
+) -> None:
     """Run one stage until each of its items is done or dead."""
     database = back.databases.get(workspace_id)
     while True:

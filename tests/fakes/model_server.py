@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from pipeline.jobs.model_call import Endpoint
+from pipeline.jobs.model import Endpoint
 
 
 class ModelServer(ThreadingHTTPServer):

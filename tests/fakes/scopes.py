@@ -155,7 +155,7 @@ class Workspace:
         digest_stage(back, Stage.EMBED, back.stages(self.name)[Stage.EMBED], errors.append, self.name)
         assert errors == []
         if plan.folded:
-            back.rebuild_segment(self.name)
+            back.context(self.name).rebuild_segment()
 
     def join(self, places: list[tuple[int, int]]) -> None:
         """Let memories deny each other, even where the API would not, and let those of one scope wait as a pair."""

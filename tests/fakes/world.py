@@ -9,7 +9,7 @@ from pipeline.index.lexical import LexicalIndex
 from pipeline.index.ranking_features import RankingFeatures
 from pipeline.index.sessions import SessionMap
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.segment import rebuild_segment
+from pipeline.jobs.upkeep.indexes import rebuild_segment
 from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.explain import MemoryExplanation

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from config.settings import load_settings
-from pipeline.jobs.appointments import APPOINTMENTS
+from pipeline.jobs.registry import JOBS
 from pipeline.records import Draft, Kind
 from pipeline.times import utc_text
 from pipeline.write.accept import accept_batch
@@ -30,7 +30,7 @@ DRAWN = frozenset({"id", "hlc", "run_id", "memory_id", "other_id"})
 NOT_COMPARED = frozenset(
     {"job_run", "job_lock", "change", "sqlite_sequence", "_sqlite_migrations", "meta", "admission"}
 )
-JOBS = [a.name for a in APPOINTMENTS if a.name not in ("touches", "sweep", "vectors", "segment", "snapshot")]
+JOBS = [a.name for a in JOBS if a.name not in ("touches", "sweep", "vectors", "segment", "snapshot")]
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.errors import NotFound, StoreBusy
-from pipeline.jobs import snapshot as job
-from pipeline.jobs.night import Night
-from pipeline.jobs.snapshot import restore_snapshot, scrub_snapshots, snapshot, take_snapshot
+from pipeline.jobs.runner import JobRun
+from pipeline.jobs.upkeep import snapshot as job
+from pipeline.jobs.upkeep.snapshot import restore_snapshot, scrub_snapshots, snapshot, take_snapshot
 from pipeline.records import Draft
 from pipeline.store import backup
 from pipeline.store.backup import Damaged, Taken
@@ -47,7 +47,7 @@ def paths(settings):
         database = back.databases.get("default", create=True)
         accept_batch(database, [Draft(content) for content in FIRST])
         digest_all(back)
-        back.rebuild_segment("default")
+        back.context("default").rebuild_segment()
         paths = settings.paths.workspace("default")
         take_snapshot(paths, NOW)
         accept(database, Draft("Written after the copy"))
@@ -72,9 +72,9 @@ def recalled(settings):
     """Digest what waits, then answer by words and by meaning."""
     with contextlib.closing(open_back(settings)) as back, contextlib.closing(open_front(settings)) as front:
         digest_all(back)
-        for name in back.needed_jobs("default"):
-            back.rebuild_segment("default") if name == "segment" else None
-        assert back.heal("default") == 0
+        for name in back.context("default").needed_jobs():
+            back.context("default").rebuild_segment() if name == "segment" else None
+        assert back.context("default").repair_vectors() == 0
         client = CheckedClient(create_app(front), front.token)
         answers = {text: client.recall(text) for text in (*FIRST, "Written after the copy")}
     assert {
@@ -208,8 +208,8 @@ KILLED = """
 import sys, threading
 from datetime import UTC, datetime
 from pathlib import Path
-from pipeline.jobs.night import Night
-from pipeline.jobs.snapshot import snapshot
+from pipeline.jobs.runner import JobRun
+from pipeline.jobs.upkeep.snapshot import snapshot
 from pipeline.store import backup
 from pipeline.store.database import Database
 from tests.fakes.house import PROFILE
@@ -228,7 +228,7 @@ def pausing():
 if place != "copy":
     setattr(backup, place, hang)
 database = Database(file, PROFILE, create=False)
-snapshot(Night(database, datetime(2026, 3, 2, tzinfo=UTC), pausing), file.parent / "snapshots")
+snapshot(JobRun(database, datetime(2026, 3, 2, tzinfo=UTC), pausing), file.parent / "snapshots")
 """
 
 
@@ -251,7 +251,7 @@ def test_killed_while_it_copies_the_store_and_the_older_copies_are_whole(paths, 
     assert backup.snapshots(paths.snapshots) == [older]
     assert contents(older.file) == set(FIRST)
     with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
-        assert snapshot(Night(database, datetime(2026, 3, 2, tzinfo=UTC)), paths.snapshots).counts["taken"] == 1
+        assert snapshot(JobRun(database, datetime(2026, 3, 2, tzinfo=UTC)), paths.snapshots).counts["taken"] == 1
     assert not list(paths.snapshots.glob("partial-*"))
     newest = backup.snapshots(paths.snapshots)[0]
     assert contents(newest.file) == before
@@ -270,7 +270,7 @@ def test_a_copy_that_was_begun_before_a_purge_does_not_outlive_it(paths):
 
     with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
         secret = accept(database, Draft("The snollygoster signed."))
-        copying = threading.Thread(target=snapshot, args=(Night(database, NOW, pausing), paths.snapshots))
+        copying = threading.Thread(target=snapshot, args=(JobRun(database, NOW, pausing), paths.snapshots))
         original = job.backup.copy
         try:
             job.backup.copy = lambda *arguments: begun.set() or original(*arguments)

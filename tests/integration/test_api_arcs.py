@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.jobs.arcs import arcs
-from pipeline.jobs.night import Night
+from pipeline.jobs.mining.arcs import arcs
+from pipeline.jobs.runner import JobRun
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ def threads(client, back):
     }
     for aside in ("Lunch was dumplings", "Rain all afternoon", "A train stood still"):
         client.write(aside)
-    arcs(Night(back.databases.get("default"), NOW))
+    arcs(JobRun(back.databases.get("default"), NOW))
     return told
 
 
@@ -82,7 +82,7 @@ def test_a_purge_leaves_no_word_in_any_thread(client, back, threads):
     assert listed(client) == []
     with back.databases.get("default").read() as db:
         assert db.execute("SELECT count(*) FROM arc WHERE title || summary LIKE '%Measured Pg%'").fetchone() == (0,)
-    arcs(Night(back.databases.get("default"), NOW))
+    arcs(JobRun(back.databases.get("default"), NOW))
     assert [ids(arc) for arc in listed(client)] == [threads["everyone"][1:]]
 
 

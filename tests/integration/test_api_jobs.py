@@ -1,6 +1,7 @@
 import pytest
 
-from pipeline.jobs.appointments import APPOINTMENTS
+from pipeline.jobs.registry import JOBS
+from tests.fakes.house import requested_jobs, run_job
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def job(client, name):
 
 def test_every_job_is_listed_with_its_rhythm(written):
     items = written.get("/v1/jobs").get_json()["items"]
-    assert [item["name"] for item in items] == [appointment.name for appointment in APPOINTMENTS]
+    assert [item["name"] for item in items] == [appointment.name for appointment in JOBS]
     assert all(item["schedule"] and item["next_run_at"] for item in items)
     assert all(item["last_run"] is None for item in items)
 
@@ -25,8 +26,8 @@ def test_a_job_that_is_asked_for_is_rung_for_runs_and_is_told(written, front, ba
     asked = written.post("/v1/jobs/segment")
     assert asked.status_code == 202
     assert front.notify.sent[-1] == ("default", None)
-    assert back.asked_jobs("default") == ["segment"]
-    back.run_job("default", "segment", lambda: False)
+    assert requested_jobs(back) == ["segment"]
+    run_job(back, "default", "segment")
     run = job(written, "segment")["last_run"]
     assert run["id"] == asked.get_json()["run_id"]
     assert (run["ok"], run["error"], run["counts"]) == (True, None, {"memories": 1})
@@ -40,7 +41,7 @@ def test_asking_twice_is_asking_once(written):
 
 def test_a_job_that_fails_says_so(written, back, monkeypatch):
     monkeypatch.setattr(back, "jobs", lambda _workspace: {"vectors": lambda _night: {}["nothing"]})
-    back.run_job("default", "vectors", lambda: False)
+    run_job(back, "default", "vectors")
     run = job(written, "vectors")["last_run"]
     assert (run["ok"], run["error"]) == (False, "KeyError: 'nothing'")
     assert "KeyError" in written.get("/v1/errors").get_json()["items"][0]["message"]
@@ -52,6 +53,6 @@ def test_no_such_job_is_not_found(written):
 
 def test_every_job_can_run_on_a_small_workspace(written, back, digested):
     digested()
-    for appointment in APPOINTMENTS:
+    for appointment in JOBS:
         if appointment.name != "touches":
-            assert back.run_job("default", appointment.name, lambda: False).error is None, appointment.name
+            assert run_job(back, "default", appointment.name).error is None, appointment.name

@@ -239,7 +239,7 @@ def test_a_purge_leaves_no_trace_in_any_file(client, front, digested, back):
     written = client.write("The codeword is xylophonic with Ada Byron")
     client.patch(f"/v1/memories/{written}", {"content": "The codeword is quixotically with Ada Byron"})
     digested()
-    back.rebuild_segment("default")
+    back.context("default").rebuild_segment()
     assert client.delete(f"/v1/memories/{written}?hard=true").get_json()["purged"] is True
     assert client.get(f"/v1/memories/{written}").status_code == 404
     assert client.found("codeword") == [kept]

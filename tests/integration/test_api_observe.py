@@ -74,7 +74,7 @@ def test_statistics_count_what_there_is(client, digested, back):
     assert (stats["index"]["segment"], stats["index"]["tail_rows"], stats["index"]["passages"]) == (None, 4, 5)
     assert stats["bytes"]["events"] > 0
     assert stats["bytes"]["vectors"] > 0
-    back.rebuild_segment("default")
+    back.context("default").rebuild_segment()
     index = client.get("/v1/stats").get_json()["index"]
     assert (index["segment"] is not None, index["tail_rows"]) == (True, 0)
 

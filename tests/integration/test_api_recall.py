@@ -56,7 +56,7 @@ def test_without_an_encoder_recall_is_lexical_and_says_so(home):
 def test_an_edit_is_found_by_the_new_text_and_not_by_the_old(client, back, fold):
     written = client.write("The billing service listens on zebra")
     if fold:
-        back.rebuild_segment("default")
+        back.context("default").rebuild_segment()
     client.patch(f"/v1/memories/{written}", {"content": "The billing service listens on giraffe"})
     results = client.recall("zebra", explain=True)["results"]
     assert not any(hit["signals"]["channels"]["lexical"]["score"] > 0 for hit in results)
@@ -185,15 +185,15 @@ def test_a_millisecond_is_enough_for_an_answer(client, front, monkeypatch):
 
 def test_a_broken_segment_is_cold_reported_and_asked_for_again(client, front, back):
     client.write("The port is 8123")
-    back.rebuild_segment("default")
+    back.context("default").rebuild_segment()
     for file in front.settings.paths.workspace("default").lexical.rglob("*.npy"):
         file.write_bytes(b"")
     answer = client.recall("port")
     assert answer["channels"]["lexical"]["state"] == "cold"
     front.feedback.submit(lambda: None).result(timeout=10)
-    assert "segment" in back.needed_jobs("default")
+    assert "segment" in back.context("default").needed_jobs()
     assert any(e["component"] == "recall.lexical" for e in client.get("/v1/errors").get_json()["items"])
-    back.rebuild_segment("default")
+    back.context("default").rebuild_segment()
     assert len(client.found("port")) == 1
 
 

@@ -140,7 +140,7 @@ def test_a_purge_leaves_no_trace_and_nothing_brings_it_back(client, front, diges
     kept = put(client, item("kept.md", "The gateway runs near Zurich"))
     gone = put(client, item("gone.md", "The codeword is xylophonic with Ada Byron", metadata={"w": "xylophonic"}))
     digested()
-    back.rebuild_segment("default")
+    back.context("default").rebuild_segment()
     purged = gone["items"][0]["receipts"][0]["id"]
     content_hash = client.get(f"/v1/memories/{purged}").get_json()["content_hash"]
     assert client.delete(f"/v1/memories/{purged}?hard=true").get_json()["purged"] is True

@@ -11,6 +11,7 @@ from pipeline.store import entities, maps
 from pipeline.write.revise import archive, purge
 from tests.fakes.atlas import chart, note
 from tests.fakes.dashboard import signed_in
+from tests.fakes.house import requested_jobs, run_job
 
 WORD = "w" * 9000
 HOSTILE = "<script>alert(1)</script>"
@@ -38,7 +39,7 @@ def named(database):
 
 @pytest.fixture
 def drawn(named, back):
-    back.run_job("default", "layout", lambda: False)
+    run_job(back, "default", "layout")
     return named
 
 
@@ -59,9 +60,9 @@ def test_a_map_is_asked_for_and_drawn(client, browser, named, front, back):
     assert "will be drawn in a moment" in page
     assert "The map is being drawn" in page
     assert front.notify.sent[-1] == ("default", None)
-    assert back.asked_jobs("default") == ["layout"]
+    assert requested_jobs(back) == ["layout"]
     assert data(browser)["waiting"]
-    back.run_job("default", "layout", lambda: False)
+    run_job(back, "default", "layout")
     assert not data(browser)["waiting"]
     assert "The same as a list" in browser.page("/w/default/map")
     [job] = [job for job in client.get("/v1/jobs").get_json()["items"] if job["name"] == "layout"]

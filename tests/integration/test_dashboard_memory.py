@@ -9,7 +9,7 @@ from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression
 from pipeline.times import utc_now
 from tests.fakes.dashboard import signed_in
-from tests.fakes.nights import count_accesses
+from tests.fakes.job_runs import count_accesses
 from web.dashboard.pages.memory import HISTORY
 
 ONE = "The build runs nightly on the small server."

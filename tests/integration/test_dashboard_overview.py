@@ -13,6 +13,7 @@ from pipeline.store import runs, work
 from pipeline.store.impressions import Impression
 from pipeline.times import utc_now, utc_text
 from tests.fakes.dashboard import signed_in
+from tests.fakes.house import run_job
 from web.hosts import install_state
 from web.hosts.install_state import InstalledFile
 
@@ -134,7 +135,7 @@ def test_hints_come_only_where_they_help(client, front, back, browser, digested)
     assert "no worker runs" in hints(browser)
     digested()
     assert "no worker runs" not in hints(browser)
-    back.run_job("default", "snapshot", lambda: False)
+    run_job(back, "default", "snapshot")
     assert "no copy" not in hints(browser)
     install_state.write_state(
         front.settings.paths.root, {"/home/ann/.claude/settings.json": InstalledFile(frozenset({"claude-code"}))}

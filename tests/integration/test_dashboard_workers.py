@@ -4,11 +4,12 @@ import re
 
 import pytest
 
-from pipeline.jobs.appointments import APPOINTMENTS
+from pipeline.jobs.registry import JOBS
 from pipeline.records import Stage
 from pipeline.store import runs, work
 from pipeline.times import utc_now
 from tests.fakes.dashboard import signed_in
+from tests.fakes.house import requested_jobs, run_job
 from web.dashboard.pages.workers import LISTED
 
 PAGE = "/w/default/workers"
@@ -54,9 +55,9 @@ def test_a_digested_workspace_is_at_rest(database, browser, digested):
 
 def test_every_job_stands_with_its_schedule_and_its_last_run(client, database, browser, back, digested):
     digested()
-    back.run_job("default", "segment", lambda: False)
+    run_job(back, "default", "segment")
     page, cells = browser.page(PAGE), now(browser)["cells"]
-    for appointment in APPOINTMENTS:
+    for appointment in JOBS:
         assert f'id="job-{appointment.name}"' in page
         assert cells[f"standing-{appointment.name}"]
     assert cells["standing-segment"] == "done"
@@ -77,8 +78,8 @@ def test_a_job_is_run_now(client, front, database, back, browser, digested):
     assert front.notify.sent[-1] == ("default", None)
     assert now(browser)["standings"]["segment"] == "asked for"
     assert now(browser)["busy"]
-    assert back.asked_jobs("default") == ["segment"]
-    back.run_job("default", "segment", lambda: False)
+    assert requested_jobs(back) == ["segment"]
+    run_job(back, "default", "segment")
     assert now(browser)["standings"]["segment"] == "done"
     assert not now(browser)["busy"]
 

@@ -18,6 +18,7 @@ from web.client import Client
 pytestmark = pytest.mark.timeout(120)
 
 REVERIE = str(Path(sys.executable).parent / "reverie")
+WORKER = "workers.tasks.huey"
 DEADLINE_S = 40
 
 
@@ -167,7 +168,7 @@ def test_a_signal_stops_everything(house, number):
 
 def test_killing_the_supervisor_leaves_no_orphan(house):
     supervisor = house.up()
-    eventually(lambda: len(house.family("workers")) == 3, "the worker has its processes")
+    eventually(lambda: len(house.family(WORKER)) == 3, "the worker has its processes")
     supervisor.kill()
     eventually(house.is_empty, "every process notices")
 
@@ -182,8 +183,8 @@ def test_killing_the_supervisor_at_once_leaves_no_orphan(house):
 
 def test_what_is_killed_comes_back_and_leaves_no_orphan(house):
     supervisor = house.up()
-    eventually(lambda: len(house.family("workers")) == 3, "the worker has its processes")
-    before = {name: house.family(name) for name in ("web", "workers", "workers.schedule")}
+    eventually(lambda: len(house.family(WORKER)) == 3, "the worker has its processes")
+    before = {name: house.family(name) for name in ("web", WORKER, "workers.schedule")}
     for family in before.values():
         family[0].kill()
     old = [process for family in before.values() for process in family]
@@ -191,10 +192,10 @@ def test_what_is_killed_comes_back_and_leaves_no_orphan(house):
         eventually(lambda name=name: set(house.processes(name)) - set(old), f"{name} comes back")
     eventually(lambda: not any(process.is_running() for process in old), "the old ones are gone")
     eventually(house.answers, "the server answers again")
-    consumer, fork, *_ = eventually(lambda: len(f := house.family("workers")) == 3 and f, "the new worker's processes")
+    consumer, fork, *_ = eventually(lambda: len(f := house.family(WORKER)) == 3 and f, "the new worker's processes")
     fork.kill()
-    eventually(lambda: len(house.family("workers")) == 3 and fork not in house.processes(), "a new one")
-    assert house.family("workers")[0] == consumer
+    eventually(lambda: len(house.family(WORKER)) == 3 and fork not in house.processes(), "a new one")
+    assert house.family(WORKER)[0] == consumer
     assert supervisor.poll() is None
     supervisor.terminate()
     code, output = ended(supervisor)

@@ -17,13 +17,11 @@ from typing import Any, Self
 
 import psutil
 
+from web.supervisor import build_stack
+
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
-COMMANDS = {
-    "web": ("-m", "web"),
-    "worker": ("-m", "workers"),
-    "scheduler": ("-m", "workers.schedule"),
-}
+COMMANDS = {command.name: command.arguments for command in build_stack(2)}
 # Generous: a machine may be slow and busy; nothing waits this long unless it is broken.
 DEADLINE_S = 60.0
 POLL_S = 0.05
@@ -158,7 +156,7 @@ class Stack:
         for name in names:
             with (self.logs / f"{name}.log").open("ab") as log:
                 self.running[name] = subprocess.Popen(
-                    [sys.executable, *COMMANDS[name], "--stop-with-parent"],
+                    [sys.executable, *COMMANDS[name]],
                     cwd=ROOT,
                     env=self._env,
                     stdin=subprocess.DEVNULL,

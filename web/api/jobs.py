@@ -1,16 +1,12 @@
-"""The jobs of the night: when each runs, how it fared last, and running one now."""
+"""The jobs: when each runs, how it fared last, and running one now."""
 
-from datetime import UTC, datetime
 from typing import Any
 
-from pipeline.bootstrap.clockwork import appointments
 from pipeline.bootstrap.front import Front
-from pipeline.errors import NotFound
-from pipeline.jobs.appointments import BY_NAME
-from pipeline.jobs.due import Outlook, outlooks
-from pipeline.store import runs
+from pipeline.jobs.status import JobStatus
+from pipeline.services import maintenance
 from pipeline.store.runs import Run
-from pipeline.times import utc_now, utc_text
+from pipeline.times import utc_text
 from web.api.answers import Answer
 from web.endpoint import Api, Call, Endpoint
 
@@ -59,9 +55,8 @@ class AskedAnswer(Answer):
 )
 def list_jobs(call: Call) -> dict[str, Any]:
     """List the jobs of a workspace."""
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = outlooks(db, appointments(call.front.settings), datetime.now(UTC))
-    return {"items": [_job_json(outlook) for outlook in found], "next_cursor": None}
+    found = maintenance.list_jobs(call.front.databases.get(call.workspace_id), call.front.settings)
+    return {"items": [_job_json(status) for status in found], "next_cursor": None}
 
 
 @api.route(
@@ -81,23 +76,20 @@ def run_job(call: Call, name: str) -> dict[str, Any]:
 
 def ask_for(front: Front, workspace: str, name: str) -> str:
     """Ask for a run of a job and return its id; raise NotFound for a job or workspace that there is none of."""
-    if name not in BY_NAME:
-        raise NotFound(f"no such job; there are {', '.join(BY_NAME)}")
+    maintenance.check_job_name(name)
     database = front.databases.get(workspace)
     if name == "touches":
         return front.feedback.write_usage(front.workspace(workspace))
-    with database.write() as db:
-        return runs.ask(db, name, utc_now())
+    return maintenance.request_job(database, name)
 
 
-def _job_json(outlook: Outlook) -> dict[str, Any]:
-    appointment, last = outlook.appointment, outlook.last
+def _job_json(status: JobStatus) -> dict[str, Any]:
     return {
-        "name": appointment.name,
-        "summary": appointment.summary,
-        "schedule": appointment.schedule,
-        "last_run": None if last is None else _run_json(last),
-        "next_run_at": utc_text(outlook.next_at),
+        "name": status.job.name,
+        "summary": status.job.summary,
+        "schedule": str(status.job.schedule),
+        "last_run": None if status.last is None else _run_json(status.last),
+        "next_run_at": utc_text(status.next_at),
     }
 
 

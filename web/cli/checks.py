@@ -167,13 +167,14 @@ def _mentions_us(file: Path) -> bool:
 
 
 def _run_job(settings: Settings, workspace: str, job: str) -> str:
-    from pipeline.bootstrap.back import Back
+    from pipeline.bootstrap.worker import WorkerContainer
+    from pipeline.services.maintenance import run_job
 
-    back = Back(settings)
+    worker = WorkerContainer(settings)
     try:
-        outcome = back.run_job(workspace, job, lambda: False, lambda _done, _total: None)
+        outcome = run_job(worker.context(workspace), job, worker.owner, lambda: False)
     finally:
-        back.close()
+        worker.close()
     if outcome is None:
         return f"{job} runs now elsewhere"
     if outcome.error:

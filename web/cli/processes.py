@@ -17,8 +17,10 @@ SUPERVISOR = "supervisor"
 STOP_DEADLINE_S = 20.0
 POLL_S = 0.05
 
-_MODULES = {"web": "web", "workers": "worker", "workers.schedule": "scheduler"}
-_ORDER = (SUPERVISOR, *_MODULES.values())
+_MODULES = {"web": "web", "workers.schedule": "scheduler"}
+# Of a worker it is the argument of huey's command that tells.
+_QUEUE = "workers.tasks.huey"
+_ORDER = (SUPERVISOR, "web", "worker", "scheduler")
 # A stack that something else starts again and again is not stopped for ever.
 _ROUNDS = 3
 
@@ -110,8 +112,12 @@ def _stack(home: Path) -> Iterator[Running]:
 
 
 def _name(command: Sequence[str]) -> str | None:
-    """Tell which process of the stack a command line starts: an interpreter with `-m` and one of our modules."""
-    if not command or "python" not in Path(command[0]).name.lower() or "-m" not in command[:-1]:
+    """Tell which process of the stack a command line starts: an interpreter with one of our modules or our queue."""
+    if not command or "python" not in Path(command[0]).name.lower():
+        return None
+    if _QUEUE in command[1:]:
+        return "worker"
+    if "-m" not in command[:-1]:
         return None
     return _MODULES.get(command[command.index("-m") + 1])
 

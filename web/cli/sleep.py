@@ -1,4 +1,4 @@
-"""The night on the command line: for a person, for cron, for a systemd timer."""
+"""Jobs on the command line: run here and now, for a person, for cron, for a systemd timer."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ from web.cli.command import Command, State, pass_state
 from web.cli.render import plain, table
 
 if TYPE_CHECKING:
-    from pipeline.bootstrap.back import Back
+    from pipeline.bootstrap.worker import WorkerContainer
 
 # A person waits for whole jobs: one that reports more work is continued until this long.
 LONGEST_JOB_S = 3600.0
@@ -20,19 +20,22 @@ IN_THE_FRONT = "touches"
 
 @click.command(cls=Command)
 @click.argument("jobs", nargs=-1, metavar="[JOB]…")
-@click.option("--all", "whole_night", is_flag=True, help="Run every job, in the order of a night.")
+@click.option("--all", "every_job", is_flag=True, help="Run every job, one after the other.")
+@click.option("--every-workspace", is_flag=True, help="Run them over every workspace of the home.")
 @pass_state
-def sleep(state: State, jobs: tuple[str, ...], *, whole_night: bool) -> None:
-    """Run jobs of the night now, in this process; without a name, list them."""
-    from pipeline.jobs.appointments import BY_NAME
+def sleep(state: State, jobs: tuple[str, ...], *, every_job: bool, every_workspace: bool) -> None:
+    """Run jobs now, in this process; without a name, list them."""
+    from pipeline.jobs.registry import BY_NAME
 
     unknown = [name for name in jobs if name not in BY_NAME]
     if unknown:
         raise click.UsageError(f"no such job: {plain(unknown[0])}; there are {', '.join(BY_NAME)}")
-    if whole_night:
+    if every_job:
         jobs = tuple(name for name in BY_NAME if name != IN_THE_FRONT)
+    if every_workspace and not jobs:
+        raise click.UsageError("--every-workspace needs the names of jobs, or --all")
     if jobs:
-        _run(state, jobs)
+        _run(state, jobs, state.settings.paths.workspace_ids() if every_workspace else [state.workspace])
     else:
         _list(state)
 
@@ -41,35 +44,45 @@ def sleep(state: State, jobs: tuple[str, ...], *, whole_night: bool) -> None:
 @pass_state
 def consolidate(state: State) -> None:
     """Make one memory of many related episodes: the job `consolidate`, run now."""
-    _run(state, ("consolidate",))
+    _run(state, ("consolidate",), [state.workspace])
 
 
 def _list(state: State) -> None:
-    from pipeline.jobs.appointments import APPOINTMENTS
+    from pipeline.jobs.registry import JOBS
 
     if state.json:
-        state.print_json([{"name": a.name, "schedule": a.schedule, "summary": a.summary} for a in APPOINTMENTS])
+        state.print_json([{"name": job.name, "schedule": str(job.schedule), "summary": job.summary} for job in JOBS])
         return
-    table(["job", "schedule", "what it does"], [[a.name, a.schedule, a.summary] for a in APPOINTMENTS])
+    table(["job", "schedule", "what it does"], [[job.name, str(job.schedule), job.summary] for job in JOBS])
 
 
-def _run(state: State, jobs: tuple[str, ...]) -> None:
-    from pipeline.bootstrap.back import Back
+def _run(state: State, jobs: tuple[str, ...], workspaces: list[str]) -> None:
+    from pipeline.bootstrap.worker import WorkerContainer
 
-    back = Back(state.settings)
+    several = workspaces != [state.workspace]
+    worker = WorkerContainer(state.settings)
+    results = []
     try:
-        back.databases.get(state.workspace)
-        results = [_finish(back, state, name) for name in jobs]
+        for workspace_id in workspaces:
+            if several and not state.json:
+                click.echo(f"{workspace_id}:")
+            worker.databases.get(workspace_id)
+            for name in jobs:
+                result = _finish(worker, state, workspace_id, name)
+                results.append({"workspace": workspace_id} | result if several else result)
     finally:
-        back.close()
+        worker.close()
     if state.json:
         state.print_json(results)
     if any(result["error"] for result in results):
         sys.exit(1)
 
 
-def _finish(back: "Back", state: State, name: str) -> dict[str, Any]:
+def _finish(worker: "WorkerContainer", state: State, workspace_id: str, name: str) -> dict[str, Any]:
     """Run one job to its end, showing how far it has come."""
+    from pipeline.services.maintenance import run_job
+
+    end = time.monotonic() + LONGEST_JOB_S
     began = time.monotonic()
     counts: dict[str, int] = {}
     error = None
@@ -81,21 +94,20 @@ def _finish(back: "Back", state: State, name: str) -> dict[str, Any]:
             bar.length = max(total, 1)
             bar.update(done - bar.pos)
 
-        while True:
-            outcome = back.run_job(state.workspace, name, lambda: time.monotonic() - began >= LONGEST_JOB_S, progress)
-            if outcome is None:
+        more = True
+        while more and error is None and time.monotonic() < end:
+            result = run_job(
+                worker.context(workspace_id), name, worker.owner, lambda: time.monotonic() >= end, progress
+            )
+            if result is None:
                 error = "somebody else runs it now"
                 break
-            for key, number in outcome.report.counts.items():
+            for key, number in result.report.counts.items():
                 counts[key] = counts.get(key, 0) + number
-            error = outcome.error
-            if not outcome.report.more or error is not None or time.monotonic() - began >= LONGEST_JOB_S:
-                break
+            error, more = result.error, result.report.more
         bar.update(bar.length or 1)
     took_s = round(time.monotonic() - began, 1)
     if not state.json:
-        told = (
-            plain(error) if error else ", ".join(f"{key} {number}" for key, number in counts.items()) or "nothing to do"
-        )
-        click.echo(f"{name:12} {'failed' if error else 'ok':6} {took_s:>6.1f} s  {told}")
+        found = ", ".join(f"{key} {number}" for key, number in counts.items()) or "nothing to do"
+        click.echo(f"{name:12} {'failed' if error else 'ok':6} {took_s:>6.1f} s  {plain(error) if error else found}")
     return {"job": name, "ok": error is None, "counts": counts, "error": error, "took_s": took_s}

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from config.settings import SettingsError, explain_settings, load_settings
-from pipeline.jobs.model import MAX_PROMPT_CHARS, MAX_REPLY_TOKENS, NightModel
-from pipeline.jobs.model_call import MAX_ANSWER_BYTES, Endpoint
+from pipeline.jobs.model import MAX_ANSWER_BYTES, MAX_PROMPT_CHARS, MAX_REPLY_TOKENS, Endpoint, JobModel
 from pipeline.store import model_use
 from pipeline.store.database import Database
 from tests.fakes.house import PROFILE, scratch_database
@@ -43,7 +42,7 @@ def database():
 @pytest.fixture
 def model(database, server):
     def made(**fields):
-        return NightModel(database, server.endpoint(**fields), lambda: NOON)
+        return JobModel(database, server.endpoint(**fields), lambda: NOON)
 
     return made
 
@@ -66,7 +65,7 @@ def test_an_answer_comes_back_and_is_metered(database, server, model):
 
 
 def test_without_a_url_nothing_is_called_and_nothing_counted(database):
-    model = NightModel(database, Endpoint(""))
+    model = JobModel(database, Endpoint(""))
     assert model.complete("lessons", "s", "t") is None
     assert model.tally == {"off": 1}
     assert used(database) == {}
@@ -84,7 +83,7 @@ def test_an_address_is_taken_with_or_without_its_path(server, model, path):
         (hangs, "timeout"),
         (drips, "timeout"),
         (hangs_up, "broken"),
-        (breaks_off, "junk"),
+        (breaks_off, "broken"),
         (sends(b"oops", 500), "refused"),
         (sends(b"", 302, Location="/elsewhere"), "refused"),
         (sends(b"<html>hello</html>"), "junk"),
@@ -112,7 +111,7 @@ def test_whatever_goes_wrong_is_counted_and_costs_what_was_reserved(database, se
 def test_an_endpoint_that_is_not_there_costs_nothing(database, server, model):
     with model_server() as gone:
         endpoint = gone.endpoint()
-    asked = NightModel(database, endpoint, lambda: NOON)
+    asked = JobModel(database, endpoint, lambda: NOON)
     assert asked.complete("j", "s", "t") is None
     assert asked.tally == {"unreachable": 1}
     assert used(database) == {"j": (1, 1, 0)}
@@ -120,7 +119,7 @@ def test_an_endpoint_that_is_not_there_costs_nothing(database, server, model):
 
 @pytest.mark.parametrize("url", ["http://", "http://[::1", "http://127.0.0.1:99999/v1", "http://\udc80/"])
 def test_an_address_that_is_none_is_no_answer(database, url):
-    asked = NightModel(database, Endpoint(url, timeout_s=0.3), lambda: NOON)
+    asked = JobModel(database, Endpoint(url, timeout_s=0.3), lambda: NOON)
     assert asked.complete("j", "s", "t") is None
     assert asked.tally == {"unreachable": 1}
 
@@ -198,7 +197,7 @@ def test_a_call_counts_before_it_is_made(database, server, model):
 
 def test_the_next_day_begins_anew(database, server):
     now = [NOON]
-    asked = NightModel(database, server.endpoint(daily_tokens=600), lambda: now[0])
+    asked = JobModel(database, server.endpoint(daily_tokens=600), lambda: now[0])
     server.behave = hangs_up
     asked.complete("j", "s", "t")
     server.behave = says("fine")
@@ -210,7 +209,7 @@ def test_the_next_day_begins_anew(database, server):
 def spend(file, endpoint, start):
     database = Database(file, PROFILE, create=False)
     start.wait()
-    model = NightModel(database, endpoint, lambda: NOON)
+    model = JobModel(database, endpoint, lambda: NOON)
     for _ in range(6):
         model.complete("j", "s", "t")
     database.close()

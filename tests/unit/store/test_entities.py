@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pipeline.records import OWNER, EntityKind, EntityMention
 from pipeline.store import entities
 from tests.fakes.house import scratch_database
-from tests.fakes.nights import write
+from tests.fakes.job_runs import write
 
 mentions = st.builds(
     lambda kind, name: EntityMention(kind, name, name.upper(), 0, len(name)),

@@ -10,7 +10,7 @@ from pipeline.records import FactKey, Kind, Scope, ScopeKind, Source
 from pipeline.store import growth, incognito, memories
 from pipeline.write import revise
 from tests.fakes.house import scratch_database
-from tests.fakes.nights import set_fact, text_of, write
+from tests.fakes.job_runs import set_fact, text_of, write
 
 KINDS = (Kind.FACT, Kind.LESSON, Kind.GOAL)
 LONG_AFTER = text_of(10_000)

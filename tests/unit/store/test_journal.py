@@ -10,7 +10,7 @@ from pipeline.store.journal import MOST_COUNTED, Archived, Place, Sought, Span
 from pipeline.times import utc_now
 from pipeline.write import revise
 from tests.fakes.house import scratch_database
-from tests.fakes.nights import set_fact, text_of, write
+from tests.fakes.job_runs import set_fact, text_of, write
 
 KINDS = (Kind.FACT, Kind.DECISION)
 SOURCES = (Source.USER, Source.IMPORT)

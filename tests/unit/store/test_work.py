@@ -10,7 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from pipeline.records import Stage, WorkItem
 from pipeline.store import work
 from tests.fakes.house import scratch_database
-from tests.fakes.nights import text_of, write
+from tests.fakes.job_runs import text_of, write
 
 LEASE_S = 100.0
 BACKOFF_S = 8.0

@@ -10,7 +10,7 @@ def test_a_rebuild_computes_every_index_again(client, front, back, digested, hom
     digested()
     assert client.delete(f"/v1/memories/{gone}?hard=true").status_code == 200
     digested()
-    back.rebuild_segment("default")
+    back.context("default").rebuild_segment()
     before = client.get("/v1/stats").get_json()
     shutil.rmtree(home.paths.workspace("default").vectors)
     shutil.rmtree(home.paths.workspace("default").lexical)
@@ -19,9 +19,9 @@ def test_a_rebuild_computes_every_index_again(client, front, back, digested, hom
     assert (answer.status_code, answer.get_json()) == (200, {"queued": 5})
     waiting = dict.fromkeys(Stage, 0) | {Stage.EMBED: 5, Stage.ENTITIES: 5}
     assert client.get("/v1/queue").get_json()["pending"] == waiting
-    assert "segment" in back.needed_jobs("default")
+    assert "segment" in back.context("default").needed_jobs()
     digested()
-    back.rebuild_segment("default")
+    back.context("default").rebuild_segment()
 
     after = client.get("/v1/stats").get_json()
     for counted in ("memories", "graph"):

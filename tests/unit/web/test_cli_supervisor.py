@@ -12,7 +12,7 @@ import pytest
 
 from config.process import EXIT_TAKEN, Role, RoleTaken
 from web.cli.lifecycle import speaker
-from web.supervisor import STACK, Backoff, Command, Supervisor
+from web.supervisor import Backoff, Command, Supervisor, build_stack
 
 ROOT = Path(__file__).parents[3]
 QUICK = Backoff(first_s=0.01, longest_s=0.02)
@@ -54,7 +54,10 @@ def said():
 def test_the_stack_is_that_of_the_procfile():
     lines = (ROOT / "Procfile").read_text().splitlines()
     procfile = {name: shlex.split(command) for name, _, command in (line.partition(":") for line in lines if line)}
-    assert procfile == {command.name: ["exec", "python", *command.arguments] for command in STACK}
+    stack = {command.name: ["exec", "python", *command.arguments] for command in build_stack(2)}
+    assert stack["worker"][:4] == ["exec", "python", "-m", "huey.bin.huey_consumer"]
+    stack["worker"][1:4] = ["huey_consumer"]
+    assert procfile == stack
 
 
 def test_the_delay_doubles_to_its_limit_and_starts_again_after_a_steady_life():

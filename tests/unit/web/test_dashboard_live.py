@@ -11,7 +11,7 @@ from pipeline.store import changes, memories, work
 from pipeline.write import revise
 from pipeline.write.accept import DIGESTION
 from tests.fakes.house import scratch_database
-from tests.fakes.nights import write
+from tests.fakes.job_runs import write
 from web.dashboard import live
 from web.dashboard.live import BEAT, MOST_CHANGES, MOST_WAITING, Streams, Watch, events
 

@@ -1,24 +1,27 @@
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import pytest
+from apscheduler.triggers.cron import CronTrigger
 
-from pipeline.bootstrap.clockwork import Clockwork
-from pipeline.jobs.appointments import BY_NAME
+from pipeline.bootstrap.scheduler import SchedulerContainer
+from pipeline.jobs.registry import BY_NAME
 from pipeline.records import Draft
 from pipeline.store import changes, runs
 from pipeline.store.database import Database
 from pipeline.write.accept import accept
 from tests.fakes.house import PROFILE
+from workers import tasks
 from workers.schedule import build_clock
+
+CLOCKED = [name for name, job in BY_NAME.items() if not job.elsewhere]
 
 
 @pytest.fixture
-def clockwork(home):
+def container(home):
     home.paths.ensure()
-    clockwork = Clockwork(home)
-    yield clockwork
-    clockwork.close()
+    container = SchedulerContainer(home)
+    yield container
+    container.close()
 
 
 @pytest.fixture
@@ -29,20 +32,26 @@ def workspace(home):
     database.close()
 
 
-def ticker(clockwork):
-    sent = []
-    queue = SimpleNamespace(
-        sweep=lambda workspace: sent.append(("sweep", workspace)),
-        run_job=lambda name, workspace: sent.append((name, workspace)),
-    )
-    [tick] = build_clock(clockwork, queue).get_jobs()
+@pytest.fixture
+def sent(monkeypatch):
+    """What was sent, in order."""
+    messages = []
+    monkeypatch.setattr(tasks, "sweep", lambda workspace: messages.append(("sweep", workspace)))
+    monkeypatch.setattr(tasks, "run_job", lambda name, workspace: messages.append((name, workspace)))
+    return messages
 
-    def run():
+
+@pytest.fixture
+def fire(container, sent):
+    """Fire a trigger; return what was sent."""
+    jobs = {job.id: job for job in build_clock(container).get_jobs()}
+
+    def fire(name="sweep"):
         sent.clear()
-        tick.func()
+        jobs[name].func(*jobs[name].args)
         return list(sent)
 
-    return run
+    return fire
 
 
 def everything_ran(database):
@@ -52,44 +61,67 @@ def everything_ran(database):
             runs.end(db, run_id, "2026-01-01T00:00:01.000Z", {}, None)
 
 
-def test_a_tick_sends_what_is_due_and_writes_nothing(clockwork, workspace):
+def test_the_first_sweep_sends_what_came_due_while_nobody_ran_and_writes_nothing(fire, workspace):
     before = workspace.file.read_bytes()
-    sent = ticker(clockwork)()
+    sent = fire()
     assert ("segment", "alpha") in sent
     assert ("sweep", "alpha") in sent
     assert ("touches", "alpha") not in sent
     assert workspace.file.read_bytes() == before
 
 
-def test_what_would_find_nothing_new_is_not_sent(clockwork, workspace):
+def test_later_sweeps_send_only_what_is_unfinished(fire, workspace):
+    fire()
+    assert fire() == [("sweep", "alpha")]
+    with workspace.write() as db:
+        runs.ask(db, "arcs", "2026-01-01T00:00:00.000Z")
+        runs.begin(db, "decay", "2026-01-01T00:00:00.000Z", 0)
+    assert sorted(fire()) == [("arcs", "alpha"), ("decay", "alpha"), ("sweep", "alpha")]
+
+
+def test_a_trigger_sends_its_job_where_it_is_due(fire, workspace):
+    assert fire("arcs") == [("arcs", "alpha")]
+    everything_ran(workspace)
+    assert fire("arcs") == []
+    accept(workspace, Draft("The port is 8124"))
+    assert fire("arcs") == [("arcs", "alpha")]
+
+
+def test_what_would_find_nothing_new_is_not_sent(fire, workspace):
+    everything_ran(workspace)
+    # Only what time alone gives something to do.
+    assert {name for name in CLOCKED if fire(name)} == {name for name in CLOCKED if BY_NAME[name].idle}
+
+
+def test_waiting_work_is_swept_at_every_tick(fire, workspace):
+    everything_ran(workspace)
+    fire()
+    assert ("sweep", "alpha") in fire()
+
+
+def test_nothing_is_sent_where_nothing_waits(fire, workspace):
     everything_ran(workspace)
     with workspace.write() as db:
         db.execute("DELETE FROM work")
-    tick = ticker(clockwork)
-    tick()
-    # Only what time alone gives something to do.
-    assert {name for name, _ in tick()} == {name for name, a in BY_NAME.items() if a.idle}
+    fire()
+    assert fire() == []
 
 
-def test_waiting_work_is_swept_at_every_tick(clockwork, workspace):
-    everything_ran(workspace)
-    tick = ticker(clockwork)
-    tick()
-    assert ("sweep", "alpha") in tick()
-
-
-def test_a_workspace_that_cannot_be_read_does_not_stop_the_others(clockwork, workspace, home):
+def test_a_workspace_that_cannot_be_read_does_not_stop_the_others(fire, container, workspace, home):
     broken = home.paths.workspace("broken").events
     broken.parent.mkdir(parents=True)
     broken.write_bytes(b"no database at all" * 1000)
-    assert ("segment", "alpha") in ticker(clockwork)()
-    assert [error.component for error in clockwork.operations.errors(workspace="broken", limit=5)] == ["scheduler"]
+    assert ("segment", "alpha") in fire()
+    assert {error.component for error in container.operations.errors(workspace="broken", limit=5)} == {"scheduler"}
 
 
-def test_the_clock_ticks_at_once_and_then_as_the_settings_say(clockwork):
-    clock = build_clock(clockwork, SimpleNamespace(sweep=None, run_job=None))
-    [tick] = clock.get_jobs()
-    assert tick.trigger.interval.total_seconds() == clockwork.settings.sweep_interval_s
-    assert tick.next_run_time <= datetime.now(UTC)
+def test_every_job_has_its_trigger_and_the_sweep_comes_at_once_and_then_as_the_settings_say(container):
+    clock = build_clock(container)
+    jobs = {job.id: job for job in clock.get_jobs()}
+    assert set(jobs) == {"sweep", *CLOCKED}
+    assert jobs["sweep"].trigger.interval.total_seconds() == container.settings.sweep_interval_s
+    assert jobs["sweep"].next_run_time <= datetime.now(UTC)
+    assert isinstance(jobs["decay"].trigger, CronTrigger)
+    assert jobs["segment"].trigger.interval.total_seconds() == container.settings.segment_interval_s
     # Defaults reach a job when the clock starts; until then they stand on the clock.
     assert clock._job_defaults == {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}

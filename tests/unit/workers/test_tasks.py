@@ -1,72 +1,86 @@
 """The tasks over a real home, with a queue that only takes notes."""
 
+from dataclasses import replace
+
 import pytest
+from huey.serializer import Serializer
+from huey.storage import MemoryStorage
 
 from pipeline.errors import IndexUnavailable
-from pipeline.jobs.night import Report
+from pipeline.jobs.registry import BY_NAME
+from pipeline.jobs.runner import Report
 from pipeline.records import Stage
+from pipeline.services import digestion, maintenance
+from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import meta, work
+from tests.fakes.house import open_back
 from workers import tasks
 
 
-class NotedTask:
-    def __init__(self, noted, name):
-        self._noted = noted
-        self._name = name
-
-    def __call__(self, *names, **_options):
-        self._noted.append((self._name, *names))
-
-    def schedule(self, names, options=None, *, delay):
-        self._noted.append((self._name, *names, *(options or {}).values(), "later"))
-        assert delay >= 0
-
-
-class NotedQueue:
-    def __init__(self):
-        self.noted = []
-        for name in ("digest", "run_job", "sweep"):
-            setattr(self, name, NotedTask(self.noted, name))
+@pytest.fixture
+def back(home):
+    """A worker whose commits wake others, as that of the tasks does."""
+    back = open_back(home, tasks.collect_wake_ups)
+    yield back
+    back.close()
 
 
 @pytest.fixture
-def noted(monkeypatch, back):
-    queue = NotedQueue()
-    monkeypatch.setattr(tasks, "queue", lambda: queue)
-    monkeypatch.setattr(tasks, "back", lambda: back)
-    monkeypatch.setattr(back, "ring", queue.digest)
-    return queue.noted
+def sent(monkeypatch, back):
+    """What the tasks have sent, the most urgent first, and what they put off."""
+    monkeypatch.setattr(tasks.huey, "storage", MemoryStorage())
+    monkeypatch.setattr(tasks.huey, "serializer", Serializer())
+    monkeypatch.setattr(tasks, "worker", lambda: back)
+    monkeypatch.setattr(tasks, "_woken", set())
+
+    def read():
+        # What is put off goes through the queue as well, with the moment on it.
+        return [
+            (task.name, *task.args, *((*task.kwargs.values(), "later") if task.eta else ()))
+            for task in tasks.huey.pending()
+        ]
+
+    return read
+
+
+digest, sweep, run_job = (task.call_local for task in (tasks.digest, tasks.sweep, tasks.run_job))
+
+
+def job_is(monkeypatch, name, function):
+    """Let a job do something else."""
+    changed = {**maintenance.BY_NAME, name: replace(BY_NAME[name], function=function)}
+    monkeypatch.setattr(maintenance, "BY_NAME", changed)
 
 
 def errors(client, component):
     return [e["message"] for e in client.get("/v1/errors").get_json()["items"] if e["component"] == component]
 
 
-def test_a_digest_works_off_its_stage_and_reports_the_worker(client, noted, back):
+def test_a_digest_works_off_its_stage_and_reports_the_worker(client, sent, back):
     client.write("The port is 8123")
-    tasks.digest("default", "embed")
+    digest("default", "embed")
     queue = client.get("/v1/queue").get_json()
     assert queue["pending"] == {"embed": 0, "entities": 1, "dedup": 1, "purge": 0}
     assert [worker["owner"] for worker in queue["workers"]] == [back.owner]
     # What is embedded can be compared.
-    assert noted == [("digest", "default", "dedup")]
+    assert sent() == [("digest", "default", "dedup")]
 
 
-def test_what_a_turn_leaves_is_rung_for_again(client, noted, monkeypatch):
-    monkeypatch.setattr(tasks, "TURN_S", -1.0)
+def test_what_a_turn_leaves_is_asked_for_again(client, sent, monkeypatch):
+    monkeypatch.setattr(digestion, "TURN_S", -1.0)
     for number in range(65):
         client.write(f"Memory {number}")
-    tasks.digest("default", "embed")
-    assert noted == [("digest", "default", "embed"), ("digest", "default", "dedup")]
+    digest("default", "embed")
+    assert sent() == [("digest", "default", "embed"), ("digest", "default", "dedup")]
 
 
-def test_a_memory_that_fails_is_tried_later_and_logged(client, noted, back, monkeypatch):
+def test_a_memory_that_fails_is_tried_later_and_logged(client, sent, back, monkeypatch):
     client.write("The port is 8123")
     monkeypatch.setattr(back.encoder, "encode_documents", lambda _texts: {}["no vector"])
     monkeypatch.setattr("pipeline.digest.digest.work.claim", once(work.claim))
-    tasks.digest("default", "embed")
+    digest("default", "embed")
     # Later, or at once where the short wait of this home is over already.
-    assert [message[:3] for message in noted] == [("digest", "default", "embed")]
+    assert [message[:3] for message in sent()] == [("digest", "default", "embed")]
     assert errors(client, "digest.embed") == ["memory 1, embed: KeyError: 'no vector' (try 1 of 5)"]
 
 
@@ -81,128 +95,126 @@ def once(claim):
     return first_only
 
 
-def test_after_enough_writes_a_segment_is_asked_for(client, noted, back):
-    back.settings = back.settings.model_copy(update={"segment_tail_rows": 2})
+def test_after_enough_writes_a_segment_is_asked_for(client, sent, back):
+    settings = back.settings.model_copy(update={"segment_tail_rows": 2})
+    back.workspace_settings = WorkspaceSettings(settings, back.operations)
     for number in range(2):
         client.write(f"Memory {number}")
-    tasks.digest("default", "embed")
-    assert noted == [("digest", "default", "dedup"), ("run_job", "segment", "default")]
-    tasks.run_job("segment", "default")
+    digest("default", "embed")
+    assert sent() == [("digest", "default", "dedup"), ("run_job", "segment", "default")]
+    run_job("segment", "default")
     assert client.get("/v1/stats").get_json()["index"]["tail_rows"] == 0
 
 
 def counting(runs):
-    return lambda _night: runs.append(1) or Report()
+    return lambda _run, _context: runs.append(1) or Report()
 
 
-def test_a_job_that_many_ticks_asked_for_runs_once(client, noted, back, monkeypatch):
+def test_a_job_that_many_ticks_asked_for_runs_once(client, sent, back, monkeypatch):
     client.write("The port is 8123")
     ran = []
-    monkeypatch.setattr(back, "jobs", lambda _workspace: {"arcs": counting(ran)})
+    job_is(monkeypatch, "arcs", counting(ran))
     for _tick in range(5):
-        tasks.run_job("arcs", "default")
+        run_job("arcs", "default")
     assert len(ran) == 1
     client.post("/v1/jobs/arcs")
     for _sweep in range(5):
-        tasks.run_job("arcs", "default")
+        run_job("arcs", "default")
     assert len(ran) == 2
 
 
-def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, noted, back, monkeypatch):
+def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, sent, back, monkeypatch):
     client.write("The port is 8123")
-    tasks.run_job("segment", "default")
+    run_job("segment", "default")
     ran = []
-    monkeypatch.setattr(back, "jobs", lambda _workspace: {"segment": counting(ran)})
-    tasks.run_job("segment", "default")
+    job_is(monkeypatch, "segment", counting(ran))
+    run_job("segment", "default")
     assert ran == []
     with back.databases.get("default").write() as db:
         meta.put(db, meta.SEGMENT_WANTED, "0")
-    tasks.sweep("default")
-    assert ("run_job", "segment", "default") in noted
-    tasks.run_job("segment", "default")
+    sweep("default")
+    assert ("run_job", "segment", "default") in sent()
+    run_job("segment", "default")
     assert ran == [1]
 
 
-def test_what_goes_on_or_is_tried_again_needs_no_new_reason(client, noted, back, monkeypatch):
+def test_what_goes_on_or_is_tried_again_needs_no_new_reason(client, sent, back, monkeypatch):
     client.write("The port is 8123")
     ran = []
-    monkeypatch.setattr(back, "jobs", lambda _workspace: {"arcs": counting(ran)})
-    tasks.run_job("arcs", "default")
-    tasks.run_job("arcs", "default", again=True)
+    job_is(monkeypatch, "arcs", counting(ran))
+    run_job("arcs", "default")
+    run_job("arcs", "default", again=True)
     assert len(ran) == 2
 
 
-def test_a_sweep_rings_for_what_waits(client, noted):
+def test_a_sweep_sends_what_waits(client, sent):
     client.write("The port is 8123")
-    tasks.sweep("default")
-    assert set(noted) == {("digest", "default", "embed"), ("digest", "default", "entities")}
+    sweep("default")
+    assert set(sent()) == {("digest", "default", "embed"), ("digest", "default", "entities")}
 
 
-def test_a_sweep_takes_the_work_of_a_worker_that_is_gone(client, noted, back):
+def test_a_sweep_takes_the_work_of_a_worker_that_is_gone(client, sent, back):
     client.write("The port is 8123")
     host = back.owner.rsplit(":", 2)[0]
     for stage in Stage:
         with back.databases.get("default").write() as db:
             work.claim(db, stage, f"{host}:1:0.00", limit=9, lease_s=1e9, now=0.0)
-    tasks.sweep("default")
-    assert ("digest", "default", "embed") in noted
+    sweep("default")
+    assert ("digest", "default", "embed") in sent()
 
 
-def test_a_workspace_that_is_gone_is_no_error(client, noted):
-    tasks.digest("gone", "embed")
-    tasks.run_job("segment", "gone")
-    tasks.sweep("gone")
+def test_a_workspace_that_is_gone_is_no_error(client, sent):
+    digest("gone", "embed")
+    run_job("segment", "gone")
+    sweep("gone")
     assert client.get("/v1/errors").get_json()["items"] == []
-    assert noted == []
+    assert sent() == []
 
 
-def test_a_task_that_fails_is_logged_and_does_not_end_the_worker(client, noted, back, monkeypatch):
+def test_a_task_that_fails_is_logged_and_does_not_end_the_worker(client, sent, back, monkeypatch):
     client.write("The port is 8123")
 
     def broken(*_args):
         raise IndexUnavailable("the disk is odd")
 
     monkeypatch.setattr(back, "vectors", broken)
-    tasks.digest("default", "embed")
-    tasks.run_job("vectors", "default")
+    digest("default", "embed")
+    run_job("vectors", "default")
     assert errors(client, "digest.embed") == ["IndexUnavailable: the disk is odd"]
     assert errors(client, "job.vectors") == ["IndexUnavailable: the disk is odd"]
     assert client.get("/v1/queue").get_json()["pending"]["embed"] == 1
 
 
-def test_a_job_that_was_asked_for_is_sent_by_a_sweep(client, noted):
+def test_a_job_that_was_asked_for_is_sent_by_a_sweep(client, sent):
     client.write("The port is 8123")
     client.post("/v1/jobs/segment")
-    tasks.sweep("default")
-    assert ("run_job", "segment", "default") in noted
+    sweep("default")
+    assert ("run_job", "segment", "default") in sent()
 
 
-def test_a_job_with_more_to_do_comes_again(client, noted, back, monkeypatch):
+def test_a_job_with_more_to_do_comes_again(client, sent, back, monkeypatch):
     client.write("The port is 8123")
-    monkeypatch.setattr(back, "jobs", lambda _workspace: {"arcs": lambda _night: Report(more=True)})
-    tasks.run_job("arcs", "default")
-    assert noted == [("run_job", "arcs", "default", True, "later")]
+    job_is(monkeypatch, "arcs", lambda _run, _context: Report(more=True))
+    run_job("arcs", "default")
+    assert sent() == [("run_job", "arcs", "default", 1, True, "later")]
 
 
-def test_a_job_that_fails_is_tried_again_a_few_times(client, noted, back, monkeypatch):
+def test_a_job_that_fails_is_tried_again_a_few_times(client, sent, back, monkeypatch):
     client.write("The port is 8123")
-    monkeypatch.setattr(back, "jobs", lambda _workspace: {"arcs": lambda _night: {}["nothing"]})
-    for tries in range(1, tasks.JOB_TRIES + 1):
-        tasks.run_job("arcs", "default", tries=tries, again=tries > 1)
-    assert noted == [("run_job", "arcs", "default", tries + 1, True, "later") for tries in range(1, tasks.JOB_TRIES)]
-    assert len(errors(client, "job.arcs")) == tasks.JOB_TRIES
+    job_is(monkeypatch, "arcs", lambda _run, _context: {}["nothing"])
+    for tries in range(1, maintenance.MOST_TRIES + 1):
+        run_job("arcs", "default", tries=tries, again=tries > 1)
+    assert sent() == [
+        ("run_job", "arcs", "default", tries + 1, True, "later") for tries in range(1, maintenance.MOST_TRIES)
+    ]
+    assert len(errors(client, "job.arcs")) == maintenance.MOST_TRIES
 
 
-def test_a_job_steps_back_for_written_memories(client, noted, back, monkeypatch):
+def test_a_job_steps_back_for_written_memories(client, sent, back, monkeypatch):
     client.write("The port is 8123")
     paused = []
-    monkeypatch.setattr(
-        back,
-        "jobs",
-        lambda _workspace: {
-            name: lambda night: paused.append(night.pausing()) or Report() for name in ("arcs", "segment")
-        },
-    )
-    tasks.run_job("arcs", "default")
-    tasks.run_job("segment", "default")
+    for name in ("arcs", "segment"):
+        job_is(monkeypatch, name, lambda run, _context: paused.append(run.pausing()) or Report())
+    run_job("arcs", "default")
+    run_job("segment", "default")
     assert paused == [True, False]

@@ -5,7 +5,7 @@ import pytest
 from pipeline.store import changes
 from pipeline.write.usage import NotedUsage, UsageBuffer
 from tests.fakes.house import scratch_database
-from tests.fakes.nights import count_accesses, read, text_of, write
+from tests.fakes.job_runs import count_accesses, read, text_of, write
 from tests.fakes.world import opened_world
 
 

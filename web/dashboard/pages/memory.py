@@ -13,8 +13,8 @@ from werkzeug.wrappers import Response
 
 from pipeline.anchors import is_stale
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
-from pipeline.jobs.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
-from pipeline.jobs.forecast import Forecast, forecast
+from pipeline.jobs.aging.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
+from pipeline.jobs.aging.forecast import Forecast, forecast
 from pipeline.kinds import told
 from pipeline.records import MAX_TAGS, OWNER, Memory, Revision, Seen, Trust
 from pipeline.store import (

@@ -9,9 +9,8 @@ from sqlite3 import Connection
 from flask import url_for
 
 from config.owner import is_alive
-from pipeline.bootstrap.clockwork import appointments
-from pipeline.jobs.calendar import night_of
-from pipeline.jobs.due import Outlook, Standing, outlooks
+from pipeline.jobs.registry import NIGHTLY, scheduled_jobs
+from pipeline.jobs.status import JobState, JobStatus, job_statuses
 from pipeline.records import OWNER, Memory
 from pipeline.services.operations import SCORED
 from pipeline.store import arcs, backup, changes, entities, goals, impressions, memories, pairs, predictions, work
@@ -62,9 +61,9 @@ class Health:
     dead: int
     oldest_at: str | None
     workers: int
-    running: tuple[Outlook, ...]
-    failed: tuple[Outlook, ...]
-    nights: tuple[Outlook, ...]
+    running: tuple[JobStatus, ...]
+    failed: tuple[JobStatus, ...]
+    nights: tuple[JobStatus, ...]
     night_began: str
     errors: int
     snapshot_at: str | None
@@ -111,9 +110,7 @@ def midnight_before(now: datetime) -> datetime:
 
 def night_before(now: datetime) -> datetime:
     """Return when the last night before a moment began."""
-    today = now.astimezone().date()
-    begins = night_of(today)
-    return begins if begins <= now else night_of(today - timedelta(days=1))
+    return NIGHTLY.last_before(now)
 
 
 @lru_cache(maxsize=32)
@@ -143,8 +140,8 @@ def _latest(db: Connection, midnight: datetime) -> list[Change]:
 
 def _health(view: View, db: Connection, midnight: datetime) -> Health:
     began = utc_text(night_before(view.now))
-    jobs = outlooks(db, appointments(view.front.settings), view.now)
-    ran = [job for job in jobs if job.appointment.every is None and job.last and (job.last.started_at or "") >= began]
+    jobs = job_statuses(db, scheduled_jobs(view.front.settings), view.now)
+    ran = [job for job in jobs if job.job.schedule == NIGHTLY and job.last and (job.last.started_at or "") >= began]
     oldest = work.oldest_pending(db)
     copies = backup.snapshots(view.front.settings.paths.workspace(view.workspace_id).snapshots)
     return Health(
@@ -152,8 +149,8 @@ def _health(view: View, db: Connection, midnight: datetime) -> Health:
         sum(work.dead(db).values()),
         None if oldest is None else utc_text(datetime.fromtimestamp(oldest, UTC)),
         sum(is_alive(worker.owner) for worker in view.front.operations.workers()),
-        tuple(job for job in jobs if job.standing is Standing.RUNNING),
-        tuple(job for job in jobs if job.standing is Standing.FAILED),
+        tuple(job for job in jobs if job.state is JobState.RUNNING),
+        tuple(job for job in jobs if job.state is JobState.FAILED),
         tuple(ran),
         began,
         view.front.operations.errors_since(view.workspace_id, midnight.timestamp()),

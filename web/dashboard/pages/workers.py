@@ -14,8 +14,8 @@ from werkzeug.wrappers import Response
 from config.owner import is_alive
 from config.process import Role
 from config.version import VERSION
-from pipeline.bootstrap.clockwork import ELSEWHERE, appointments
-from pipeline.jobs.due import Outlook, Standing, outlooks
+from pipeline.jobs.registry import scheduled_jobs
+from pipeline.jobs.status import JobState, JobStatus, job_statuses
 from pipeline.records import Memory, Stage
 from pipeline.store import memories, work
 from pipeline.store.operations import Worker
@@ -134,8 +134,8 @@ def now(view: View) -> Response:
     with view.read() as db:
         jobs = _jobs(view, db)
         cells, pending = _cells(db, jobs, view.now), sum(work.pending(db).values())
-    standings = {job.appointment.name: job.standing for job in jobs}
-    busy = pending > 0 or not {Standing.ASKED, Standing.RUNNING}.isdisjoint(standings.values())
+    standings = {status.job.name: status.state for status in jobs}
+    busy = pending > 0 or not {JobState.ASKED, JobState.RUNNING}.isdisjoint(standings.values())
     return json_response({"cells": cells, "standings": standings, "pending": pending, "busy": busy})
 
 
@@ -155,11 +155,11 @@ def run(view: View, name: str) -> Response:
     return back(view, f"The job {name} {told}.", to=url_for("dashboard.workers_state", _anchor=f"job-{name}"))
 
 
-def _jobs(view: View, db: Connection) -> list[Outlook]:
-    return outlooks(db, appointments(view.front.settings), view.now)
+def _jobs(view: View, db: Connection) -> list[JobStatus]:
+    return job_statuses(db, scheduled_jobs(view.front.settings), view.now)
 
 
-def _cells(db: Connection, jobs: Iterable[Outlook], now: datetime) -> dict[str, str]:
+def _cells(db: Connection, jobs: Iterable[JobStatus], now: datetime) -> dict[str, str]:
     """Return everything on the page that changes by itself: texts by name."""
     pending, oldest = work.pending(db), work.oldest_by_stage(db)
     total = sum(pending.values())
@@ -167,22 +167,22 @@ def _cells(db: Connection, jobs: Iterable[Outlook], now: datetime) -> dict[str, 
     for stage in STAGES:
         cells[f"pending-{stage}"] = number(pending[stage])
         cells[f"oldest-{stage}"] = ago(oldest[stage], now) if stage in oldest else "–"
-    for job in jobs:
-        cells |= {f"{part}-{job.appointment.name}": text for part, text in _told(job, now).items()}
+    for status in jobs:
+        cells |= {f"{part}-{status.job.name}": text for part, text in _told(status, now).items()}
     return cells
 
 
-def _told(job: Outlook, now: datetime) -> dict[str, str]:
-    last, standing = job.last, str(job.standing)
-    if job.standing is Standing.RUNNING and last is not None and last.total:
+def _told(status: JobStatus, now: datetime) -> dict[str, str]:
+    last, standing = status.last, str(status.state)
+    if status.state is JobState.RUNNING and last is not None and last.total:
         standing = f"running, {number(last.done)} of {number(last.total)}"
-    told = {"standing": standing, "last": "", "did": "", "error": "", "next": f"next {_until(job.next_at, now)}"}
+    told = {"standing": standing, "last": "", "did": "", "error": "", "next": f"next {_until(status.next_at, now)}"}
     if last is not None:
         took = "" if last.took_s is None else f", took {milliseconds(last.took_s)}"
         told["last"] = f"{ago(last.started_at, now)}{took}"
         told["did"] = _did(last)
         told["error"] = preview(last.error or "", MOST_TOLD)
-    elif job.standing is Standing.NEVER and job.appointment.name in ELSEWHERE:
+    elif status.state is JobState.NEVER and status.job.elsewhere:
         # What it does by the clock leaves no run behind.
         told |= {"standing": "by itself", "next": ""}
     return told

@@ -1,0 +1,108 @@
+"""What a worker is made of."""
+
+import logging
+from collections.abc import Callable
+from functools import cached_property, partial
+
+from config.owner import process_owner
+from config.settings import Settings
+from config.threads import limit_threads
+from pipeline.bootstrap.parts import load_encoder, mask, vector_table
+from pipeline.digest.dedup import DedupStage
+from pipeline.digest.digest import DigestPolicy
+from pipeline.digest.embed import EmbedStage
+from pipeline.digest.entities import SpacyTagger, Tagger
+from pipeline.digest.link import EntitiesStage
+from pipeline.digest.purge import PurgeStage
+from pipeline.digest.stages import StageRegistry
+from pipeline.index.dense import DenseIndex
+from pipeline.index.encoder import Encoder, is_compiled
+from pipeline.index.vectors import VectorTable
+from pipeline.jobs.context import JobContext
+from pipeline.records import Stage
+from pipeline.services.workspace import WorkspaceSettings
+from pipeline.store.database import Databases, WakeUps, WriterProfile
+from pipeline.store.operations import Operations
+
+log = logging.getLogger(__name__)
+
+CHECKPOINT_PAGES = 1_000
+# Work items that a worker claims at once: enough for the encoder to batch, few enough for others to have their turn.
+WORK_BATCH = 64
+
+
+def _wake_nobody(_workspace_id: str, _wake_ups: WakeUps) -> None:
+    """Commit where there is no queue: the scheduler finds the work."""
+
+
+class WorkerContainer:
+    """Everything that stages and jobs need, over every workspace; `on_commit` is told what commits queued."""
+
+    def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = _wake_nobody) -> None:
+        settings.paths.ensure()
+        self.settings = settings
+        self.owner = process_owner()
+        self.operations = Operations(settings.paths.operations, mask)
+        profile = WriterProfile("NORMAL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
+        self.databases = Databases(settings.paths, profile, on_commit)
+        self.workspace_settings = WorkspaceSettings(settings, self.operations)
+        self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
+        self._dense: dict[str, tuple[Encoder, DenseIndex]] = {}
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """Return the encoder, compiling it on first use."""
+        from pipeline.index.compile import compile_encoder
+
+        if not is_compiled(self.settings.embedding_model, self.settings.paths.models):
+            log.info("compiling the encoder %s; this happens once", self.settings.embedding_model)
+            compile_encoder(self.settings.embedding_model, self.settings.paths.models)
+        return load_encoder(self.settings)
+
+    @cached_property
+    def tagger(self) -> Tagger:
+        """Return the named-entity tagger."""
+        tagger = SpacyTagger.load()
+        limit_threads(self.settings.encoder_threads)
+        return tagger
+
+    def vectors(self, workspace_id: str) -> VectorTable:
+        """Return a workspace's vector table."""
+        return vector_table(self.settings.paths.workspace(workspace_id), self.encoder)
+
+    def dense(self, workspace_id: str) -> DenseIndex:
+        """Return a workspace's dense index, which takes in by itself what workers embed."""
+        encoder = self.encoder
+        known = self._dense.get(workspace_id)
+        if known is None or known[0] is not encoder:
+            index = DenseIndex(self.vectors(workspace_id), self.settings.dense_exact_rows, encoder.background)
+            known = self._dense[workspace_id] = (encoder, index)
+        return known[1]
+
+    def context(self, workspace_id: str) -> JobContext:
+        """Return what the jobs of a workspace need; raise NotFound when there is no such workspace."""
+        return JobContext(
+            self.workspace_settings.get(workspace_id),
+            self.settings.paths.workspace(workspace_id),
+            self.databases.get(workspace_id),
+            partial(self.vectors, workspace_id),
+            lambda: self.encoder.name,
+            partial(self.operations.record_error, workspace=workspace_id),
+        )
+
+    def stages(self, workspace_id: str) -> StageRegistry:
+        """Return the stages of a workspace."""
+        context, vectors = self.context(workspace_id), partial(self.vectors, workspace_id)
+        return {
+            Stage.EMBED: EmbedStage(context.database, vectors, lambda: self.encoder),
+            Stage.ENTITIES: EntitiesStage(context.database, lambda: self.tagger),
+            Stage.DEDUP: DedupStage(context.database, vectors, partial(self.dense, workspace_id)),
+            Stage.PURGE: PurgeStage(context.database, vectors, context.rebuild_segment, context.scrub_snapshots),
+        }
+
+    def close(self) -> None:
+        """Let go of every file."""
+        for _, index in self._dense.values():
+            index.close()
+        self.databases.close()
+        self.operations.close()

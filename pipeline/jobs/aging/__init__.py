@@ -1,0 +1,1 @@
+"""How importance fades with time, and what leaves the answers for the archive."""

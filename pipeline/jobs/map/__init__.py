@@ -1,0 +1,1 @@
+"""The map of entities: its graph, communities and places."""

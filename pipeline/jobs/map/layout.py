@@ -1,0 +1,153 @@
+"""The layout job: draw the map of entities, so that it only has to be shown.
+
+What is mentioned most is found, tied, gathered in communities and placed, starting from the last drawing so that
+everything stays about where it was. Each run that finds enough changed derives all of it anew, writes the drawing
+beside the one that is shown, piece by piece, and then shows it as a whole; one that was interrupted leaves what was.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.jobs.map.communities import communities
+from pipeline.jobs.map.forces import Before, placed, radii
+from pipeline.jobs.map.graph import Ids, MapGraph, Numbers, change, mapped
+from pipeline.jobs.runner import JobRun, Report
+from pipeline.records import EntityKind
+from pipeline.store import changes, maps
+from pipeline.store.maps import STRAY, MapTie, Place
+
+MOST_ENTITIES = 5_000
+MOST_TIES = 50_000
+READ = 5_000
+# Rows that are written or deleted in one transaction.
+PIECE = 250
+# A drawing serves until more than this share of its entities or of its ties is another.
+ENOUGH = 0.02
+# Days are named everywhere and are no things.
+UNMAPPED = (EntityKind.DATE,)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The drawing that is shown."""
+
+    places: Sequence[Place]
+    ties: Sequence[tuple[int, int]]
+
+
+def layout(job: JobRun, most: int = MOST_ENTITIES, most_ties: int = MOST_TIES) -> Report:
+    """Draw the map anew if the graph has changed enough."""
+    if not _tidied(job):
+        return Report(more=True)
+    with job.database.read() as db:
+        generation = changes.generation(db)
+        known = _Known(maps.places(db), maps.ties(db))
+    mentions = _read(job)
+    if mentions is None:
+        return Report(more=True)
+    graph = mapped(*mentions, most, most_ties)
+    counts = {"entities": graph.size, "ties": len(graph.low), "redrawn": 0}
+    drawn = np.array([place.entity_seq for place in known.places], np.int64)
+    if change(graph, drawn, known.ties) <= ENOUGH:
+        return Report(counts)
+    found = _drawn(job, graph, known.places)
+    if found is None:
+        return Report(counts, more=True)
+    if not _written(job, graph, *found, generation):
+        return Report(counts, more=True)
+    return Report(counts | {"redrawn": 1}, more=not _tidied(job))
+
+
+def _tidied(job: JobRun) -> bool:
+    """Delete what is of no use: earlier drawings, and the beginnings of one; False when asked to pause."""
+    deleted = PIECE
+    while deleted == PIECE:
+        if job.pausing():
+            return False
+        with job.database.read() as db:
+            if not maps.has_leftovers(db):
+                return True
+        with job.database.write() as db:
+            deleted = maps.discard(db, PIECE)
+    return True
+
+
+def _read(job: JobRun) -> tuple[Ids, Ids] | None:
+    """Return who mentions what, in order; None when asked to pause."""
+    rows: list[Ids] = [np.empty((0, 2), np.int64)]
+    after = (0, 0)
+    while True:
+        if job.pausing():
+            return None
+        with job.database.read() as db:
+            page = maps.mentions(db, job.at, UNMAPPED, after, READ)
+        rows.append(np.array(page, np.int64).reshape(-1, 2))
+        if len(page) < READ:
+            break
+        after = page[-1]
+    whole = np.concatenate(rows)
+    return whole[:, 0], whole[:, 1]
+
+
+def _drawn(job: JobRun, graph: MapGraph, places: Sequence[Place]) -> tuple[Ids, Numbers] | None:
+    """Return the community and the place of every entity; None when asked to pause."""
+    if not graph.size:
+        return np.empty(0, np.int64), np.empty((0, 2))
+    stood = {place.entity_seq: place for place in places}
+    spots = np.full((graph.size, 2), np.nan)
+    numbers = np.full(graph.size, STRAY, np.int64)
+    for at, seq in enumerate(graph.seqs.tolist()):
+        if seq in stood:
+            spots[at] = stood[seq].x, stood[seq].y
+            numbers[at] = stood[seq].community
+    community = communities(graph, numbers, job.pausing)
+    if community is None:
+        return None
+    spots_now = placed(graph, community, Before(spots, numbers), job.pausing)
+    return None if spots_now is None else (community, spots_now)
+
+
+def _written(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generation: int) -> bool:
+    """Write a drawing and show it; False when asked to pause, or when a memory was purged on the way."""
+    with job.database.read() as db:
+        ids = maps.ids(db, graph.seqs.tolist())
+        number = maps.shown(db).number + 1
+    places = _places(graph, community, spots)
+    named = [(ids[place.entity_seq], place) for place in places if place.entity_seq in ids]
+    ties = _ties(graph)
+    total = len(named) + len(ties)
+    for start in range(0, len(named), PIECE):
+        if job.pausing():
+            return False
+        with job.database.write() as db:
+            maps.add_places(db, number, named[start : start + PIECE])
+        job.progress(start, total)
+    for start in range(0, len(ties), PIECE):
+        if job.pausing():
+            return False
+        with job.database.write() as db:
+            maps.add_ties(db, number, ties[start : start + PIECE])
+        job.progress(len(named) + start, total)
+    with job.database.write() as db:
+        if changes.happened(db, changes.PURGE, generation):
+            return False
+        maps.show(db, number, job.at)
+    return True
+
+
+def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[Place]:
+    """Return rows; an entity is central by its ties within its community, by few elsewhere, and by being well known."""
+    inside = np.where(community[graph.low] == community[graph.high], graph.weight, 0)
+    ends = np.concatenate((graph.low, graph.high))
+    own = np.bincount(ends, np.concatenate((inside, inside)), graph.size)
+    central = own**2 / np.maximum(graph.strength(), 1e-9) * np.log2(1 + graph.mentions)
+    spot = np.round(np.column_stack((spots, radii(graph.mentions))), 1)
+    columns = (graph.seqs, *spot.T, community, np.round(central, 4), graph.mentions)
+    return [Place(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _ties(graph: MapGraph) -> list[MapTie]:
+    columns = (np.arange(len(graph.low)), graph.seqs[graph.low], graph.seqs[graph.high], graph.memories)
+    return [MapTie(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]

@@ -1,0 +1,329 @@
+"""The graph in which arcs are found: memories, and how strongly two of them belong together.
+
+Two memories are drawn together by what they both name (an entity, a tag, a rare word: the rarer, the stronger), by
+meaning, and by standing in one session; what lies far apart in time is drawn together less. Every sum runs in a fixed
+order, so that the same memories always give the same graph.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.index.vectors import VectorRows
+from pipeline.records import EntityKind
+from pipeline.store.arcs import Strand
+from pipeline.text.tokens import search_tokens
+from pipeline.times import parse
+
+Vectors = Callable[[Sequence[int]], VectorRows]
+Places = NDArray[np.int64]
+Weights = NDArray[np.float64]
+
+# What is named in more memories than this share of all tells none of them from the others.
+COMMON_SHARE = 0.2
+COMMON_LEAST = 12
+# A young workspace is taken for the beginning of a larger one, where its few subjects are rare.
+UNSEEN = 50
+# Of a long list of mentions each memory is tied to so many that follow, or ties would grow with its square.
+REACH = 12
+ENTITY, TAG, WORD, SESSION, MEANING = 1.0, 1.0, 0.35, 0.15, 1.6
+# Meaning ties a memory to its nearest only, and only where these stand out among all pairs by so many deviations.
+NEAREST = 8
+OUTSTANDING = 2.0
+# In a small workspace of few subjects hardly anything stands out.
+SURELY_ALIKE = 0.9
+# After so many days a tie has half of what time can take from it.
+SLOW_DAYS = 60.0
+TIME_SHARE = 0.5
+STRONGEST = 16
+BLOCK = 512
+# By meaning a memory is compared with so many before and after it in time; names tie across any time.
+AROUND = 5_000
+SAMPLED = 2048
+UNCHARACTERISTIC = frozenset({EntityKind.DATE, EntityKind.PORT, EntityKind.VERSION})
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Ties between memories by their places in a list: `first` < `second`, each pair once, with its weight."""
+
+    size: int
+    first: Places
+    second: Places
+    weight: Weights
+
+
+def terms_of(strand: Strand) -> list[str]:
+    """Return the distinct terms of a memory's text, in order."""
+    return list(dict.fromkeys(search_tokens(strand.content)))
+
+
+def tied(
+    strands: Sequence[Strand],
+    terms: Sequence[Sequence[str]],
+    mentions: Iterable[tuple[int, int]],
+    vectors: Vectors | None,
+    pausing: Callable[[], bool],
+) -> Graph | None:
+    """Tie memories, given in order of time; return None when asked to pause on the way."""
+    places = {strand.seq: place for place, strand in enumerate(strands)}
+    entities: dict[object, list[int]] = {}
+    for seq, entity in sorted(mentions):
+        if seq in places:
+            entities.setdefault(entity, []).append(places[seq])
+    parts = [
+        _shared(entities, len(strands), ENTITY),
+        _shared(_by_feature(strand.tags for strand in strands), len(strands), TAG),
+        _shared(_by_feature(terms), len(strands), WORD),
+        _in_session(strands),
+    ]
+    if pausing():
+        return None
+    if vectors is not None:
+        near = _near(vectors, strands, places, pausing)
+        if near is None:
+            return None
+        parts.append(near)
+    return _pruned(_summed(parts, strands))
+
+
+def _by_feature(features: Iterable[Iterable[str]]) -> dict[object, list[int]]:
+    found: dict[object, list[int]] = {}
+    for place, names in enumerate(features):
+        for name in names:
+            found.setdefault(name, []).append(place)
+    return found
+
+
+def _shared(features: Mapping[object, Sequence[int]], size: int, share: float) -> Graph:
+    """Tie the memories that share a feature, each to the next ones in time, by how rare the feature is."""
+    most = max(COMMON_LEAST, int(size * COMMON_SHARE))
+    kept = [sorted(places) for places in features.values() if 1 < len(places) <= most]
+    if not kept:
+        return _none(size)
+    place = np.concatenate([np.asarray(places, np.int64) for places in kept])
+    lengths = np.asarray([len(places) for places in kept], np.int64)
+    owner = np.repeat(np.arange(len(kept), dtype=np.int64), lengths)
+    # A name in two of many memories weighs 1, a common one little.
+    whole = size + UNSEEN
+    rarity = share * (np.log(whole / lengths) / math.log(whole / 2)) ** 2
+    # A memory has few ties to each name, however often it is said: the weight of a long list is spread over them.
+    parts = []
+    for step in range(1, REACH + 1):
+        same = np.flatnonzero(owner[:-step] == owner[step:]) if len(owner) > step else np.empty(0, np.int64)
+        parts.append((place[same], place[same + step], np.maximum(rarity[owner[same]], 0)))
+    return Graph(size, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _in_session(strands: Sequence[Strand]) -> Graph:
+    """Tie each memory to the next two of its session."""
+    sessions: dict[str, list[int]] = {}
+    for place, strand in enumerate(strands):
+        if strand.session_id is not None:
+            sessions.setdefault(strand.session_id, []).append(place)
+    pairs = [
+        (one, other, SESSION / step)
+        for places in sessions.values()
+        for step in (1, 2)
+        for one, other in zip(places, places[step:], strict=False)
+    ]
+    if not pairs:
+        return _none(len(strands))
+    first, second, weight = zip(*pairs, strict=True)
+    return Graph(
+        len(strands), np.asarray(first, np.int64), np.asarray(second, np.int64), np.asarray(weight, np.float64)
+    )
+
+
+def _near(
+    vectors: Vectors, strands: Sequence[Strand], places: Mapping[int, int], pausing: Callable[[], bool]
+) -> Graph | None:
+    """Tie memories that are among the nearest of each other in meaning, by how much they stand out."""
+    rows = _read(vectors, strands, places, pausing)
+    if rows is None:
+        return None
+    owners, matrix = rows
+    if len(owners) < 3:
+        # Too few to tell what is unusual.
+        return _none(len(strands))
+    mean, deviation = _usual(matrix)
+    level = min(mean + OUTSTANDING * deviation, SURELY_ALIKE)
+    pairs: list[tuple[Places, Places, Weights]] = []
+    for start in range(0, len(owners), BLOCK):
+        if pausing():
+            return None
+        low = max(0, start - AROUND)
+        cosines = matrix[start : start + BLOCK] @ matrix[low : start + BLOCK + AROUND].T
+        count, known = cosines.shape
+        own = np.arange(count)
+        cosines[own, own + start - low] = -1
+        nearest = min(NEAREST, known - 1)
+        found = np.argpartition(cosines, -nearest, axis=1)[:, -nearest:]
+        one = np.repeat(own + start, nearest)
+        other = found.ravel() + low
+        cosine = np.take_along_axis(cosines, found, axis=1).ravel()
+        kept = cosine > level
+        # Rounded, as the last bits depend on how many rows were multiplied at once.
+        weight = np.round(np.minimum((cosine[kept] - level) / (1 - level), 1), 3).astype(np.float64)
+        pairs.append((owners[one[kept]], owners[other[kept]], weight))
+    first, second, weight = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    # Each direction brings half: what is nearest only to one of the two counts half.
+    return Graph(len(strands), np.minimum(first, second), np.maximum(first, second), MEANING * (0.3 + weight) / 2)
+
+
+def _read(
+    vectors: Vectors, strands: Sequence[Strand], places: Mapping[int, int], pausing: Callable[[], bool]
+) -> tuple[Places, NDArray[np.float32]] | None:
+    """Return the places that have a vector, ascending, and their first passages' vectors."""
+    owners: list[int] = []
+    matrices: list[NDArray[np.float32]] = []
+    seqs = sorted(strand.seq for strand in strands)
+    for start in range(0, len(seqs), BLOCK * 4):
+        if pausing():
+            return None
+        rows = vectors(seqs[start : start + BLOCK * 4])
+        # A table may hold rows of a memory more than once while it is being replaced: the first one stands for it.
+        known, at = np.unique(rows.seqs, return_index=True)
+        owners.extend(places[int(seq)] for seq in known)
+        matrices.append(rows.matrix[at])
+    if not owners:
+        return np.empty(0, np.int64), np.empty((0, 0), np.float32)
+    order = np.argsort(np.asarray(owners, np.int64), kind="stable")
+    return np.asarray(owners, np.int64)[order], np.ascontiguousarray(np.concatenate(matrices)[order])
+
+
+def _usual(matrix: NDArray[np.float32]) -> tuple[float, float]:
+    """Return the mean and the deviation of the cosines of this workspace's own pairs, whatever its encoder."""
+    sample = matrix[:: max(1, len(matrix) // SAMPLED)]
+    cosines = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
+    return round(float(cosines.mean()), 3), round(float(cosines.std()), 3)
+
+
+def _summed(parts: Sequence[Graph], strands: Sequence[Strand]) -> Graph:
+    size = len(strands)
+    keys = np.concatenate([part.first * size + part.second for part in parts])
+    distinct, index = np.unique(keys, return_inverse=True)
+    weight = np.bincount(index, np.concatenate([part.weight for part in parts]), len(distinct)).astype(np.float64)
+    first, second = np.divmod(distinct, size)
+    days = np.asarray([parse(strand.occurred_at).timestamp() / 86_400 for strand in strands], np.float64)
+    apart = np.abs(days[first] - days[second]) if size else np.empty(0)
+    weight *= 1 - TIME_SHARE + TIME_SHARE / (1 + apart / SLOW_DAYS)
+    return Graph(size, first, second, np.round(weight, 4))
+
+
+def _pruned(graph: Graph) -> Graph:
+    """Keep each memory's strongest ties; a tie stays when it is one of either's."""
+    count = len(graph.first)
+    ends = np.concatenate([graph.first, graph.second])
+    ties = np.tile(np.arange(count), 2)
+    order = np.lexsort((ties, -graph.weight[ties], ends))
+    ends, ties = ends[order], ties[order]
+    begins = np.searchsorted(ends, ends, side="left")
+    kept = np.unique(ties[np.arange(len(ends)) - begins < STRONGEST])
+    return Graph(graph.size, graph.first[kept], graph.second[kept], graph.weight[kept])
+
+
+def _none(size: int) -> Graph:
+    return Graph(size, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))
+
+
+LEAST_MEAN_WEIGHT = 0.18
+MAX_ROUNDS = 20
+MAX_LEVELS = 10
+# A member needs this share of its cluster's mean strength, else it only happens to stand there.
+LEAST_SHARE = 0.25
+LEAST_STRENGTH = 0.5
+
+Ties = list[dict[int, float]]
+
+
+def clusters(graph: Graph, pausing: Callable[[], bool]) -> list[list[int]] | None:
+    """Return the communities of at least two places, in order of their first one; None when asked to pause."""
+    ties: Ties = [{} for _ in range(graph.size)]
+    for one, other, weight in zip(graph.first.tolist(), graph.second.tolist(), graph.weight.tolist(), strict=True):
+        if weight > 0:
+            ties[one][other] = weight
+            ties[other][one] = weight
+    home = list(range(graph.size))
+    sizes = [1] * graph.size
+    for _ in range(MAX_LEVELS):
+        if pausing():
+            return None
+        moved = _settled(ties, sizes)
+        names = {name: number for number, name in enumerate(dict.fromkeys(moved))}
+        if len(names) == len(ties):
+            break
+        moved = [names[name] for name in moved]
+        home = [moved[place] for place in home]
+        ties, sizes = _folded(ties, sizes, moved, len(names))
+    found: dict[int, list[int]] = {}
+    for place, name in enumerate(home):
+        found.setdefault(name, []).append(place)
+    return sorted(places for places in found.values() if len(places) > 1)
+
+
+def strengths(graph: Graph, found: Sequence[Sequence[int]]) -> list[float]:
+    """Return how strongly each place is tied to its own cluster."""
+    home = [-1] * graph.size
+    for number, places in enumerate(found):
+        for place in places:
+            home[place] = number
+    strength = [0.0] * graph.size
+    for one, other, weight in zip(graph.first.tolist(), graph.second.tolist(), graph.weight.tolist(), strict=True):
+        if home[one] == home[other] >= 0:
+            strength[one] += weight
+            strength[other] += weight
+    return strength
+
+
+def without_strays(found: Sequence[Sequence[int]], strength: Sequence[float]) -> list[list[int]]:
+    """Return the clusters without the places that are tied to theirs by little."""
+    kept = []
+    for places in found:
+        least = max(LEAST_STRENGTH, LEAST_SHARE * sum(strength[place] for place in places) / len(places))
+        kept.append([place for place in places if strength[place] >= least])
+    return kept
+
+
+def _settled(ties: Ties, sizes: Sequence[int]) -> list[int]:
+    """Move each place to the community where it gains most, until none moves."""
+    home = list(range(len(ties)))
+    mass = list(sizes)
+    for _ in range(MAX_ROUNDS):
+        moves = 0
+        for place, near in enumerate(ties):
+            here = home[place]
+            towards: dict[int, float] = {here: 0.0}
+            for other, weight in near.items():
+                there = home[other]
+                towards[there] = towards.get(there, 0.0) + weight
+            mass[here] -= sizes[place]
+            burden = LEAST_MEAN_WEIGHT * sizes[place]
+            best, gain = here, towards[here] - burden * mass[here]
+            for there, weight in towards.items():
+                better = weight - burden * mass[there] - gain
+                if better > 1e-9 or (better > -1e-9 and there < best and best != here):
+                    best, gain = there, weight - burden * mass[there]
+            mass[best] += sizes[place]
+            if best != here:
+                home[place] = best
+                moves += 1
+        if not moves:
+            break
+    return home
+
+
+def _folded(ties: Ties, sizes: Sequence[int], home: Sequence[int], size: int) -> tuple[Ties, list[int]]:
+    folded: Ties = [{} for _ in range(size)]
+    whole = [0] * size
+    for place, near in enumerate(ties):
+        here = home[place]
+        whole[here] += sizes[place]
+        for other, weight in near.items():
+            there = home[other]
+            if there != here:
+                folded[here][there] = folded[here].get(there, 0.0) + weight
+    return folded, whole

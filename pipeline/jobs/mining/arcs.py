@@ -1,0 +1,300 @@
+"""The arcs job: find the narrative threads of each scope, and keep their ids as they grow, merge and split.
+
+The threads of a scope follow from its memories alone; what is stored only tells which ids they go on under. So a run
+finds them first and then writes one arc a transaction, and one that was interrupted is completed by the next. Of a
+large scope the newest memories are looked at; older members of an arc go with it, and an arc that has nothing new
+rests.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from pipeline.jobs.mining import arc_text
+from pipeline.jobs.mining.arc_graph import (
+    UNCHARACTERISTIC,
+    Vectors,
+    clusters,
+    strengths,
+    terms_of,
+    tied,
+    without_strays,
+)
+from pipeline.jobs.runner import JobRun, Report
+from pipeline.records import Kind, Scope
+from pipeline.store import arcs as store
+from pipeline.store import meta
+from pipeline.store.arcs import CUT, TITLE_JOINT, Arc, ArcStatus, StoredArc, Strand
+from pipeline.times import parse
+
+NEWEST = 20_000
+PAGE = 2_000
+LEAST_MEMBERS = 3
+# A knot of one session is a thread of its own only when it is this long.
+LONG = 6
+LASTING = timedelta(days=1)
+CHATTER_IMPORTANCE = 0.2
+# What an arc says is taken from its latest members.
+TOLD_MEMBERS = 100
+# The last scope that a run which had to pause came through.
+PAUSED_AFTER = "arcs_paused_after"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An arc to store in place of a row, as a new one (`row` None), or to delete (`arc` None)."""
+
+    row: int | None
+    arc: Arc | None
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a run sees of a scope: memories in order of time, and by row number when stored members happened.
+
+    Members below row number `since` are older than what is looked at.
+    """
+
+    strands: Sequence[Strand]
+    mentions: Sequence[tuple[int, int]]
+    stored: Sequence[StoredArc]
+    moments: Mapping[int, str]
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Threads:
+    """The threads of a view, each in order of time; how central members are; in how many memories a term stands."""
+
+    members: Sequence[Sequence[Strand]]
+    strength: Mapping[int, float]
+    spread: Mapping[str, int]
+
+
+def arcs(job: JobRun, vectors: Vectors | None = None, newest: int = NEWEST) -> Report:
+    """Bring the arcs of every scope up to date; `vectors` gives passages of memories, where there are any."""
+    counts = Counter(memories=0, created=0, updated=0, dropped=0)
+    with job.database.read() as db:
+        scopes = store.scopes(db, job.at, LEAST_MEMBERS)
+        paused_after = meta.get(db, PAUSED_AFTER)
+    names = [_name(scope) for scope in scopes]
+    begin = sum(name <= paused_after for name in names) if paused_after is not None else 0
+    skipped = False
+    for done in range(begin, len(scopes)):
+        job.progress(done, len(scopes))
+        outcome = None if job.pausing() else _refresh(job, scopes[done], vectors, newest, counts)
+        if outcome is None:
+            if done > begin:
+                _note(job, names[done - 1])
+            return Report(counts, more=True)
+        skipped |= not outcome
+    if paused_after is not None:
+        _note(job, None)
+    return Report(counts, more=skipped)
+
+
+def is_thread(members: Sequence[Strand]) -> bool:
+    """Tell whether memories that belong together, in order of time, make a thread that a person would follow."""
+    if len(members) < LEAST_MEMBERS:
+        return False
+    sessions = {member.session_id for member in members} - {None}
+    lasts = parse(members[-1].occurred_at) - parse(members[0].occurred_at) >= LASTING
+    return lasts or len(sessions) > 1 or len(members) >= LONG
+
+
+def _refresh(job: JobRun, scope: Scope, vectors: Vectors | None, newest: int, counts: Counter[str]) -> bool | None:
+    """Bring one scope up to date; None when asked to pause, False when a memory changed on the way."""
+    view = _looked_at(job, scope, newest)
+    threads = None if view is None else _threads(job, view, vectors)
+    if view is None or threads is None:
+        return None
+    counts["memories"] += len(view.strands)
+    whole = True
+    for change in _changes(job, scope, view, threads):
+        if job.pausing():
+            return None
+        with job.database.write() as db:
+            if change.arc is not None:
+                done = store.put(db, change.row, change.arc, job.at)
+            else:
+                assert change.row is not None
+                store.drop(db, change.row)
+                done = True
+        whole &= done
+        if done:
+            counts["dropped" if change.arc is None else "created" if change.row is None else "updated"] += 1
+    return whole
+
+
+def _looked_at(job: JobRun, scope: Scope, newest: int) -> _View | None:
+    strands: list[Strand] = []
+    mentions: list[tuple[int, int]] = []
+    seen, before = 0, 2**62
+    while seen < newest:
+        if job.pausing():
+            return None
+        with job.database.read() as db:
+            page = store.strands(db, scope, job.at, min(PAGE, newest - seen), before)
+            mentions += store.mentions(db, [strand.seq for strand in page], UNCHARACTERISTIC)
+        if not page:
+            break
+        seen, before = seen + len(page), page[-1].seq
+        strands += (strand for strand in page if not _is_chatter(strand))
+    with job.database.read() as db:
+        stored = store.of_scope(db, scope)
+        moments = store.moments(db, (seq for arc in stored for seq in arc.arc.members), job.at)
+    strands.sort(key=lambda strand: (strand.occurred_at, strand.seq))
+    return _View(strands, mentions, stored, moments, before if seen >= newest else 0)
+
+
+def _is_chatter(strand: Strand) -> bool:
+    return strand.kind is Kind.EPISODE and strand.importance < CHATTER_IMPORTANCE
+
+
+def _threads(job: JobRun, view: _View, vectors: Vectors | None) -> _Threads | None:
+    terms = [terms_of(strand) for strand in view.strands]
+    graph = tied(view.strands, terms, view.mentions, vectors, job.pausing)
+    found = None if graph is None else clusters(graph, job.pausing)
+    if graph is None or found is None:
+        return None
+    strength = strengths(graph, found)
+    grouped = [[view.strands[place] for place in places] for places in without_strays(found, strength)]
+    return _Threads(
+        [members for members in grouped if is_thread(members)],
+        {strand.seq: value for strand, value in zip(view.strands, strength, strict=True)},
+        Counter(term for distinct in terms for term in distinct),
+    )
+
+
+def _changes(job: JobRun, scope: Scope, view: _View, threads: _Threads) -> Iterator[Change]:
+    """Yield what is to be written, each as soon as it is told, so that a run which pauses has come some way."""
+    kept = succession([[member.seq for member in members] for members in threads.members], view.stored)
+    claimed = {member.seq for members in threads.members for member in members}
+    inherited: dict[int, list[int]] = {}
+    ended = []
+    for known in view.stored:
+        rest = _rest(known.arc, view, claimed)
+        heir = kept.heirs.get(known.seq)
+        if heir is not None:
+            inherited.setdefault(heir, []).extend(rest)
+        if heir is None and len(rest) >= LEAST_MEMBERS:
+            arc = _at_rest(job, known, rest, view, threads)
+            if arc != known.arc:
+                yield Change(known.seq, arc)
+        elif heir is None or kept.arcs[heir] != known:
+            ended.append(Change(known.seq, None))
+    for number, members in enumerate(threads.members):
+        before = kept.arcs[number]
+        arc = _arc(job, scope, members, inherited.get(number, ()), view, threads, before)
+        if before is None:
+            yield Change(None, arc)
+        elif before.arc != arc:
+            yield Change(before.seq, arc)
+    # Whoever takes over an arc's members has them by now.
+    yield from ended
+
+
+def _rest(arc: Arc, view: _View, claimed: AbstractSet[int]) -> list[int]:
+    """List the members that stay with an arc, whatever becomes of it, because not all of it can be looked at."""
+    if all(seq >= view.since for seq in arc.members):
+        return []
+    return [seq for seq in arc.members if seq in view.moments and seq not in claimed]
+
+
+def _arc(
+    job: JobRun,
+    scope: Scope,
+    members: Sequence[Strand],
+    inherited: Sequence[int],
+    view: _View,
+    threads: _Threads,
+    before: StoredArc | None,
+) -> Arc:
+    at = {member.seq: member.occurred_at for member in members} | {seq: view.moments[seq] for seq in inherited}
+    ordered = tuple(sorted(at, key=lambda seq: (at[seq], seq)))
+    arc = Arc("", "", arc_text.status(members, job.now), scope, at[ordered[0]], at[ordered[-1]], ordered)
+    if before is not None and before.arc.members == ordered and _still_says(before.arc, members[-TOLD_MEMBERS:]):
+        return replace(arc, title=before.arc.title, summary=before.arc.summary)
+    return _told(arc, members[-TOLD_MEMBERS:], view, threads)
+
+
+def _at_rest(job: JobRun, stored: StoredArc, seqs: Sequence[int], view: _View, threads: _Threads) -> Arc:
+    """Return an arc that reaches back beyond what is looked at and has nothing new: it grows old, or loses members."""
+    arc = stored.arc
+    if len(seqs) < len(arc.members) or not arc.title:
+        with job.database.read() as db:
+            members = store.strands_of(db, seqs[-TOLD_MEMBERS:])
+        first_at, last_at = view.moments[seqs[0]], view.moments[seqs[-1]]
+        left = replace(arc, first_at=first_at, last_at=last_at, members=tuple(seqs))
+        arc = _told(left, members, view, threads)
+    old = job.now - parse(arc.last_at) >= arc_text.STILL_ACTIVE
+    return replace(arc, status=ArcStatus.DORMANT) if old and arc.status is ArcStatus.ACTIVE else arc
+
+
+def _told(arc: Arc, members: Sequence[Strand], view: _View, threads: _Threads) -> Arc:
+    return replace(
+        arc,
+        title=arc_text.title(members, threads.spread, len(view.strands)),
+        summary=arc_text.summary(members, threads.strength),
+    )
+
+
+def _still_says(arc: Arc, members: Sequence[Strand]) -> bool:
+    """Tell whether everything that an arc says stands in its members."""
+
+    def stands(text: str, *, tags: bool) -> bool:
+        return any(text in member.content or (tags and text in member.tags) for member in members)
+
+    return (
+        bool(arc.title)
+        and all(stands(part, tags=True) for part in arc.title.split(TITLE_JOINT))
+        and all(stands(line.removesuffix(CUT), tags=False) for line in arc.summary.split("\n"))
+    )
+
+
+def _name(scope: Scope) -> str:
+    return f"{scope.kind}:{scope.id or ''}"
+
+
+def _note(job: JobRun, place: str | None) -> None:
+    with job.database.write() as db:
+        if place is None:
+            meta.drop(db, PAUSED_AFTER)
+        else:
+            meta.put(db, PAUSED_AFTER, place)
+
+
+# So many members must have been in an arc for its id to go on; the rule looks at nothing that writing one of the new
+# arcs changes for another, so that a run that was interrupted there is completed with the same ids.
+LEAST_OVERLAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """For each thread the arc that goes on in it, and for each arc, by row, the thread that takes its older members."""
+
+    arcs: tuple[StoredArc | None, ...]
+    heirs: Mapping[int, int]
+
+
+def succession(threads: Sequence[Sequence[int]], stored: Sequence[StoredArc]) -> Succession:
+    """Match threads (row numbers of memories) to arcs by the members that they share, the largest share first.
+
+    So on a merge the id of the arc that brings most lives on, and on a split the part that keeps most has the id.
+    """
+    home = {seq: arc for arc in stored for seq in arc.arc.members}
+    shares = Counter((number, home[seq].seq) for number, seqs in enumerate(threads) for seq in seqs if seq in home)
+    rows = {arc.seq: arc for arc in stored}
+    arcs: list[StoredArc | None] = [None] * len(threads)
+    heirs: dict[int, int] = {}
+    ranked = sorted(shares, key=lambda pair: (-shares[pair], pair[1], pair[0]))
+    for number, arc_seq in ranked:
+        if arcs[number] is None and arc_seq not in heirs and shares[number, arc_seq] >= LEAST_OVERLAP:
+            arcs[number] = rows[arc_seq]
+            heirs[arc_seq] = number
+    # What is left of an arc whose id ended goes where most of it went.
+    for number, arc_seq in ranked:
+        heirs.setdefault(arc_seq, number)
+    return Succession(tuple(arcs), heirs)

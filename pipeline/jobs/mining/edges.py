@@ -1,0 +1,293 @@
+"""The edges job: causes, contradictions and supersessions between what changed lately and what stands near it.
+
+A cursor over the change log says how far it has come; it moves only after what was found up to there is written, so
+that a run which is cut short is made up for and finds nothing twice. An edge shows what texts say; nothing is archived
+by it, nor trusted more or less, and one that a person erased does not come back.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache, partial
+
+import numpy as np
+
+from pipeline.index.vectors import VectorRows
+from pipeline.jobs.mining.replacing import (
+    FOUND_CAUSE,
+    GIVES_REASON,
+    HEDGES,
+    TROUBLE,
+    replaced,
+    sentences,
+    stems,
+    supersedes,
+)
+from pipeline.jobs.runner import JobRun, Report
+from pipeline.records import EdgeKind, EntityKind, Kind, Memory
+from pipeline.store import changes, meta, partners
+from pipeline.store import edges as store
+from pipeline.store.merging import EDGES_JOB
+from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, Relation, classify_pair
+from pipeline.times import parse
+
+CURSOR = "edges_cursor"
+PAGE = 200
+SHARING = 100
+SAYING = 40
+BESIDE = 12
+# A cause is looked for while it is news.
+CAUSE_WITHIN = timedelta(days=30)
+# Less than this in common, and no rule finds two texts to deny each other.
+ALIKE = 0.5
+# Of one text, more than these would be a habit of speech.
+MOST_SUPERSEDED = 5
+MOST_EXPLAINED = 3
+
+REPLACING = frozenset({Kind.FACT, Kind.DECISION, Kind.MILESTONE, Kind.ACTIVITY})
+REPLACEABLE = frozenset({Kind.FACT, Kind.DECISION})
+EXPLAINING = frozenset({Kind.FACT, Kind.LESSON, Kind.ACTIVITY, Kind.EPISODE, Kind.DECISION, Kind.MILESTONE})
+REPORTING = frozenset({Kind.FACT, Kind.ACTIVITY, Kind.EPISODE})
+NAMING = frozenset({EntityKind.TICKET, EntityKind.PULL_REQUEST, EntityKind.IDENTIFIER, EntityKind.FILE})
+
+Vectors = Callable[[Sequence[int]], VectorRows]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An edge that two texts, as they were when they were read, ask for."""
+
+    first: Memory
+    kind: EdgeKind
+    second: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands near a memory: by row number, what it shares with each, and who is in its session, in order."""
+
+    near: Mapping[int, Memory]
+    shared: Mapping[int, frozenset[EntityKind]]
+    session: Sequence[Memory]
+    cosine: Callable[[Memory, Memory], float | None] = field(default=lambda _one, _other: None)
+
+
+def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
+    """Find the edges of what changed since the last run; `vectors` returns the passages of memories by row number."""
+    counts: Counter[str] = Counter({"memories": 0})
+    while True:
+        with job.database.read() as db:
+            cursor = meta.get_int(db, CURSOR)
+            page = partners.texts_changed(db, cursor, PAGE)
+            end = page[-1].number if page else changes.generation(db)
+            seqs = sorted({change.seq for change in page if change.seq is not None})
+            waiting = partners.unlinked(db, seqs)
+            found = {memory.seq: memory for memory in partners.open_to_edges(db, seqs)}
+        done, seen = cursor, set[int]()
+        for change in page:
+            # What it names is not known yet: it is taken up from here when it is.
+            stuck = change.seq in waiting
+            if stuck or job.pausing():
+                _note(job, cursor, done)
+                return Report(dict(counts), more=not stuck)
+            if change.seq in found and change.seq not in seen:
+                seen.add(change.seq)
+                counts.update(_tell(job, found[change.seq], vectors))
+                counts["memories"] += 1
+                job.progress(counts["memories"], 0)
+            done = change.number
+        _note(job, cursor, end)
+        if not page:
+            return Report(dict(counts), more=False)
+
+
+def _note(job: JobRun, before: int, now: int) -> None:
+    if now > before:
+        with job.database.write() as db:
+            meta.put(db, CURSOR, str(now))
+
+
+def _tell(job: JobRun, memory: Memory, vectors: Vectors | None) -> Counter[str]:
+    """Draw the edges of one memory; return how many of each kind are new."""
+    findings = list(found_of(memory, surroundings(job, memory, vectors)))
+    drawn: Counter[str] = Counter()
+    if not findings:
+        return drawn
+    with job.database.write() as db:
+        for finding in findings:
+            first, second = finding.first, finding.second
+            now = {one.seq: one for one in partners.open_to_edges(db, (first.seq, second.seq))}
+            if any(seq not in now or now[seq].content != text for seq, text in _texts(finding)):
+                # An edited text is a change of its own.
+                continue
+            if store.find(db, first.seq, finding.kind, second.seq, EDGES_JOB, job.at):
+                changes.append(db, changes.RELATE, [first.id, second.id])
+                drawn[str(finding.kind)] += 1
+    return drawn
+
+
+def _texts(finding: Finding) -> Iterator[tuple[int, str]]:
+    return ((one.seq, one.content) for one in (finding.first, finding.second))
+
+
+def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surroundings:
+    """Read what stands near a memory."""
+    with job.database.read() as db:
+        shared = partners.sharing(db, memory, SHARING)
+        session = partners.beside(db, memory, BESIDE)
+        near = {one.seq: one for one in (*partners.open_to_edges(db, list(shared)), *session)}
+        if memory.kind in REPLACING:
+            for word in dict.fromkeys(found.word for found in replaced(memory.content) if found.word):
+                near |= {one.seq: one for one in partners.saying(db, memory, word, SAYING)}
+    return Surroundings(near, shared, session, _cosines(vectors))
+
+
+def _cosines(vectors: Vectors | None) -> Callable[[Memory, Memory], float | None]:
+    known: dict[int, VectorRows] = {}
+
+    def cosine(one: Memory, other: Memory) -> float | None:
+        if vectors is None:
+            return None
+        for memory in (one, other):
+            if memory.seq not in known:
+                known[memory.seq] = vectors([memory.seq])
+        first, second = known[one.seq].matrix, known[other.seq].matrix
+        if not len(first) or not len(second):
+            return None
+        alike = first @ second.T
+        return float(np.minimum(alike.max(axis=0).min(), alike.max(axis=1).min()))
+
+    return cosine
+
+
+def found_of(memory: Memory, around: Surroundings) -> Iterator[Finding]:
+    """Yield the edges that a memory's text and those around it ask for."""
+    replacements = list(_supersessions(memory, around))
+    told = {frozenset((finding.first.seq, finding.second.seq)) for finding in replacements}
+    yield from replacements
+    for finding in _contradictions(memory, around):
+        # Who says what was replaced denies it no longer.
+        if frozenset((finding.first.seq, finding.second.seq)) not in told:
+            yield finding
+    yield from _causes(memory, around)
+
+
+def _supersessions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
+    superseded = 0
+    says_so = memory.kind in REPLACING and bool(replaced(memory.content))
+    for other in sorted(around.near.values(), key=_when, reverse=True):
+        older, newer = sorted((memory, other), key=_when)
+        if newer.kind not in REPLACING or older.kind not in REPLACEABLE or (newer is memory and not says_so):
+            continue
+        if superseded < MOST_SUPERSEDED and supersedes(
+            newer.content, older.content, partial(around.cosine, older, newer)
+        ):
+            superseded += newer is memory
+            yield Finding(newer, EdgeKind.SUPERSEDES, older)
+
+
+def _contradictions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
+    own = stems(memory.content)
+    for seq in around.shared:
+        other = around.near.get(seq)
+        if other is None:
+            continue
+        theirs = stems(other.content)
+        alike = 2 * len(own & theirs) / max(1, len(own) + len(theirs))
+        if alike < ALIKE:
+            continue
+        cosine = around.cosine(memory, other)
+        # The rules align every word: without vectors, words in common stand for likeness.
+        cosine = max(alike, DENIAL_COSINE) if cosine is None else cosine
+        if classify_pair(memory.content, other.content, cosine).relation is Relation.CONTRADICTS:
+            older, newer = sorted((memory, other), key=_when)
+            yield Finding(newer, EdgeKind.CONTRADICTS, older)
+
+
+def _causes(memory: Memory, around: Surroundings) -> Iterator[Finding]:
+    session = {one.seq for one in around.session}
+    explained = 0
+    for other in sorted(around.near.values(), key=_when, reverse=True):
+        named = bool(around.shared.get(other.seq, frozenset()) & NAMING)
+        if not named and other.seq not in session:
+            continue
+        earlier, later = sorted((memory, other), key=_when)
+        if later.kind not in EXPLAINING or earlier.kind not in REPORTING or not gives_cause(later.content):
+            continue
+        if parse(later.occurred_at) - parse(earlier.occurred_at) > CAUSE_WITHIN:
+            continue
+        tie = Tie(other.seq in session, named, _is_next(around.session, memory, other))
+        if explained < MOST_EXPLAINED and explains(later.content, earlier.content, tie):
+            explained += later is memory
+            yield Finding(later, EdgeKind.CAUSE, earlier)
+
+
+def _is_next(session: Sequence[Memory], memory: Memory, other: Memory) -> bool:
+    """Tell whether nothing of their session stands between two memories."""
+    order = sorted((*session, memory), key=_when)
+    places = [place for place, one in enumerate(order) if one.seq in (memory.seq, other.seq)]
+    return len(places) == 2 and places[1] - places[0] == 1
+
+
+def _when(memory: Memory) -> tuple[str, int]:
+    return memory.occurred_at, memory.seq
+
+
+_COMMA = re.compile(r"[,;]")
+_RESOLVED = re.compile(
+    r"\b(?:fixed|solved|resolved|repaired|cured|works again|recovered|green again|all clear|behoben|gelöst|läuft wieder"
+    r"|arreglad\w+|resuelt\w+|réparé\w*|corrigé\w*|résolu\w*|corrigid\w+|resolvid\w+|исправ\w+|починил\w*"
+    r"|виправ\w+|полагоди\w+)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """What ties two memories beside their words: a session in common, a ticket or identifier that both name."""
+
+    session: bool = False
+    names: bool = False
+    nearest: bool = False
+
+
+def explains(later: str, earlier: str, tie: Tie) -> bool:
+    """Tell whether a later text says what caused what an earlier one reports as going wrong."""
+    if not (tie.session or tie.names) or not _reports(earlier):
+        return False
+    reported = stems(earlier)
+    return any(_explains(sentence, later, reported, tie) for sentence in sentences(later))
+
+
+@lru_cache(maxsize=4_000)
+def gives_cause(text: str) -> bool:
+    """Tell whether a text says what caused something."""
+    return any(
+        (FOUND_CAUSE.search(sentence) or GIVES_REASON.search(sentence)) and not HEDGES.search(sentence)
+        for sentence in sentences(text)
+    )
+
+
+def _reports(text: str) -> bool:
+    """Tell whether a text reports trouble without explaining it or telling of its end."""
+    return any(TROUBLE.search(part) and not HEDGES.search(part) for part in sentences(text)) and not (
+        FOUND_CAUSE.search(text) or GIVES_REASON.search(text) or _RESOLVED.search(text)
+    )
+
+
+def _explains(sentence: str, later: str, reported: frozenset[str], tie: Tie) -> bool:
+    if HEDGES.search(sentence):
+        return False
+    if FOUND_CAUSE.search(sentence):
+        shared = len(reported & stems(later))
+        return tie.names or shared >= 2 or (tie.nearest and shared >= 1)
+    if reason := GIVES_REASON.search(sentence):
+        # What stands before the reason is what it explains; where the sentence begins with it, what follows the comma.
+        effect = sentence[: reason.start()]
+        if not stems(effect):
+            effect = " ".join(_COMMA.split(sentence[reason.end() :])[1:])
+        told = stems(effect)
+        return bool(TROUBLE.search(effect)) and len(told & reported) >= 2 and 2 * len(told & reported) >= len(told)
+    return False

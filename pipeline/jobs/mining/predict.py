@@ -1,0 +1,98 @@
+"""The predict job: the questions that are likely to come next, word for word, without a model.
+
+    what was asked on several occasions  →  as it was asked, the more often and the later the likelier
+    goals that are not finished          →  their first line
+    threads that go on                   →  their titles
+    what was mentioned of late           →  its name
+
+Only what reaches the whole workspace speaks here: nobody's own memory is quoted in a question.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from sqlite3 import Connection
+
+from pipeline.jobs.runner import JobRun, Report
+from pipeline.records import EntityKind, Viewer
+from pipeline.store import arcs, changes, goals
+from pipeline.store import predictions as store
+from pipeline.store.arcs import ArcStatus
+from pipeline.store.predictions import MAX_QUESTION_CHARS, Prediction, Reason, Repeated
+from pipeline.times import parse, utc_text
+
+MOST = 32
+# So many of each at most, and what is left goes to what was asked again and again: nothing else is as sure to come.
+GOALS, ARCS, NAMES = 5, 5, 6
+# A habit is half forgotten after so many days, and altogether after some more.
+HABIT_DAYS = 14.0
+HABIT_LASTS = timedelta(days=60)
+LATELY = timedelta(days=7)
+LEAST_MENTIONS = 2
+# Nobody asks for a thing of these kinds by its name alone.
+UNASKED = (EntityKind.DATE, EntityKind.PORT, EntityKind.VERSION)
+SCORES_KEPT = timedelta(days=90)
+DAY_S = 86_400.0
+
+
+def predict(job: JobRun) -> Report:
+    """Put the likely questions of a workspace in the place of the former ones."""
+    with job.database.read() as db:
+        generation = changes.generation(db)
+    found: dict[Callable[[JobRun, Connection], list[Prediction]], list[Prediction]] = {}
+    for source in (_habits, _goals, _arcs, _names):
+        if job.pausing():
+            return Report(more=True)
+        with job.database.read() as db:
+            found[source] = source(job, db)
+    habits = found.pop(_habits)
+    likely = chosen(habits, [one for several in found.values() for one in several])
+    with job.database.read() as db:
+        same = store.predictions(db) == likely
+    if not same:
+        with job.database.write() as db:
+            # What was purged since may be among the questions.
+            if changes.happened(db, changes.PURGE, generation):
+                return Report(more=True)
+            store.replace(db, likely, job.at)
+            store.forget_days(db, utc_text(job.now - SCORES_KEPT)[:10])
+    counts = Counter(str(one.reason) for one in likely)
+    return Report({"predictions": len(likely)} | {str(reason): counts[str(reason)] for reason in Reason})
+
+
+def chosen(habits: Sequence[Prediction], others: Sequence[Prediction]) -> list[Prediction]:
+    """Return each question once, habits first; these take what the others leave, and at least half of the room."""
+    room = max(MOST - len(others), MOST // 2)
+    once: dict[str, Prediction] = {}
+    for one in (*habits[:room], *others):
+        once.setdefault(one.query, one)
+    return list(once.values())[:MOST]
+
+
+def likelihood(habit: Repeated, now: datetime) -> float:
+    """Return how much a question weighs that was asked so often, the last time a while before a moment."""
+    days = (now - parse(habit.last_at)).total_seconds() / DAY_S
+    return float(habit.times * 2 ** (-max(0.0, days) / HABIT_DAYS))
+
+
+def _habits(job: JobRun, db: Connection) -> list[Prediction]:
+    habits = store.repeated(db, utc_text(job.now - HABIT_LASTS))
+    habits.sort(key=lambda habit: (-likelihood(habit, job.now), habit.text))
+    return [Prediction(habit.text, Reason.REPEATED) for habit in habits[:MOST]]
+
+
+def _goals(_job: JobRun, db: Connection) -> list[Prediction]:
+    return _lines((goal.content for goal in goals.unfinished(db, Viewer(), GOALS)), Reason.GOAL)
+
+
+def _arcs(_job: JobRun, db: Connection) -> list[Prediction]:
+    return _lines((arc.title for arc in arcs.page(db, Viewer(), ArcStatus.ACTIVE, ARCS, None)), Reason.ARC)
+
+
+def _names(job: JobRun, db: Connection) -> list[Prediction]:
+    return _lines(store.recent_names(db, utc_text(job.now - LATELY), UNASKED, LEAST_MENTIONS, NAMES), Reason.ENTITY)
+
+
+def _lines(texts: Iterable[str], reason: Reason) -> list[Prediction]:
+    lines = (text.strip().partition("\n")[0].strip() for text in texts)
+    return [Prediction(line, reason) for line in lines if line and len(line) <= MAX_QUESTION_CHARS]

@@ -1,0 +1,234 @@
+"""The registry of jobs: what each is called, when it runs, and what it does, in the order of a whole run.
+
+What a job needs is loaded when it runs: who only lists jobs, or looks which are due, pays for none of them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfoNotFoundError
+
+from config.settings import Settings
+from pipeline.jobs.runner import JobRun, Report
+
+if TYPE_CHECKING:
+    from apscheduler.triggers.base import BaseTrigger
+
+    from pipeline.jobs.context import JobContext
+
+NIGHT_HOUR = 3
+# Times are kept in milliseconds: a run that began on the second of its trigger is not due by that trigger again.
+_RESOLUTION = timedelta(milliseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+JobFunction = Callable[[JobRun, "JobContext"], Report]
+
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a job runs: every so often by the clock, or, without `every`, each night in local time."""
+
+    every: timedelta | None = None
+
+    def trigger(self) -> "BaseTrigger":
+        """Return the trigger, which knows time zones and days on which clocks change."""
+        from apscheduler.triggers.cron import CronTrigger
+        from apscheduler.triggers.interval import IntervalTrigger
+
+        if self.every is not None:
+            # From a fixed start, so that every process finds the same moments.
+            return IntervalTrigger(seconds=int(self.every.total_seconds()), start_date=_EPOCH, timezone=UTC)
+        try:
+            return CronTrigger(hour=NIGHT_HOUR)
+        except ZoneInfoNotFoundError:
+            # TZ may hold a rule instead of a zone's name; a trigger is made anew for each question.
+            return CronTrigger(hour=NIGHT_HOUR, timezone=datetime.now().astimezone().tzinfo)
+
+    def next_after(self, moment: datetime) -> datetime:
+        """Return the first time of the trigger after a moment (UTC)."""
+        following: datetime = self.trigger().get_next_fire_time(None, moment + _RESOLUTION)
+        return following.astimezone(UTC)
+
+    def last_before(self, moment: datetime) -> datetime:
+        """Return the last time of the trigger up to a moment (UTC)."""
+        # A day on which clocks change has 25 hours at most.
+        last = self.next_after(moment - 2 * (self.every or timedelta(hours=25)))
+        while (following := self.next_after(last)) <= moment:
+            last = following
+        return last
+
+    def __str__(self) -> str:
+        if self.every is None:
+            return f"nightly at {NIGHT_HOUR:02}:00"
+        seconds = int(self.every.total_seconds())
+        for unit, length in (("h", 3600), ("min", 60)):
+            if seconds % length == 0:
+                return f"every {seconds // length} {unit}"
+        return f"every {seconds} s"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledJob:
+    """A job: its name, what it does in a line, when it runs, and the function that does it.
+
+    `idle` jobs have something to do even if nothing was written since their last run. What `elsewhere` is true of is
+    done by the front or at every tick of the scheduler, not sent to the workers when its time comes.
+    """
+
+    name: str
+    summary: str
+    schedule: Schedule
+    function: JobFunction
+    idle: bool = False
+    elsewhere: bool = False
+
+
+NIGHTLY = Schedule()
+
+
+def _snapshot(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.upkeep.snapshot import snapshot
+
+    return snapshot(run, context.paths.snapshots)
+
+
+def _sweep(_run: JobRun, context: "JobContext") -> Report:
+    return Report({"woken": len(context.reap())})
+
+
+def _touches(_run: JobRun, _context: "JobContext") -> Report:
+    # Access counts are in the memory of the front, which writes them itself.
+    return Report()
+
+
+def _segment(_run: JobRun, context: "JobContext") -> Report:
+    return Report({"memories": context.rebuild_segment()})
+
+
+def _vectors(_run: JobRun, context: "JobContext") -> Report:
+    # A table that cannot be read is deleted by the repair, and there is nothing to compact then.
+    queued = context.repair_vectors()
+    return Report({"compacted": int(context.compact_vectors()), "queued": queued})
+
+
+def _dedup(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.mining.dedup import dedup
+
+    return dedup(run, context.ask_model("dedup"))
+
+
+def _edges(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.mining.edges import edges
+
+    return edges(run, context.vectors)
+
+
+def _arcs(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.mining.arcs import arcs
+
+    return arcs(run, context.vectors)
+
+
+def _predict(run: JobRun, _context: "JobContext") -> Report:
+    from pipeline.jobs.mining.predict import predict
+
+    return predict(run)
+
+
+def _decay(run: JobRun, _context: "JobContext") -> Report:
+    from pipeline.jobs.aging.decay import decay
+
+    return decay(run)
+
+
+def _archive(run: JobRun, _context: "JobContext") -> Report:
+    from pipeline.jobs.aging.archive import archive
+
+    return archive(run)
+
+
+def _consolidate(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.mining.consolidate import consolidate
+
+    # Where nothing may be stored, nothing new is written by anybody.
+    return Report() if context.settings.incognito else consolidate(run, context.table, context.model())
+
+
+def _lessons(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.mining.lessons import lessons
+
+    return Report() if context.settings.incognito else lessons(run, context.model())
+
+
+def _layout(run: JobRun, _context: "JobContext") -> Report:
+    from pipeline.jobs.map.layout import layout
+
+    return layout(run)
+
+
+def _health(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.upkeep.health import health
+
+    return health(run, context.paths, context.repair_vectors, context.on_problem)
+
+
+JOBS: tuple[ScheduledJob, ...] = (
+    ScheduledJob("snapshot", "keeps a verified copy of the store: 7 daily, 4 weekly", NIGHTLY, _snapshot),
+    ScheduledJob(
+        "sweep",
+        "wakes workers for work whose message was lost, frees expired leases",
+        Schedule(30 * SECOND),
+        _sweep,
+        elsewhere=True,
+    ),
+    ScheduledJob("touches", "writes buffered access counts", Schedule(5 * SECOND), _touches, elsewhere=True),
+    ScheduledJob("segment", "folds new writes into the lexical segment", Schedule(5 * MINUTE), _segment),
+    ScheduledJob(
+        "vectors",
+        "compacts the vector index and embeds again what is missing",
+        Schedule(15 * MINUTE),
+        _vectors,
+        idle=True,
+    ),
+    ScheduledJob("dedup", "verifies pairs that may be one", Schedule(10 * MINUTE), _dedup),
+    ScheduledJob(
+        "edges",
+        "finds causes, contradictions and supersessions between recent memories",
+        Schedule(10 * MINUTE),
+        _edges,
+    ),
+    ScheduledJob("arcs", "gathers memories into threads", Schedule(HOUR), _arcs),
+    ScheduledJob("predict", "foresees the next questions", Schedule(HOUR), _predict, idle=True),
+    ScheduledJob("decay", "lets importance fade with time and rise with use", NIGHTLY, _decay, idle=True),
+    ScheduledJob("archive", "archives what is cold, old and unimportant", NIGHTLY, _archive, idle=True),
+    ScheduledJob("consolidate", "makes one memory of many related episodes", NIGHTLY, _consolidate),
+    ScheduledJob(
+        "lessons",
+        "proposes lessons from repeated corrections and from failures and their fixes",
+        NIGHTLY,
+        _lessons,
+    ),
+    ScheduledJob("layout", "draws the map of what memories mention", NIGHTLY, _layout),
+    ScheduledJob(
+        "health",
+        "checks invariants across store and indexes, repairs what is derived",
+        Schedule(HOUR),
+        _health,
+        idle=True,
+    ),
+)
+
+BY_NAME: Mapping[str, ScheduledJob] = {job.name: job for job in JOBS}
+
+
+def scheduled_jobs(settings: Settings) -> list[ScheduledJob]:
+    """Return the jobs in the rhythm that the settings give them."""
+    seconds = {
+        "sweep": settings.sweep_interval_s,
+        "segment": settings.segment_interval_s,
+        "vectors": settings.vectors_interval_s,
+    }
+    return [replace(job, schedule=Schedule(seconds[job.name] * SECOND)) if job.name in seconds else job for job in JOBS]

@@ -1,0 +1,113 @@
+"""Run a job once: under its lock, recorded from beginning to end, whatever becomes of it.
+
+A job is a function of a JobRun: it does a bounded piece of work, stops when its time is up or somebody waits in the
+foreground, and says whether more is left. Run again after any interruption it comes to the same end: it either changes
+rows in transactions that are complete in themselves, or derives everything anew.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pipeline.store import changes, runs
+from pipeline.store.database import Database
+from pipeline.times import utc_now, utc_text
+
+# A lock outlives the longest run between two of its renewals, so that only a dead holder loses it.
+LOCK_S = 300.0
+# Progress is for people: noting it more often would only wake the disk.
+NOTE_EVERY_S = 1.0
+
+Progress = Callable[[int, int], None]
+
+
+def show_no_progress(_done: int, _total: int) -> None:
+    """Show nobody how far a run has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """One run of a job on one workspace.
+
+    `now` is the moment that the job takes for the present (UTC). `pausing` tells whether to stop at the next good
+    place: time is up, foreground work waits, or the process is asked to end. `progress` takes how many pieces are done
+    and how many there are.
+    """
+
+    database: Database
+    now: datetime
+    pausing: Callable[[], bool] = field(default=lambda: False)
+    progress: Progress = field(default=show_no_progress)
+
+    @property
+    def at(self) -> str:
+        """Return the present moment as text."""
+        return utc_text(self.now)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run did, by countable things, and whether it stopped before everything was done."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended: its id, its report, and the error that ended it, if one did."""
+
+    run_id: str
+    report: Report
+    error: str | None
+
+
+def run_job(
+    name: str,
+    function: Callable[[JobRun], Report],
+    database: Database,
+    owner: str,
+    *,
+    pausing: Callable[[], bool],
+    on_error: Callable[[str], None],
+    on_progress: Progress = show_no_progress,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> RunResult | None:
+    """Run a job once on a workspace; return None when somebody else runs it now."""
+    with database.write() as db:
+        if not runs.lock(db, name, owner, time.time(), time.time() + LOCK_S):
+            return None
+        run_id = runs.begin(db, name, utc_now(), changes.written(db))
+    progress = _note_progress(database, name, owner, run_id, on_progress)
+    report, error = Report(), None
+    try:
+        report = function(JobRun(database, now(), pausing, progress))
+    except (KeyboardInterrupt, SystemExit):
+        # This process is asked to end: the run stays open, and whoever comes next takes it up at once.
+        with database.write() as db:
+            runs.unlock(db, name, owner)
+        raise
+    except Exception as caught:  # noqa: BLE001 - whatever a job raises becomes its run's error
+        error = f"{type(caught).__name__}: {caught}"
+        on_error(error)
+    with database.write() as db:
+        runs.end(db, run_id, utc_now(), report.counts, error)
+        runs.unlock(db, name, owner)
+    return RunResult(run_id, report, error)
+
+
+def _note_progress(database: Database, name: str, owner: str, run_id: str, on_progress: Progress) -> Progress:
+    """Return what tells how far a run has come, notes it now and then, and keeps the lock meanwhile."""
+    noted = time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal noted
+        on_progress(done, total)
+        if time.monotonic() - noted >= NOTE_EVERY_S:
+            noted = time.monotonic()
+            with database.write() as db:
+                runs.note_progress(db, run_id, done, total)
+                runs.lock(db, name, owner, time.time(), time.time() + LOCK_S)
+
+    return progress

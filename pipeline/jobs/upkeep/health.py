@@ -1,0 +1,193 @@
+"""The health job: look for what cannot be true across store and indexes, repair what is derived, report the rest."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Any
+
+from config.paths import WorkspacePaths
+from pipeline.errors import IndexUnavailable
+from pipeline.index.segment import load_segment
+from pipeline.jobs.runner import JobRun, Report
+from pipeline.store import entities, invariants, meta
+from pipeline.store.database import Database
+
+# A larger file is read from beginning to end once a day, when its snapshot is verified.
+READ_WHOLE_BYTES = 64 * 1024 * 1024
+# What one transaction repairs takes a few milliseconds.
+PIECE = 50
+# As many broken things are named in a report.
+NAMED = 3
+DAMAGE = "damage"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that cannot be true: how many of what, by which check, and whether the next run repairs it."""
+
+    check: str
+    count: int
+    says: str
+    repairable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """A question to the store whose right answer is nothing; without `repair`, what it finds is not derived."""
+
+    name: str
+    says: str
+    find: Callable[[], Sequence[Any]]
+    repair: Callable[[Connection, Sequence[Any]], object] | None = None
+
+
+def health(
+    job: JobRun, paths: WorkspacePaths, repair_vectors: Callable[[], int], on_problem: Callable[[str], object]
+) -> Report:
+    """Check everything; a healthy workspace is not written to.
+
+    `repair_vectors` queues what the vector index lost and returns how many memories. `on_problem` takes what cannot be
+    derived anew, once: again only when it has become more. Counts are of what was found, by check.
+    """
+    with job.database.read() as db:
+        known = invariants.last_counts(db, "health")
+    checks = _checks(job.database, paths)
+    counts: dict[str, int] = {}
+    for number, check in enumerate(checks):
+        if job.pausing():
+            return Report(counts, more=True)
+        found, finished = _run(check, job)
+        if found:
+            counts[check.name] = len(found)
+        if check.repair is None and len(found) > known.get(check.name, 0):
+            on_problem(_told(check, found))
+        if check.name == DAMAGE and found:
+            # What else would be found follows from this, and a repair could make it worse.
+            return Report(counts)
+        if not finished:
+            return Report(counts, more=True)
+        job.progress(number + 1, len(checks) + 1)
+    if job.pausing():
+        return Report(counts, more=True)
+    if lost := repair_vectors():
+        counts["vectors"] = lost
+    job.progress(len(checks) + 1, len(checks) + 1)
+    return Report(counts)
+
+
+def examine(database: Database, paths: WorkspacePaths) -> list[Problem]:
+    """Return what is wrong now, without repairing anything; of many broken rows it may count only the first."""
+    problems = []
+    for check in _checks(database, paths):
+        found = check.find()
+        if found:
+            problems.append(Problem(check.name, len(found), _told(check, found), check.repair is not None))
+            if check.name == DAMAGE:
+                break
+    return problems
+
+
+def _run(check: _Check, job: JobRun) -> tuple[list[Any], bool]:
+    """Return what a check found, and whether it came to its end."""
+    every: list[Any] = []
+    while found := check.find():
+        every.extend(found)
+        if check.repair is None:
+            break
+        for piece in _pieces(found):
+            with job.database.write() as db:
+                check.repair(db, piece)
+            if job.pausing():
+                return every, False
+        if len(found) < invariants.BATCH:
+            break
+    return every, True
+
+
+def _pieces(found: Sequence[Any]) -> Iterator[list[Any]]:
+    rest = iter(found)
+    while piece := list(islice(rest, PIECE)):
+        yield piece
+
+
+def _told(check: _Check, found: Sequence[Any]) -> str:
+    names = ", ".join(str(one) for one in found[:NAMED])
+    return f"{check.name}: {len(found)} {check.says}: {names}{' …' if len(found) > NAMED else ''}"
+
+
+def _checks(database: Database, paths: WorkspacePaths) -> list[_Check]:
+    def reading(find: Callable[[Connection], Sequence[Any]]) -> Callable[[], Sequence[Any]]:
+        def look() -> Sequence[Any]:
+            with database.read() as db:
+                return find(db)
+
+        return look
+
+    return [
+        _Check(DAMAGE, "faults in the file; `reverie snapshot restore` puts a copy back", partial(_damage, database)),
+        _Check("mentions", "mentions by no memory", reading(invariants.lost_mentions), _unlink),
+        *(
+            _Check(
+                rule.name,
+                "rows that tell of what is gone",
+                reading(partial(invariants.broken_rows, rule=rule)),
+                partial(invariants.remove_rows, rule=rule),
+            )
+            for rule in invariants.DERIVED
+        ),
+        _Check(
+            "co_mention_counts",
+            "pairs of entities counted wrongly",
+            reading(invariants.miscounted_pairs),
+            invariants.recount_pairs,
+        ),
+        _Check(
+            "segment",
+            "reasons for a new lexical segment",
+            partial(_segment_faults, database, paths.lexical),
+            lambda db, _found: invariants.ask_for_segment(db),
+        ),
+        *(
+            _Check(rule.name, rule.says, reading(partial(invariants.named_rows, rule=rule)))
+            for rule in invariants.GIVEN
+        ),
+        _Check("permissions", "places that other users of this machine can enter", partial(_open_places, paths)),
+    ]
+
+
+def _unlink(db: Connection, seqs: Sequence[int]) -> None:
+    for seq in seqs:
+        entities.unlink(db, seq)
+
+
+def _damage(database: Database) -> Sequence[str]:
+    if database.file.stat().st_size > READ_WHOLE_BYTES:
+        return []
+    with database.read() as db:
+        return invariants.damage(db)
+
+
+def _segment_faults(database: Database, folder: Path) -> Sequence[str]:
+    with database.read() as db:
+        if ahead := invariants.ahead_of_log(db):
+            return [f"{name} is ahead of the change log" for name in ahead]
+        if meta.get(db, meta.SEGMENT_WANTED) is not None:
+            return []
+        name = meta.get(db, meta.SEGMENT)
+        outside = invariants.findable_outside_tail(db)
+    try:
+        held = set(load_segment(folder, name).rows.tolist()) if name else set()
+    except IndexUnavailable as error:
+        with database.read() as db:
+            # Swapped while we looked: the new one is looked at next time.
+            return [str(error)] if meta.get(db, meta.SEGMENT) == name else []
+    missing = len(set(outside) - held)
+    return [f"{missing} memories stand neither in it nor in the tail"] if missing else []
+
+
+def _open_places(paths: WorkspacePaths) -> Sequence[Path]:
+    places = [place for place in (paths.root, paths.snapshots) if place.exists()]
+    return [place for place in places if place.stat().st_mode & 0o077]

@@ -1,0 +1,122 @@
+"""The segment job: fold the tail into a new lexical segment and swap it in."""
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock
+
+from pipeline.errors import IndexUnavailable
+from pipeline.index.segment import build_segment, remove_segments
+from pipeline.index.vectors import VectorTable
+from pipeline.records import Stage
+from pipeline.store import changes, embeddings, memories, meta, tail, work
+from pipeline.store.database import Database, wake_on_commit
+from pipeline.text.tokens import memory_tokens
+from pipeline.write.accept import DIGESTION
+
+PAGE = 5000
+
+
+def needs_segment(database: Database, tail_rows: int) -> bool:
+    """Tell whether the tail has grown past a number of rows, or a purge or a broken segment asks for a new one."""
+    with database.read() as db:
+        return tail.size(db) >= tail_rows or meta.get(db, meta.SEGMENT_WANTED) is not None
+
+
+def rebuild_segment(database: Database, folder: Path) -> int:
+    """Build a segment of every active memory and make it current; return the number of memories, 0 for no need.
+
+    The store names the current segment in the same transaction that trims the tail, so that a reader sees the old
+    pair or the new one.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with FileLock(folder / "build.lock"):
+        # Several workers may be sent for one segment: who waited here finds the work done.
+        if not needs_segment(database, 1):
+            return 0
+        with database.read() as db:
+            covered = changes.generation(db)
+            documents: list[tuple[int, list[str]]] = []
+            last = 0
+            while page := memories.active_texts(db, last, PAGE):
+                documents.extend((seq, memory_tokens(content, occurred_at)) for seq, content, occurred_at in page)
+                last = page[-1][0]
+        name = build_segment(folder, documents)
+        with database.write() as db:
+            meta.put(db, meta.SEGMENT, name)
+            meta.put(db, meta.SEGMENT_COVERS, str(covered))
+            tail.trim(db, covered)
+            # A purge that came while we read is still in what we built: its wish stays.
+            wanted = meta.get(db, meta.SEGMENT_WANTED)
+            if wanted is not None and int(wanted) <= covered:
+                meta.drop(db, meta.SEGMENT_WANTED)
+        remove_segments(folder, keep=name)
+    return len(documents)
+
+
+def request_rebuild(database: Database) -> int:
+    """Queue every memory to be embedded and linked again and ask for a new segment; return how many memories.
+
+    The old indexes serve until each part is replaced.
+    """
+    with database.write() as db:
+        seqs = memories.all_seqs(db)
+        for seq in seqs:
+            embeddings.forget(db, seq)
+        meta.put(db, meta.SEGMENT_WANTED, "0")
+        wake_on_commit(db, None)
+        meta.increment(db, meta.VECTORS_EPOCH)
+        work.add(db, seqs, DIGESTION, time.time())
+    return len(seqs)
+
+
+def compact_vectors(table: VectorTable) -> None:
+    """Merge what appends have left behind."""
+    with table.exclusive():
+        table.compact()
+
+
+def needs_compaction(table: VectorTable, fragments: int) -> bool:
+    """Tell whether appends have left at least this many fragments."""
+    return table.fragments() >= fragments
+
+
+def repair_vectors(database: Database, table: VectorTable, folder: Path, model: str, log: Callable[[str], None]) -> int:
+    """Queue memories whose vectors are missing, or of another model; return how many. Drop vectors of no memory.
+
+    A table that cannot be read is deleted: everything in it can be computed again.
+    """
+    with table.exclusive():
+        present = _present(table, folder, log)
+        with database.read() as db:
+            lost = [seq for seq in embeddings.expected(db, model) if seq not in present]
+            missing = embeddings.missing(db, model)
+            gone = present.difference(memories.all_seqs(db))
+        if gone:
+            # A store put back from a copy may know less than the index; a rebuild replaces only what the store knows.
+            table.remove(sorted(gone))
+            table.scrub()
+            with database.write() as db:
+                meta.increment(db, meta.VECTORS_EPOCH)
+        if not lost and not missing:
+            return 0
+        if lost:
+            log(f"the vectors of {len(lost)} memories were lost and are computed anew")
+        with database.write() as db:
+            for seq in lost:
+                embeddings.forget(db, seq)
+            meta.increment(db, meta.VECTORS_EPOCH)
+            work.add(db, {*lost, *missing}, [Stage.EMBED], time.time())
+    return len({*lost, *missing})
+
+
+def _present(table: VectorTable, folder: Path, log: Callable[[str], None]) -> set[int]:
+    # Counting would only read the manifest; reading a column opens every file, so that a cut one shows.
+    try:
+        return table.seqs()
+    except IndexUnavailable as error:
+        log(f"the vector index was broken and is built anew: {error}")
+    shutil.rmtree(folder)
+    return set()

@@ -1,0 +1,220 @@
+"""The snapshot job: keep verified copies of the store; reach into them with a purge; put one back.
+
+What a copy holds beside the store is dropped and derived anew. No copy outlives a purge with what was purged: where a
+memory cannot be taken out of a copy, the copy goes.
+"""
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from config.paths import WorkspacePaths
+from pipeline.errors import NotFound
+from pipeline.jobs.runner import JobRun, Report
+from pipeline.jobs.upkeep.indexes import request_rebuild
+from pipeline.store import backup, meta
+from pipeline.store.backup import Damaged, Snapshot, Taken
+from pipeline.store.database import Database, WriterProfile
+from pipeline.store.migrations import MIGRATIONS
+from pipeline.store.opening import is_migrated, migrate_copy
+from pipeline.write import revise
+
+DAYS = 7
+WEEKS = 4
+LATEST = "latest"
+# A damaged store is kept byte for byte, so what was purged shortly before may still be in it.
+UNSETTLED = timedelta(hours=1)
+# Copies are nobody's acknowledged writes: they are synced as a whole.
+_COPY = WriterProfile("NORMAL", 1000, 5000)
+
+ProblemSink = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was put back, how many memories it holds, and by which name what was there before is kept, if anything."""
+
+    snapshot: Snapshot
+    memories: int
+    aside: str | None
+
+
+def snapshot(job: JobRun, folder: Path) -> Report:
+    """Copy the store into the folder of snapshots unless the newest copy is the same; forget the oldest copies."""
+    if job.pausing():
+        return Report(more=True)
+    file = job.database.file
+    with backup.locked(folder):
+        newest = next(iter(backup.snapshots(folder)), None)
+        taken = 0
+        if newest is None or _differs(newest, file):
+            if not backup.copy(file, backup.new_file(folder, Taken.DAILY, job.now), job.pausing):
+                return Report(more=True)
+            taken = 1
+        surplus = outlived(backup.snapshots(folder), job.now)
+        for one in surplus:
+            backup.remove(one.file)
+        kept = len(backup.snapshots(folder))
+    return Report({"taken": taken, "unchanged": 1 - taken, "removed": len(surplus), "kept": kept})
+
+
+def take_snapshot(paths: WorkspacePaths, now: datetime) -> Snapshot:
+    """Copy the store now, whether or not it has changed, beside whatever writes to it."""
+    if not paths.events.is_file():
+        raise NotFound("no such workspace")
+    with backup.locked(paths.snapshots):
+        file = backup.new_file(paths.snapshots, Taken.DAILY, now)
+        backup.copy(paths.events, file)
+    return find_snapshot(paths.snapshots, file.stem)
+
+
+def outlived(snapshots: Iterable[Snapshot], now: datetime) -> list[Snapshot]:
+    """Return the snapshots to forget.
+
+    Kept are the newest of each of the last 7 days and 4 ISO weeks (UTC) that have any, what was put aside within 4
+    weeks, and the newest of each sort.
+    """
+    ordered = sorted(snapshots, key=lambda one: one.at, reverse=True)
+    keep: set[Path] = set()
+    for sort in Taken:
+        mine = [one for one in ordered if one.taken is sort]
+        keep.update(one.file for one in mine[:1])
+        if sort is Taken.DAILY:
+            keep.update(_newest_each(mine, DAYS, lambda one: one.at.date()))
+            keep.update(_newest_each(mine, WEEKS, lambda one: one.at.isocalendar()[:2]))
+        else:
+            keep.update(one.file for one in mine if one.at > now - timedelta(weeks=WEEKS))
+    return [one for one in ordered if one.file not in keep]
+
+
+def _newest_each(ordered: Sequence[Snapshot], limit: int, period: Callable[[Snapshot], object]) -> list[Path]:
+    newest: dict[object, Path] = {}
+    for one in ordered:
+        newest.setdefault(period(one), one.file)
+    return list(newest.values())[:limit]
+
+
+def _differs(newest: Snapshot, file: Path) -> bool:
+    try:
+        return backup.state(newest.file) != backup.state(file)
+    except Damaged:
+        # Whichever of the two it is, the copy that is made now tells.
+        return True
+
+
+def find_snapshot(folder: Path, name: str) -> Snapshot:
+    """Return a snapshot by name, or the newest for `latest`; raise NotFound when there is none."""
+    for one in backup.snapshots(folder):
+        if name in (one.name, one.file.name) or (name == LATEST and one.taken is Taken.DAILY):
+            return one
+    raise NotFound("there is no snapshot yet" if name == LATEST else f"no snapshot is named {name}")
+
+
+def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -> int:
+    """Take every memory that was ever purged out of every snapshot; return how many snapshots held one.
+
+    A snapshot of an older version is deleted instead, and a damaged one that was taken before a purge; where that
+    leaves none, a new one is taken at once. Raises StoreBusy while somebody reads a snapshot.
+    """
+    if not folder.is_dir():
+        return 0
+    # A snapshot that is being taken was perhaps begun before the purge: the lock waits for it.
+    with backup.locked(folder):
+        before = backup.snapshots(folder)
+        reached = _scrub_all(before, backup.purged(database.file), on_problem)
+        if before and not backup.snapshots(folder):
+            backup.copy(database.file, backup.new_file(folder, Taken.DAILY, datetime.now(UTC)))
+    return reached
+
+
+def _scrub_all(snapshots: Iterable[Snapshot], purged: Mapping[str, datetime], on_problem: ProblemSink) -> int:
+    return sum(_scrub(one, purged, on_problem) for one in snapshots) if purged else 0
+
+
+def _scrub(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: ProblemSink) -> bool:
+    try:
+        # An interrupted run has left its log: what it took out is still in the file.
+        backup.settle(snapshot.file)
+        held = backup.held(snapshot.file, purged)
+        if not held:
+            return False
+        if is_migrated(snapshot.file, MIGRATIONS):
+            _purge_in(snapshot.file, held)
+            return True
+        reason = "it is of an older version"
+    except Damaged as error:
+        if max(purged.values()) + UNSETTLED < snapshot.at:
+            return False
+        reason = str(error)
+    backup.remove(snapshot.file)
+    on_problem(f"snapshot {snapshot.name} was deleted, since a purged memory cannot be taken out of it: {reason}")
+    return True
+
+
+def _purge_in(file: Path, memory_ids: Sequence[str]) -> None:
+    with closing(Database(file, _COPY, create=False)) as database:
+        for memory_id in memory_ids:
+            try:
+                revise.purge(database, memory_id)
+            except NotFound:
+                # It was merged into another one, with which it went.
+                continue
+        database.checkpoint()
+    backup.settle(file)
+    file.with_suffix(".opening").unlink(missing_ok=True)
+
+
+def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem: ProblemSink) -> Restored:
+    """Put a snapshot in the store's place, keep what was there as a snapshot, and ask for every index to be rebuilt.
+
+    The caller sees to it that no process of the workspace runs; raises StoreBusy when one has the store open, and
+    Damaged when the snapshot is not sound. Interrupted at any place, the store is the old one or the new one.
+    """
+    find_snapshot(paths.snapshots, name)
+    with backup.locked(paths.snapshots):
+        # A purge whose work still waited must not be taken back.
+        _scrub_all(backup.snapshots(paths.snapshots), _purged_now(paths.events, on_problem), on_problem)
+        chosen = find_snapshot(paths.snapshots, name)
+        draft = _prepare(chosen)
+        aside = None
+        if paths.events.exists():
+            kept = backup.new_file(paths.snapshots, Taken.BEFORE_RESTORE, now)
+            backup.put_aside(paths.events, kept)
+            aside = kept.stem
+        # What the indexes hold by row number may be of other memories.
+        for derived in (paths.lexical, paths.vectors):
+            if derived.exists():
+                shutil.rmtree(derived)
+        memories = backup.count_memories(draft)
+        backup.put_in_place(draft, paths.events)
+        if backup.count_memories(paths.events) != memories:
+            raise Damaged(f"what was put in place of {paths.events.name} is not what was copied")
+    return Restored(chosen, memories, aside)
+
+
+def _purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, datetime]:
+    if not file.exists():
+        return {}
+    try:
+        return backup.purged(file)
+    except Damaged as error:
+        on_problem(f"what was purged last cannot be read: {error}")
+        return {}
+
+
+def _prepare(chosen: Snapshot) -> Path:
+    """Make a copy that is ready to be the store: of this version, its indexes forgotten."""
+    draft = chosen.file.with_name(f"{backup.PARTIAL}restore.sqlite")
+    backup.copy(chosen.file, draft)
+    migrate_copy(draft, MIGRATIONS)
+    with closing(Database(draft, _COPY, create=False)) as database:
+        request_rebuild(database)
+        with database.write() as db:
+            meta.drop(db, meta.SEGMENT)
+            meta.drop(db, meta.SEGMENT_COVERS)
+        database.checkpoint()
+    backup.settle(draft)
+    return draft

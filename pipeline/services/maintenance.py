@@ -1,0 +1,165 @@
+"""Maintenance: which jobs a workspace has, when they are due, and running them."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from config.owner import is_alive
+from config.settings import Settings
+from pipeline.errors import NotFound, ReverieError
+from pipeline.jobs import runner
+from pipeline.jobs.registry import BY_NAME, ScheduledJob, scheduled_jobs
+from pipeline.jobs.runner import Progress, RunResult
+from pipeline.jobs.status import JobStatus, asked_jobs, due_jobs, job_statuses, unfinished_jobs
+from pipeline.jobs.upkeep.reap import release, something_waits
+from pipeline.records import Stage
+from pipeline.store import runs, work
+from pipeline.store.database import Database, Databases
+from pipeline.store.operations import Operations
+from pipeline.times import utc_now
+
+if TYPE_CHECKING:
+    from pipeline.jobs.context import JobContext
+
+# A job's turn; one that steps back for written memories comes again after a while.
+TURN_S = 60.0
+PAUSE_S = 5.0
+# A job that failed is tried again, later each time, before its next time comes.
+MOST_TRIES = 3
+BACKOFF_S = 30.0
+# These keep recall whole and fast: they wait for nobody.
+URGENT = frozenset({"sweep", "segment", "vectors"})
+# What a person or an agent waits for.
+FOREGROUND = frozenset({Stage.EMBED, Stage.ENTITIES, Stage.PURGE})
+
+
+@dataclass(frozen=True, slots=True)
+class DueWork:
+    """What there is to do in a workspace: jobs that are due, those of them that are unfinished, work for its stages."""
+
+    jobs: list[str]
+    unfinished: list[str]
+    work_waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NextTurn:
+    """When a job is to be taken up again, and the how manieth try that is."""
+
+    in_s: float
+    tries: int
+
+
+def clocked_jobs(settings: Settings) -> Mapping[str, ScheduledJob]:
+    """Return the jobs that are sent to the workers when their time comes."""
+    return {job.name: job for job in scheduled_jobs(settings) if not job.elsewhere}
+
+
+def find_due(databases: Databases, operations: Operations, workspace_id: str, jobs: Iterable[ScheduledJob]) -> DueWork:
+    """Tell what is due in a workspace, without writing; what keeps its store from being read is logged."""
+    try:
+        with databases.get(workspace_id).read() as db:
+            due = due_jobs(db, jobs, datetime.now(UTC))
+            unfinished = unfinished_jobs(db, due)
+            return DueWork(due, unfinished, something_waits(db, is_alive))
+    except ReverieError as error:
+        operations.record_error("scheduler", str(error), workspace=workspace_id)
+        return DueWork([], [], work_waits=False)
+
+
+def check_job_name(name: str) -> None:
+    """Raise NotFound unless there is a job of this name."""
+    if name not in BY_NAME:
+        raise NotFound(f"no such job; there are {', '.join(BY_NAME)}")
+
+
+def list_jobs(database: Database, settings: Settings) -> list[JobStatus]:
+    """List the jobs of a workspace, in the order of a whole run, with how each stands."""
+    with database.read() as db:
+        return job_statuses(db, scheduled_jobs(settings), datetime.now(UTC))
+
+
+def request_job(database: Database, name: str) -> str:
+    """Ask the workers for a run of a job; return its id. Raises NotFound for a job that there is none of."""
+    check_job_name(name)
+    with database.write() as db:
+        return runs.ask(db, name, utc_now())
+
+
+def run_job(
+    context: "JobContext",
+    name: str,
+    owner: str,
+    pausing: Callable[[], bool],
+    on_progress: Progress = runner.show_no_progress,
+) -> RunResult | None:
+    """Run a job once, here and now; return None when somebody else runs it."""
+    release(context.database, is_alive)
+    return runner.run_job(
+        name,
+        lambda run: BY_NAME[name].function(run, context),
+        context.database,
+        owner,
+        pausing=pausing,
+        on_error=partial(context.log_problem, f"job.{name}"),
+        on_progress=on_progress,
+    )
+
+
+def take_job_turn(
+    context: "JobContext", name: str, owner: str, *, tries: int = 1, again: bool = False
+) -> NextTurn | None:
+    """Run a job for a turn if it is due; one that goes on or is tried again (`again`) is run in any case.
+
+    Return when to take it up again, None when it is done with.
+    """
+    # Ticks and turns ask for a job until somebody begins it: later messages must find it done, not do it again.
+    if not again and not is_job_due(context, name):
+        return None
+    end = time.monotonic() + TURN_S
+    result = run_job(
+        context,
+        name,
+        owner,
+        lambda: time.monotonic() >= end or (name not in URGENT and _foreground_waits(context.database)),
+    )
+    if result is None:
+        return None
+    if result.report.more:
+        return NextTurn(PAUSE_S, tries=1)
+    if result.error is not None and tries < MOST_TRIES:
+        return NextTurn(BACKOFF_S * 2 ** (tries - 1), tries + 1)
+    return None
+
+
+def is_job_due(context: "JobContext", name: str) -> bool:
+    """Tell whether a job was asked for, was interrupted, has its time, or is needed by the state of the indexes."""
+    own = [job for job in scheduled_jobs(context.settings) if job.name == name]
+    with context.database.read() as db:
+        if due_jobs(db, own, datetime.now(UTC)):
+            return True
+    return context.is_needed(name)
+
+
+def reap_processes(context: "JobContext", operations: Operations) -> list[str]:
+    """Release what dead processes hold and wake workers for what can be claimed; return the jobs that are asked for."""
+    for worker in operations.workers():
+        if not is_alive(worker.owner):
+            operations.forget_worker(worker.owner)
+    context.reap()
+    with context.database.read() as db:
+        return asked_jobs(db)
+
+
+def repair_indexes(context: "JobContext") -> list[str]:
+    """Queue again what the vector index lost; return the jobs that the state of the indexes asks for."""
+    context.repair_vectors()
+    return context.needed_jobs()
+
+
+def _foreground_waits(database: Database) -> bool:
+    with database.read() as db:
+        return not FOREGROUND.isdisjoint(work.due(db, time.time()))

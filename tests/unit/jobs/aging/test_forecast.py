@@ -1,0 +1,103 @@
+"""What is told of a memory's future, held against what nights do."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.jobs.aging.archive import UNIMPORTANT, may_go
+from pipeline.jobs.aging.decay import decay, importance_of, lived_time, tier_of
+from pipeline.jobs.aging.forecast import forecast
+from pipeline.kinds import TRAITS
+from pipeline.records import Kind, Revision, Tier
+from pipeline.store import fading
+from pipeline.store.fading import Usage
+from pipeline.write.revise import edit
+from tests.fakes.house import scratch_database
+from tests.fakes.job_runs import count_accesses, job_run_on, moment, read, text_of, write
+
+DAY_ONE = 2_460_000.0
+# A workspace in which something happens every day.
+BUSY = lived_time([DAY_ONE + day for day in range(4000)])
+
+
+def usage(**changes):
+    usual = {"seq": 1, "id": "m", "kind": "fact", "tier": "episodic", "lasting": False, "importance": 0.5}
+    usual |= {"given": 0.5, "recalls": 0, "repeats": 0, "used": DAY_ONE, "written": DAY_ONE, "updated_at": ""}
+    return Usage(**usual | changes)
+
+
+usages = st.builds(
+    usage,
+    kind=st.sampled_from([str(kind) for kind in Kind]),
+    tier=st.sampled_from([str(tier) for tier in Tier]),
+    given=st.floats(0, 1),
+    recalls=st.integers(0, 50),
+    repeats=st.integers(0, 50),
+)
+
+
+def test_a_fact_that_nobody_uses_halves_in_ninety_days():
+    told = forecast(usage(), BUSY, DAY_ONE)
+    assert (told.now, dict(told.later)[90.0], told.half_life_days) == (0.5, 0.25, 90)
+    assert told.unused_days == 0
+
+
+def test_use_is_told_with_what_follows_from_it():
+    told = forecast(usage(recalls=3), BUSY, DAY_ONE + 10)
+    assert (told.uses, told.risen, told.unused_days) == (3, 0, 10)
+    assert told.half_life_days == 90 * 3
+    assert told.raised > told.given
+
+
+def test_what_lasts_stays_as_it_is():
+    told = forecast(usage(lasting=True), BUSY, DAY_ONE + 500)
+    assert {told.now, *dict(told.later).values()} == {0.5}
+    assert told.leaves_in_days is None
+
+
+@given(usages, st.floats(0, 800), st.floats(0, 800))
+def test_what_is_foreseen_is_what_decay_does(one, unused, ahead):
+    told = forecast(one, BUSY, DAY_ONE + unused, ahead=[ahead])
+    assert told.now == importance_of(one, tier_of(one), unused)
+    assert told.later == ((ahead, importance_of(one, tier_of(one), unused + ahead)),)
+    assert told.kind_days == TRAITS[Kind(one.kind)].half_life_days
+
+
+@given(usages, st.floats(0, 800))
+def test_it_may_leave_when_it_is_told_to_and_not_before(one, unused):
+    today = DAY_ONE + unused
+    told = forecast(one, BUSY, today)
+    ample = lived_time([DAY_ONE + day for day in range(0, 60_000, 10)])
+    assert may_go(one, ample, today + told.leaves_in_days + 1)
+    if told.leaves_in_days > 1:
+        assert not may_go(one, ample, today + told.leaves_in_days - 1)
+
+
+def test_the_night_agrees():
+    with scratch_database() as database:
+        memory_id = write(database, 0, "The port of staging is 5433")
+        for day in range(0, 61, 10):
+            write(database, day, f"Looked at the board on day {day}", kind=Kind.ACTIVITY)
+        seq = read(database, memory_id).seq
+        count_accesses(database, {seq: 2}, text_of(20))
+        with database.read() as db:
+            one, lived = fading.of(db, text_of(60), seq), lived_time(fading.active_days(db))
+            assert fading.recalled_at(db, seq) == text_of(20)
+        julian = moment(60).timestamp() / 86_400 + 2_440_587.5
+        foreseen = forecast(one, lived, julian).now
+        decay(job_run_on(database, 60))
+        assert read(database, memory_id).importance == foreseen
+        edit(database, memory_id, Revision(pinned=True))
+        with database.read() as db:
+            assert fading.of(db, text_of(60), seq).lasting
+
+
+def test_of_what_is_not_there_nothing_is_known():
+    with scratch_database() as database, database.read() as db:
+        assert fading.of(db, text_of(0), 99) is None
+        assert fading.recalled_at(db, 99) is None
+
+
+@pytest.mark.parametrize("given_importance", [0.0, UNIMPORTANT - 0.01])
+def test_what_never_mattered_waits_only_until_it_is_cold_and_old(given_importance):
+    assert forecast(usage(given=given_importance), BUSY, DAY_ONE).leaves_in_days == 180

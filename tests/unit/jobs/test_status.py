@@ -1,0 +1,149 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pipeline.jobs.registry import NIGHTLY as EACH_NIGHT
+from pipeline.jobs.registry import Schedule, ScheduledJob
+from pipeline.jobs.runner import Report
+from pipeline.jobs.status import JobState, due_jobs, job_statuses, unfinished_jobs
+from pipeline.store import changes, meta, runs
+from pipeline.times import utc_text
+from tests.fakes.house import scratch_database
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+EACH_HOUR = Schedule(timedelta(hours=1))
+
+
+def job(name, schedule, **fields):
+    return ScheduledJob(name, "", schedule, lambda _run, _context: Report(), **fields)
+
+
+HOURLY = job("hourly", EACH_HOUR)
+NIGHTLY = job("nightly", EACH_NIGHT)
+FADING = job("fading", EACH_HOUR, idle=True)
+
+
+@pytest.fixture
+def database():
+    with scratch_database() as database:
+        yield database
+
+
+def due(database, now=NOW):
+    with database.read() as db:
+        return due_jobs(db, (HOURLY, NIGHTLY, FADING), now)
+
+
+def ran(database, name, hours_ago, *, error=None, ends=True):
+    with database.write() as db:
+        run_id = runs.begin(db, name, utc_text(NOW - timedelta(hours=hours_ago)), changes.generation(db))
+        if ends:
+            runs.end(db, run_id, utc_text(NOW), {}, error)
+
+
+def written(database):
+    with database.write() as db:
+        changes.append(db, changes.CREATE, ["a"])
+
+
+def test_an_empty_workspace_has_interval_jobs_due_and_no_night_behind_it(database):
+    assert due(database) == ["hourly", "fading"]
+
+
+def test_a_workspace_that_saw_no_night_yet_gets_its_first(database):
+    written(database)
+    assert "nightly" in due(database, datetime.now(UTC) + timedelta(days=2))
+    assert "nightly" not in due(database, datetime.now(UTC))
+
+
+def test_what_ran_is_due_again_when_its_time_has_come_and_something_was_written(database):
+    ran(database, "hourly", 2)
+    ran(database, "fading", 2)
+    assert due(database) == ["fading"]
+    written(database)
+    assert due(database) == ["hourly", "fading"]
+
+
+def test_a_segment_that_is_wanted_is_asked_for_until_it_is_built(database):
+    segment = job("segment", EACH_HOUR)
+    ran(database, "segment", 0)
+    with database.write() as db:
+        meta.put(db, meta.SEGMENT_WANTED, "0")
+    with database.read() as db:
+        assert due_jobs(db, (segment,), NOW) == ["segment"]
+        assert job_statuses(db, (segment,), NOW)[0].state is JobState.ASKED
+    with database.write() as db:
+        meta.drop(db, meta.SEGMENT_WANTED)
+        assert due_jobs(db, (segment,), NOW) == []
+
+
+def test_what_ran_a_moment_ago_is_not_due(database):
+    ran(database, "hourly", 0)
+    ran(database, "fading", 0)
+    written(database)
+    assert due(database, NOW + timedelta(minutes=59)) == []
+    assert due(database, NOW + timedelta(minutes=60)) == ["hourly", "fading"]
+
+
+def test_what_was_interrupted_is_due_at_once(database):
+    ran(database, "fading", 2)
+    ran(database, "hourly", 0.1, ends=False)
+    assert "hourly" in due(database)
+    with database.read() as db:
+        assert unfinished_jobs(db, ["hourly", "fading"]) == ["hourly"]
+
+
+def test_what_failed_is_due_again_though_nothing_was_written(database):
+    ran(database, "hourly", 2, error="broken")
+    assert "hourly" in due(database)
+
+
+def test_what_was_asked_for_is_due(database):
+    ran(database, "hourly", 0)
+    with database.write() as db:
+        runs.ask(db, "hourly", utc_text(NOW))
+        assert unfinished_jobs(db, ["hourly", "fading"]) == ["hourly"]
+    assert "hourly" in due(database)
+
+
+def states(database, now=NOW):
+    with database.read() as db:
+        return {one.job.name: one.state for one in job_statuses(db, (HOURLY, NIGHTLY, FADING), now)}
+
+
+def test_a_job_stands_as_its_last_run_left_it(database):
+    assert set(states(database).values()) == {JobState.NEVER}
+    ran(database, "hourly", 2)
+    ran(database, "nightly", 2, error="boom")
+    ran(database, "fading", 2, ends=False)
+    assert states(database) == {
+        "hourly": JobState.DONE,
+        "nightly": JobState.FAILED,
+        "fading": JobState.INTERRUPTED,
+    }
+
+
+def test_a_run_goes_on_while_its_lock_is_held_and_may_be_asked_for_again(database):
+    ran(database, "fading", 2, ends=False)
+    with database.write() as db:
+        runs.lock(db, "fading", "anna", NOW.timestamp(), NOW.timestamp() + 300)
+        for name in ("fading", "hourly"):
+            runs.ask(db, name, utc_text(NOW))
+    assert states(database) == {
+        "hourly": JobState.ASKED,
+        "nightly": JobState.NEVER,
+        "fading": JobState.RUNNING,
+    }
+    assert states(database, NOW + timedelta(minutes=6))["fading"] is JobState.ASKED
+
+
+def test_a_job_is_due_next_when_its_time_comes_and_never_in_the_past(database):
+    written(database)
+    ran(database, "hourly", -0.25)
+    ran(database, "fading", 9)
+    with database.read() as db:
+        hourly, nightly, fading = job_statuses(db, (HOURLY, NIGHTLY, FADING), NOW)
+    assert hourly.next_at == NOW + timedelta(minutes=60)
+    assert fading.next_at == NOW
+    assert nightly.next_at >= NOW
+    assert fading.last.took_s == 9 * 3600

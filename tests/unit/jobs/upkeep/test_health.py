@@ -1,0 +1,416 @@
+"""Health: every invariant, broken by hand, is found and repaired or reported; a healthy workspace is left alone."""
+
+import contextlib
+import shutil
+import sqlite3
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.index.lexical import LexicalIndex
+from pipeline.index.sessions import SessionMap
+from pipeline.jobs.runner import JobRun
+from pipeline.jobs.upkeep import health as health_module
+from pipeline.jobs.upkeep.health import examine, health
+from pipeline.records import Draft, Kind, Stage
+from pipeline.store import changes, entities, invariants, meta, runs, work
+from pipeline.text.tokens import search_tokens
+from pipeline.write import revise
+from pipeline.write.accept import accept
+from tests.fakes.house import digest_all, fast_settings, open_back, scratch_database
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A digested workspace: memories with entities, one archived, a fact with a past, a segment and a tail."""
+    settings = fast_settings(tmp_path_factory.mktemp("health") / "home")
+    back = open_back(settings)
+    database = back.databases.get("default", create=True)
+    for number in range(4):
+        accept(database, Draft(f"Release {number} of LoadGuard moved src/guard.py to port {8000 + number}"))
+    revise.archive(database, accept(database, Draft("An archived one about LoadGuard")).id)
+    for value, since in (("SQLite", "2026-01-01T00:00:00.000Z"), ("PostgreSQL", "2026-02-01T00:00:00.000Z")):
+        key = {"subject": "staging", "attribute": "database", "value": value}
+        accept(database, Draft(f"Staging uses {value}", Kind.KEYED_FACT, details=key, occurred_at=since))
+    digest_all(back)
+    back.context("default").rebuild_segment()
+    accept(database, Draft("Written since the segment was built, about LoadGuard in src/guard.py"))
+    digest_all(back)
+    database.checkpoint()
+    back.close()
+    return settings.paths.root
+
+
+@pytest.fixture
+def back(built, tmp_path):
+    """The services of a worker over a copy of that workspace."""
+    home = tmp_path / "home"
+    shutil.copytree(built, home)
+    back = open_back(fast_settings(home))
+    yield back
+    back.close()
+
+
+@pytest.fixture
+def paths(back):
+    return back.settings.paths.workspace("default")
+
+
+@pytest.fixture
+def database(back):
+    return back.databases.get("default")
+
+
+def run(database, paths, problems=None, heal=lambda: 0, **options):
+    told = [].append if problems is None else problems.append
+    return health(JobRun(database, NOW, **options), paths, heal, told)
+
+
+def put(database, statement, *values):
+    with database.write() as db:
+        db.execute(statement, values)
+
+
+def dump(database):
+    with contextlib.closing(sqlite3.connect(database.file)) as db:
+        return list(db.iterdump())
+
+
+def data_version(watcher):
+    """Return a number that grows with every commit of anybody else."""
+    return watcher.execute("PRAGMA data_version").fetchone()[0]
+
+
+def test_a_healthy_workspace_is_not_written_to(database, paths, back):
+    with database.read() as db:
+        assert entities.counts(db).co_mentions > 0
+        assert meta.get(db, meta.SEGMENT)
+    with contextlib.closing(sqlite3.connect(database.file)) as watcher:
+        before = data_version(watcher)
+        problems, done = [], []
+        report = run(
+            database,
+            paths,
+            problems,
+            lambda: back.context("default").repair_vectors(),
+            progress=lambda n, total: done.append((n, total)),
+        )
+        assert (report.counts, report.more, problems) == ({}, False, [])
+        assert data_version(watcher) == before
+    assert done[-1][0] == done[-1][1] == len(done)
+    assert examine(database, paths) == []
+
+
+GONE = 4711
+
+# What is put in, and by which check it is found; removing it leaves the store as it was.
+ORPHANS = {
+    "mentions": ["INSERT INTO mention VALUES (4711, 1, 'x')", "INSERT INTO mention VALUES (4712, 2, 'x')"],
+    "entities": ["INSERT INTO entity VALUES (4711, 'i', 'person', 'Nobody')"],
+    "co_mentions": ["INSERT INTO co_mention VALUES (1, 4711, 2)", "INSERT INTO co_mention VALUES (4711, 4712, 1)"],
+    "edges": [
+        "INSERT INTO edge VALUES (1, 'cause', 4711, 'agent', '')",
+        "INSERT INTO edge VALUES (4711, 'cause', 1, 'agent', '')",
+    ],
+    "pairs": ["INSERT INTO pair VALUES (99, 'p', 1, 4711, 0.9, '[]', 'waiting', '', NULL)"],
+    "arc_members": [
+        "INSERT INTO arc_member VALUES (4711, 1, 1)",
+        "INSERT INTO arc_member VALUES (1, 4711, 1)",
+    ],
+    "arcs": ["INSERT INTO arc VALUES (1, 'a', 't', 's', 'open', 'workspace', '', '', '', '')"],
+    "surfaces": ["INSERT INTO surface (id, memory_seq, at) VALUES ('s', 4711, '')"],
+    "ingest_memories": ["INSERT INTO ingest_memory VALUES (1, 'h', 4711, 1, NULL)"],
+    "embeddings": ["INSERT INTO embedding VALUES (4711, 'hash', 1)"],
+    "tail": [
+        "INSERT INTO tail VALUES (4711, 1, 'x')",
+        "INSERT INTO tail SELECT seq, 1, 'x' FROM memory WHERE archived_at IS NOT NULL",
+    ],
+    "work": [
+        "INSERT INTO work (memory_seq, stage, queued_at) VALUES (4711, 'embed', 0)",
+        "INSERT INTO work (memory_seq, stage, queued_at) VALUES (1, 'unheard of', 0)",
+    ],
+    "co_mention_counts": ["UPDATE co_mention SET memories = memories + 1", "DELETE FROM co_mention"],
+}
+
+
+@pytest.mark.parametrize("check", ORPHANS)
+def test_what_tells_of_nothing_is_found_and_removed(database, paths, check):
+    before = dump(database)
+    for statement in ORPHANS[check]:
+        put(database, statement)
+        assert dump(database) != before
+        assert check in {problem.check for problem in examine(database, paths) if problem.repairable}
+        problems = []
+        report = run(database, paths, problems)
+        assert report.counts[check] >= 1
+        assert problems == []
+        assert dump(database) == before
+        assert run(database, paths).counts == {}
+
+
+def test_everything_broken_at_once_is_whole_again_after_any_interruption(database, paths):
+    """Stopped after each piece, and crashed at each transaction, the next runs come to the same end."""
+    before = dump(database)
+
+    def break_all():
+        for statements in ORPHANS.values():
+            for statement in statements:
+                put(database, statement)
+
+    for allowed in range(40):
+        break_all()
+        asked = iter([False] * allowed)
+        report = run(database, paths, pausing=lambda asked=asked: next(asked, True))
+        if not report.more:
+            break
+        run(database, paths)
+        assert dump(database) == before
+    assert allowed > len(ORPHANS)
+    assert dump(database) == before
+
+
+def test_a_crash_in_a_repair_leaves_the_rest_to_the_next_run(database, paths, monkeypatch):
+    before = dump(database)
+    for statement in ORPHANS["edges"] + ORPHANS["mentions"]:
+        put(database, statement)
+
+    def crash(*_):
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(entities, "unlink", crash)
+        with pytest.raises(ZeroDivisionError):
+            run(database, paths)
+    run(database, paths)
+    assert dump(database) == before
+
+
+def test_many_are_removed_in_small_transactions(database, paths, monkeypatch):
+    before = dump(database)
+    with database.write() as db:
+        db.executemany("INSERT INTO embedding VALUES (?, 'hash', 1)", [(n,) for n in range(GONE, GONE + 1234)])
+    sizes = []
+    true = invariants.remove_rows
+
+    def counting(db, keys, rule):
+        sizes.append(len(keys))
+        return true(db, keys, rule)
+
+    monkeypatch.setattr(invariants, "remove_rows", counting)
+    assert run(database, paths).counts == {"embeddings": 1234}
+    assert max(sizes) <= health_module.PIECE
+    assert dump(database) == before
+
+
+def test_a_purge_that_waits_is_left_alone(database, paths):
+    with database.write() as db:
+        work.add(db, [GONE], [Stage.PURGE], 0)
+    assert run(database, paths).counts == {}
+
+
+GIVEN = {
+    "impossible_memories": [
+        ("UPDATE memory SET {} WHERE seq = 1", change)
+        for change in (
+            "kind = 'hunch'",
+            "scope_kind = 'galaxy'",
+            "source = 'dream'",
+            "trust = 'blind'",
+            "tier = 'lofty'",
+            "importance = 1.5",
+            "tags = '[unclosed'",
+            "details = 'x'",
+            "metadata = ''",
+            "anchor = 'nowhere'",
+            "subject = 'half a key'",
+        )
+    ],
+    "overlapping_facts": [
+        ("UPDATE memory SET {} WHERE subject IS NOT NULL AND valid_to IS NOT NULL", "valid_to = NULL"),
+        ("UPDATE memory SET {} WHERE subject IS NOT NULL AND valid_to IS NOT NULL", "valid_to = '2999'"),
+    ],
+    "lost_survivors": [("UPDATE memory SET {} WHERE seq = 1", "merged_into = 4711")],
+    "lost_histories": [
+        (
+            "INSERT INTO history (memory_seq, at, event, detail) VALUES ({}, 'edited', '{{}}')",
+            "4711, 'then'",
+        )
+    ],
+    "dead_letters": [
+        ("INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES ({}, 1)", "1, 'embed', 0"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("check", "statement"), [(check, one.format(change)) for check, found in GIVEN.items() for one, change in found]
+)
+def test_what_nothing_can_derive_is_reported_and_left_alone(database, paths, check, statement):
+    put(database, statement)
+    broken = dump(database)
+    problems = []
+    assert run(database, paths, problems).counts[check] == 1
+    [problem] = [problem for problem in problems if problem.startswith(f"{check}: 1 ")]
+    assert "LoadGuard" not in problem
+    assert dump(database) == broken
+    [record] = [one for one in examine(database, paths) if one.check == check]
+    assert (record.count, record.repairable, record.says) == (1, False, problem)
+
+
+def test_a_report_is_not_repeated_until_there_is_more(database, paths):
+    def night():
+        problems = []
+        with database.write() as db:
+            run_id = runs.begin(db, "health", "then", 0)
+        report = run(database, paths, problems)
+        with database.write() as db:
+            runs.end(db, run_id, "then", report.counts, None)
+        return len(problems)
+
+    assert night() == 0
+    put(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (1, 'embed', 0, 1)")
+    assert [night(), night()] == [1, 0]
+    put(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (2, 'embed', 0, 1)")
+    assert [night(), night()] == [1, 0]
+    put(database, "DELETE FROM work")
+    assert night() == 0
+    put(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (1, 'embed', 0, 1)")
+    assert night() == 1
+
+
+def found_by_words(database, paths, text):
+    with database.read() as db:
+        return set(LexicalIndex(paths.lexical, SessionMap()).search(db, search_tokens(text)).top(100).tolist())
+
+
+def loses_its_files(database, paths):
+    shutil.rmtree(paths.lexical)
+
+
+def is_cut(database, paths):
+    next(paths.lexical.rglob("words.vocabulary.json")).write_text("x")
+
+
+def loses_a_row_of_the_tail(database, paths):
+    put(database, "DELETE FROM tail")
+
+
+def claims_too_much(database, paths):
+    put(database, "UPDATE meta SET value = '4711' WHERE key = 'segment_covers'")
+
+
+def wishes_the_impossible(database, paths):
+    put(database, "INSERT INTO meta VALUES ('segment_wanted', '4711')")
+
+
+def is_forgotten(database, paths):
+    put(database, "DELETE FROM meta WHERE key = 'segment'")
+
+
+def has_a_tail_from_the_future(database, paths):
+    put(database, "UPDATE tail SET change_seq = 4711")
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        loses_its_files,
+        is_cut,
+        loses_a_row_of_the_tail,
+        claims_too_much,
+        wishes_the_impossible,
+        is_forgotten,
+        has_a_tail_from_the_future,
+    ],
+)
+def test_a_segment_that_leaves_something_out_is_built_anew(database, paths, back, harm):
+    before = found_by_words(database, paths, "loadguard")
+    assert len(before) == 5
+    harm(database, paths)
+    problems = []
+    assert run(database, paths, problems).counts == {"segment": 1}
+    assert problems == []
+    assert run(database, paths).counts == {}
+    back.context("default").rebuild_segment()
+    assert run(database, paths).counts == {}
+    assert found_by_words(database, paths, "loadguard") == before
+
+
+def test_the_wish_of_a_purge_is_not_lost(database, paths):
+    with database.write() as db:
+        wish = str(changes.generation(db))
+        meta.put(db, meta.SEGMENT_WANTED, wish)
+        meta.put(db, meta.SEGMENT_COVERS, "4711")
+    run(database, paths)
+    with database.read() as db:
+        assert meta.get(db, meta.SEGMENT_WANTED) == wish
+
+
+def test_lost_vectors_are_queued_again(database, paths, back):
+    table = back.vectors("default")
+    with table.exclusive():
+        table.remove([1, 2])
+    assert run(database, paths, heal=lambda: back.context("default").repair_vectors()).counts == {"vectors": 2}
+    digest_all(back)
+    assert run(database, paths, heal=lambda: back.context("default").repair_vectors()).counts == {}
+
+
+def test_a_damaged_file_is_reported_and_nothing_is_repaired(database, paths, monkeypatch):
+    put(database, "INSERT INTO embedding VALUES (4711, 'hash', 1)")
+    broken = dump(database)
+    monkeypatch.setattr(invariants, "damage", lambda _db: ["row 3 missing from index memory_kind"])
+    problems = []
+    assert run(database, paths, problems, heal=lambda: pytest.fail("healed")).counts == {"damage": 1}
+    assert "row 3 missing" in problems[0]
+    assert [problem.check for problem in examine(database, paths)] == ["damage"]
+    assert dump(database) == broken
+
+
+def test_real_damage_is_seen(database, paths):
+    with database.write() as db:
+        db.execute("PRAGMA writable_schema=ON")
+        db.execute("UPDATE sqlite_master SET rootpage = 4711 WHERE name = 'memory_session'")
+    database.checkpoint()
+    with contextlib.closing(sqlite3.connect(database.file)) as fresh:
+        assert invariants.damage(fresh)
+
+
+def test_a_folder_that_others_can_enter_is_reported(database, paths):
+    paths.root.chmod(0o755)
+    problems = []
+    assert run(database, paths, problems).counts == {"permissions": 1}
+    assert str(paths.root) in problems[0]
+    assert paths.root.stat().st_mode & 0o777 == 0o755
+
+
+mentioned = st.lists(st.sets(st.integers(1, 40), max_size=30), min_size=1, max_size=6)
+
+
+@settings(max_examples=30)
+@given(mentioned, st.data())
+def test_pairs_are_recounted_as_linking_counts_them(memories, data):
+    """Whatever was counted before, the counts are those that linking every memory would have left."""
+    with scratch_database() as database, database.write() as db:
+        for number in range(1, 41):
+            db.execute("INSERT INTO entity VALUES (?, ?, 'person', ?)", (number, f"e{number}", f"n{number}"))
+        for seq, found in enumerate(memories, start=1):
+            db.executemany("INSERT INTO mention VALUES (?, ?, '')", [(seq, entity) for entity in found])
+            for pair in entities._pairs(sorted(found)):
+                db.execute(
+                    "INSERT INTO co_mention VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET memories = memories + 1", pair
+                )
+        right = db.execute("SELECT * FROM co_mention").fetchall()
+        assert invariants.miscounted_pairs(db) == []
+        for low, high, count in right:
+            change = data.draw(st.sampled_from([0, 0, 1, -1]))
+            db.execute("UPDATE co_mention SET memories = ? WHERE low = ? AND high = ?", (count + change, low, high))
+        total = "SELECT coalesce(sum(memories), 0) FROM co_mention"
+        if db.execute(total).fetchone()[0] == sum(count for _, _, count in right):
+            return
+        while pairs := invariants.miscounted_pairs(db):
+            invariants.recount_pairs(db, pairs)
+        assert db.execute("SELECT * FROM co_mention").fetchall() == right

@@ -1,0 +1,269 @@
+"""Snapshots: taken when something changed, thinned out by a rule, reached by every purge."""
+
+import contextlib
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.paths import WorkspacePaths
+from pipeline.errors import NotFound, StoreBusy
+from pipeline.jobs.runner import JobRun
+from pipeline.jobs.upkeep.snapshot import find_snapshot, outlived, scrub_snapshots, snapshot
+from pipeline.records import Draft, Revision
+from pipeline.store import backup
+from pipeline.store.backup import Damaged, Snapshot, Taken
+from pipeline.store.database import Database
+from pipeline.write import revise
+from pipeline.write.accept import accept
+from tests.fakes.house import PROFILE
+
+NOW = datetime(2026, 3, 1, 3, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def database(tmp_path):
+    with contextlib.closing(Database(tmp_path / "w" / "events.sqlite", PROFILE, create=True)) as database:
+        accept(database, Draft("The first memory"))
+        yield database
+
+
+@pytest.fixture
+def folder(database):
+    return WorkspacePaths(database.file.parent).snapshots
+
+
+def run(database, folder, now=NOW, **options):
+    return snapshot(JobRun(database, now, **options), folder)
+
+
+def contents(file):
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        return {row[0] for row in db.execute("SELECT content FROM memory")}
+
+
+def holds(folder, text):
+    return [file.name for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
+
+
+def test_it_copies_what_changed_and_only_that(database, folder):
+    assert run(database, folder).counts == {"taken": 1, "unchanged": 0, "removed": 0, "kept": 1}
+    assert run(database, folder, NOW + DAY).counts == {"taken": 0, "unchanged": 1, "removed": 0, "kept": 1}
+    accept(database, Draft("The second memory"))
+    assert run(database, folder, NOW + 2 * DAY).counts["taken"] == 1
+    newest, oldest = backup.snapshots(folder)
+    assert newest.at == NOW + 2 * DAY
+    assert contents(newest.file) == {"The first memory", "The second memory"}
+    assert contents(oldest.file) == {"The first memory"}
+
+
+def test_of_two_on_one_day_the_newer_stays(database, folder):
+    run(database, folder)
+    accept(database, Draft("The second memory"))
+    run(database, folder, NOW + timedelta(hours=5))
+    [one] = backup.snapshots(folder)
+    assert contents(one.file) == {"The first memory", "The second memory"}
+
+
+def test_stopped_anywhere_and_run_again_it_comes_to_the_same_end(database, folder):
+    for stop in range(3):
+        asked = iter([False] * stop + [True] * 100)
+        report = run(database, folder, pausing=lambda asked=asked: next(asked))
+        assert report.more == (stop < 2)
+    assert run(database, folder).counts["unchanged"] == 1
+    [one] = backup.snapshots(folder)
+    assert contents(one.file) == {"The first memory"}
+    assert {entry.name for entry in folder.iterdir()} == {".lock", one.file.name}
+
+
+def test_a_copy_that_fails_leaves_the_older_ones(database, folder, monkeypatch):
+    run(database, folder)
+    accept(database, Draft("The second memory"))
+
+    def refuse(*_):
+        raise Damaged("not sound")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(backup, "_verify", refuse)
+        with pytest.raises(Damaged):
+            run(database, folder, NOW + DAY)
+    [one] = backup.snapshots(folder)
+    assert contents(one.file) == {"The first memory"}
+    assert run(database, folder, NOW + DAY).counts["taken"] == 1
+
+
+def made(moments, taken=Taken.DAILY):
+    return [Snapshot(Path(f"{taken}-{moment.isoformat()}"), taken, moment) for moment in moments]
+
+
+moments = st.lists(st.integers(0, 24 * 120).map(lambda hours: NOW - timedelta(hours=hours)), unique=True)
+
+
+@given(moments)
+def test_the_rule_keeps_7_days_and_4_weeks(times):
+    every = made(times)
+    gone = outlived(every, NOW)
+    kept = [one for one in every if one not in gone]
+    assert len(kept) <= 11
+    days = sorted({t.date() for t in times}, reverse=True)[:7]
+    weeks = sorted({t.isocalendar()[:2] for t in times}, reverse=True)[:4]
+    newest_of_days = {max(t for t in times if t.date() == day) for day in days}
+    newest_of_weeks = {max(t for t in times if t.isocalendar()[:2] == week) for week in weeks}
+    assert {one.at for one in kept} == newest_of_days | newest_of_weeks
+    assert outlived(kept, NOW) == []
+
+
+@given(moments, moments)
+def test_what_was_put_aside_stays_4_weeks_and_the_newest_for_good(before, after):
+    migrated, restored = made(before, Taken.BEFORE_MIGRATION), made(after, Taken.BEFORE_RESTORE)
+    gone = outlived([*migrated, *restored], NOW)
+    for sort in (migrated, restored):
+        kept = {one.at for one in sort if one not in gone}
+        assert kept == {one.at for one in sort if NOW - one.at < timedelta(weeks=4)} | {
+            one.at for one in sorted(sort, key=lambda one: one.at)[-1:]
+        }
+
+
+def test_a_year_of_nights_leaves_a_week_of_days_and_a_month_of_weeks():
+    kept: list[Snapshot] = []
+    for night in range(365):
+        kept += made([NOW + night * DAY])
+        gone = outlived(kept, NOW + night * DAY)
+        kept = [one for one in kept if one not in gone]
+    ages = sorted((NOW + 364 * DAY - one.at).days for one in kept)
+    assert ages[:7] == [0, 1, 2, 3, 4, 5, 6]
+    assert 21 <= ages[-1] <= 27
+
+
+def test_one_is_found_by_name_and_latest_is_the_newest_daily(database, folder):
+    with pytest.raises(NotFound):
+        find_snapshot(folder, "latest")
+    run(database, folder)
+    [daily] = backup.snapshots(folder)
+    backup.copy(database.file, backup.new_file(folder, Taken.BEFORE_RESTORE, NOW + DAY))
+    assert find_snapshot(folder, "latest") == daily
+    assert find_snapshot(folder, daily.name) == daily
+    assert find_snapshot(folder, "before-restore-20260302T030000000Z").taken is Taken.BEFORE_RESTORE
+    for name in ("../events", "", "20260302T030000000Z"):
+        with pytest.raises(NotFound):
+            find_snapshot(folder, name)
+
+
+# A purge reaches the copies.
+
+
+@pytest.fixture
+def purged(database, folder):
+    """Two snapshots hold a secret, one of them merged; then it is purged. A third never held it."""
+    run(database, folder, NOW - DAY)
+    secret = accept(database, Draft("The snollygoster signed."))
+    accept(database, Draft("Kept beside it"))
+    run(database, folder)
+    revise.edit(database, secret.id, Revision(content="The snollygoster signed again."))
+    run(database, folder, NOW + DAY)
+    revise.purge(database, secret.id)
+    assert len(holds(folder, "snollygoster")) == 2
+    return secret
+
+
+def test_a_purge_is_taken_out_of_every_snapshot_and_of_nothing_else(database, folder, purged):
+    problems = []
+    assert scrub_snapshots(database, folder, problems.append) == 2
+    assert problems == []
+    assert holds(folder, "snollygoster") == []
+    assert [contents(one.file) for one in backup.snapshots(folder)] == [
+        {"The first memory", "Kept beside it"},
+        {"The first memory", "Kept beside it"},
+        {"The first memory"},
+    ]
+    assert {entry.suffix for entry in folder.iterdir()} == {"", ".sqlite"}
+    assert scrub_snapshots(database, folder, problems.append) == 0
+
+
+@pytest.mark.parametrize("place", ["settle", "held", "_connect"])
+def test_interrupted_anywhere_a_scrub_is_done_by_the_next(database, folder, purged, monkeypatch, place):
+    """A crash at each call in turn, until one run comes through; nothing is ever lost but the secret."""
+    true = getattr(backup, place)
+    for allowed in range(60):
+        left = [allowed]
+
+        def crash(*arguments, left=left):
+            if left[0] == 0:
+                raise ZeroDivisionError
+            left[0] -= 1
+            return true(*arguments)
+
+        try:
+            with monkeypatch.context() as patched:
+                patched.setattr(backup, place, crash)
+                scrub_snapshots(database, folder, print)
+        except ZeroDivisionError:
+            continue
+        break
+    assert allowed > 2
+    assert holds(folder, "snollygoster") == []
+    assert len(backup.snapshots(folder)) == 3
+
+
+def test_a_log_that_a_killed_scrub_left_is_folded_in(database, folder, purged):
+    newest = backup.snapshots(folder)[0]
+    with contextlib.closing(Database(newest.file, PROFILE, create=False)) as copy:
+        revise.purge(copy, purged.id)
+        pieces = {name: newest.file.with_name(newest.file.name + name) for name in ("", "-wal")}
+        left = {name: piece.read_bytes() for name, piece in pieces.items()}
+    backup.remove(newest.file)
+    for name, piece in pieces.items():
+        piece.write_bytes(left[name])
+    assert b"snollygoster" in left[""]
+    scrub_snapshots(database, folder, print)
+    assert holds(folder, "snollygoster") == []
+
+
+@pytest.mark.parametrize("harm", ["older", "damaged"])
+def test_where_it_cannot_be_taken_out_the_snapshot_goes_and_somebody_is_told(database, folder, purged, harm):
+    for one in backup.snapshots(folder):
+        if harm == "damaged":
+            one.file.write_bytes(b"\x00" * 100 + b"snollygoster")
+        else:
+            with contextlib.closing(sqlite3.connect(one.file)) as db, db:
+                db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm001_schema'")
+    problems = []
+    scrub_snapshots(database, folder, problems.append)
+    assert holds(folder, "snollygoster") == []
+    assert len(problems) == (3 if harm == "damaged" else 2)
+    assert "snollygoster" not in "".join(problems)
+    # One copy at least is there: the one that held nothing, or a new one.
+    assert [contents(one.file) for one in backup.snapshots(folder)] == [
+        {"The first memory"} if harm == "older" else {"The first memory", "Kept beside it"}
+    ]
+
+
+def test_a_snapshot_that_somebody_reads_puts_the_purge_off(database, folder, purged, monkeypatch):
+    monkeypatch.setattr(backup, "BUSY_S", 0.02)
+    newest = backup.snapshots(folder)[0]
+    with contextlib.closing(sqlite3.connect(newest.file, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM memory").fetchone()
+        with pytest.raises(StoreBusy):
+            scrub_snapshots(database, folder, print)
+    scrub_snapshots(database, folder, print)
+    assert holds(folder, "snollygoster") == []
+    assert len(backup.snapshots(folder)) == 3
+
+
+def test_what_was_merged_into_it_goes_too(database, folder):
+    survivor = accept(database, Draft("The snollygoster signed."))
+    accept(database, Draft("The snollygoster signed."))
+    run(database, folder)
+    revise.purge(database, survivor.id)
+    assert scrub_snapshots(database, folder, print) == 1
+    assert holds(folder, "snollygoster") == []
+
+
+def test_without_snapshots_there_is_nothing_to_do(database, folder):
+    assert scrub_snapshots(database, folder, print) == 0
+    assert not folder.exists()

@@ -1,0 +1,56 @@
+"""Healing: whatever the vector index lost is computed again, and only that."""
+
+import shutil
+
+import pytest
+
+from pipeline.records import Stage
+from pipeline.store import work
+from tests.fakes.house import digest_all
+
+EMBED = Stage.EMBED
+
+
+@pytest.fixture
+def embedded(client, digested):
+    ids = [client.write(f"Memory number {number}") for number in range(3)]
+    digested()
+    return ids
+
+
+def heal(back):
+    count = back.context("default").repair_vectors()
+    with back.databases.get("default").read() as db:
+        assert work.pending(db)[EMBED] == count
+    return count
+
+
+def test_a_whole_index_is_left_alone(embedded, back):
+    assert heal(back) == 0
+
+
+def test_lost_rows_are_queued_again(embedded, back):
+    table = back.vectors("default")
+    with table.exclusive():
+        table.remove([2])
+    assert heal(back) == 1
+    digest_all(back)
+    assert table.seqs() == {1, 2, 3}
+
+
+def test_a_deleted_index_is_built_anew(embedded, back, client):
+    shutil.rmtree(back.settings.paths.workspace("default").vectors)
+    assert heal(back) == 3
+    digest_all(back)
+    assert heal(back) == 0
+    assert client.recall("memory number 1")["channels"]["dense"]["state"] == "ok"
+
+
+def test_a_broken_index_is_reported_and_built_anew(embedded, back, client):
+    for file in back.settings.paths.workspace("default").vectors.rglob("*.manifest"):
+        file.write_bytes(b"\x00" * 10)
+    assert heal(back) == 3
+    digest_all(back)
+    assert heal(back) == 0
+    assert "built anew" in client.get("/v1/errors").get_data(as_text=True)
+    assert client.found("memory number 1")[0] == embedded[1]
