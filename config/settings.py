@@ -71,14 +71,14 @@ class Settings(BaseModel):
     llm_url: str = Field(
         default="",
         pattern=r"^(https?://.+)?$",
-        description="An OpenAI-compatible endpoint that words what night jobs found; empty means none is called.",
+        description="An OpenAI-compatible endpoint that jobs may ask; empty means none is called.",
     )
     llm_model: str = Field(default="", description="The model that the endpoint is asked for, by its name there.")
     llm_api_key: SecretStr = Field(
         default=SecretStr(""), description="The endpoint's key, never shown and never logged. Environment only."
     )
     llm_daily_tokens: int = Field(
-        default=50_000, ge=0, description="Tokens that the night jobs of a workspace may spend in a day (UTC)."
+        default=50_000, ge=0, description="Tokens that the jobs of a workspace may spend in a day (UTC)."
     )
     llm_timeout_s: float = Field(
         default=20.0, ge=0.1, le=120, description="Seconds after which a call is given up and a job goes on without."

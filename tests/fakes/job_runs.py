@@ -4,8 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pipeline.jobs.registry import BY_NAME
 from pipeline.jobs.runner import JobRun
 from pipeline.records import Draft, Memory
+from pipeline.services import maintenance
 from pipeline.store import memories
 from pipeline.store.database import Database
 from pipeline.times import utc_text
@@ -65,6 +67,12 @@ def state(database: Database) -> list[tuple]:
             "SELECT seq, importance, given_importance, tier, archived_at, updated_at, recall_count FROM memory "
             "ORDER BY seq"
         ).fetchall()
+
+
+def replace_job(monkeypatch, name: str, function) -> None:
+    """Let a job do something else."""
+    changed = {**maintenance.BY_NAME, name: replace(BY_NAME[name], function=function)}
+    monkeypatch.setattr(maintenance, "BY_NAME", changed)
 
 
 class Killed(Exception):

@@ -2,6 +2,7 @@ import pytest
 
 from pipeline.jobs.registry import JOBS
 from tests.fakes.house import requested_jobs, run_job
+from tests.fakes.job_runs import replace_job
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def job(client, name):
 
 def test_every_job_is_listed_with_its_rhythm(written):
     items = written.get("/v1/jobs").get_json()["items"]
-    assert [item["name"] for item in items] == [appointment.name for appointment in JOBS]
+    assert [item["name"] for item in items] == [one.name for one in JOBS]
     assert all(item["schedule"] and item["next_run_at"] for item in items)
     assert all(item["last_run"] is None for item in items)
 
@@ -40,7 +41,7 @@ def test_asking_twice_is_asking_once(written):
 
 
 def test_a_job_that_fails_says_so(written, back, monkeypatch):
-    monkeypatch.setattr(back, "jobs", lambda _workspace: {"vectors": lambda _night: {}["nothing"]})
+    replace_job(monkeypatch, "vectors", lambda _run, _context: {}["nothing"])
     run_job(back, "default", "vectors")
     run = job(written, "vectors")["last_run"]
     assert (run["ok"], run["error"]) == (False, "KeyError: 'nothing'")
@@ -53,6 +54,6 @@ def test_no_such_job_is_not_found(written):
 
 def test_every_job_can_run_on_a_small_workspace(written, back, digested):
     digested()
-    for appointment in JOBS:
-        if appointment.name != "touches":
-            assert run_job(back, "default", appointment.name).error is None, appointment.name
+    for one in JOBS:
+        if one.name != "touches":
+            assert run_job(back, "default", one.name).error is None, one.name

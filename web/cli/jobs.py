@@ -1,4 +1,4 @@
-"""What happens behind the front, on the command line: the jobs of the night and background errors."""
+"""What happens behind the front, on the command line: the jobs and background errors."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from web.cli.render import format_minute, plain, print_if_none, table
 @click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def jobs(context: click.Context) -> None:
-    """Show the jobs of the night, and have one run. Without a command, list them."""
+    """Show the jobs, and have one run. Without a command, list them."""
     if context.invoked_subcommand is None:
         context.invoke(list_jobs)
 

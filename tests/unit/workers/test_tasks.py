@@ -1,19 +1,17 @@
 """The tasks over a real home, with a queue that only takes notes."""
 
-from dataclasses import replace
-
 import pytest
 from huey.serializer import Serializer
 from huey.storage import MemoryStorage
 
 from pipeline.errors import IndexUnavailable
-from pipeline.jobs.registry import BY_NAME
 from pipeline.jobs.runner import Report
 from pipeline.records import Stage
 from pipeline.services import digestion, maintenance
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import meta, work
 from tests.fakes.house import open_back
+from tests.fakes.job_runs import replace_job
 from workers import tasks
 
 
@@ -44,12 +42,6 @@ def sent(monkeypatch, back):
 
 
 digest, sweep, run_job = (task.call_local for task in (tasks.digest, tasks.sweep, tasks.run_job))
-
-
-def job_is(monkeypatch, name, function):
-    """Let a job do something else."""
-    changed = {**maintenance.BY_NAME, name: replace(BY_NAME[name], function=function)}
-    monkeypatch.setattr(maintenance, "BY_NAME", changed)
 
 
 def errors(client, component):
@@ -113,7 +105,7 @@ def counting(runs):
 def test_a_job_that_many_ticks_asked_for_runs_once(client, sent, back, monkeypatch):
     client.write("The port is 8123")
     ran = []
-    job_is(monkeypatch, "arcs", counting(ran))
+    replace_job(monkeypatch, "arcs", counting(ran))
     for _tick in range(5):
         run_job("arcs", "default")
     assert len(ran) == 1
@@ -127,7 +119,7 @@ def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, 
     client.write("The port is 8123")
     run_job("segment", "default")
     ran = []
-    job_is(monkeypatch, "segment", counting(ran))
+    replace_job(monkeypatch, "segment", counting(ran))
     run_job("segment", "default")
     assert ran == []
     with back.databases.get("default").write() as db:
@@ -141,7 +133,7 @@ def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, 
 def test_what_goes_on_or_is_tried_again_needs_no_new_reason(client, sent, back, monkeypatch):
     client.write("The port is 8123")
     ran = []
-    job_is(monkeypatch, "arcs", counting(ran))
+    replace_job(monkeypatch, "arcs", counting(ran))
     run_job("arcs", "default")
     run_job("arcs", "default", again=True)
     assert len(ran) == 2
@@ -194,14 +186,14 @@ def test_a_job_that_was_asked_for_is_sent_by_a_sweep(client, sent):
 
 def test_a_job_with_more_to_do_comes_again(client, sent, back, monkeypatch):
     client.write("The port is 8123")
-    job_is(monkeypatch, "arcs", lambda _run, _context: Report(more=True))
+    replace_job(monkeypatch, "arcs", lambda _run, _context: Report(more=True))
     run_job("arcs", "default")
     assert sent() == [("run_job", "arcs", "default", 1, True, "later")]
 
 
 def test_a_job_that_fails_is_tried_again_a_few_times(client, sent, back, monkeypatch):
     client.write("The port is 8123")
-    job_is(monkeypatch, "arcs", lambda _run, _context: {}["nothing"])
+    replace_job(monkeypatch, "arcs", lambda _run, _context: {}["nothing"])
     for tries in range(1, maintenance.MOST_TRIES + 1):
         run_job("arcs", "default", tries=tries, again=tries > 1)
     assert sent() == [
@@ -214,7 +206,7 @@ def test_a_job_steps_back_for_written_memories(client, sent, back, monkeypatch):
     client.write("The port is 8123")
     paused = []
     for name in ("arcs", "segment"):
-        job_is(monkeypatch, name, lambda run, _context: paused.append(run.pausing()) or Report())
+        replace_job(monkeypatch, name, lambda run, _context: paused.append(run.pausing()) or Report())
     run_job("arcs", "default")
     run_job("segment", "default")
     assert paused == [True, False]
