@@ -11,8 +11,7 @@ from pipeline.bootstrap.parts import load_encoder, mask, vector_table
 from pipeline.digest.dedup import DedupStage
 from pipeline.digest.digest import DigestPolicy
 from pipeline.digest.embed import EmbedStage
-from pipeline.digest.entities import SpacyTagger, Tagger
-from pipeline.digest.link import EntitiesStage
+from pipeline.digest.entities import EntitiesStage, SpacyTagger, Tagger
 from pipeline.digest.purge import PurgeStage
 from pipeline.digest.stages import StageRegistry
 from pipeline.index.dense import DenseIndex

@@ -16,7 +16,7 @@ from pipeline.digest.embed import EmbedStage
 from pipeline.digest.entities import EntitiesStage
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.upkeep.reap import sweep
+from pipeline.jobs.upkeep.reap import reap
 from pipeline.records import Draft, Stage
 from pipeline.store import memories, work
 from pipeline.store.database import Database, WriterProfile
@@ -191,7 +191,7 @@ def test_a_memory_that_kills_its_worker_is_dead_after_five_deaths(file, poisoned
         child.join(30)
         deaths += child.exitcode == -signal.SIGKILL
         # The sweep finds the holder gone and frees what it held.
-        sweep(database, lambda holder, dead=owner: holder != dead)
+        reap(database, lambda holder, dead=owner: holder != dead)
         if counts(database)[0] == 0:
             break
     assert deaths == work.MAX_ATTEMPTS
@@ -207,7 +207,7 @@ def test_innocents_wait_for_no_more_than_the_first_death(file, poisoned, databas
         child = fork.Process(target=die_over_poison, args=(file, owner, fork.SimpleQueue()))
         child.start()
         child.join(30)
-        sweep(database, lambda holder, dead=owner: holder != dead)
+        reap(database, lambda holder, dead=owner: holder != dead)
     # The second worker claims one by one: those before the poison are done, the poison has killed it.
     with database.read() as db:
         left = {row[0] for row in db.execute("SELECT memory_seq FROM work WHERE stage = ?", (Stage.ENTITIES,))}
