@@ -102,16 +102,16 @@ class Client:
             headers["Authorization"] = f"Bearer {token}"
         data = None
         if body is not None:
-            data = _encoded(json.dumps(body, ensure_ascii=False), "body")
+            data = _encode(json.dumps(body, ensure_ascii=False), "body")
             headers["Content-Type"] = "application/json"
-        target = f"{path}?{urlencode(_checked(query))}" if query else path
+        target = f"{path}?{urlencode(_check_query(query))}" if query else path
         try:
             answer = self._pool.request(method, target, body=data, headers=headers)
         except (urllib3.exceptions.ReadTimeoutError, urllib3.exceptions.ProtocolError) as error:
             raise ServerUnreachable(f"the server at {self.url} broke off: {error}") from error
         except urllib3.exceptions.HTTPError as error:
             raise ServerUnreachable(f"no Reverie server answers at {self.url}; {HOW_TO_START}") from error
-        return self._understood(answer.status, answer.headers.get("Content-Type", ""), answer.data)
+        return self._read_answer(answer.status, answer.headers.get("Content-Type", ""), answer.data)
 
     def health(self) -> dict[str, Any]:
         """Return that the server answers, its version and whether its encoder is loaded."""
@@ -169,7 +169,7 @@ class Client:
         """Yield at most so many items of a list, asking for a page at a time."""
         left, cursor = limit, None
         while left > 0:
-            query = _given(wanted | {"limit": min(left, page), "cursor": cursor})
+            query = _without_empty(wanted | {"limit": min(left, page), "cursor": cursor})
             answer = self._object("GET", path, query=query)
             yield from answer["items"]
             left -= len(answer["items"])
@@ -182,7 +182,7 @@ class Client:
         items: list[dict[str, Any]] = []
         cursor = None
         while len(items) < limit:
-            query = _given(wanted | {"limit": min(limit - len(items), LARGEST_PAGE), "cursor": cursor})
+            query = _without_empty(wanted | {"limit": min(limit - len(items), LARGEST_PAGE), "cursor": cursor})
             answer = self._object("GET", path, query=query)
             items += answer["items"]
             cursor = answer["next_cursor"]
@@ -192,35 +192,35 @@ class Client:
 
     def memory(self, memory_id: str) -> dict[str, Any]:
         """Return one memory with provenance, edges, entities and history."""
-        return self._object("GET", _path("memories", memory_id))
+        return self._object("GET", _build_path("memories", memory_id))
 
     def edit(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change some fields of a memory."""
-        return self._object("PATCH", _path("memories", memory_id), changes)
+        return self._object("PATCH", _build_path("memories", memory_id), changes)
 
     def restore(self, memory_id: str) -> dict[str, Any]:
         """Bring an archived memory back."""
-        return self._object("POST", _path("memories", memory_id, "restore"))
+        return self._object("POST", _build_path("memories", memory_id, "restore"))
 
     def purge(self, memory_id: str) -> dict[str, Any]:
         """Remove every trace of a memory."""
-        return self._object("DELETE", _path("memories", memory_id), query={"hard": "true"})
+        return self._object("DELETE", _build_path("memories", memory_id), query={"hard": "true"})
 
     def fact(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
         """Return the value of a fact that holds, or held."""
-        return self._object("GET", _path("facts", subject, attribute), query=_given(wanted))
+        return self._object("GET", _build_path("facts", subject, attribute), query=_without_empty(wanted))
 
     def set_fact(self, subject: str, attribute: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Give a fact a value."""
-        return self._object("PUT", _path("facts", subject, attribute), body)
+        return self._object("PUT", _build_path("facts", subject, attribute), body)
 
     def end_fact(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
         """End a fact's value without giving it another."""
-        return self._object("DELETE", _path("facts", subject, attribute), query=_given(wanted))
+        return self._object("DELETE", _build_path("facts", subject, attribute), query=_without_empty(wanted))
 
     def fact_history(self, subject: str, attribute: str, **wanted: Any) -> dict[str, Any]:
         """Return all values that a fact had."""
-        return self._object("GET", _path("facts", subject, attribute, "history"), query=_given(wanted))
+        return self._object("GET", _build_path("facts", subject, attribute, "history"), query=_without_empty(wanted))
 
     def add_goal(self, goal: Mapping[str, Any]) -> dict[str, Any]:
         """Set a goal."""
@@ -228,44 +228,44 @@ class Client:
 
     def change_goal(self, goal_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change a goal."""
-        return self._object("PATCH", _path("goals", goal_id), changes)
+        return self._object("PATCH", _build_path("goals", goal_id), changes)
 
     def answer_lesson(self, surface_id: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Say whether a lesson that was shown was followed."""
-        return self._object("POST", _path("lessons", "surfaces", surface_id), answer)
+        return self._object("POST", _build_path("lessons", "surfaces", surface_id), answer)
 
     def entity(self, entity_id: str, limit: int, **viewer: Any) -> dict[str, Any]:
         """Return an entity with who mentions it and what is mentioned beside it."""
-        return self._object("GET", _path("entities", entity_id), query=_given(viewer | {"limit": limit}))
+        return self._object("GET", _build_path("entities", entity_id), query=_without_empty(viewer | {"limit": limit}))
 
     def graph(self, around: str, depth: int, limit: int, **viewer: Any) -> dict[str, Any]:
         """Return the entities around one, by id or name, itself first."""
         wanted = {"around": around, "depth": depth, "limit": limit}
-        return self._object("GET", "/v1/graph", query=_given(viewer | wanted))
+        return self._object("GET", "/v1/graph", query=_without_empty(viewer | wanted))
 
     def settle_pair(self, pair_id: str, action: str) -> dict[str, Any]:
         """Merge a pair that may say the same, or keep both."""
-        return self._object("POST", _path("duplicates", pair_id), {"action": action})
+        return self._object("POST", _build_path("duplicates", pair_id), {"action": action})
 
     def settle_candidate(self, memory_id: str, action: str) -> dict[str, Any]:
         """Accept or reject a memory that waits for review."""
-        return self._object("POST", _path("candidates", memory_id), {"action": action})
+        return self._object("POST", _build_path("candidates", memory_id), {"action": action})
 
     def undo(self, entry_id: str) -> dict[str, Any]:
         """Take back an automatic merge or archive."""
-        return self._object("POST", _path("audit", entry_id, "undo"))
+        return self._object("POST", _build_path("audit", entry_id, "undo"))
 
     def source_items(self, source: str) -> Iterator[dict[str, Any]]:
         """Yield every item that a source is known by."""
-        return self.items(_path("sources", source, "items"), EVERYTHING, LARGEST_PAGE_OF_ITEMS)
+        return self.items(_build_path("sources", source, "items"), EVERYTHING, LARGEST_PAGE_OF_ITEMS)
 
     def put_items(self, source: str, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Bring the memories of a source in step with some of its items."""
-        return self._object("PUT", _path("sources", source, "items"), {"items": items})
+        return self._object("PUT", _build_path("sources", source, "items"), {"items": items})
 
     def forget_items(self, source: str, keys: Sequence[str]) -> dict[str, Any]:
         """Forget items that a source holds no more."""
-        return self._object("POST", _path("sources", source, "forget"), {"keys": keys})
+        return self._object("POST", _build_path("sources", source, "forget"), {"keys": keys})
 
     def jobs(self) -> dict[str, Any]:
         """Return the jobs with schedule, last run and next."""
@@ -273,7 +273,7 @@ class Client:
 
     def run_job(self, name: str) -> dict[str, Any]:
         """Ask for a run of a job."""
-        return self._object("POST", _path("jobs", name))
+        return self._object("POST", _build_path("jobs", name))
 
     def _object(self, method: str, path: str, body: Any = None, **rest: Any) -> dict[str, Any]:
         answer = self.call(method, path, body, **rest)
@@ -281,7 +281,7 @@ class Client:
             raise ServerProblem(f"something that is not Reverie answers at {self.url}", 200)
         return answer
 
-    def _understood(self, status: int, media_type: str, data: bytes) -> Any:
+    def _read_answer(self, status: int, media_type: str, data: bytes) -> Any:
         try:
             answer = json.loads(data) if data else None
         except ValueError as error:
@@ -290,22 +290,22 @@ class Client:
             return answer
         if not media_type.startswith("application/problem+json") or not isinstance(answer, dict):
             raise ServerProblem(f"something that is not Reverie answers at {self.url} (HTTP {status})", status)
-        raise _typed(status, answer)
+        raise _problem_to_error(status, answer)
 
 
-def _path(*parts: str) -> str:
+def _build_path(*parts: str) -> str:
     """Return the address of a thing; no part can reach beyond its own place."""
     # A part of dots alone would be taken for a step to another folder.
-    return "/v1/" + "/".join(quote(_encoded(part, "path"), safe="").replace(".", "%2E") for part in parts)
+    return "/v1/" + "/".join(quote(_encode(part, "path"), safe="").replace(".", "%2E") for part in parts)
 
 
-def _checked(query: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_query(query: Mapping[str, Any]) -> Mapping[str, Any]:
     for name, value in query.items():
-        _encoded(str(value), name)
+        _encode(str(value), name)
     return query
 
 
-def _encoded(text: str, loc: str) -> bytes:
+def _encode(text: str, loc: str) -> bytes:
     """Return a text in UTF-8; raise InvalidField for one that was read from bytes in another encoding."""
     try:
         return text.encode()
@@ -313,11 +313,11 @@ def _encoded(text: str, loc: str) -> bytes:
         raise InvalidField(FieldError(loc, "is not valid UTF-8")) from error
 
 
-def _given(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(wanted: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if value not in (None, "")}
 
 
-def _typed(status: int, problem: Mapping[str, Any]) -> ReverieError:
+def _problem_to_error(status: int, problem: Mapping[str, Any]) -> ReverieError:
     detail = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
     errors = [FieldError(str(e.get("loc", "")), str(e.get("msg", ""))) for e in problem.get("errors") or ()]
     if status == 422 and errors:

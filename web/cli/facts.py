@@ -24,8 +24,8 @@ def facts(context: click.Context) -> None:
 
 @facts.command("list")
 @click.option("--subject", help="Only facts about this.")
-@click.option("--as-of", callback=options.moment, metavar="TIME", help="Only what held on this day, as 2026-03-01.")
-@click.option("--scope", callback=options.scope_text, metavar="KIND[:ID]", help=SCOPE)
+@click.option("--as-of", callback=options.parse_time, metavar="TIME", help="Only what held on this day, as 2026-03-01.")
+@click.option("--scope", callback=options.parse_scope_text, metavar="KIND[:ID]", help=SCOPE)
 @options.limit(50)
 @pass_state
 def list_facts(state: State, /, limit: int, **wanted: Any) -> None:
@@ -36,10 +36,10 @@ def list_facts(state: State, /, limit: int, **wanted: Any) -> None:
 
 
 @facts.command("get")
-@click.argument("subject", callback=options.named)
-@click.argument("attribute", callback=options.named)
-@click.option("--as-of", callback=options.moment, metavar="TIME", help=AS_OF)
-@click.option("--scope", callback=options.scope_text, metavar="KIND[:ID]", help=SCOPE)
+@click.argument("subject", callback=options.check_name)
+@click.argument("attribute", callback=options.check_name)
+@click.option("--as-of", callback=options.parse_time, metavar="TIME", help=AS_OF)
+@click.option("--scope", callback=options.parse_scope_text, metavar="KIND[:ID]", help=SCOPE)
 @pass_state
 def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
     """Print the value of a fact: of its SUBJECT the ATTRIBUTE."""
@@ -54,12 +54,14 @@ def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
 
 
 @facts.command("set")
-@click.argument("subject", callback=options.named)
-@click.argument("attribute", callback=options.named)
+@click.argument("subject", callback=options.check_name)
+@click.argument("attribute", callback=options.check_name)
 @click.argument("value")
-@click.option("--from", "valid_from", callback=options.moment, metavar="TIME", help="When it begins.  [default: now]")
+@click.option(
+    "--from", "valid_from", callback=options.parse_time, metavar="TIME", help="When it begins.  [default: now]"
+)
 @click.option("--text", is_flag=True, help="Take VALUE as text, though it looks like a number, true or false.")
-@click.option("--scope", callback=options.scope, metavar="KIND[:ID]", help=SCOPE)
+@click.option("--scope", callback=options.parse_scope, metavar="KIND[:ID]", help=SCOPE)
 @click.option("--source", type=click.Choice([source.value for source in Source]), help="Where it comes from.")
 @click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
 @pass_state
@@ -79,10 +81,10 @@ def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text:
 
 
 @facts.command("end")
-@click.argument("subject", callback=options.named)
-@click.argument("attribute", callback=options.named)
-@click.option("--at", "valid_to", callback=options.moment, metavar="TIME", help="When it ends.  [default: now]")
-@click.option("--scope", callback=options.scope_text, metavar="KIND[:ID]", help=SCOPE)
+@click.argument("subject", callback=options.check_name)
+@click.argument("attribute", callback=options.check_name)
+@click.option("--at", "valid_to", callback=options.parse_time, metavar="TIME", help="When it ends.  [default: now]")
+@click.option("--scope", callback=options.parse_scope_text, metavar="KIND[:ID]", help=SCOPE)
 @pass_state
 def end_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
     """End the value of a fact without giving it another."""
@@ -96,9 +98,9 @@ def end_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
 
 
 @facts.command("history", cls=Command)
-@click.argument("subject", callback=options.named)
-@click.argument("attribute", callback=options.named)
-@click.option("--scope", callback=options.scope_text, metavar="KIND[:ID]", help=SCOPE)
+@click.argument("subject", callback=options.check_name)
+@click.argument("attribute", callback=options.check_name)
+@click.option("--scope", callback=options.parse_scope_text, metavar="KIND[:ID]", help=SCOPE)
 @pass_state
 def history(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
     """List all values that a fact had, the first first."""

@@ -43,10 +43,12 @@ def list_goals(state: State, /, limit: int, **wanted: Any) -> None:
 @click.argument("title")
 @click.option("--status", type=click.Choice(STATUSES), help="How it stands.  [default: open]")
 @click.option("--progress", type=click.FloatRange(0, 1), help="How far it has come, 0 to 1.  [default: 0]")
-@click.option("--due", "due_at", callback=options.moment, metavar="TIME", help="When it is due, as 2026-03-01.")
+@click.option("--due", "due_at", callback=options.parse_time, metavar="TIME", help="When it is due, as 2026-03-01.")
 @click.option("--importance", type=click.FloatRange(0, 1), help="How much it matters, 0 to 1.")
 @click.option("--tag", "tags", multiple=True, help="A tag of a-z, 0-9 and -; may be given several times.")
-@click.option("--scope", callback=options.scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]")
+@click.option(
+    "--scope", callback=options.parse_scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]"
+)
 @click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
 @click.option("--source", type=click.Choice([source.value for source in Source]), help="Where it comes from.")
 @pass_state
@@ -58,11 +60,11 @@ def add(state: State, /, title: str, **given: Any) -> None:
 
 
 @goals.command("set")
-@click.argument("goal_id", metavar="ID", callback=options.named)
+@click.argument("goal_id", metavar="ID", callback=options.check_name)
 @click.option("--title", help="The new title.")
 @click.option("--status", type=click.Choice(STATUSES), help="How it stands.")
 @click.option("--progress", type=click.FloatRange(0, 1), help="How far it has come, 0 to 1.")
-@click.option("--due", "due_at", callback=options.moment, metavar="TIME", help="When it is due, as 2026-03-01.")
+@click.option("--due", "due_at", callback=options.parse_time, metavar="TIME", help="When it is due, as 2026-03-01.")
 @click.option("--no-due", is_flag=True, help="Take the due date away.")
 @pass_state
 def set_goal(state: State, /, goal_id: str, *, no_due: bool, **given: Any) -> None:
@@ -122,7 +124,7 @@ def list_lessons(state: State, /, limit: int, **wanted: Any) -> None:
 
 
 @lessons.command("outcome")
-@click.argument("surface_id", metavar="SURFACE", callback=options.named)
+@click.argument("surface_id", metavar="SURFACE", callback=options.check_name)
 @click.argument("outcome", type=click.Choice(["followed", "ignored"]))
 @click.option("--note", help="Why, or how it went.")
 @pass_state

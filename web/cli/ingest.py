@@ -44,7 +44,7 @@ def project(state: State, path: Path, *, dry_run: bool) -> None:
 @click.option(
     "--limit", type=click.IntRange(1), default=COMMITS, show_default=True, help="How many commits, the newest first."
 )
-@click.option("--since", callback=options.moment, metavar="TIME", help="Only commits since then, as 2026-03-01.")
+@click.option("--since", callback=options.parse_time, metavar="TIME", help="Only commits since then, as 2026-03-01.")
 @dry_run
 @pass_state
 def git(state: State, path: Path, limit: int, since: str | None, *, dry_run: bool) -> None:
@@ -78,7 +78,7 @@ def list_sources(state: State, limit: int) -> None:
 
 
 @index.command("forget")
-@click.argument("source", callback=options.named)
+@click.argument("source", callback=options.check_name)
 @dry_run
 @pass_state
 def forget(state: State, source: str, *, dry_run: bool) -> None:

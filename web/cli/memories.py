@@ -37,15 +37,17 @@ CHANNELS = ("lexical", "dense")
 @click.option(
     "--source", type=click.Choice([source.value for source in Source]), help="Where it comes from.  [default: user]"
 )
-@click.option("--scope", callback=options.scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]")
 @click.option(
-    "--occurred-at", callback=options.moment, metavar="TIME", help="When it happened, as 2026-01-31T12:00:00Z."
+    "--scope", callback=options.parse_scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]"
 )
-@click.option("--metadata", callback=options.json_object, metavar="JSON", help="A JSON object to keep with it.")
+@click.option(
+    "--occurred-at", callback=options.parse_time, metavar="TIME", help="When it happened, as 2026-01-31T12:00:00Z."
+)
+@click.option("--metadata", callback=options.parse_json_object, metavar="JSON", help="A JSON object to keep with it.")
 @pass_state
 def remember(state: State, /, text: str, **given: Any) -> None:
     """Store TEXT as a memory; `-` reads it from standard input."""
-    body = {"content": options.from_input(text)} | options.given_options(given)
+    body = {"content": options.read_text(text)} | options.given_options(given)
     with state.client(to_write=True) as client:
         receipt = client.remember(body)
     if state.json:
@@ -67,9 +69,11 @@ def remember(state: State, /, text: str, **given: Any) -> None:
     help="Only memories of this kind.",
 )
 @click.option("--session", "session_id", metavar="ID", help="Only memories of this session.")
-@click.option("--since", callback=options.moment, metavar="TIME", help="Only what happened then or later.")
-@click.option("--until", callback=options.moment, metavar="TIME", help="Only what happened before this time.")
-@click.option("--as-of", callback=options.moment, metavar="TIME", help="What was believed on this day, as 2026-03-01.")
+@click.option("--since", callback=options.parse_time, metavar="TIME", help="Only what happened then or later.")
+@click.option("--until", callback=options.parse_time, metavar="TIME", help="Only what happened before this time.")
+@click.option(
+    "--as-of", callback=options.parse_time, metavar="TIME", help="What was believed on this day, as 2026-03-01."
+)
 @click.option("--group", type=click.Choice(["memory", "session"]), help="What a result is.  [default: memory]")
 @click.option("--budget-ms", type=click.IntRange(1, 10_000), help="The deadline in milliseconds.")
 @click.option("--explain", is_flag=True, help="Show why each result stands where it stands.")
@@ -163,7 +167,7 @@ EVERYTHING = 1_000_000
 
 
 @click.command(cls=Command)
-@click.argument("memory_id", metavar="[ID]", required=False, callback=options.named)
+@click.argument("memory_id", metavar="[ID]", required=False, callback=options.check_name)
 @click.option("--hard", is_flag=True, help="Remove every trace of the memory ID, for good, without asking.")
 @click.option("--ambient", is_flag=True, help="Archive all that was noted without being asked.")
 @click.option("--session", "session_id", metavar="ID", help="With --ambient, only of this session.")
@@ -209,7 +213,7 @@ def _parse_anchor(_context: click.Context, _parameter: click.Parameter, given: s
 
 
 @click.command(cls=Command)
-@click.argument("memory_id", metavar="ID", callback=options.named)
+@click.argument("memory_id", metavar="ID", callback=options.check_name)
 @pass_state
 def get(state: State, memory_id: str) -> None:
     """Show the memory ID with where it came from, what it mentions, its edges and its history."""
@@ -278,13 +282,17 @@ def _print_below(memory: dict[str, Any]) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("memory_id", metavar="ID", callback=options.named)
+@click.argument("memory_id", metavar="ID", callback=options.check_name)
 @click.option("--content", metavar="TEXT", help="The new text; `-` reads standard input.")
 @click.option("--importance", type=click.FloatRange(0, 1), help="How much it matters, 0 to 1.")
 @click.option("--tag", "tags", multiple=True, help="The tags, in place of all that there are; several times.")
 @click.option("--no-tags", is_flag=True, help="Take all tags away.")
-@click.option("--metadata", callback=options.json_object, metavar="JSON", help="The metadata, in place of the old.")
-@click.option("--details", callback=options.json_object, metavar="JSON", help="Typed fields of its kind to change.")
+@click.option(
+    "--metadata", callback=options.parse_json_object, metavar="JSON", help="The metadata, in place of the old."
+)
+@click.option(
+    "--details", callback=options.parse_json_object, metavar="JSON", help="Typed fields of its kind to change."
+)
 @click.option("--pin/--unpin", "pinned", default=None, help="Whether it always counts as important.")
 @click.option("--branch", help="The branch that it is true on.")
 @click.option("--anchor", callback=_parse_anchor, metavar="PATH[:FIRST-LAST]", help="The code that it is about.")
@@ -296,7 +304,7 @@ def edit(state: State, /, memory_id: str, *, no_tags: bool, **given: Any) -> Non
         raise click.UsageError("--tag and --no-tags contradict each other")
     changes = options.given_options(given) | ({"tags": []} if no_tags else {})
     if "content" in changes:
-        changes["content"] = options.from_input(changes["content"])
+        changes["content"] = options.read_text(changes["content"])
     with state.client() as client:
         if not changes:
             text = _edit_text(client.memory(memory_id)["content"])
@@ -320,7 +328,7 @@ def _edit_text(text: str) -> str | None:
 
 
 @click.command(cls=Command)
-@click.argument("memory_id", metavar="ID", callback=options.named)
+@click.argument("memory_id", metavar="ID", callback=options.check_name)
 @pass_state
 def restore(state: State, memory_id: str) -> None:
     """Bring the archived memory ID back."""
@@ -333,7 +341,7 @@ def restore(state: State, memory_id: str) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("memory_id", metavar="ID", callback=options.named)
+@click.argument("memory_id", metavar="ID", callback=options.check_name)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_state
 def purge(state: State, memory_id: str, *, yes: bool) -> int:

@@ -13,7 +13,7 @@ from pipeline.records import ScopeKind
 VIEWERS = ("user", "agent", "session", "task")
 
 
-def moment(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
+def parse_time(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
     """Take a time of RFC 3339, or a date or a time without an offset, which are meant in UTC."""
     if given is None:
         return None
@@ -24,23 +24,23 @@ def moment(_context: click.Context, _parameter: click.Parameter, given: str | No
     return given if found.tzinfo is not None else f"{found.isoformat()}Z"
 
 
-def scope_text(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
+def parse_scope_text(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
     """Take a scope as `KIND` or `KIND:ID`."""
     if given is not None and given.partition(":")[0] not in list(ScopeKind):
         raise click.BadParameter(f"must be one of {', '.join(ScopeKind)}, with `:ID` where it needs one")
     return given
 
 
-def scope(context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
+def parse_scope(context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
     """Take a scope as `KIND` or `KIND:ID`, in the form of a body."""
-    found = scope_text(context, parameter, given)
+    found = parse_scope_text(context, parameter, given)
     if found is None:
         return None
     kind, _, owner = found.partition(":")
     return {"kind": kind, "id": owner} if owner else {"kind": kind}
 
 
-def json_object(_context: click.Context, _parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
+def parse_json_object(_context: click.Context, _parameter: click.Parameter, given: str | None) -> dict[str, Any] | None:
     """Take a JSON object."""
     if given is None:
         return None
@@ -53,14 +53,14 @@ def json_object(_context: click.Context, _parameter: click.Parameter, given: str
     return value
 
 
-def named(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
+def check_name(_context: click.Context, _parameter: click.Parameter, given: str | None) -> str | None:
     """Take a name that stands in an address: not empty, without a slash."""
     if given is not None and (not given.strip() or "/" in given):
         raise click.BadParameter("must not be empty, nor hold a `/`")
     return given
 
 
-def from_input(text: str) -> str:
+def read_text(text: str) -> str:
     """Return a text, for `-` the one on standard input."""
     return sys.stdin.read().rstrip("\n") if text == "-" else text
 

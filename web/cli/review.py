@@ -93,8 +93,8 @@ def differences(older: str, newer: str) -> tuple[str, str]:
     compared = difflib.SequenceMatcher(None, first[:COMPARED_WORDS], second[:COMPARED_WORDS], autojunk=False)
     for tag, low, high, from_, to in compared.get_opcodes():
         same = tag == "equal"
-        format_value[0].append(_marked(first[low:high], "[-", "-]", "red", same=same))
-        format_value[1].append(_marked(second[from_:to], "{+", "+}", "green", same=same))
+        format_value[0].append(_mark_words(first[low:high], "[-", "-]", "red", same=same))
+        format_value[1].append(_mark_words(second[from_:to], "{+", "+}", "green", same=same))
     rest = ("".join(words[COMPARED_WORDS:]) for words in (first, second))
     return "".join((*format_value[0], next(rest))), "".join((*format_value[1], next(rest)))
 
@@ -103,7 +103,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\s+|\w+|[^\w\s]", text)
 
 
-def _marked(words: Sequence[str], begin: str, end: str, colour: str, *, same: bool) -> str:
+def _mark_words(words: Sequence[str], begin: str, end: str, colour: str, *, same: bool) -> str:
     text = "".join(words)
     if same or not text.strip():
         return text
@@ -138,7 +138,7 @@ def list_candidates(state: State, /, limit: int, **wanted: Any) -> None:
 
 
 @candidates.command("accept", cls=Command)
-@click.argument("memory_id", metavar="ID", callback=options.named)
+@click.argument("memory_id", metavar="ID", callback=options.check_name)
 @pass_state
 def accept(state: State, memory_id: str) -> None:
     """Let the candidate ID in."""
@@ -146,7 +146,7 @@ def accept(state: State, memory_id: str) -> None:
 
 
 @candidates.command("reject", cls=Command)
-@click.argument("memory_id", metavar="ID", callback=options.named)
+@click.argument("memory_id", metavar="ID", callback=options.check_name)
 @pass_state
 def reject(state: State, memory_id: str) -> None:
     """Archive the candidate ID."""
@@ -227,7 +227,7 @@ def list_acts(state: State, limit: int) -> None:
 
 
 @audit.command("undo")
-@click.argument("entry_id", metavar="ID", callback=options.named)
+@click.argument("entry_id", metavar="ID", callback=options.check_name)
 @pass_state
 def undo(state: State, entry_id: str) -> None:
     """Take the act ID back: what was merged or archived is there again."""

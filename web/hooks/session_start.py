@@ -24,11 +24,11 @@ def main() -> int:
     deadline = time.monotonic() + WITHIN_S
     try:
         event = sys.stdin.buffer.read(LONGEST_EVENT)
-        variables = {**os.environ, **moved(sys.argv[1:])}
+        variables = {**os.environ, **read_variables(sys.argv[1:])}
         home = os.path.expanduser(variables.get("REVERIE_HOME") or "~/.reverie")
         host, port = address(home, variables)
         try:
-            body = asked(host, port, _text(home, "token").strip(), event, deadline)
+            body = post_event(host, port, _read_text(home, "token").strip(), event, deadline)
         except ConnectionRefusedError:
             start(variables)
             return 0
@@ -40,7 +40,7 @@ def main() -> int:
     return 0
 
 
-def moved(words: list[str]) -> dict[str, str]:
+def read_variables(words: list[str]) -> dict[str, str]:
     """Return what the options `--home`, `--host` and `--port` say, as the variables that they go before."""
     options = {f"--{name}": f"REVERIE_{name.upper()}" for name in ("home", "host", "port")}
     return {options[word]: value for word, value in pairwise(words) if word in options}
@@ -49,7 +49,7 @@ def moved(words: list[str]) -> dict[str, str]:
 def address(home: str, variables: dict[str, str]) -> tuple[str, int]:
     """Return where the server listens: by the variables, else by the home's config.toml."""
     found = {"host": HERE, "port": "7077"}
-    for line in _text(home, "config.toml").splitlines():
+    for line in _read_text(home, "config.toml").splitlines():
         if line.startswith("["):
             break
         name, equals, value = line.partition("=")
@@ -61,7 +61,7 @@ def address(home: str, variables: dict[str, str]) -> tuple[str, int]:
     return host, int(found["port"])
 
 
-def _text(home: str, name: str) -> str:
+def _read_text(home: str, name: str) -> str:
     """Return the text of a file of the home, empty where no server ever ran."""
     try:
         with open(os.path.join(home, name), encoding="utf-8") as file:
@@ -70,7 +70,7 @@ def _text(home: str, name: str) -> str:
         return ""
 
 
-def asked(host: str, port: int, secret: str, event: bytes, deadline: float) -> bytes:
+def post_event(host: str, port: int, secret: str, event: bytes, deadline: float) -> bytes:
     """Return the body of a successful answer, else nothing; raise OSError where there is none in time."""
     name = f"[{host}]" if ":" in host else host
     head = (
@@ -79,12 +79,12 @@ def asked(host: str, port: int, secret: str, event: bytes, deadline: float) -> b
     )
     connection = _socket.socket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(_left(deadline))
+        connection.settimeout(_remaining_s(deadline))
         connection.connect((host, port))
         connection.sendall(head.encode("latin-1") + event)
         answer = b""
         while True:
-            connection.settimeout(_left(deadline))
+            connection.settimeout(_remaining_s(deadline))
             more = connection.recv(CHUNK)
             if not more:
                 break
@@ -92,13 +92,13 @@ def asked(host: str, port: int, secret: str, event: bytes, deadline: float) -> b
     finally:
         connection.close()
     status, _, rest = answer.partition(b"\r\n")
-    length = _length(rest)
+    length = _content_length(rest)
     body = rest.partition(b"\r\n\r\n")[2]
     # Half of an answer is none.
     return body if status[9:12] == b"200" and len(body) == length else b""
 
 
-def _length(head: bytes) -> int:
+def _content_length(head: bytes) -> int:
     for line in head.partition(b"\r\n\r\n")[0].split(b"\r\n"):
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":
@@ -106,11 +106,11 @@ def _length(head: bytes) -> int:
     return -1
 
 
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
+def _remaining_s(deadline: float) -> float:
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
         raise TimeoutError
-    return left
+    return remaining
 
 
 def start(variables: dict[str, str]) -> None:

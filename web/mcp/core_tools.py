@@ -49,7 +49,7 @@ GOALS = items(id=ID, title=TEXT, status=TEXT, progress=NUMBER)
 
 def prepare(call: ToolCall) -> ToolResult:
     """Gather what bears on a request."""
-    body = call.given("message", "session_id") | {"cwd": call.folder, "viewer": call.viewer()}
+    body = call.pick("message", "session_id") | {"cwd": call.folder, "viewer": call.viewer()}
     try:
         answer = call.server.call("POST", "/v1/prepare", body)
     except NotFound:
@@ -67,7 +67,7 @@ def prepare(call: ToolCall) -> ToolResult:
 
 def recall(call: ToolCall) -> ToolResult:
     """Find memories."""
-    body = {"k": RECALLED} | call.given("query", "k", "kinds", "since", "until", "as_of")
+    body = {"k": RECALLED} | call.pick("query", "k", "kinds", "since", "until", "as_of")
     try:
         answer = call.server.call("POST", "/v1/recall", body | {"viewer": call.viewer()})
     except NotFound:
@@ -91,7 +91,7 @@ def get(call: ToolCall) -> ToolResult:
 
 def remember_batch(call: ToolCall) -> ToolResult:
     """Store memories, attributed to the agent and its session."""
-    session = call.given("session_id")
+    session = call.pick("session_id")
     answer = call.server.call(
         "POST", "/v1/memories/batch", {"items": [_memory_item(call, one) | session for one in call.arguments["items"]]}
     )
@@ -103,11 +103,11 @@ def set_fact(call: ToolCall) -> ToolResult:
     """Give a fact a value, or end the one that holds."""
     path = f"/v1/facts/{_path_name(call, 'subject')}/{_path_name(call, 'attribute')}"
     if call.arguments["value"] is None:
-        began = call.given("valid_from")
+        began = call.pick("valid_from")
         query = {"valid_to": began["valid_from"]} if began else None
         ended = call.server.call("DELETE", path, query=query)
         return ToolResult(ended, f"ended\n{render_fact(ended)}")
-    body = call.given("value", "valid_from", "session_id") | {"source": "agent"}
+    body = call.pick("value", "valid_from", "session_id") | {"source": "agent"}
     answer = call.server.call("PUT", path, body)
     similar = ", ".join(f"{key['subject']} {key['attribute']}" for key in answer["similar"])
     said = f"{answer['outcome']}: {answer['subject']} {answer['attribute']} = {render_json(answer['value'])}"
@@ -117,7 +117,7 @@ def set_fact(call: ToolCall) -> ToolResult:
 
 def fact_as_of(call: ToolCall) -> ToolResult:
     """Read what held at an instant."""
-    when = call.given("as_of")
+    when = call.pick("as_of")
     try:
         if "attribute" not in call.arguments:
             held = {} if call.arguments.get("history") else {"as_of": utc_now()} | when
@@ -137,11 +137,11 @@ def fact_as_of(call: ToolCall) -> ToolResult:
 
 def goals(call: ToolCall) -> ToolResult:
     """List goals, set one, or change one."""
-    body = call.given("title", "status", "progress", "due_at")
+    body = call.pick("title", "status", "progress", "due_at")
     if "id" in call.arguments:
         found = [call.server.call("PATCH", f"/v1/goals/{call.id()}", body)]
     elif "title" in call.arguments:
-        session = call.given("session_id")
+        session = call.pick("session_id")
         found = [call.server.call("POST", "/v1/goals", body | session | {"source": "agent"})]
     else:
         found = _unfinished_goals(call)
@@ -153,7 +153,7 @@ def goals(call: ToolCall) -> ToolResult:
 def lesson_outcome(call: ToolCall) -> ToolResult:
     """Say whether a lesson was followed."""
     path = f"/v1/lessons/surfaces/{segment(call.arguments['surface_id'])}"
-    answer = call.server.call("POST", path, call.given("followed", "note"))
+    answer = call.server.call("POST", path, call.pick("followed", "note"))
     return ToolResult(answer, "noted")
 
 

@@ -38,7 +38,7 @@ NEXT = {"type": ["string", "null"]}
 
 def edit(call: ToolCall) -> ToolResult:
     """Change a memory."""
-    body = call.given("content", "importance", "tags", "metadata", "pinned", "details", "branch")
+    body = call.pick("content", "importance", "tags", "metadata", "pinned", "details", "branch")
     memory = call.server.call("PATCH", f"/v1/memories/{call.id()}", body)
     return ToolResult(memory, f"changed\n{render_memory(shorten(memory), call.shown, call.now)}")
 
@@ -62,7 +62,7 @@ def link(call: ToolCall) -> ToolResult:
 
 def timeline(call: ToolCall) -> ToolResult:
     """List memories, newest first."""
-    query = call.given("kind", "session_id", "limit", "cursor")
+    query = call.pick("kind", "session_id", "limit", "cursor")
     if call.arguments.get("archived"):
         query["archived"] = "true"
     found = call.server.call("GET", "/v1/memories", query={"limit": 20} | query)
@@ -80,7 +80,7 @@ def duplicates(call: ToolCall) -> ToolResult:
     """List the pairs that may say the same, or settle one."""
     if _asks_to_settle(call):
         return _settle(call, "/v1/duplicates")
-    found = call.server.call("GET", "/v1/duplicates", query=call.viewer() | call.given("limit", "cursor"))
+    found = call.server.call("GET", "/v1/duplicates", query=call.viewer() | call.pick("limit", "cursor"))
     pairs = [one | {side: shorten(one[side]) for side in ("older", "newer")} for one in found["items"]]
     rows = [
         f"{one['id']} ({', '.join(one['reasons'])}, cosine {one['cosine']:.2f})\n"
@@ -94,7 +94,7 @@ def candidates(call: ToolCall) -> ToolResult:
     """List the writes that wait for review, or settle one."""
     if _asks_to_settle(call):
         return _settle(call, "/v1/candidates")
-    found = call.server.call("GET", "/v1/candidates", query=call.viewer() | call.given("limit", "cursor"))
+    found = call.server.call("GET", "/v1/candidates", query=call.viewer() | call.pick("limit", "cursor"))
     return _render_page(call, found, "no candidate waits")
 
 
@@ -105,7 +105,7 @@ def audit(call: ToolCall) -> ToolResult:
         return ToolResult(
             {"memory": shorten(memory)}, f"undone\n{render_memory(shorten(memory), call.shown, call.now)}"
         )
-    found = call.server.call("GET", "/v1/audit", query=call.given("limit", "cursor"))
+    found = call.server.call("GET", "/v1/audit", query=call.pick("limit", "cursor"))
     rows = [
         f"{one['id']} {one['at']} {one['actor']}: {one['action']} {one['memory_id']}"
         + (f" into {one['other_id']}" if one["other_id"] else "")
@@ -151,19 +151,19 @@ def entities(call: ToolCall) -> ToolResult:
             + "\n"
             + render_memories(answer["memories"], call.shown, NO_MENTION, call.now),
         )
-    query = call.viewer() | call.given("q", "kind", "limit", "cursor")
+    query = call.viewer() | call.pick("q", "kind", "limit", "cursor")
     return _list(call.server.call("GET", "/v1/entities", query=query), "entities")
 
 
 def graph(call: ToolCall) -> ToolResult:
     """Show what is mentioned together around an entity."""
-    answer = call.server.call("GET", "/v1/graph", query=call.viewer() | call.given("around", "depth", "limit"))
+    answer = call.server.call("GET", "/v1/graph", query=call.viewer() | call.pick("around", "depth", "limit"))
     return ToolResult(answer, render_json(answer))
 
 
 def arcs(call: ToolCall) -> ToolResult:
     """List narrative threads."""
-    query = call.viewer() | call.given("status", "limit", "cursor")
+    query = call.viewer() | call.pick("status", "limit", "cursor")
     return _list(call.server.call("GET", "/v1/arcs", query=query), "arcs")
 
 
@@ -171,7 +171,7 @@ NO_MENTION = "no memory mentions it"
 
 
 def _asks_to_settle(call: ToolCall) -> bool:
-    given = call.given("id", "action")
+    given = call.pick("id", "action")
     if len(given) == 1:
         raise InvalidField(FieldError("action" if "id" in given else "id", "is required to settle one"))
     return bool(given)

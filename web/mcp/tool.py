@@ -57,7 +57,7 @@ class ToolCall:
     arguments: Mapping[str, Any]
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    def given(self, *names: str) -> dict[str, Any]:
+    def pick(self, *names: str) -> dict[str, Any]:
         """Return those of the named arguments that were given."""
         return {name: self.arguments[name] for name in names if name in self.arguments}
 

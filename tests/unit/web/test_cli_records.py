@@ -145,7 +145,7 @@ def test_results_are_explained():
     ],
 )
 def test_a_date_is_a_time(given, told):
-    assert options.moment(None, None, given) == told
+    assert options.parse_time(None, None, given) == told
 
 
 @pytest.mark.parametrize("given", ["yesterday", "2026-02-30", "", "1"])

@@ -19,7 +19,7 @@ from config.settings import Settings
 from pipeline.errors import InvalidField, NotFound, ServerUnreachable
 from pipeline.write.echo import echoes, is_echo_of
 from tests.support.stack import free_port
-from web.client import _typed
+from web.client import _problem_to_error
 from web.mcp.bridge import Bridge
 from web.mcp.core_tools import CORE
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES
@@ -236,7 +236,7 @@ class AppServer:
     def call(self, method, path, body=None, query=None):
         answer = self._client.open(path, method=method, json=body, query_string=query, headers=self._headers)
         if answer.status_code >= 400:
-            raise _typed(answer.status_code, answer.get_json())
+            raise _problem_to_error(answer.status_code, answer.get_json())
         return answer.get_json()
 
 

@@ -138,7 +138,7 @@ def test_the_clients_are_told_of_a_home_of_its_own_by_options(sandbox):
     start, notify = started_by(sandbox)
     assert start == [str(sandbox.reverie.bin / "reverie-session-start"), *options]
     assert notify == [str(sandbox.reverie.bin / "reverie-codex-notify"), *options]
-    assert session_start.moved(start[1:]) == ELSEWHERE
+    assert session_start.read_variables(start[1:]) == ELSEWHERE
     assert {change.action for change in sandbox.plan("claude-code", "codex")} == {"none"}
 
 
