@@ -124,7 +124,7 @@ def prepare(
         memories=about.memories,
         active_arcs=tuple(threads),
     )
-    beside = [Entry(hit.memory, hit.remarks) for hit in about.beside_lessons()]
+    beside = [Entry(hit.memory, hit.annotations) for hit in about.beside_lessons()]
     under_way = (*told.open_goals, *told.recent_activity)
     fresh = untold(_once(under_way, but=beside))
     beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in fresh]
@@ -134,12 +134,12 @@ def prepare(
 def _with_text(
     told: Briefing, rules: Sequence[Hit], beside: Sequence[Entry], room: int, surface: Surface, now: datetime
 ) -> Briefing:
-    held = fitting([Entry(hit.memory, hit.remarks, UNTOLD) for hit in rules], room, now)
+    held = fitting([Entry(hit.memory, hit.annotations, UNTOLD) for hit in rules], room, now)
     # Only what an agent gets to read counts as shown.
     shown = [hit for hit in rules if any(entry.memory.seq == hit.memory.seq for entry in held)]
     ids = surface([hit.memory for hit in shown]) if shown else []
     lessons = tuple(SurfacedLesson(hit, surface_id) for hit, surface_id in zip(shown, ids, strict=True))
-    entries = [*(Entry(one.hit.memory, one.hit.remarks, one.surface_id) for one in lessons), *beside]
+    entries = [*(Entry(one.hit.memory, one.hit.annotations, one.surface_id) for one in lessons), *beside]
     text, kept = block_of(entries, room, now)
     return replace(told, lessons=lessons, text=text or "", shown=tuple(entry.memory for entry in kept))
 

@@ -26,13 +26,13 @@ class Annotations:
 NOTHING = Annotations()
 
 
-def refresh_staleness(memory: Memory, remarks: Annotations) -> Annotations:
-    """Return remarks that were made earlier with what has become of the code since, of which no store knows."""
-    return remarks if memory.anchor is None else replace(remarks, stale=is_stale(memory.anchor))
+def refresh_staleness(memory: Memory, annotations: Annotations) -> Annotations:
+    """Return annotations that were found earlier with what has become of the code since, of which no store knows."""
+    return annotations if memory.anchor is None else replace(annotations, stale=is_stale(memory.anchor))
 
 
 def find_annotations(db: Connection, shown: Sequence[Memory]) -> dict[int, Annotations]:
-    """Return what is to be remarked, by row number; most memories need no remark and are left out."""
+    """Find the annotations of memories, by row number; most memories have none and are left out."""
     denied: dict[int, list[edges.Denial]] = {}
     scopes = {memory.seq: memory.scope for memory in shown}
     for denial in edges.denials(db, json.dumps(list(scopes))):

@@ -34,7 +34,7 @@ class Candidates:
                 yield channel, scores, self.tops[channel]
 
 
-def gather(
+def gather_evidence(
     db: Connection,
     sessions: SessionMap,
     ranking_features: RankingFeatures,

@@ -57,10 +57,10 @@ def explain_memory(
     db: Connection, ranking: Ranking, candidates: Candidates, query: Query, memory: Memory
 ) -> MemoryExplanation:
     """Say why a memory is or is not among a query's hits."""
-    seen = {channel: _seen(scores.by_row, memory.seq, top) for channel, scores, top in candidates.channels()}
+    seen = {channel: _view_in_channel(scores.by_row, memory.seq, top) for channel, scores, top in candidates.channels()}
     place = int(neighbour_places(ranking.evidence.seqs, np.array([memory.seq]))[0]) if len(ranking.order) else -1
     if place < 0:
-        reasons = _filtered(db, query, memory) or _unfound(query, seen)
+        reasons = _filter_reasons(db, query, memory) or _missing_reasons(query, seen)
         return MemoryExplanation(memory, None, None, seen, None, 0.0, tuple(reasons))
     rank = int(np.flatnonzero(ranking.order == place)[0]) + 1
     signals = signals_of(db, ranking, candidates, np.array([place]))[0]
@@ -75,7 +75,7 @@ def explain_memory(
     return MemoryExplanation(memory, rank, score, seen, signals, float(relevance(ranking)[place]), tuple(reasons))
 
 
-def _seen(scores: Floats, seq: int, top: Seqs) -> ChannelView:
+def _view_in_channel(scores: Floats, seq: int, top: Seqs) -> ChannelView:
     score = _score(scores, seq)
     rank = int(np.count_nonzero(scores > score)) + 1 if score > 0 else None
     return ChannelView(rank, score, bool(np.isin(seq, top)))
@@ -85,16 +85,16 @@ def _score(scores: Floats, seq: int) -> float:
     return float(values_at(scores, np.array([seq]))[0])
 
 
-def _filtered(db: Connection, query: Query, memory: Memory) -> list[str]:
+def _filter_reasons(db: Connection, query: Query, memory: Memory) -> list[str]:
     """Name the gates that keep a memory out, whatever it says."""
     wanted = query.filter
-    reasons = [*_not_now(wanted, memory), *_not_wanted(wanted, memory)]
+    reasons = [*_time_reasons(wanted, memory), *_filter_field_reasons(wanted, memory)]
     if not reasons and not memories.showable(db, [memory.seq], wanted):
         reasons.append(f"filtered by scope: it reaches {memory.scope.kind} {memory.scope.id or ''}".rstrip())
     return reasons
 
 
-def _not_now(wanted: Filter, memory: Memory) -> Iterator[str]:
+def _time_reasons(wanted: Filter, memory: Memory) -> Iterator[str]:
     moment = wanted.as_of or utc_now()
     if memory.archived_at is not None:
         yield f"filtered: archived at {memory.archived_at}"
@@ -108,7 +108,7 @@ def _not_now(wanted: Filter, memory: Memory) -> Iterator[str]:
         yield f"filtered by as_of: it happened at {memory.occurred_at}"
 
 
-def _not_wanted(wanted: Filter, memory: Memory) -> Iterator[str]:
+def _filter_field_reasons(wanted: Filter, memory: Memory) -> Iterator[str]:
     if wanted.branch is not None and memory.branch != wanted.branch:
         yield "filtered by branch: it belongs to another branch or none"
     if wanted.kinds and memory.kind not in wanted.kinds:
@@ -121,7 +121,7 @@ def _not_wanted(wanted: Filter, memory: Memory) -> Iterator[str]:
         yield f"filtered by until: it happened at {memory.occurred_at}"
 
 
-def _unfound(query: Query, seen: Mapping[Channel, ChannelView]) -> list[str]:
+def _missing_reasons(query: Query, seen: Mapping[Channel, ChannelView]) -> list[str]:
     reasons = []
     for channel in SEARCHED:
         found = seen.get(channel)

@@ -58,7 +58,7 @@ class KeyMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class NamesToCompare:
     """Known keys of which one half reads as asked: their other halves, in order, to compare with the asked one."""
 
     asked: str
@@ -67,7 +67,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class CosineLimits:
     """The cosines from which two words or names count as near under an encoder, by how their spellings differ."""
 
     synonym: float
@@ -88,8 +88,8 @@ class NameVectors:
         self._matrix = np.empty((0, encoder.dimension), np.float32)
         self._used = np.empty(0, np.int64)
         self._clock = count(1)
-        self.scale = _scale(
-            *(self._encoded([word for pair in pairs for word in pair]) for pairs in (_CONTRASTS, _ENDINGS))
+        self.limits = _measure_limits(
+            *(self._encode([word for pair in pairs for word in pair]) for pairs in (_CONTRASTS, _ENDINGS))
         )
 
     def learn(self, names: Collection[str], most: int) -> None:
@@ -97,7 +97,7 @@ class NameVectors:
         with self._lock:
             new = [name for name in dict.fromkeys(names) if name not in self._rows]
         if chosen := new[:most]:
-            vectors = self._encoded(chosen)
+            vectors = self._encode(chosen)
             with self._lock:
                 for name, vector in zip(chosen, vectors, strict=True):
                     self._put(name, vector)
@@ -128,12 +128,12 @@ class NameVectors:
                 self._used[row] = next(self._clock)
                 known: Vectors = self._matrix[row].copy()
                 return known
-        vector: Vectors = self._encoded([name])[0]
+        vector: Vectors = self._encode([name])[0]
         with self._lock:
             self._put(name, vector)
         return vector
 
-    def _encoded(self, names: Sequence[str]) -> Vectors:
+    def _encode(self, names: Sequence[str]) -> Vectors:
         return self.encoder.encode_documents([_TEMPLATE.format(name.replace(SEPARATOR, " ")) for name in names])
 
     def _put(self, name: str, vector: Vectors) -> None:
@@ -182,8 +182,8 @@ class FactNames:
         by_attribute = [key for key in known if key.subject in subjects]
         by_subject = [key for key in known if key.attribute in attributes]
         sides = (
-            Side(asked.attribute, [key.attribute for key in by_attribute], by_attribute),
-            Side(asked.subject, [key.subject for key in by_subject], by_subject),
+            NamesToCompare(asked.attribute, [key.attribute for key in by_attribute], by_attribute),
+            NamesToCompare(asked.subject, [key.subject for key in by_subject], by_subject),
         )
         if encoder is None or not (by_attribute or by_subject):
             return KeyMatch(asked, tuple(_short_forms(sides)[:MOST_SIMILAR]))
@@ -198,7 +198,7 @@ class FactNames:
 
 def same_spelling(first: str, second: str) -> bool:
     """Tell whether two canonical names differ in nothing but separators and a leading article."""
-    return _reading(first).joined == _reading(second).joined and _reading(first).digits == _reading(second).digits
+    return _form_of(first).joined == _form_of(second).joined and _form_of(first).digits == _form_of(second).digits
 
 
 def differing_words(first: str, second: str) -> list[tuple[str, str]]:
@@ -234,11 +234,11 @@ def _abbreviates(first: str, second: str) -> bool:
 
 
 def _spelled_as(name: str, others: Iterable[str]) -> set[str]:
-    joined = _reading(name).joined
-    return {other for other in others if _reading(other).joined == joined and same_spelling(name, other)}
+    joined = _form_of(name).joined
+    return {other for other in others if _form_of(other).joined == joined and same_spelling(name, other)}
 
 
-def _nearest(asked: FactKey, sides: Sequence[Side], vectors: NameVectors) -> KeyMatch:
+def _nearest(asked: FactKey, sides: Sequence[NamesToCompare], vectors: NameVectors) -> KeyMatch:
     near: list[tuple[float, FactKey]] = []
     meant: list[FactKey] = []
     complete = True
@@ -249,9 +249,9 @@ def _nearest(asked: FactKey, sides: Sequence[Side], vectors: NameVectors) -> Key
             cosines = vectors.cosines(side.asked, side.others)
         # A name that was not compared could be nearer than the one that is found.
         complete &= not np.isnan(cosines).any()
-        for index in _near(side, cosines, vectors.scale):
+        for index in _near(side, cosines, vectors.limits):
             near.append((-float(cosines[index]), side.keys[index]))
-            if cosines[index] >= vectors.scale.contraction and _same_meaning(side.asked, side.others[index], vectors):
+            if cosines[index] >= vectors.limits.contraction and _same_meaning(side.asked, side.others[index], vectors):
                 meant.append(side.keys[index])
     near.sort()
     if complete and len(meant) == 1:
@@ -262,12 +262,12 @@ def _nearest(asked: FactKey, sides: Sequence[Side], vectors: NameVectors) -> Key
     return KeyMatch(asked, tuple(similar)[:MOST_SIMILAR])
 
 
-def _near(side: Side, cosines: Vectors, scale: Scale) -> list[int]:
+def _near(side: NamesToCompare, cosines: Vectors, limits: CosineLimits) -> list[int]:
     """Return the places of the nearest names that are near and have the same digits, nearest first."""
-    digits = _reading(side.asked).digits
-    places = np.flatnonzero(cosines >= min(scale.similar, scale.contraction))
+    digits = _form_of(side.asked).digits
+    places = np.flatnonzero(cosines >= min(limits.similar, limits.contraction))
     places = places[np.argsort(-cosines[places], kind="stable")]
-    alike = (place for place in places.tolist() if _reading(side.others[place]).digits == digits)
+    alike = (place for place in places.tolist() if _form_of(side.others[place]).digits == digits)
     return list(islice(alike, MOST_SIMILAR))
 
 
@@ -282,13 +282,13 @@ def _same_word(first: str, second: str, vectors: NameVectors) -> bool:
     if not (first.isascii() and second.isascii()):
         return False
     if is_contraction(first, second):
-        least = vectors.scale.contraction
+        least = vectors.limits.contraction
     else:
-        least = vectors.scale.ending if differ_in_ending(first, second) else vectors.scale.synonym
+        least = vectors.limits.ending if differ_in_ending(first, second) else vectors.limits.synonym
     return least <= vectors.cosine(first, second) < _INDISTINCT
 
 
-def _short_forms(sides: Sequence[Side]) -> list[FactKey]:
+def _short_forms(sides: Sequence[NamesToCompare]) -> list[FactKey]:
     """Return the keys of which one name may be a short form of the other."""
     found = []
     for side in sides:
@@ -302,7 +302,7 @@ def _short_forms(sides: Sequence[Side]) -> list[FactKey]:
 
 def _is_short_form(first: str, second: str) -> bool:
     """Tell whether one name abbreviates the other, word by word or as a whole."""
-    one, two = _reading(first), _reading(second)
+    one, two = _form_of(first), _form_of(second)
     if one.digits != two.digits:
         return False
     if _abbreviates(one.joined, two.joined):
@@ -312,26 +312,26 @@ def _is_short_form(first: str, second: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _NameForm:
     joined: str
     initials: str
     digits: tuple[str, ...]
 
 
 @lru_cache(maxsize=2 * KEPT_NAMES)
-def _reading(name: str) -> _Reading:
+def _form_of(name: str) -> _NameForm:
     words = name.split(SEPARATOR)
     joined = name.removeprefix(_ARTICLE).replace(SEPARATOR, "")
-    return _Reading(joined, "".join(word[:1] for word in words), tuple(_DIGITS.findall(name)))
+    return _NameForm(joined, "".join(word[:1] for word in words), tuple(_DIGITS.findall(name)))
 
 
-def _scale(contrasts: Vectors, endings: Vectors) -> Scale:
+def _measure_limits(contrasts: Vectors, endings: Vectors) -> CosineLimits:
     """Measure an encoder by pairs of contrasting words, each pair in two rows."""
     cosines = contrasts[::2] @ contrasts[1::2].T
     opposed = np.diagonal(cosines)
     unrelated = float(cosines[~np.eye(len(cosines), dtype=np.bool_)].mean())
     reach = float(opposed.mean()) - unrelated
-    return Scale(
+    return CosineLimits(
         synonym=float(opposed.max()) + _MARGIN,
         ending=float((endings[::2] * endings[1::2]).sum(axis=1).max()) + _ENDING_MARGIN,
         contraction=unrelated + _CONTRACTION * reach,

@@ -137,7 +137,7 @@ class Hit:
     score: float
     relevance: float
     signals: Signals | None = None
-    remarks: Annotations = NOTHING
+    annotations: Annotations = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

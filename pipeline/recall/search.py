@@ -27,7 +27,7 @@ from pipeline.index.sessions import SessionMap
 from pipeline.recall.annotations import NOTHING, find_annotations, refresh_staleness
 from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink, elapsed_ms
-from pipeline.recall.evidence import Candidates, gather
+from pipeline.recall.evidence import Candidates, gather_evidence
 from pipeline.recall.explain import MemoryExplanation, explain_memory, signals_of
 from pipeline.recall.literals import identifier_holders
 from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, Hit, ParsedQuery, Query, parse_query
@@ -80,24 +80,24 @@ def search(context: SearchContext, query: Query) -> Answer:
     """Answer a query within its budget; an empty text lists by importance and recency."""
     began = time.perf_counter()
     if not query.text:
-        return _listing(context, query, began)
+        return _list_leading(context, query, began)
     now = datetime.now(UTC)
     with context.database.read() as db:
         state = cache_key(db, now)
-        query = _for_anybody(db, query)
+        query = _widen_viewer(db, query)
     answer = context.answers.get((state, query), lambda: _answer(context, query, now), query.budget_ms / 1000)
     # A kept answer names the state of the store that it was computed from; files change without it.
-    hits = tuple(replace(hit, remarks=refresh_staleness(hit.memory, hit.remarks)) for hit in answer.hits)
+    hits = tuple(replace(hit, annotations=refresh_staleness(hit.memory, hit.annotations)) for hit in answer.hits)
     return replace(answer, hits=hits, took_ms=elapsed_ms(began))
 
 
-def measure(context: SearchContext, query: Query) -> Answer:
+def search_uncached(context: SearchContext, query: Query) -> Answer:
     """Answer a query anew, whatever is kept: for who wants to know what an answer takes."""
     began = time.perf_counter()
     if not query.text:
-        return _listing(context, query, began)
+        return _list_leading(context, query, began)
     with context.database.read() as db:
-        query = _for_anybody(db, query)
+        query = _widen_viewer(db, query)
     return replace(_answer(context, query, datetime.now(UTC)), took_ms=elapsed_ms(began))
 
 
@@ -109,18 +109,18 @@ def cache_key(db: Connection, now: datetime) -> Hashable:
     return state, now.date()
 
 
-def why(context: SearchContext, query: Query, memory_id: str) -> MemoryExplanation:
+def explain_result(context: SearchContext, query: Query, memory_id: str) -> MemoryExplanation:
     """Say why a memory is or is not among a query's hits; raise NotFound for one that does not exist."""
     results = _query_channels(context, query, datetime.now(UTC))
     with context.database.read() as db:
         memory = memories.get(db, memory_id)
         if memory is None:
             raise NotFound("no such memory")
-        _, candidates, ranking = _ranked(context, db, results)
+        _, candidates, ranking = _rank_candidates(context, db, results)
         return explain_memory(db, ranking, candidates, query, memory)
 
 
-def _for_anybody(db: Connection, query: Query) -> Query:
+def _widen_viewer(db: Connection, query: Query) -> Query:
     if query.filter.owns and not memories.owns_any(db, query.filter.viewer):
         # It is told what anybody is told, and what was found for anybody answers it.
         return replace(query, filter=replace(query.filter, viewer=Viewer()))
@@ -131,8 +131,8 @@ def _answer(context: SearchContext, query: Query, now: datetime) -> Answer:
     began = time.perf_counter()
     results = _query_channels(context, query, now)
     with context.database.read() as db:
-        results, candidates, ranking = _ranked(context, db, results)
-        hits = _hits(db, ranking, candidates, query)
+        results, candidates, ranking = _rank_candidates(context, db, results)
+        hits = _build_hits(db, ranking, candidates, query)
     reports = {channel: item.report for channel, item in results.found.items()} | {Channel.GRAPH: OFF}
     settled = candidates.dense is None or candidates.dense.settled
     return Answer(hits, reports, elapsed_ms(began), settled)
@@ -142,31 +142,31 @@ def _query_channels(context: SearchContext, query: Query, now: datetime) -> Chan
     """Ask the channels, side by side and within the budget."""
     deadline = time.perf_counter() + query.budget_ms / 1000
     question = parse_query(query.text, now)
-    allowed = _allowed(context, query.filter)
+    allowed = _allowed_mask(context, query.filter)
     searches = {
-        Channel.LEXICAL: lambda: _lexical(context, question),
-        Channel.DENSE: lambda: _dense(context, query.text, allowed),
+        Channel.LEXICAL: lambda: _search_lexical(context, question),
+        Channel.DENSE: lambda: _search_dense(context, query.text, allowed),
     }
     wanted = {channel: find for channel, find in searches.items() if channel in query.channels}
     found = context.channels.run(wanted, deadline, context.on_error)
     return ChannelResults(question, allowed, dict.fromkeys(searches, ChannelResult(OFF)) | found)
 
 
-def _ranked(
+def _rank_candidates(
     context: SearchContext, db: Connection, results: ChannelResults
 ) -> tuple[ChannelResults, Candidates, Ranking]:
     """Rank what the channels found; one whose index breaks only now is left out as if it had never answered."""
-    candidates = _candidates(context, db, results)
+    candidates = _pool_candidates(context, db, results)
     try:
-        evidence = gather(db, context.sessions, context.ranking_features, results.question, candidates)
+        evidence = gather_evidence(db, context.sessions, context.ranking_features, results.question, candidates)
     except IndexUnavailable as error:
         context.on_error(Channel.DENSE, error)
         cold = ChannelResult(replace(results.found[Channel.DENSE].report, state=ChannelState.COLD))
-        return _ranked(context, db, replace(results, found={**results.found, Channel.DENSE: cold}))
+        return _rank_candidates(context, db, replace(results, found={**results.found, Channel.DENSE: cold}))
     return results, candidates, rank(evidence)
 
 
-def _hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query) -> tuple[Hit, ...]:
+def _build_hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query) -> tuple[Hit, ...]:
     shown: dict[int, Memory] = {}
     probable, order = relevance(ranking), ranking.order
     if query.least_relevance:
@@ -182,22 +182,23 @@ def _hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query
     places = np.searchsorted(ranking.evidence.seqs, [memory.seq for memory in found])
     signals = signals_of(db, ranking, candidates, places) if query.explain else [None] * len(found)
     scores, relevances = ranking.score[places].tolist(), probable[places].tolist()
-    remarks = find_annotations(db, found)
-    noted = [remarks.get(memory.seq, NOTHING) for memory in found]
+    annotations = find_annotations(db, found)
+    noted = [annotations.get(memory.seq, NOTHING) for memory in found]
     return tuple(Hit(*parts) for parts in zip(found, scores, relevances, signals, noted, strict=True))
 
 
-def _listing(context: SearchContext, query: Query, began: float) -> Answer:
+def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:
     with context.database.read() as db:
         leading = memories.leading(db, query.filter, query.k)
-        remarks = find_annotations(db, leading)
+        annotations = find_annotations(db, leading)
     hits = tuple(
-        Hit(memory, memory.importance, relevance=1.0, remarks=remarks.get(memory.seq, NOTHING)) for memory in leading
+        Hit(memory, memory.importance, relevance=1.0, annotations=annotations.get(memory.seq, NOTHING))
+        for memory in leading
     )
     return Answer(hits, dict.fromkeys(Channel, OFF), elapsed_ms(began))
 
 
-def _allowed(context: SearchContext, wanted: Filter) -> Mask | None:
+def _allowed_mask(context: SearchContext, wanted: Filter) -> Mask | None:
     # A narrow filter must choose before the channels rank, or their best may all be filtered away.
     if not wanted.narrows and not wanted.owns:
         return None
@@ -212,7 +213,7 @@ def _allowed(context: SearchContext, wanted: Filter) -> Mask | None:
     return allowed
 
 
-def _lexical(context: SearchContext, question: ParsedQuery) -> LexicalScores:
+def _search_lexical(context: SearchContext, question: ParsedQuery) -> LexicalScores:
     try:
         with context.database.read() as db:
             return context.lexical.search(db, question.tokens)
@@ -222,7 +223,7 @@ def _lexical(context: SearchContext, question: ParsedQuery) -> LexicalScores:
             return context.lexical.search(db, question.tokens)
 
 
-def _dense(context: SearchContext, text: str, allowed: Mask | None) -> DenseScores:
+def _search_dense(context: SearchContext, text: str, allowed: Mask | None) -> DenseScores:
     vector = context.encoder().encode_query(text)
     with context.database.read() as db:
         generation = _vectors_generation(db)
@@ -234,7 +235,7 @@ def _vectors_generation(db: Connection) -> tuple[int, int]:
     return meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
 
 
-def _candidates(context: SearchContext, db: Connection, results: ChannelResults) -> Candidates:
+def _pool_candidates(context: SearchContext, db: Connection, results: ChannelResults) -> Candidates:
     """Pool each channel's best, what stands beside the very best of them, and who holds an identifier."""
     context.sessions.refresh(db)
     context.ranking_features.refresh(db)

@@ -14,7 +14,7 @@ from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.explain import MemoryExplanation
 from pipeline.recall.query import Answer, Channel, Query
-from pipeline.recall.search import SearchContext, search, why
+from pipeline.recall.search import SearchContext, explain_result, search
 from pipeline.records import Draft, Filter
 from pipeline.store import memories, meta
 from pipeline.store.database import Database
@@ -78,7 +78,7 @@ class World:
         return [hit.memory.id for hit in self.ask(text, **fields).hits]
 
     def why(self, text: str, memory_id: str, *, wanted: Filter | None = None, k: int = 10) -> MemoryExplanation:
-        return why(self.reader, Query(text, k, wanted or Filter(), LONG_MS), memory_id)
+        return explain_result(self.reader, Query(text, k, wanted or Filter(), LONG_MS), memory_id)
 
     def seq(self, memory_id: str) -> int:
         with self.database.read() as db:

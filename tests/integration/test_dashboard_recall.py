@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from pipeline.recall.query import Query
-from pipeline.recall.search import measure
+from pipeline.recall.search import search_uncached
 from pipeline.records import Filter
 from pipeline.store import predictions
 from pipeline.store.predictions import Prediction, Reason
@@ -156,7 +156,7 @@ def test_an_answer_is_measured_anew(front, zebras):
     asked = []
     encode = reader.encoder().encode_query
     reader.encoder().encode_query = lambda text: asked.append(text) or encode(text)
-    answers = [measure(reader, query) for _ in range(2)]
+    answers = [search_uncached(reader, query) for _ in range(2)]
     assert asked == ["zebra", "zebra"]
     assert [hit.memory.id for hit in answers[0].hits] == [hit.memory.id for hit in answers[1].hits]
 

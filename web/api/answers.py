@@ -197,9 +197,9 @@ class HitAnswer(Answer):
     source: Source = Field(validation_alias=AliasPath("memory", "source"))
     trust: Trust = Field(validation_alias=AliasPath("memory", "trust"))
     instructs: bool = Field(validation_alias=AliasPath("memory", "instructs"))
-    stale: bool | None = Field(default=None, validation_alias=AliasPath("remarks", "stale"), exclude_if=_is_missing)
+    stale: bool | None = Field(default=None, validation_alias=AliasPath("annotations", "stale"), exclude_if=_is_missing)
     contradicted_by: list[str] = Field(
-        default_factory=list, validation_alias=AliasPath("remarks", "contradicted_by"), exclude_if=_is_missing
+        default_factory=list, validation_alias=AliasPath("annotations", "contradicted_by"), exclude_if=_is_missing
     )
     signals: SignalsAnswer | None = Field(default=None, exclude_if=_is_missing)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pipeline.recall.explain import MemoryExplanation
 from pipeline.recall.query import Query
-from pipeline.recall.search import search, why
+from pipeline.recall.search import explain_result, search
 from pipeline.services.incognito import is_incognito
 from web.api import answers, bodies
 from web.api.render import answer_json
@@ -53,7 +53,7 @@ def recall(call: Call) -> dict[str, Any]:
 def explain_one(call: Call) -> MemoryExplanation:
     """Answer why or why not."""
     body: bodies.WhyBody = call.body
-    return why(call.front.reader(call.workspace_id), _query(call, body), body.id)
+    return explain_result(call.front.reader(call.workspace_id), _query(call, body), body.id)
 
 
 def _query(call: Call, body: bodies.RecallBody) -> Query:

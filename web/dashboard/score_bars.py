@@ -18,7 +18,7 @@ class BarSegment:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class BarScale:
     """What the bars of one page have in common: how far the worst reaches below zero, and the best above."""
 
     below: float
@@ -65,15 +65,15 @@ def totals(signals: Signals) -> dict[str, float]:
     }
 
 
-def scale_of(explained: Iterable[Signals]) -> Scale:
+def scale_of(explained: Iterable[Signals]) -> BarScale:
     """Return the scale on which bars can be compared."""
     sums = [totals(signals).values() for signals in explained]
     below = max((-sum(value for value in values if value < 0) for values in sums), default=0.0)
     above = max((sum(value for value in values if value > 0) for values in sums), default=0.0)
-    return Scale(below, above or 1.0)
+    return BarScale(below, above or 1.0)
 
 
-def segments(signals: Signals, scale: Scale) -> list[BarSegment]:
+def segments(signals: Signals, scale: BarScale) -> list[BarSegment]:
     """Return the bar of a score: what adds to it to the right of zero, what takes from it to the left."""
     found, right, left = [], 0.0, 0.0
     for group, value in totals(signals).items():

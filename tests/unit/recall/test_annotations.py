@@ -11,8 +11,8 @@ PORT = {"subject": "billing", "attribute": "port", "value": 8123}
 
 
 @pytest.fixture
-def remarks(world):
-    """Return the remarks on memories, by their number in the call."""
+def annotations(world):
+    """Return the annotations on memories, by their number in the call."""
 
     def run(*memory_ids):
         with world.database.read() as db:
@@ -27,87 +27,87 @@ def contradicting(*memory_ids):
     return tuple(EdgeDraft(EdgeKind.CONTRADICTS, memory_id) for memory_id in memory_ids)
 
 
-def test_most_memories_need_no_remark(world, remarks):
+def test_most_memories_have_no_annotation(world, annotations):
     one = world.write("The port is 1")
     world.write("The port is quiet", edges=(EdgeDraft(EdgeKind.SUPPORTS, one),))
-    assert remarks(one) == {}
-    assert remarks() == {}
+    assert annotations(one) == {}
+    assert annotations() == {}
 
 
-def test_both_sides_of_a_denial_say_so(world, remarks):
+def test_both_sides_of_a_denial_say_so(world, annotations):
     one = world.write("The port is 1")
     two = world.write("The port is 2", edges=contradicting(one))
-    assert remarks(one, two) == {0: Annotations((two,)), 1: Annotations((one,))}
+    assert annotations(one, two) == {0: Annotations((two,)), 1: Annotations((one,))}
 
 
-def test_all_who_deny_are_named_once(world, remarks):
+def test_all_who_deny_are_named_once(world, annotations):
     one = world.write("The port is 1")
     two = world.write("The port is 2", edges=contradicting(one))
     three = world.write("The port is 3", edges=contradicting(one, two))
-    assert remarks(one)[0].contradicted_by == (two, three)
+    assert annotations(one)[0].contradicted_by == (two, three)
 
 
-def test_what_is_archived_denies_nothing_until_it_is_restored(world, remarks):
+def test_what_is_archived_denies_nothing_until_it_is_restored(world, annotations):
     one = world.write("The port is 1")
     two = world.write("The port is 2", edges=contradicting(one))
     revise.archive(world.database, two)
-    assert remarks(one) == {}
+    assert annotations(one) == {}
     revise.restore(world.database, two)
-    assert remarks(one) == {0: Annotations((two,))}
+    assert annotations(one) == {0: Annotations((two,))}
 
 
-def test_what_is_purged_denies_nothing(world, remarks):
+def test_what_is_purged_denies_nothing(world, annotations):
     one = world.write("The port is 1")
     two = world.write("The port is 2", edges=contradicting(one))
     revise.purge(world.database, two)
-    assert remarks(one) == {}
+    assert annotations(one) == {}
 
 
-def test_what_waits_for_review_denies_nothing(world, remarks):
+def test_what_waits_for_review_denies_nothing(world, annotations):
     one = world.write("The port is 1")
     two = world.write("The port is 2", edges=contradicting(one))
     with world.database.write() as db:
         memories.update(db, memories.get(db, two).seq, {"candidate": 1}, "2026-01-01T00:00:00.000Z")
-    assert remarks(one) == {}
+    assert annotations(one) == {}
 
 
-def test_a_fact_that_holds_settles_it(world, remarks):
+def test_a_fact_that_holds_settles_it(world, annotations):
     text = world.write("Billing listens on 9000")
     fact = world.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=contradicting(text))
-    assert remarks(text, fact) == {0: Annotations((fact,), settled=True), 1: Annotations((text,))}
+    assert annotations(text, fact) == {0: Annotations((fact,), settled=True), 1: Annotations((text,))}
 
 
-def test_a_fact_that_ended_denies_nothing(world, remarks):
+def test_a_fact_that_ended_denies_nothing(world, annotations):
     text = world.write("Billing listens on 9000")
     world.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=contradicting(text))
     world.write("-", kind=Kind.KEYED_FACT, details=PORT | {"value": 9000})
-    assert remarks(text) == {}
+    assert annotations(text) == {}
 
 
-def test_a_denial_stays_within_its_scope(world, remarks):
+def test_a_denial_stays_within_its_scope(world, annotations):
     shared = world.write("The port is 1")
     own = world.write("The port is 2", scope=Scope(ScopeKind.AGENT, "a"), edges=contradicting(shared))
-    assert remarks(shared, own) == {1: Annotations((shared,))}
+    assert annotations(shared, own) == {1: Annotations((shared,))}
 
 
-def test_code_that_changed_is_stale(world, remarks, tmp_path):
+def test_code_that_changed_is_stale(world, annotations, tmp_path):
     file = tmp_path / "code.py"
     file.write_text("one\ntwo\n")
     memory = world.write("The second line is two", kind=Kind.CODE, anchor=Anchor(str(file), 2, 2))
-    assert remarks(memory) == {0: Annotations(stale=False)}
+    assert annotations(memory) == {0: Annotations(stale=False)}
     file.write_text("one\n2\n")
-    assert remarks(memory) == {0: Annotations(stale=True)}
+    assert annotations(memory) == {0: Annotations(stale=True)}
 
 
-def test_of_code_that_nobody_can_look_at_nothing_is_said(world, remarks):
+def test_of_code_that_nobody_can_look_at_nothing_is_said(world, annotations):
     memory = world.write("The second line is two", kind=Kind.CODE, anchor=Anchor("src/code.py", 2, 2, "0" * 64))
-    assert remarks(memory) == {}
+    assert annotations(memory) == {}
 
 
-def test_stale_and_denied_are_both_told(world, remarks, tmp_path):
+def test_stale_and_denied_are_both_told(world, annotations, tmp_path):
     file = tmp_path / "code.py"
     file.write_text("one\n")
     memory = world.write("The line is one", kind=Kind.CODE, anchor=Anchor(str(file)))
     other = world.write("The line is two", edges=contradicting(memory))
     file.unlink()
-    assert remarks(memory) == {0: Annotations((other,), stale=True)}
+    assert annotations(memory) == {0: Annotations((other,), stale=True)}

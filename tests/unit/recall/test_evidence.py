@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from pipeline.recall.evidence import Candidates, gather
+from pipeline.recall.evidence import Candidates, gather_evidence
 from pipeline.recall.query import Channel, parse_query
 from pipeline.records import Kind
 from pipeline.write.revise import archive, purge
@@ -41,7 +41,7 @@ def gathered(world, text, *, without=()):
         if Channel.DENSE not in without:
             dense = world.dense.search(world.encoder.encode_query(text), (0, 1), 100)
         candidates = Candidates(np.arange(1, 7), {}, lexical, dense, [])
-        return gather(db, world.reader.sessions, world.reader.ranking_features, question, candidates)
+        return gather_evidence(db, world.reader.sessions, world.reader.ranking_features, question, candidates)
 
 
 def test_neighbours_are_those_in_time(conversation):

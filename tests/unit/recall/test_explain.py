@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.recall.features import FEATURES_OF_GROUP, GROUP_OF_CHANNEL
 from pipeline.recall.query import Channel, ChannelState, Query
-from pipeline.recall.search import BEST_OF_CHANNEL, why
+from pipeline.recall.search import BEST_OF_CHANNEL, explain_result
 from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind
 from pipeline.write import revise
 from pipeline.write.accept import accept_batch
@@ -159,7 +159,7 @@ def test_a_channel_that_is_off_is_named(world):
     world.write("zebra")
     other = world.write("otter")
     world.embed()
-    verdict = why(world.reader, Query("zebra", channels=(Channel.LEXICAL,), budget_ms=10_000), other)
+    verdict = explain_result(world.reader, Query("zebra", channels=(Channel.LEXICAL,), budget_ms=10_000), other)
     assert "dense: the channel is off" in verdict.reasons
 
 
@@ -182,6 +182,6 @@ def test_a_channel_that_is_late_is_named(world, monkeypatch):
 
 def test_a_listing_explains_nothing_and_breaks_nothing(world):
     written = world.write("zebra")
-    verdict = why(world.reader, Query("?!", budget_ms=10_000), written)
+    verdict = explain_result(world.reader, Query("?!", budget_ms=10_000), written)
     assert verdict.rank is None
     assert "lexical: no word in common" in verdict.reasons

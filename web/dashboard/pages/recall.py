@@ -15,7 +15,7 @@ from pipeline.errors import NotFound
 from pipeline.recall.explain import MemoryExplanation
 from pipeline.recall.features import FEATURES_OF_GROUP
 from pipeline.recall.query import SEARCHED, Answer, Channel, ParsedQuery, Query, parse_query
-from pipeline.recall.search import SearchContext, measure, why
+from pipeline.recall.search import SearchContext, explain_result, search_uncached
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNER, Filter, Kind, Memory
 from pipeline.store import memories, predictions
 from pipeline.write.normalize import normalize_id
@@ -115,8 +115,8 @@ def _trials(view: View, reader: SearchContext, missed: Memory | None) -> list[Tr
 
 
 def _trial(name: str, prefix: str, query: Query, reader: SearchContext, missed: Memory | None) -> Trial:
-    answer = measure(reader, query)
-    return Trial(name, prefix, query, answer, None if missed is None else why(reader, query, missed.id))
+    answer = search_uncached(reader, query)
+    return Trial(name, prefix, query, answer, None if missed is None else explain_result(reader, query, missed.id))
 
 
 def _query(view: View, prefix: str) -> Query:
@@ -154,7 +154,7 @@ def _missed(view: View, named: str) -> Memory | None:
 
 
 def _matches(reader: SearchContext, words: str) -> Sequence[Memory]:
-    answer = measure(reader, Query(words, k=MATCHES, filter=Filter(viewer=OWNER)))
+    answer = search_uncached(reader, Query(words, k=MATCHES, filter=Filter(viewer=OWNER)))
     return [hit.memory for hit in answer.hits]
 
 
