@@ -16,7 +16,7 @@ from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import SearchContext, search
 from pipeline.records import Filter, Kind, Memory, Trust, Viewer
 from pipeline.store import arcs, goals, memories
-from pipeline.store.arcs import ShownArc
+from pipeline.store.arcs import VisibleArc
 from pipeline.times import utc_text
 from pipeline.write.details import Severity
 
@@ -65,7 +65,7 @@ class Briefing:
     open_goals: tuple[Memory, ...] = ()
     recent_activity: tuple[Memory, ...] = ()
     memories: tuple[Hit, ...] = ()
-    active_arcs: tuple[ShownArc, ...] = ()
+    active_arcs: tuple[VisibleArc, ...] = ()
     text: str = ""
     shown: tuple[Memory, ...] = ()
 

@@ -84,7 +84,7 @@ class ArcMember:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownArc:
+class VisibleArc:
     """An arc as a viewer may see it: of many `members` the last ones, `size` counts all."""
 
     seq: int
@@ -241,7 +241,7 @@ def page(
     before: int | None,
     *,
     active_first: bool = False,
-) -> list[ShownArc]:
+) -> list[VisibleArc]:
     """List what a viewer may see of arcs, the latest to happen first, from below an arc's row number."""
     reach, owners = within_reach(viewer)
     clause, values = condition(Filter(viewer=viewer))
@@ -279,7 +279,7 @@ def pulse(db: Connection, viewer: Viewer, arc_seq: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-def get(db: Connection, viewer: Viewer, arc_id: str) -> ShownArc | None:
+def get(db: Connection, viewer: Viewer, arc_id: str) -> VisibleArc | None:
     """Return an arc of which a viewer may see something."""
     reach, owners = within_reach(viewer)
     clause, values = condition(Filter(viewer=viewer))
@@ -291,7 +291,7 @@ def get(db: Connection, viewer: Viewer, arc_id: str) -> ShownArc | None:
     return None if row is None else _shown(db, row[0], viewer)
 
 
-def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> ShownArc | None:
+def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> VisibleArc | None:
     """Return the arc that a memory belongs to, if a viewer may see something of it."""
     row = db.execute(
         "SELECT a.id FROM arc_member m JOIN arc a ON a.seq = m.arc_seq WHERE m.memory_seq = ?", (memory_seq,)
@@ -299,7 +299,7 @@ def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> ShownArc | Non
     return None if row is None else get(db, viewer, row[0])
 
 
-def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[ShownArc]:
+def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -> list[VisibleArc]:
     """List the active arcs that the given memories belong to: those of most of them first, then the latest."""
     reach, owners = within_reach(viewer)
     clause, values = condition(Filter(viewer=viewer))
@@ -313,7 +313,7 @@ def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -
     return [_shown(db, row[0], viewer) for row in rows]
 
 
-def _shown(db: Connection, arc_seq: int, viewer: Viewer) -> ShownArc:
+def _shown(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc:
     clause, values = condition(Filter(viewer=viewer))
     members = f"FROM memory JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = ? AND {clause}"
     arc_id, title, summary, status, scope_kind, scope_id, updated_at = db.execute(
@@ -337,7 +337,7 @@ def _shown(db: Connection, arc_seq: int, viewer: Viewer) -> ShownArc:
         return bool(text) and found.fetchone() is not None
 
     parts = [part for part in title.split(TITLE_JOINT) if said(part, part)]
-    return ShownArc(
+    return VisibleArc(
         arc_seq,
         arc_id,
         TITLE_JOINT.join(parts) or shown[-1].preview.partition("\n")[0][:80],

@@ -30,7 +30,7 @@ class LinkedEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenEntity:
+class MentionedEntity:
     """An entity as a viewer sees it: `mentions` counts the memories that mention it and may be shown to the viewer.
 
     Beside another entity, `mentions` counts those that mention both.
@@ -44,7 +44,7 @@ class SeenEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class EntityTie:
     """Two entities, by row number, and how many memories that may be shown mention both."""
 
     low: int
@@ -60,7 +60,7 @@ class GraphCounts(NamedTuple):
     co_mentions: int
 
 
-class Span(NamedTuple):
+class EntitySpan(NamedTuple):
     """The first moment and the last; None where there is nothing."""
 
     first_at: str | None
@@ -119,7 +119,7 @@ def of(db: Connection, memory_seq: int) -> list[LinkedEntity]:
 
 def page(
     db: Connection, viewer: Viewer, text: str, kind: EntityKind | None, limit: int, below: tuple[int, int] | None
-) -> list[SeenEntity]:
+) -> list[MentionedEntity]:
     """List entities whose name holds a text, whatever its case, the most mentioned first.
 
     The list goes on from below a (mentions, row number).
@@ -146,12 +146,12 @@ def page(
     return _seen(rows)
 
 
-def get(db: Connection, viewer: Viewer, entity_id: str) -> SeenEntity | None:
+def get(db: Connection, viewer: Viewer, entity_id: str) -> MentionedEntity | None:
     """Return an entity by id, None where nothing that may be shown mentions it."""
     return next(iter(_named(db, viewer, "id = ?", (entity_id,))), None)
 
 
-def find(db: Connection, viewer: Viewer, name: str) -> SeenEntity | None:
+def find(db: Connection, viewer: Viewer, name: str) -> MentionedEntity | None:
     """Return an entity by id or by name, whatever its case; of several the most mentioned one."""
     found = _named(db, viewer, "id = ? OR name = ? OR lower(name) = ?", (name, name, name.lower()))
     return next(iter(found), None)
@@ -176,7 +176,7 @@ def newest(db: Connection, entity_seq: int, limit: int) -> list[int]:
     return [row[0] for row in rows]
 
 
-def span(db: Connection, viewer: Viewer, entity_seq: int) -> Span:
+def span(db: Connection, viewer: Viewer, entity_seq: int) -> EntitySpan:
     """Return when what memories that may be shown say of an entity began and ended."""
     clause, values = condition(Filter(viewer=viewer))
     row = db.execute(
@@ -184,10 +184,10 @@ def span(db: Connection, viewer: Viewer, entity_seq: int) -> Span:
         "AND seq IN (SELECT memory_seq FROM mention WHERE entity_seq = ?)",
         (*values, entity_seq),
     ).fetchone()
-    return Span(*row)
+    return EntitySpan(*row)
 
 
-def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[SeenEntity]:
+def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[MentionedEntity]:
     """List the entities that are mentioned together with some others, most often first."""
     visible, values = _visible(viewer)
     listed = json.dumps(list(entity_seqs))
@@ -208,7 +208,7 @@ def mention_counts(db: Connection, viewer: Viewer, entity_seqs: Sequence[int]) -
     return {entity.seq: entity.mentions for entity in found}
 
 
-def ties(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[Tie]:
+def ties(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int) -> list[EntityTie]:
     """List which of some entities are mentioned together, most often first."""
     visible, values = _visible(viewer)
     rows = db.execute(
@@ -219,7 +219,7 @@ def ties(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int)
         "GROUP BY m.entity_seq, o.entity_seq ORDER BY count(*) DESC, m.entity_seq, o.entity_seq LIMIT ?",
         (json.dumps(list(entity_seqs)), *values, limit),
     )
-    return [Tie(*row) for row in rows]
+    return [EntityTie(*row) for row in rows]
 
 
 def count(db: Connection) -> int:
@@ -258,7 +258,7 @@ def _beyond_ascii(db: Connection, folded: str) -> list[int]:
     return [seq for seq, name in rows if folded in name.casefold()]
 
 
-def _named(db: Connection, viewer: Viewer, which: str, values: Sequence[Any]) -> list[SeenEntity]:
+def _named(db: Connection, viewer: Viewer, which: str, values: Sequence[Any]) -> list[MentionedEntity]:
     visible, visible_values = _visible(viewer)
     rows = db.execute(
         f"WITH wanted AS (SELECT seq, id, kind, name FROM entity WHERE {which}) "  # noqa: S608 - constant text
@@ -269,8 +269,10 @@ def _named(db: Connection, viewer: Viewer, which: str, values: Sequence[Any]) ->
     return _seen(rows)
 
 
-def _seen(rows: Any) -> list[SeenEntity]:
-    return [SeenEntity(seq, entity_id, EntityKind(kind), name, count) for seq, entity_id, kind, name, count in rows]
+def _seen(rows: Any) -> list[MentionedEntity]:
+    return [
+        MentionedEntity(seq, entity_id, EntityKind(kind), name, count) for seq, entity_id, kind, name, count in rows
+    ]
 
 
 def _canonical(db: Connection, mention: EntityMention) -> int:

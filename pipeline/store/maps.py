@@ -46,7 +46,7 @@ class MapTie(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class MapDrawing:
     """A map as a whole: its number, 0 where there is none, and when it was drawn."""
 
     number: int
@@ -54,7 +54,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class MapEntity:
     """An entity as the map shows it."""
 
     seq: int
@@ -70,7 +70,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class CommunityMember:
     """An entity as its community lists it."""
 
     id: str
@@ -85,11 +85,11 @@ class Community:
 
     number: int
     size: int
-    members: tuple[Member, ...]
+    members: tuple[CommunityMember, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class MapNeighbour:
     """An entity at the other end of a tie that is drawn, and how many memories mention both."""
 
     id: str
@@ -121,9 +121,9 @@ def ids(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
     )
 
 
-def shown(db: Connection) -> Drawing:
+def shown(db: Connection) -> MapDrawing:
     """Return which drawing is shown."""
-    return Drawing(meta.get_int(db, SHOWN), meta.get(db, SHOWN_AT))
+    return MapDrawing(meta.get_int(db, SHOWN), meta.get(db, SHOWN_AT))
 
 
 def show(db: Connection, drawing: int, at: str) -> None:
@@ -214,7 +214,7 @@ def listed_ties(db: Connection) -> str:
     return row[0] or ""
 
 
-def spots(db: Connection) -> list[Spot]:
+def spots(db: Connection) -> list[MapEntity]:
     """List the entities of the map that a memory mentions which may be shown now, in row order."""
     mentioned, values = _mentioned()
     rows = db.execute(
@@ -222,7 +222,7 @@ def spots(db: Connection) -> list[Spot]:
         f"FROM entity_place p JOIN entity e ON e.seq = p.entity_seq WHERE p.drawing = ? AND {mentioned} ORDER BY e.seq",
         (meta.get_int(db, SHOWN), *values),
     )
-    return [Spot(seq, entity, EntityKind(kind), name, *rest) for seq, entity, kind, name, *rest in rows]
+    return [MapEntity(seq, entity, EntityKind(kind), name, *rest) for seq, entity, kind, name, *rest in rows]
 
 
 def communities(db: Connection, members: int) -> list[Community]:
@@ -236,13 +236,13 @@ def communities(db: Connection, members: int) -> list[Community]:
         "ON e.seq = r.entity_seq WHERE r.place <= ? ORDER BY r.community = ?, r.size DESC, r.community, r.place",
         (meta.get_int(db, SHOWN), *values, members, STRAY),
     )
-    found: dict[int, tuple[int, list[Member]]] = {}
+    found: dict[int, tuple[int, list[CommunityMember]]] = {}
     for number, size, entity, kind, name, count in rows:
-        found.setdefault(number, (size, []))[1].append(Member(entity, EntityKind(kind), name, count))
+        found.setdefault(number, (size, []))[1].append(CommunityMember(entity, EntityKind(kind), name, count))
     return [Community(number, size, tuple(listed)) for number, (size, listed) in found.items()]
 
 
-def members(db: Connection, community: int, limit: int, offset: int) -> list[Member]:
+def members(db: Connection, community: int, limit: int, offset: int) -> list[CommunityMember]:
     """List the entities of a community, the most central first, without as many as come before."""
     mentioned, values = _mentioned()
     rows = db.execute(
@@ -251,7 +251,7 @@ def members(db: Connection, community: int, limit: int, offset: int) -> list[Mem
         "ORDER BY p.centrality DESC, p.entity_seq LIMIT ? OFFSET ?",
         (meta.get_int(db, SHOWN), community, *values, limit, offset),
     )
-    return [Member(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
+    return [CommunityMember(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
 
 
 def community_of(db: Connection, entity_seq: int) -> int | None:
@@ -262,7 +262,7 @@ def community_of(db: Connection, entity_seq: int) -> int | None:
     return None if row is None else int(row[0])
 
 
-def neighbours(db: Connection, entity_seq: int, limit: int) -> list[Neighbour]:
+def neighbours(db: Connection, entity_seq: int, limit: int) -> list[MapNeighbour]:
     """List what an entity is tied to on the map, the strongest ties first."""
     mentioned, values = _mentioned()
     number = meta.get_int(db, SHOWN)
@@ -275,7 +275,7 @@ def neighbours(db: Connection, entity_seq: int, limit: int) -> list[Neighbour]:
         "ORDER BY t.rank LIMIT ?",
         (entity_seq, number, entity_seq, number, number, *values, limit),
     )
-    return [Neighbour(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
+    return [MapNeighbour(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
 
 
 def _mentioned() -> tuple[str, list[str]]:

@@ -13,7 +13,7 @@ from pipeline.store import arcs as table
 from pipeline.times import utc_now, utc_text
 from tests.fakes.dashboard import served_site, signed_in
 from web.dashboard.pages.arcs import BINS, course
-from web.dashboard.spans import line_over
+from web.dashboard.time_axis import axis_over
 from web.dashboard.view import PAGE_SIZE
 
 
@@ -120,7 +120,7 @@ def test_what_is_archived_leaves_its_arc(client, arcs):
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=300))
 def test_the_course_of_an_arc_counts_everything_and_stays_in_its_frame(seconds):
     moments = [utc_text(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)) for second in seconds]
-    bins = course(line_over(moments), moments)
+    bins = course(axis_over(moments), moments)
     assert all(0 <= number < BINS and 0 < height <= 1 for number, height in bins)
     assert max(height for _, height in bins) == 1
     assert len({number for number, _ in bins}) == len(bins) <= len(set(moments))

@@ -1,26 +1,23 @@
-"""Threads: which memories tell one story, and how far it has come."""
+"""Arcs: which memories tell one story, and how far it has come."""
 
-from typing import Any
-
-from pipeline.records import Kind, Trust
-from pipeline.store import arcs
-from pipeline.store.arcs import ArcStatus, ShownArc
+from pipeline.records import Kind, Page, Trust
+from pipeline.services import arcs
+from pipeline.services.arcs import ArcStatus, VisibleArc
 from web.api import bodies
-from web.api.answers import Answer, ScopeAnswer
-from web.api.render import page_json
+from web.api.answers import Answer, PageAnswer, ScopeAnswer
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("arcs")
 
 
 class ArcsQuery(bodies.ViewerQuery):
-    """Which threads to list."""
+    """Which arcs to list."""
 
     status: ArcStatus | None = None
 
 
 class ArcMemberAnswer(Answer):
-    """A memory of a thread, by how it begins."""
+    """A memory of an arc, by how it begins."""
 
     id: str
     kind: Kind
@@ -29,7 +26,7 @@ class ArcMemberAnswer(Answer):
 
 
 class ArcAnswer(Answer):
-    """A thread; title and summary quote its members, `members` are the last ones in order of time, `size` counts all.
+    """An arc; title and summary quote its members, `members` are the last ones in order of time, `size` counts all.
 
     `trust` is `evidence` as soon as one member is.
     """
@@ -47,46 +44,21 @@ class ArcAnswer(Answer):
     members: list[ArcMemberAnswer]
 
 
-class ArcsAnswer(Answer):
-    """A page of threads."""
-
-    items: list[ArcAnswer]
-    next_cursor: str | None
+class ArcsAnswer(PageAnswer[ArcAnswer]):
+    """A page of arcs."""
 
 
 @api.route(
     Endpoint(
         "GET",
         "/v1/arcs",
-        "List the narrative threads, the latest to go on first",
+        "List the arcs of memories that tell one story, the latest to go on first",
         query=ArcsQuery,
         answer=ArcsAnswer,
         problems=(404,),
     )
 )
-def list_arcs(call: Call) -> dict[str, Any]:
-    """List a page of threads."""
+def list_arcs(call: Call) -> Page[VisibleArc]:
+    """List a page of arcs."""
     query: ArcsQuery = call.query
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = arcs.page(db, query.viewer(), query.status, query.limit + 1, query.before)
-    return dict(page_json(found, query.limit, lambda arc: arc.seq, arc_json))
-
-
-def arc_json(arc: ShownArc) -> dict[str, Any]:
-    """Render a thread."""
-    return {
-        "id": arc.id,
-        "title": arc.title,
-        "summary": arc.summary,
-        "status": arc.status,
-        "scope": {"kind": arc.scope.kind, "id": arc.scope.id},
-        "trust": arc.trust,
-        "first_at": arc.first_at,
-        "last_at": arc.last_at,
-        "updated_at": arc.updated_at,
-        "size": arc.size,
-        "members": [
-            {"id": member.id, "kind": member.kind, "preview": member.preview, "occurred_at": member.occurred_at}
-            for member in arc.members
-        ],
-    }
+    return arcs.list_arcs(call.workspace, query.viewer(), query.status, query.limit, query.before)

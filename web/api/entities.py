@@ -1,27 +1,19 @@
 """What memories name, who names it, and what is named together."""
 
-from sqlite3 import Connection
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import AliasPath, Field, StringConstraints
 
-from pipeline.errors import NotFound
-from pipeline.records import EntityKind, Viewer
-from pipeline.store import entities
-from pipeline.store.entities import SeenEntity
+from pipeline.records import EntityKind, Page, Viewer
+from pipeline.services import entities
+from pipeline.services.entities import EntityGraph, EntityRecord, MentionedEntity
 from web.api import bodies
-from web.api.answers import Answer, MemoryAnswer
-from web.api.render import memory_json, page_json
+from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("entities")
 
-RELATED = 20
-# Of each entity around the one that is asked for, the graph follows only its most frequent company.
 MAX_NODES = 100
-TIES_A_NODE = 4
-# A place in a list by mentions: their number, then the row number with leading zeros.
-SEQ_DIGITS = 10
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
@@ -58,11 +50,8 @@ class EntityAnswer(Answer):
     mentions: int
 
 
-class EntitiesAnswer(Answer):
+class EntitiesAnswer(PageAnswer[EntityAnswer]):
     """A page of entities."""
-
-    items: list[EntityAnswer]
-    next_cursor: str | None
 
 
 class RelatedAnswer(Answer):
@@ -71,23 +60,27 @@ class RelatedAnswer(Answer):
     id: str
     kind: EntityKind
     name: str
-    memories: int
+    memories: int = Field(validation_alias="mentions")
 
 
 class WholeEntityAnswer(EntityAnswer):
     """An entity, a page of the memories that mention it, and what is mentioned beside it."""
 
-    memories: list[MemoryAnswer]
+    id: str = Field(validation_alias=AliasPath("entity", "id"))
+    kind: EntityKind = Field(validation_alias=AliasPath("entity", "kind"))
+    name: str = Field(validation_alias=AliasPath("entity", "name"))
+    mentions: int = Field(validation_alias=AliasPath("entity", "mentions"))
+    memories: list[MemoryAnswer] = Field(validation_alias=AliasPath("memories", "items"))
     related: list[RelatedAnswer]
-    next_cursor: str | None
+    next_cursor: Cursor = Field(validation_alias=AliasPath("memories", "next_cursor"))
 
 
 # The contract calls an edge's ends `from` and `to`; the first is a word of the language.
 class GraphEdgeAnswer(Answer):
     """Two entities that are mentioned together, and in how many memories."""
 
-    from_: Annotated[str, Field(alias="from")]
-    to: str
+    from_: str = Field(validation_alias="low", serialization_alias="from")
+    to: str = Field(validation_alias="high")
     memories: int
 
 
@@ -108,13 +101,10 @@ class GraphAnswer(Answer):
         problems=(404,),
     )
 )
-def list_entities(call: Call) -> dict[str, Any]:
+def list_entities(call: Call) -> Page[MentionedEntity]:
     """List a page of entities."""
     query: EntitiesQuery = call.query
-    below = None if query.before is None else divmod(query.before, 10**SEQ_DIGITS)
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = entities.page(db, query.viewer(), query.q.lower(), query.kind, query.limit + 1, below)
-    return dict(page_json(found, query.limit, lambda entity: entity.mentions * 10**SEQ_DIGITS + entity.seq, _entity))
+    return entities.list_entities(call.workspace, query.viewer(), query.q, query.kind, query.limit, query.before)
 
 
 @api.route(
@@ -127,22 +117,10 @@ def list_entities(call: Call) -> dict[str, Any]:
         problems=(404,),
     )
 )
-def read_entity(call: Call, entity_id: str) -> dict[str, Any]:
+def read_entity(call: Call, entity_id: str) -> EntityRecord:
     """Read an entity."""
     query: bodies.ViewerQuery = call.query
-    viewer = query.viewer()
-    with call.front.databases.get(call.workspace_id).read() as db:
-        entity = entities.get(db, viewer, entity_id)
-        if entity is None:
-            raise NotFound("no such entity")
-        found = entities.mentioning(db, viewer, entity.seq, query.limit + 1, query.before)
-        related = entities.beside(db, viewer, [entity.seq], RELATED)
-    page = page_json(found, query.limit, lambda memory: memory.seq, memory_json)
-    return _entity(entity) | {
-        "memories": page["items"],
-        "related": [{"id": o.id, "kind": o.kind, "name": o.name, "memories": o.mentions} for o in related],
-        "next_cursor": page["next_cursor"],
-    }
+    return entities.read_entity(call.workspace, query.viewer(), entity_id, query.limit, query.before)
 
 
 @api.route(
@@ -155,34 +133,7 @@ def read_entity(call: Call, entity_id: str) -> dict[str, Any]:
         problems=(404,),
     )
 )
-def show_graph(call: Call) -> dict[str, Any]:
-    """Show a part of the graph."""
+def read_graph(call: Call) -> EntityGraph:
+    """Read a part of the graph."""
     query: GraphQuery = call.query
-    viewer = query.viewer()
-    with call.front.databases.get(call.workspace_id).read() as db:
-        centre = entities.find(db, viewer, query.around)
-        if centre is None:
-            raise NotFound("no such entity")
-        nodes = _around(db, viewer, centre, query.depth, query.limit)
-        mentions = entities.mention_counts(db, viewer, [node.seq for node in nodes])
-        ties = entities.ties(db, viewer, [node.seq for node in nodes], TIES_A_NODE * len(nodes))
-    ids = {node.seq: node.id for node in nodes}
-    return {
-        "nodes": [_entity(node) | {"mentions": mentions[node.seq]} for node in nodes],
-        "edges": [{"from": ids[tie.low], "to": ids[tie.high], "memories": tie.memories} for tie in ties],
-    }
-
-
-def _around(db: Connection, viewer: Viewer, centre: SeenEntity, depth: int, limit: int) -> list[SeenEntity]:
-    """List an entity and what is mentioned beside it, ring by ring, most often first."""
-    nodes = [centre]
-    for ring in range(1, depth + 1):
-        # Outer rings have their share of the room, or the first would fill it.
-        room = limit - len(nodes) if ring == depth else (limit - 1) // 2
-        if room > 0:
-            nodes += entities.beside(db, viewer, [node.seq for node in nodes], room)
-    return nodes
-
-
-def _entity(entity: SeenEntity) -> dict[str, Any]:
-    return {"id": entity.id, "kind": entity.kind, "name": entity.name, "mentions": entity.mentions}
+    return entities.read_graph(call.workspace, query.viewer(), query.around, query.depth, query.limit)

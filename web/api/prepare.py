@@ -18,7 +18,7 @@ from pipeline.services.incognito import is_incognito
 from pipeline.services.workspaces import branch_of_folder
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer
-from web.api.arcs import ArcAnswer, arc_json
+from web.api.arcs import ArcAnswer
 from web.api.goals import GoalAnswer
 from web.api.render import hit_json
 from web.endpoint import Api, Call, Endpoint
@@ -121,7 +121,7 @@ def prepare_message(call: Call) -> dict[str, Any]:
         "facts": [_hit(hit) for hit in told.facts],
         "open_goals": [GoalAnswer.model_validate(goal).model_dump(mode="json") for goal in told.open_goals],
         "recent_activity": [_activity(memory) for memory in told.recent_activity],
-        "active_arcs": [arc_json(arc) for arc in told.active_arcs],
+        "active_arcs": [ArcAnswer.model_validate(arc).model_dump(mode="json") for arc in told.active_arcs],
         "memories": [_hit(hit) for hit in told.memories],
         "text": told.text,
         "took_ms": elapsed_ms(began),

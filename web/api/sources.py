@@ -1,20 +1,24 @@
 """Sources that are read again and again: what is known of them, what they give now, what they give no more."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.records import MAX_BATCH, Source
-from pipeline.store import ingested
-from pipeline.text.redaction import redact
-from pipeline.write.ingest import Fate, Offered, forget_items, take_items
-from pipeline.write.prepare import prepare
+from pipeline.records import MAX_BATCH, Page, Source
+from pipeline.services import sources
+from pipeline.services.sources import (
+    ForgottenItems,
+    ItemOutcome,
+    OfferedItem,
+    SourceSummary,
+    SourceUpdate,
+    StoredItem,
+)
 from web.api import bodies
-from web.api.answers import Answer, ReceiptAnswer
-from web.api.render import page_json, receipt_json
+from web.api.answers import Answer, PageAnswer, ReceiptAnswer
 from web.endpoint import Api, Call, Endpoint
 
 MAX_ITEMS = 200
@@ -27,12 +31,14 @@ api = Api("sources")
 
 def _without_secrets(key: str) -> str:
     # A key is compared with what is read again, so it is stored as it is or not at all.
-    if redact(key).text != key:
+    if sources.holds_secret(key):
         raise PydanticCustomError("secret", "must hold no secret")
     return key
 
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY_CHARS), AfterValidator(_without_secrets)]
+# Of some ids, how many there are.
+Count = Annotated[int, BeforeValidator(lambda those: len(those) if isinstance(those, tuple) else those)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z._:-]{1,128}$")]
 
 
@@ -71,11 +77,8 @@ class SourceAnswer(Answer):
     at: str
 
 
-class SourcesAnswer(Answer):
+class SourcesAnswer(PageAnswer[SourceAnswer]):
     """A page of sources."""
-
-    items: list[SourceAnswer]
-    next_cursor: str | None
 
 
 class KnownItemAnswer(Answer):
@@ -83,14 +86,11 @@ class KnownItemAnswer(Answer):
 
     key: str
     digest: str
-    memories: int
+    memories: int = Field(validation_alias="texts")
 
 
-class KnownItemsAnswer(Answer):
+class KnownItemsAnswer(PageAnswer[KnownItemAnswer]):
     """A page of the items of a source."""
-
-    items: list[KnownItemAnswer]
-    next_cursor: str | None
 
 
 class TakenItemAnswer(Answer):
@@ -100,23 +100,23 @@ class TakenItemAnswer(Answer):
     """
 
     key: str
-    outcome: Fate
+    outcome: ItemOutcome
     receipts: list[ReceiptAnswer]
 
 
 class TakenAnswer(Answer):
     """What became of items, and how many memories went or came back because of them."""
 
-    items: list[TakenItemAnswer]
-    archived: int
-    restored: int
+    items: list[TakenItemAnswer] = Field(validation_alias="taken")
+    archived: Count
+    restored: Count
 
 
 class ForgottenItemsAnswer(Answer):
     """How many items were forgotten, and how many memories archived with them."""
 
-    items: int
-    archived: int
+    items: Count = Field(validation_alias="keys")
+    archived: Count
 
 
 @api.route(
@@ -129,11 +129,9 @@ class ForgottenItemsAnswer(Answer):
         problems=(404,),
     )
 )
-def list_sources(call: Call) -> dict[str, Any]:
+def list_sources(call: Call) -> Page[SourceSummary]:
     """List a page of sources."""
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = ingested.sources(db, call.query.limit + 1, call.query.before)
-    return dict(page_json(found, call.query.limit, lambda one: one.seq, _source_json))
+    return sources.list_sources(call.workspace, call.query.limit, call.query.before)
 
 
 @api.route(
@@ -146,12 +144,9 @@ def list_sources(call: Call) -> dict[str, Any]:
         problems=(404, 422),
     )
 )
-def list_items(call: Call, source: str) -> dict[str, Any]:
+def list_items(call: Call, source: str) -> Page[StoredItem]:
     """List a page of the items of a source; none of one that nothing was taken from."""
-    name = _source(source)
-    with call.front.databases.get(call.workspace_id).read() as db:
-        found = ingested.items(db, name, call.query.limit + 1, call.query.before)
-    return dict(page_json(found, call.query.limit, lambda one: one.seq, _item_json))
+    return sources.list_items(call.workspace, _source(source), call.query.limit, call.query.before)
 
 
 @api.route(
@@ -164,21 +159,9 @@ def list_items(call: Call, source: str) -> dict[str, Any]:
         problems=(422, 503),
     )
 )
-def put_items(call: Call, source: str) -> dict[str, Any]:
+def take_items(call: Call, source: str) -> SourceUpdate:
     """Take items of a source."""
-    name = _source(source)
-    offered = _offered(call.body)
-    # Made only now: items that cannot be taken must not make a workspace.
-    database = call.front.databases.get(call.workspace_id, create=True)
-    sweep = take_items(database, name, offered, call.front.write_policy(call.workspace_id))
-    return {
-        "items": [
-            {"key": item.key, "outcome": item.fate, "receipts": [receipt_json(one) for one in item.receipts]}
-            for item in sweep.taken
-        ],
-        "archived": len(sweep.archived),
-        "restored": len(sweep.restored),
-    }
+    return sources.take_items(call.workspace, _source(source), _offered(call.body))
 
 
 @api.route(
@@ -191,10 +174,9 @@ def put_items(call: Call, source: str) -> dict[str, Any]:
         problems=(404, 422, 503),
     )
 )
-def forget(call: Call, source: str) -> dict[str, Any]:
+def forget_items(call: Call, source: str) -> ForgottenItems:
     """Forget items of a source."""
-    forgotten = forget_items(call.front.databases.get(call.workspace_id), _source(source), call.body.keys)
-    return {"items": len(forgotten.keys), "archived": len(forgotten.archived)}
+    return sources.forget_items(call.workspace, _source(source), call.body.keys)
 
 
 def _source(name: str) -> str:
@@ -203,7 +185,7 @@ def _source(name: str) -> str:
     return name
 
 
-def _offered(body: ItemsBody) -> list[Offered]:
+def _offered(body: ItemsBody) -> list[OfferedItem]:
     if sum(len(item.memories) for item in body.items) > MAX_BATCH:
         raise InvalidField(FieldError("items", f"must hold at most {MAX_BATCH} memories in all"))
     keys = [item.key for item in body.items]
@@ -211,18 +193,6 @@ def _offered(body: ItemsBody) -> list[Offered]:
     if again is not None:
         raise InvalidField(FieldError(f"items.{again}.key", "names an item for the second time"))
     return [
-        Offered(
-            item.key,
-            item.digest,
-            tuple(prepare(one.draft(Source.IMPORT), f"items.{i}.memories.{j}.") for j, one in enumerate(item.memories)),
-        )
-        for i, item in enumerate(body.items)
+        OfferedItem(item.key, item.digest, tuple(one.draft(Source.IMPORT) for one in item.memories))
+        for item in body.items
     ]
-
-
-def _source_json(summary: ingested.SourceSummary) -> dict[str, Any]:
-    return {"source": summary.source, "items": summary.items, "memories": summary.memories, "at": summary.at}
-
-
-def _item_json(item: ingested.StoredItem) -> dict[str, Any]:
-    return {"key": item.key, "digest": item.digest, "memories": item.texts}

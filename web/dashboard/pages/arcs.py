@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from pipeline.errors import NotFound
 from pipeline.records import OWNER
-from pipeline.store import arcs
-from pipeline.store.arcs import ArcStatus
-from web.dashboard.spans import Line, line_over
-from web.dashboard.view import PAGE_SIZE, Paged, Section, View, cut, show
+from pipeline.services import arcs
+from pipeline.services.arcs import ArcStatus
+from web.dashboard.time_axis import TimeAxis, axis_over
+from web.dashboard.view import PAGE_SIZE, Paged, Section, View, next_page, show
 
 section = Section("arcs")
 
@@ -25,39 +24,38 @@ class ArcsQuery(Paged):
 @section.page("/arcs", ArcsQuery)
 def list_all(view: View) -> str:
     """List arcs, the active ones first, among equals the latest to go on first."""
-    with view.read() as db:
-        found = arcs.page(db, OWNER, view.query.status, PAGE_SIZE + 1, view.query.before, active_first=True)
-    items, next_url = cut(found, lambda arc: arc.seq)
-    line = line_over([*(at for arc in items for at in (arc.first_at, arc.last_at)), view.now])
-    return show("arcs.html", view, title="Arcs", arcs=items, next_url=next_url, statuses=list(ArcStatus), line=line)
+    page = arcs.list_arcs(view.workspace, OWNER, view.query.status, PAGE_SIZE, view.query.before, active_first=True)
+    return show(
+        "arcs.html",
+        view,
+        title="Arcs",
+        arcs=page.items,
+        next_url=next_page(page.next_cursor),
+        statuses=list(ArcStatus),
+        line=axis_over([*(at for arc in page.items for at in (arc.first_at, arc.last_at)), view.now]),
+    )
 
 
 @section.page("/arcs/<arc_id>", Paged)
 def arc(view: View, arc_id: str) -> str:
     """Show one arc: its course in time, and what it is made of."""
-    with view.read() as db:
-        found = arcs.get(db, OWNER, arc_id)
-        if found is None:
-            raise NotFound("There is no such arc; arcs are found anew at night.")
-        listed = arcs.members(db, OWNER, found.seq, PAGE_SIZE + 1, view.query.before)
-        moments = arcs.pulse(db, OWNER, found.seq)
-    members, next_url = cut(listed, lambda memory: memory.seq)
-    line = line_over(moments)
+    found = arcs.read_arc(view.workspace, OWNER, arc_id, PAGE_SIZE, view.query.before)
+    axis = axis_over(found.moments)
     return show(
         "arc.html",
         view,
-        title=found.title,
-        arc=found,
-        members=members,
-        next_url=next_url,
-        line=line,
-        course=course(line, moments),
+        title=found.arc.title,
+        arc=found.arc,
+        members=found.members.items,
+        next_url=next_page(found.members.next_cursor),
+        line=axis,
+        course=course(axis, found.moments),
         bins=BINS,
     )
 
 
-def course(line: Line, moments: Sequence[str]) -> list[tuple[int, float]]:
-    """Return (bin, height) of every bin of a line of time in which something happened; the fullest is 1 high."""
-    counted = Counter(min(int(line.place(moment) * BINS / 100), BINS - 1) for moment in moments)
+def course(axis: TimeAxis, moments: Sequence[str]) -> list[tuple[int, float]]:
+    """Return (bin, height) of every bin of a time axis in which something happened; the fullest is 1 high."""
+    counted = Counter(min(int(axis.position(moment) * BINS / 100), BINS - 1) for moment in moments)
     most = max(counted.values(), default=1)
     return [(number, count / most) for number, count in sorted(counted.items())]

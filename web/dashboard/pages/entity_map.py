@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from itertools import islice
 from operator import attrgetter
-from sqlite3 import Connection
 from typing import Annotated, Any
 
 from flask import Response, request, url_for
@@ -15,9 +14,9 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.errors import NotFound
 from pipeline.kinds import told
-from pipeline.records import OWNER, EntityKind
-from pipeline.store import entities, maps, runs
-from pipeline.store.maps import STRAY, Community, Spot
+from pipeline.records import EntityKind
+from pipeline.services import entity_map
+from pipeline.services.entity_map import MAP_JOB, STRAY, Community, MapEntity
 from web.api.jobs import ask_for
 from web.dashboard.filters import preview, words
 from web.dashboard.view import PAGE_SIZE, Paged, Query, Section, View, back, next_page, show
@@ -25,14 +24,12 @@ from web.endpoint import json_response
 
 section = Section("map")
 
-JOB = "layout"
 # So many colours tell communities apart; beyond, they come again.
 COLOURS = 12
-COMMUNITIES, MEMBERS = 40, 6
+COMMUNITIES = 40
 # A community is called by its most central entities.
 NAMED_BY, NAME_CHARS = 3, 28
 LABEL_CHARS = 60
-NEIGHBOURS, MEMORIES = 12, 4
 
 Offset = Annotated[int, Field(ge=0, lt=10**6)]
 
@@ -48,36 +45,31 @@ class MapQuery(Query):
 def whole(view: View) -> str:
     """Show the map."""
     start = view.query.before or 0
-    with view.read() as db:
-        drawing = maps.shown(db)
-        listed = maps.communities(db, MEMBERS)
-        waiting = _is_being_drawn(db)
-        chosen = None if view.query.around is None else entities.get(db, OWNER, view.query.around)
-        charted = chosen is not None and maps.community_of(db, chosen.seq) is not None
+    found = entity_map.read_map(view.workspace, view.query.around)
+    listed = found.communities
     more = len(listed) > start + COMMUNITIES
     return show(
         "map.html",
         view,
         title="Map",
-        drawing=drawing,
+        drawing=found.drawing,
         communities=[(one, title_of(one), colour_of(one.number)) for one in listed[start : start + COMMUNITIES]],
         count=len([one for one in listed if one.number != STRAY]),
         size=sum(one.size for one in listed),
-        waiting=waiting,
-        chosen=chosen,
-        charted=charted,
-        next_url=next_page(start + COMMUNITIES) if more else None,
+        waiting=found.waiting,
+        chosen=found.chosen,
+        charted=found.charted,
+        next_url=next_page(start + COMMUNITIES if more else None),
     )
 
 
 @section.page("/map/data")
 def data(view: View) -> AnyResponse:
     """Return the map for the script that shows it; it is not sent again while it is as the script knows it."""
-    with view.read() as db:
-        head = {"drawing": maps.shown(db).number, "waiting": _is_being_drawn(db)}
-        spots, ties = maps.spots(db), maps.listed_ties(db)
-    told = json.dumps(head | _columns(spots), ensure_ascii=False, separators=(",", ":"))
-    answer = Response(f'{told[:-1]},"ties":[{ties}]}}', mimetype="application/json")
+    found = entity_map.read_map_data(view.workspace)
+    head = {"drawing": found.drawing.number, "waiting": found.waiting}
+    text = json.dumps(head | _columns(found.entities), ensure_ascii=False, separators=(",", ":"))
+    answer = Response(f'{text[:-1]},"ties":[{found.ties}]}}', mimetype="application/json")
     answer.set_etag(hashlib.sha256(answer.get_data()).hexdigest()[:32])
     return answer.make_conditional(request)
 
@@ -85,20 +77,17 @@ def data(view: View) -> AnyResponse:
 @section.page("/map/around/<entity_id>")
 def around(view: View, entity_id: str) -> Response:
     """Return what the panel beside the map tells of an entity."""
-    with view.read() as db:
-        found = entities.get(db, OWNER, entity_id)
-        if found is None:
-            raise NotFound("No memory mentions such an entity any more.")
-        near = maps.neighbours(db, found.seq, NEIGHBOURS)
-        memories = entities.mentioning(db, OWNER, found.seq, MEMORIES, None)
+    found = entity_map.read_surroundings(view.workspace, entity_id)
+    entity = found.entity
     return json_response(
         {
-            "name": preview(found.name),
-            "kind": words(found.kind),
-            "mentions": found.mentions,
-            "page": url_for("dashboard.entities_entity", entity_id=found.id),
+            "name": preview(entity.name),
+            "kind": words(entity.kind),
+            "mentions": entity.mentions,
+            "page": url_for("dashboard.entities_entity", entity_id=entity.id),
             "neighbours": [
-                {"id": one.id, "name": preview(one.name, LABEL_CHARS), "memories": one.memories} for one in near
+                {"id": one.id, "name": preview(one.name, LABEL_CHARS), "memories": one.memories}
+                for one in found.neighbours
             ],
             "memories": [
                 {
@@ -106,7 +95,7 @@ def around(view: View, entity_id: str) -> Response:
                     "at": memory.occurred_at,
                     "page": url_for("dashboard.memory_record", memory_id=memory.id),
                 }
-                for memory in memories
+                for memory in found.memories
             ],
         }
     )
@@ -117,28 +106,22 @@ def community(view: View, number: str) -> str:
     """List what belongs to a community, the most central first."""
     if not number.removeprefix("-").isdecimal() or len(number) > 6:
         raise NotFound("There is no such community.")
-    start = view.query.before or 0
-    with view.read() as db:
-        found = next((one for one in maps.communities(db, NAMED_BY) if one.number == int(number)), None)
-        if found is None:
-            raise NotFound("There is no such community; the map is drawn anew at night.")
-        members = maps.members(db, found.number, PAGE_SIZE + 1, start)
-    more = len(members) > PAGE_SIZE
+    found = entity_map.list_members(view.workspace, int(number), PAGE_SIZE, view.query.before or 0)
     return show(
         "map_community.html",
         view,
-        title=title_of(found),
-        community=found,
-        colour=colour_of(found.number),
-        members=members[:PAGE_SIZE],
-        next_url=next_page(start + PAGE_SIZE) if more else None,
+        title=title_of(found.community),
+        community=found.community,
+        colour=colour_of(found.community.number),
+        members=found.members.items,
+        next_url=next_page(found.members.next_cursor),
     )
 
 
 @section.action("/map/draw")
 def draw(view: View) -> AnyResponse:
     """Ask for a map now."""
-    ask_for(view.front, view.workspace_id, JOB)
+    ask_for(view.front, view.workspace_id, MAP_JOB)
     return back(view, "The map will be drawn in a moment; this takes some seconds.", to=url_for("dashboard.map_whole"))
 
 
@@ -159,16 +142,11 @@ def _title(number: int, names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(preview(name, NAME_CHARS) for name in islice(names, NAMED_BY)))
 
 
-def _is_being_drawn(db: Connection) -> bool:
-    last = runs.last(db, JOB)
-    return JOB in runs.asked(db) or (last is not None and last.ended_at is None)
-
-
-def _columns(spots: Sequence[Spot]) -> dict[str, Any]:
+def _columns(spots: Sequence[MapEntity]) -> dict[str, Any]:
     """Return what is known of entities, as columns; ties name them by their row numbers."""
     kinds = list(EntityKind)
     order = {kind: number for number, kind in enumerate(kinds)}
-    members: dict[int, list[Spot]] = {}
+    members: dict[int, list[MapEntity]] = {}
     for spot in spots:
         members.setdefault(spot.community, []).append(spot)
     central = {

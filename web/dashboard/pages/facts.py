@@ -24,7 +24,7 @@ from pipeline.write.keyed import fact_key
 from web.api import bodies
 from web.dashboard.fields import Moment, Search
 from web.dashboard.filters import minute, preview, words
-from web.dashboard.spans import Line, line_over
+from web.dashboard.time_axis import TimeAxis, axis_over
 from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, cut, show
 
 section = Section("facts")
@@ -146,7 +146,7 @@ def subject(view: View) -> str:
         if extent is None:
             raise NotFound("Nothing is known about this.")
         found, next_url = cut(listing.keys(db, name, PAGE_SIZE + 1, view.query.before), lambda key: key.seq)
-        line = line_over((*extent, now))
+        line = axis_over((*extent, now))
         lanes = [
             Lane(
                 one,
@@ -193,7 +193,7 @@ def fact(view: View) -> str:
             if (memory := memories.get(db, identity)) is not None
         }
         turns = listing.turns(db, key.subject, moment, one)
-    line = line_over(_moments(values, [now] if view.query.before is None else []) or [now])
+    line = axis_over(_moments(values, [now] if view.query.before is None else []) or [now])
     return show(
         "fact.html",
         view,
@@ -290,7 +290,7 @@ def _key_of(named: Any) -> ScopedKey:
     return ScopedKey(0, key, bodies.scope_of_query(named.scope))
 
 
-def _stretches(line: Line, values: Sequence[Memory], now: str) -> list[Stretch]:
+def _stretches(line: TimeAxis, values: Sequence[Memory], now: str) -> list[Stretch]:
     return [Stretch(one, *line.stretch(one.valid_from or now, one.valid_to), _state(one, now)) for one in values]
 
 

@@ -22,17 +22,16 @@ from pipeline.records import (
     Stage,
     Trust,
 )
+from pipeline.services.sources import ForgottenItems, ItemOutcome, OfferedItem, SourceUpdate, forget_items, take_items
+from pipeline.services.workspace import Workspace
 from pipeline.store import changes, history, incognito, ingested, memories, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
-from pipeline.write.accept import WritePolicy, accept
-from pipeline.write.ingest import Fate, Forgotten, Offered, Sweep, forget_items, take_items
-from pipeline.write.prepare import prepare
+from pipeline.write.accept import accept
 from pipeline.write.revise import archive, edit, purge, restore
-from tests.fakes.house import scratch_database
+from tests.fakes.house import scratch_database, workspace_over
 
 SOURCE = "project:shop-0d1a25a8"
-OPEN = WritePolicy()
 
 
 @dataclass
@@ -40,21 +39,25 @@ class Shelf:
     """A source over a real store; an item is known by its key, its memories by their texts."""
 
     database: Database
-    policy: WritePolicy = OPEN
+    incognito: bool = False
     source: str = SOURCE
     rounds: int = field(default=0)
 
-    def put(self, key: str, *drafts: Draft | str, digest: str | None = None) -> Sweep:
+    @property
+    def workspace(self) -> Workspace:
+        return workspace_over(self.database, incognito=self.incognito)
+
+    def put(self, key: str, *drafts: Draft | str, digest: str | None = None) -> SourceUpdate:
         self.rounds += 1
         offered = [self.offered(key, *drafts, digest=digest or f"digest-{self.rounds}")]
-        return take_items(self.database, self.source, offered, self.policy)
+        return take_items(self.workspace, self.source, offered)
 
-    def offered(self, key: str, *drafts: Draft | str, digest: str) -> Offered:
+    def offered(self, key: str, *drafts: Draft | str, digest: str) -> OfferedItem:
         made = (Draft(one) if isinstance(one, str) else one for one in drafts)
-        return Offered(key, digest, tuple(prepare(imported(one)) for one in made))
+        return OfferedItem(key, digest, tuple(imported(one) for one in made))
 
-    def forget(self, *keys: str) -> Forgotten:
-        return forget_items(self.database, self.source, keys)
+    def forget(self, *keys: str) -> ForgottenItems:
+        return forget_items(self.workspace, self.source, keys)
 
     def active(self) -> list[str]:
         with self.database.read() as db:
@@ -94,12 +97,12 @@ def shelf():
 
 def test_items_come_change_and_stay(shelf):
     first = shelf.put("a.py", "Opens the shop", "Closes the shop", digest="1")
-    assert first.taken[0].fate is Fate.CREATED
+    assert first.taken[0].outcome is ItemOutcome.CREATED
     assert [receipt.outcome for receipt in first.taken[0].receipts] == [Outcome.CREATED, Outcome.CREATED]
     same = shelf.put("a.py", "Opens the shop", "Closes the shop", digest="1")
-    assert (same.taken[0].fate, same.taken[0].receipts) == (Fate.UNCHANGED, ())
+    assert (same.taken[0].outcome, same.taken[0].receipts) == (ItemOutcome.UNCHANGED, ())
     second = shelf.put("a.py", "Opens the shop", "Sweeps the floor", digest="2")
-    assert second.taken[0].fate is Fate.REPLACED
+    assert second.taken[0].outcome is ItemOutcome.REPLACED
     assert shelf.active() == ["Opens the shop", "Sweeps the floor"]
     assert shelf.archived() == ["Closes the shop"]
     assert second.archived == (first.taken[0].receipts[1].id,)
@@ -174,10 +177,10 @@ def test_what_comes_back_is_the_memory_that_went(shelf, monkeypatch):
     memory_id = shelf.put("a.py", "Opens the shop").taken[0].receipts[0].id
     assert shelf.forget("a.py").keys == ("a.py",)
     assert (shelf.active(), shelf.known()) == ([], {})
-    assert shelf.forget("a.py", "unknown.py") == Forgotten((), ())
+    assert shelf.forget("a.py", "unknown.py") == ForgottenItems((), ())
     generation = shelf.generation()
     back = shelf.put("a.py", "Opens the shop", digest="digest-1")
-    assert back.taken[0].fate is Fate.CREATED
+    assert back.taken[0].outcome is ItemOutcome.CREATED
     assert back.restored == (memory_id,)
     assert shelf.active() == ["Opens the shop"]
     assert shelf.log(generation) == ["restore"]
@@ -198,7 +201,7 @@ def test_a_text_that_moves_within_one_transaction_leaves_no_trace_in_the_log(she
     shelf.put("a.py", "Opens the shop")
     generation = shelf.generation()
     offered = [shelf.offered("a.py", digest="x"), shelf.offered("b.py", "Opens the shop", digest="y")]
-    take_items(shelf.database, SOURCE, offered, OPEN)
+    take_items(shelf.workspace, SOURCE, offered)
     assert shelf.active() == ["Opens the shop"]
     assert shelf.log(generation) == []
 
@@ -232,7 +235,7 @@ def test_what_somebody_said_while_it_was_away_is_theirs(shelf):
 def test_what_was_purged_stays_purged(shelf):
     memory_id = shelf.put("a.py", "Opens the shop", digest="1").taken[0].receipts[0].id
     purge(shelf.database, memory_id)
-    assert shelf.put("a.py", "Opens the shop", digest="1").taken[0].fate is Fate.UNCHANGED
+    assert shelf.put("a.py", "Opens the shop", digest="1").taken[0].outcome is ItemOutcome.UNCHANGED
     for key in ("a.py", "b.py"):
         receipt = shelf.put(key, "Opens the shop", f"Sweeps {key}").taken[0].receipts[0]
         assert (receipt.outcome, receipt.reason) == (Outcome.REJECTED, "was purged")
@@ -263,11 +266,11 @@ def test_nothing_of_a_purged_text_is_left_in_what_is_known_of_an_item(shelf):
 
 
 def test_nothing_is_kept_in_an_incognito_workspace(shelf):
-    shelf.policy = WritePolicy(incognito=True)
+    shelf.incognito = True
     sweep = shelf.put("a.py", "Opens the shop")
-    assert sweep.taken[0].fate is Fate.REJECTED
+    assert sweep.taken[0].outcome is ItemOutcome.REJECTED
     assert sweep.taken[0].receipts[0].reason == "off the record"
-    assert shelf.put("empty.py").taken[0].fate is Fate.REJECTED
+    assert shelf.put("empty.py").taken[0].outcome is ItemOutcome.REJECTED
     with shelf.database.read() as db:
         assert db.execute("SELECT count(*) FROM ingest_item").fetchone() == (0,)
     assert (shelf.active(), shelf.log()) == ([], [])
@@ -285,9 +288,9 @@ def test_nothing_is_kept_of_a_session_off_the_record(shelf):
     shelf.put("chat", Draft("We open at nine", session_id="s1"))
     set_incognito(shelf.database, on=True)
     changed = shelf.put("chat", Draft("We open at ten", session_id="s1"), digest="later")
-    assert changed.taken[0].fate is Fate.REJECTED
+    assert changed.taken[0].outcome is ItemOutcome.REJECTED
     assert shelf.active() == ["We open at nine"]
-    assert shelf.put("other", Draft("We close at six", session_id="s1")).taken[0].fate is Fate.REJECTED
+    assert shelf.put("other", Draft("We close at six", session_id="s1")).taken[0].outcome is ItemOutcome.REJECTED
     assert "other" not in shelf.known()
     set_incognito(shelf.database, on=False)
     shelf.put("chat", Draft("We open at ten", session_id="s1"), digest="later")
@@ -308,7 +311,7 @@ def test_all_or_none(shelf):
     nowhere = Draft("Sweeps the floor", edges=(EdgeDraft(EdgeKind.SUPPORTS, "01ARZ3NDEKTSV4RRFFQ69G5FAV"),))
     offered = [shelf.offered("a.py", digest="2"), shelf.offered("b.py", nowhere, digest="2")]
     with pytest.raises(InvalidField):
-        take_items(shelf.database, SOURCE, offered, OPEN)
+        take_items(shelf.workspace, SOURCE, offered)
     assert (shelf.active(), shelf.known(), shelf.generation()) == (["Opens the shop"], {"a.py": "1"}, generation)
 
 

@@ -1,6 +1,6 @@
 """Keep memories in step with a source that is read again: its items come, change and go.
 
-    unchanged? → off the record? → each text: purged? known? through the door → what no item gives any more is archived
+    unchanged? → incognito? → each text: purged? known? through the write policy → what no item gives is archived
 
 A text that stays keeps its memory with everything that became of it. One transaction, all or none.
 """
@@ -11,21 +11,37 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from sqlite3 import Connection
 
-from pipeline.records import Memory, Outcome, Receipt, Scope
+from pipeline.records import Draft, Memory, Outcome, Page, Receipt, Scope, page_of
+from pipeline.services.workspace import Workspace
 from pipeline.store import changes, ingested, memories, tail
-from pipeline.store.database import Database
-from pipeline.store.ingested import Link
+from pipeline.store.ingested import Link, SourceSummary, StoredItem
 from pipeline.store.memories import NewMemory
+from pipeline.text.redaction import redact
 from pipeline.times import utc_now
 from pipeline.write.accept import OFF_THE_RECORD, Ledger, WritePolicy, announce, off_the_record, take
-from pipeline.write.prepare import Prepared
+from pipeline.write.prepare import Prepared, prepare
 from pipeline.write.revise import bring_back
+
+__all__ = [
+    "ForgottenItems",
+    "ItemOutcome",
+    "OfferedItem",
+    "SourceSummary",
+    "SourceUpdate",
+    "StoredItem",
+    "TakenItem",
+    "forget_items",
+    "holds_secret",
+    "list_items",
+    "list_sources",
+    "take_items",
+]
 
 PURGED = "was purged"
 PUT_AWAY = "was archived or merged into another"
 
 
-class Fate(StrEnum):
+class ItemOutcome(StrEnum):
     """What became of an item."""
 
     CREATED = "created"
@@ -35,34 +51,41 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class OfferedItem:
     """An item of a source: its key there, the digest of what was read, and the memories that it gives."""
 
+    key: str
+    digest: str
+    drafts: tuple[Draft, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _PreparedItem:
     key: str
     digest: str
     prepared: tuple[Prepared, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenItem:
     """What became of an item and of each memory that it gave; no receipts where nothing changed."""
 
     key: str
-    fate: Fate
+    outcome: ItemOutcome
     receipts: tuple[Receipt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class SourceUpdate:
     """What became of items, in their order, and the ids of the memories that were archived and that came back."""
 
-    taken: tuple[Taken, ...]
+    taken: tuple[TakenItem, ...]
     archived: tuple[str, ...]
     restored: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class ForgottenItems:
     """The keys of the items that were forgotten, and the ids of the memories that were archived."""
 
     keys: tuple[str, ...]
@@ -70,7 +93,7 @@ class Forgotten:
 
 
 @dataclass(slots=True)
-class _Run:
+class _Update:
     """One transaction: what it goes by, and what it did so far; `purged` and `known` name texts."""
 
     db: Connection
@@ -84,24 +107,38 @@ class _Run:
     restored: list[str] = field(default_factory=list)
 
 
-def take_items(database: Database, source: str, offered: Sequence[Offered], policy: WritePolicy) -> Sweep:
-    """Bring the memories of a source in step with some of its items; raise InvalidField for an edge to nowhere."""
-    with database.write() as db:
-        names = [name_of(one.memory) for item in offered for one in item.prepared]
-        run = _Run(db, policy, utc_now(), ingested.purged_among(db, names), ingested.known_among(db, names))
-        taken = tuple(_take_item(run, source, item) for item in offered)
-        announce(db, run.ledger)
-        if run.refreshed:
-            changes.append(db, changes.EDIT, run.refreshed)
-        archived = _archive_unwanted(db, run.released, run.at)
-    return Sweep(taken, archived, tuple(run.restored))
+def list_sources(workspace: Workspace, limit: int, before: int | None) -> Page[SourceSummary]:
+    """List the sources that memories were taken from, the newest first."""
+    with workspace.database.read() as db:
+        return page_of(ingested.sources(db, limit + 1, before), limit, lambda one: one.seq)
 
 
-def forget_items(database: Database, source: str, keys: Sequence[str]) -> Forgotten:
+def list_items(workspace: Workspace, source: str, limit: int, after: int | None) -> Page[StoredItem]:
+    """List the items that a source is known by; none of one that nothing was taken from."""
+    with workspace.database.read() as db:
+        return page_of(ingested.items(db, source, limit + 1, after), limit, lambda one: one.seq)
+
+
+def take_items(workspace: Workspace, source: str, offered: Sequence[OfferedItem]) -> SourceUpdate:
+    """Bring the memories of a source in step with some of its items; raise InvalidField for what cannot be taken."""
+    # Prepared first: items that cannot be taken must not make a workspace.
+    items, policy = [_prepare_item(number, item) for number, item in enumerate(offered)], workspace.write_policy()
+    with workspace.create().write() as db:
+        names = [name_of(one.memory) for item in items for one in item.prepared]
+        update = _Update(db, policy, utc_now(), ingested.purged_among(db, names), ingested.known_among(db, names))
+        taken = tuple(_take_item(update, source, item) for item in items)
+        announce(db, update.ledger)
+        if update.refreshed:
+            changes.append(db, changes.EDIT, update.refreshed)
+        archived = _archive_unwanted(db, update.released, update.at)
+    return SourceUpdate(taken, archived, tuple(update.restored))
+
+
+def forget_items(workspace: Workspace, source: str, keys: Sequence[str]) -> ForgottenItems:
     """Archive what some items of a source brought, unless it is somebody else's too; unknown ones are passed over."""
     gone: list[str] = []
     released: set[int] = set()
-    with database.write() as db:
+    with workspace.database.write() as db:
         at = utc_now()
         for key in dict.fromkeys(keys):
             item = ingested.find(db, source, key)
@@ -111,7 +148,12 @@ def forget_items(database: Database, source: str, keys: Sequence[str]) -> Forgot
             released.update(ingested.release(db, item.seq, ()))
             gone.append(key)
         archived = _archive_unwanted(db, released, at)
-    return Forgotten(tuple(gone), archived)
+    return ForgottenItems(tuple(gone), archived)
+
+
+def holds_secret(key: str) -> bool:
+    """Tell whether the key of an item would be redacted: it is compared as it is, so it is stored as it is or not."""
+    return redact(key).text != key
 
 
 def name_of(memory: NewMemory) -> str:
@@ -121,50 +163,55 @@ def name_of(memory: NewMemory) -> str:
     return ingested.NAME_JOINT.join([memory.content_hash, *apart])
 
 
-def _take_item(run: _Run, source: str, item: Offered) -> Taken:
-    known = ingested.find(run.db, source, item.key)
+def _prepare_item(number: int, item: OfferedItem) -> _PreparedItem:
+    prepared = (prepare(one, f"items.{number}.memories.{place}.") for place, one in enumerate(item.drafts))
+    return _PreparedItem(item.key, item.digest, tuple(prepared))
+
+
+def _take_item(update: _Update, source: str, item: _PreparedItem) -> TakenItem:
+    known = ingested.find(update.db, source, item.key)
     if known is not None and known.digest == item.digest:
-        return Taken(item.key, Fate.UNCHANGED)
-    silent = [off_the_record(run.db, one.memory, run.policy) for one in item.prepared]
-    if run.policy.incognito or (silent and all(silent)):
+        return TakenItem(item.key, ItemOutcome.UNCHANGED)
+    silent = [off_the_record(update.db, one.memory, update.policy) for one in item.prepared]
+    if update.policy.incognito or (silent and all(silent)):
         # Not even the name of the item is kept.
-        return Taken(item.key, Fate.REJECTED, tuple(_turned_away(one, OFF_THE_RECORD) for one in item.prepared))
-    item_seq = ingested.put(run.db, source, item.key, item.digest, run.at)
+        return TakenItem(item.key, ItemOutcome.REJECTED, tuple(_reject(one, OFF_THE_RECORD) for one in item.prepared))
+    item_seq = ingested.put(update.db, source, item.key, item.digest, update.at)
     receipts: list[Receipt] = []
     told: dict[str, Receipt] = {}
     for one in item.prepared:
         name = name_of(one.memory)
-        receipts.append(_again(told[name]) if name in told else _take_text(run, item_seq, one, name))
+        receipts.append(_repeat_receipt(told[name]) if name in told else _take_text(update, item_seq, one, name))
         told.setdefault(name, receipts[-1])
     if known is None or not known.digest:
-        return Taken(item.key, Fate.CREATED, tuple(receipts))
-    run.released.update(ingested.release(run.db, item_seq, told))
-    return Taken(item.key, Fate.REPLACED, tuple(receipts))
+        return TakenItem(item.key, ItemOutcome.CREATED, tuple(receipts))
+    update.released.update(ingested.release(update.db, item_seq, told))
+    return TakenItem(item.key, ItemOutcome.REPLACED, tuple(receipts))
 
 
-def _take_text(run: _Run, item_seq: int, item: Prepared, name: str) -> Receipt:
-    if name in run.purged:
-        return _turned_away(item, PURGED)
-    if off_the_record(run.db, item.memory, run.policy):
-        return _turned_away(item, OFF_THE_RECORD)
-    standing = _standing(run.db, name) if name in run.known else None
+def _take_text(update: _Update, item_seq: int, item: Prepared, name: str) -> Receipt:
+    if name in update.purged:
+        return _reject(item, PURGED)
+    if off_the_record(update.db, item.memory, update.policy):
+        return _reject(item, OFF_THE_RECORD)
+    standing = _find_standing(update.db, name) if name in update.known else None
     if standing is None:
-        return _through_door(run, item_seq, item, name)
+        return _admit(update, item_seq, item, name)
     memory, comes_back = standing
-    if comes_back and not _speaks_for_itself(run.db, memory):
-        # Somebody wrote the same meanwhile: the door knows what that means.
-        return _through_door(run, item_seq, item, name)
-    ingested.link(run.db, item_seq, name, memory.seq)
+    if comes_back and not _speaks_for_itself(update.db, memory):
+        # Somebody wrote the same meanwhile: the write policy knows what that means.
+        return _admit(update, item_seq, item, name)
+    ingested.link(update.db, item_seq, name, memory.seq)
     if comes_back:
-        bring_back(run.db, memory, run.at)
-        run.restored.append(memory.id)
+        bring_back(update.db, memory, update.at)
+        update.restored.append(memory.id)
     elif memory.archived_at is not None:
         return Receipt(memory.id, Outcome.REJECTED, reason=PUT_AWAY)
-    _refresh(run, item_seq, memory, item.memory)
+    _refresh(update, item_seq, memory, item.memory)
     return Receipt(memory.id, Outcome.MERGED, duplicate_of=memory.id)
 
 
-def _standing(db: Connection, name: str) -> tuple[Memory, bool] | None:
+def _find_standing(db: Connection, name: str) -> tuple[Memory, bool] | None:
     """Return the memory that stands for a text, and whether it is in the archive only for want of an item."""
     links = ingested.of_text(db, name)
     known = memories.by_seqs(db, [link.memory_seq for link in links])
@@ -183,17 +230,17 @@ def _speaks_for_itself(db: Connection, memory: Memory) -> bool:
     return memory.key is not None or memories.find_active_text(db, memory.scope, memory.content_hash) is None
 
 
-def _through_door(run: _Run, item_seq: int, item: Prepared, name: str) -> Receipt:
-    receipt = take(run.db, item, run.policy, run.ledger)
+def _admit(update: _Update, item_seq: int, item: Prepared, name: str) -> Receipt:
+    receipt = take(update.db, item, update.policy, update.ledger)
     # What only repeats what was shown stands for nothing.
     if receipt.outcome is not Outcome.REJECTED and ingested.link_as(
-        run.db, item_seq, name, receipt.id, item.memory.content_hash
+        update.db, item_seq, name, receipt.id, item.memory.content_hash
     ):
-        run.known.add(name)
+        update.known.add(name)
     return receipt
 
 
-def _refresh(run: _Run, item_seq: int, stored: Memory, memory: NewMemory) -> None:
+def _refresh(update: _Update, item_seq: int, stored: Memory, memory: NewMemory) -> None:
     """Let a memory that one item alone brought say where its text stands now; its signals stay."""
     metadata = {**stored.metadata, **memory.metadata}
     details = memory.details if stored.kind is memory.kind else stored.details
@@ -205,9 +252,9 @@ def _refresh(run: _Run, item_seq: int, stored: Memory, memory: NewMemory) -> Non
         "instructs": (stored.instructs, memory.instructs, int(memory.instructs)),
     }
     changed = {column: value for column, (before, after, value) in wanted.items() if before != after}
-    if changed and ingested.is_own(run.db, stored.seq, item_seq):
-        memories.update(run.db, stored.seq, changed, run.at)
-        run.refreshed.append(stored.id)
+    if changed and ingested.is_own(update.db, stored.seq, item_seq):
+        memories.update(update.db, stored.seq, changed, update.at)
+        update.refreshed.append(stored.id)
 
 
 def _archive_unwanted(db: Connection, released: Iterable[int], at: str) -> tuple[str, ...]:
@@ -222,11 +269,11 @@ def _archive_unwanted(db: Connection, released: Iterable[int], at: str) -> tuple
     return ids
 
 
-def _turned_away(item: Prepared, reason: str) -> Receipt:
+def _reject(item: Prepared, reason: str) -> Receipt:
     return Receipt(item.memory.id, Outcome.REJECTED, reason=reason)
 
 
-def _again(receipt: Receipt) -> Receipt:
+def _repeat_receipt(receipt: Receipt) -> Receipt:
     """Return the answer to a text that stands twice in an item."""
     if receipt.outcome is Outcome.REJECTED:
         return receipt

@@ -1,4 +1,4 @@
-"""Time as a line: where moments stand on it, in per cent, and what its marks say."""
+"""A time axis: where moments stand on it, in per cent, and what its marks say."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MONTH_S = 30.44 * _DAY_S
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class AxisMark:
     """A moment that is named below the line."""
 
     x: float
@@ -27,26 +27,26 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimeAxis:
     """A stretch of time, in seconds since 1970; it may begin long before."""
 
     start: float
     end: float
 
-    def place(self, moment: str | datetime) -> float:
+    def position(self, moment: str | datetime) -> float:
         """Return where a moment stands, 0 to 100."""
         share = (_seconds(moment) - self.start) / (self.end - self.start)
         return round(100 * min(max(share, 0.0), 1.0), 3)
 
     def stretch(self, since: str | datetime, until: str | datetime | None) -> tuple[float, float]:
         """Return where a span begins and how wide it is; one without an end reaches to the edge."""
-        x = self.place(since)
-        return x, round((100.0 if until is None else self.place(until)) - x, 3)
+        x = self.position(since)
+        return x, round((100.0 if until is None else self.position(until)) - x, 3)
 
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[AxisMark]:
         """Return round moments to name."""
         found = self._by_months() if (self.end - self.start) / MOST_MARKS > _STEPS_S[-1] else self._by_seconds()
-        return [Mark(round(100 * (at - self.start) / (self.end - self.start), 3), text) for at, text in found]
+        return [AxisMark(round(100 * (at - self.start) / (self.end - self.start), 3), text) for at, text in found]
 
     def _by_seconds(self) -> Iterator[tuple[float, str]]:
         step = next(step for step in _STEPS_S if (self.end - self.start) / step <= MOST_MARKS)
@@ -66,12 +66,12 @@ class Line:
             number += step
 
 
-def line_over(moments: Iterable[str | datetime]) -> Line:
+def axis_over(moments: Iterable[str | datetime]) -> TimeAxis:
     """Return the line on which moments, at least one, have their places, with some room at both ends."""
     known = [_seconds(moment) for moment in moments]
     first, last = min(known), max(known)
     before, after = (max((last - first) * room, LEAST_S) for room in (ROOM_BEFORE, ROOM_AFTER))
-    return Line(max(first - before, _seconds(_FIRST)), min(last + after, _seconds(_LAST)))
+    return TimeAxis(max(first - before, _seconds(_FIRST)), min(last + after, _seconds(_LAST)))
 
 
 def _seconds(moment: str | datetime) -> float:

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.times import utc_text
-from web.dashboard.spans import MOST_MARKS, line_over
+from web.dashboard.time_axis import MOST_MARKS, axis_over
 
 moments = st.datetimes(timezones=st.just(UTC)).map(utc_text)
 
 
 @given(st.lists(moments, min_size=1, max_size=5))
 def test_any_moments_have_their_places_in_order(known):
-    line = line_over(known)
-    places = [line.place(moment) for moment in sorted(known)]
+    line = axis_over(known)
+    places = [line.position(moment) for moment in sorted(known)]
     assert places == sorted(places)
     assert 0 <= places[0] <= places[-1] <= 100
     marks = line.marks()
@@ -33,11 +33,11 @@ def test_any_moments_have_their_places_in_order(known):
     ],
 )
 def test_marks_are_round(first, last, texts):
-    assert [mark.text for mark in line_over([first, last]).marks()] == texts
+    assert [mark.text for mark in axis_over([first, last]).marks()] == texts
 
 
 def test_a_span_without_an_end_reaches_to_the_edge():
-    line = line_over(["2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"])
+    line = axis_over(["2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"])
     since, width = line.stretch("2026-01-01T00:00:00.000Z", None)
     assert since + width == pytest.approx(100)
     assert line.stretch(datetime(2025, 1, 1, tzinfo=UTC), "2027-01-01T00:00:00.000Z") == (0, 100)
