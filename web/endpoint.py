@@ -110,7 +110,7 @@ def _rendered(endpoint: Endpoint, answer: Any) -> Response:
     if endpoint.answer is None or isinstance(answer, dict):
         return json_response(answer, endpoint.status)
     # The model that the document describes is what serializes.
-    text = endpoint.answer.model_validate(answer).model_dump_json()
+    text = endpoint.answer.model_validate(answer).model_dump_json(by_alias=True)
     return Response(text, endpoint.status, content_type="application/json")
 
 

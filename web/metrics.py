@@ -1,11 +1,15 @@
-"""Metrics of one front: request counts and times, and every workspace's queue at the moment of asking."""
+"""Metrics of one front: request counts and times, every workspace's queue, and how long each endpoint takes."""
 
+import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from flask import Flask, Response, current_app, g, request
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from pipeline.bootstrap.front import Front
@@ -28,6 +32,7 @@ LOOKS = frozenset(
     }
 )
 
+ENDPOINT = "endpoint"
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
@@ -61,11 +66,11 @@ def register_metrics(app: Flask, front: Front) -> None:
     seconds = Histogram(
         "reverie_request_seconds",
         "Time to answer, by endpoint.",
-        ["endpoint"],
+        [ENDPOINT],
         registry=registry,
         buckets=BUCKETS,
     )
-    requests = Counter("reverie_requests", "Requests answered.", ["endpoint", "status"], registry=registry)
+    requests = Counter("reverie_requests", "Requests answered.", [ENDPOINT, "status"], registry=registry)
     app.extensions["metrics"] = registry
     app.extensions["request_seconds"] = seconds
 
@@ -99,3 +104,51 @@ def request_seconds() -> Histogram:
     """Return how long the running app took to answer, by endpoint."""
     seconds: Histogram = current_app.extensions["request_seconds"]
     return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How often an endpoint answered since the server started, and its median and 95th percentile in seconds.
+
+    Where that many answers took longer than the last bucket's bound, the bound stands for all of them.
+    """
+
+    endpoint: str
+    count: int
+    p50_s: float
+    p95_s: float
+
+
+def latencies(histogram: Histogram) -> list[Latency]:
+    """List the endpoints that answered anything, the most asked for first."""
+    buckets: dict[str, list[tuple[float, float]]] = {}
+    for endpoint, bound, count in _cumulated(histogram.collect()):
+        buckets.setdefault(endpoint, []).append((bound, count))
+    found = []
+    for endpoint, counted in buckets.items():
+        ordered = sorted(counted)
+        if total := int(ordered[-1][1]):
+            found.append(Latency(endpoint, total, quantile(ordered, 0.5), quantile(ordered, 0.95)))
+    return sorted(found, key=lambda one: (-one.count, one.endpoint))
+
+
+def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:
+    """Estimate a quantile as Prometheus' `histogram_quantile` does.
+
+    `buckets` are (upper bound, cumulated count) in rising order, the last without a bound. Within a bucket the values
+    are taken to lie evenly.
+    """
+    rank = share * buckets[-1][1]
+    for (below, count_below), (bound, count) in pairwise([(0.0, 0.0), *buckets]):
+        if count >= rank and count > count_below:
+            if math.isinf(bound):
+                return below
+            return below + (bound - below) * (rank - count_below) / (count - count_below)
+    return math.nan
+
+
+def _cumulated(metrics: Iterable[Metric]) -> Iterable[tuple[str, float, float]]:
+    for metric in metrics:
+        for sample in metric.samples:
+            if sample.name.endswith("_bucket"):
+                yield sample.labels[ENDPOINT], float(sample.labels["le"]), sample.value

@@ -13,16 +13,37 @@ from pipeline.errors import NotFound, ReverieError
 from pipeline.jobs import runner
 from pipeline.jobs.registry import BY_NAME, ScheduledJob, scheduled_jobs
 from pipeline.jobs.runner import Progress, RunResult
-from pipeline.jobs.status import JobStatus, asked_jobs, due_jobs, job_statuses, unfinished_jobs
+from pipeline.jobs.status import JobState, JobStatus, asked_jobs, due_jobs, job_statuses, unfinished_jobs
 from pipeline.jobs.upkeep.reap import release, something_waits
 from pipeline.records import Stage
+from pipeline.services.feedback import USAGE_JOB, FeedbackWriter
+from pipeline.services.workspace import Workspace
 from pipeline.store import runs, work
 from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
+from pipeline.store.runs import Run
 from pipeline.times import utc_now
 
 if TYPE_CHECKING:
     from pipeline.jobs.context import JobContext
+
+__all__ = [
+    "DueWork",
+    "JobState",
+    "JobStatus",
+    "NextTurn",
+    "Run",
+    "RunResult",
+    "clocked_jobs",
+    "find_due",
+    "is_job_due",
+    "list_jobs",
+    "reap_processes",
+    "repair_indexes",
+    "request_job",
+    "run_job",
+    "take_job_turn",
+]
 
 # A job's turn; one that steps back for written memories comes again after a while.
 TURN_S = 60.0
@@ -70,21 +91,20 @@ def find_due(databases: Databases, operations: Operations, workspace_id: str, jo
         return DueWork([], [], work_waits=False)
 
 
-def check_job_name(name: str) -> None:
-    """Raise NotFound unless there is a job of this name."""
+def list_jobs(workspace: Workspace, settings: Settings, now: datetime) -> list[JobStatus]:
+    """List the jobs of a workspace, in the order of a whole run, with how each stands."""
+    with workspace.database.read() as db:
+        return job_statuses(db, scheduled_jobs(settings), now)
+
+
+def request_job(workspace: Workspace, feedback: FeedbackWriter, name: str) -> str:
+    """Ask for a run of a job; return its id. Raises NotFound for a job or workspace that there is none of."""
     if name not in BY_NAME:
         raise NotFound(f"no such job; there are {', '.join(BY_NAME)}")
-
-
-def list_jobs(database: Database, settings: Settings) -> list[JobStatus]:
-    """List the jobs of a workspace, in the order of a whole run, with how each stands."""
-    with database.read() as db:
-        return job_statuses(db, scheduled_jobs(settings), datetime.now(UTC))
-
-
-def request_job(database: Database, name: str) -> str:
-    """Ask the workers for a run of a job; return its id. Raises NotFound for a job that there is none of."""
-    check_job_name(name)
+    database = workspace.database
+    if name == USAGE_JOB:
+        # What it writes is in the memory of the front.
+        return feedback.write_usage(workspace)
     with database.write() as db:
         return runs.ask(db, name, utc_now())
 

@@ -22,19 +22,19 @@ from pipeline.times import utc_text
 __all__ = [
     "DeadLetter",
     "DeadMemory",
+    "DigestedCount",
     "IndexStatistics",
     "LoggedError",
     "QueueCounts",
-    "WorkProgress",
     "Worker",
     "WorkspaceSize",
     "WorkspaceStatistics",
     "count_active_memories",
+    "count_digested",
     "count_queue",
     "list_dead_letters",
     "list_errors",
     "measure_workspace",
-    "read_progress",
     "rebuild_indexes",
     "retry_dead_letters",
     "score_predictions",
@@ -52,8 +52,18 @@ class QueueCounts:
 
     pending: Mapping[Stage, int]
     dead: Mapping[Stage, int]
-    oldest_at: float | None
+    oldest_by_stage: Mapping[Stage, float]
     workers: tuple[Worker, ...]
+
+    @property
+    def total(self) -> int:
+        """Return how much waits in all."""
+        return sum(self.pending.values())
+
+    @property
+    def oldest_at(self) -> float | None:
+        """Return when the oldest that waits was queued."""
+        return min(self.oldest_by_stage.values(), default=None)
 
     @property
     def oldest_pending_s(self) -> float | None:
@@ -62,11 +72,12 @@ class QueueCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkProgress:
-    """How digestion comes on: when the oldest that waits of each stage was queued, and (span, written, digested)."""
+class DigestedCount:
+    """How many memories were written in the last so long, and how many of those are digested."""
 
-    oldest_at: Mapping[Stage, float]
-    recent: tuple[tuple[str, int, int], ...]
+    span: str
+    written: int
+    digested: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +126,13 @@ def count_queue(workspace: Workspace, operations: Operations) -> QueueCounts:
     """Count the work of a workspace, and tell who does it."""
     workers = tuple(worker for worker in operations.workers() if is_alive(worker.owner))
     with workspace.database.read() as db:
-        return QueueCounts(work.pending(db), work.dead(db), work.oldest_pending(db), workers)
+        return QueueCounts(work.pending(db), work.dead(db), work.oldest_by_stage(db), workers)
 
 
-def read_progress(workspace: Workspace, now: datetime) -> WorkProgress:
-    """Tell how digestion comes on."""
+def count_digested(workspace: Workspace, now: datetime) -> list[DigestedCount]:
+    """Count what was written and digested lately."""
     with workspace.database.read() as db:
-        recent = tuple((name, *work.digested_since(db, utc_text(now - length))) for name, length in RECENT)
-        return WorkProgress(work.oldest_by_stage(db), recent)
+        return [DigestedCount(name, *work.digested_since(db, utc_text(now - length))) for name, length in RECENT]
 
 
 def list_dead_letters(workspace: Workspace, limit: int, before: int | None) -> Page[DeadMemory]:

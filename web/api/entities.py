@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AliasPath, Field, StringConstraints
+from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 
 from pipeline.records import EntityKind, Page, Viewer
 from pipeline.services import entities
@@ -79,7 +79,7 @@ class WholeEntityAnswer(EntityAnswer):
 class GraphEdgeAnswer(Answer):
     """Two entities that are mentioned together, and in how many memories."""
 
-    from_: str = Field(validation_alias="low", serialization_alias="from")
+    from_: str = Field(validation_alias=AliasChoices("low", "from"), serialization_alias="from")
     to: str = Field(validation_alias="high")
     memories: int
 

@@ -1,13 +1,15 @@
 """The jobs: when each runs, how it fared last, and running one now."""
 
-from typing import Any
+from datetime import UTC, datetime
+from typing import Annotated
 
-from pipeline.bootstrap.front import Front
-from pipeline.jobs.status import JobStatus
+from pydantic import AliasPath, BeforeValidator, Field
+
+from pipeline.records import Page
 from pipeline.services import maintenance
-from pipeline.store.runs import Run
+from pipeline.services.maintenance import JobStatus
 from pipeline.times import utc_text
-from web.api.answers import Answer
+from web.api.answers import Answer, PageAnswer
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("jobs")
@@ -30,21 +32,20 @@ class RunAnswer(Answer):
 class JobAnswer(Answer):
     """A job, its rhythm, its last run, and when it is due next."""
 
-    name: str
-    summary: str
-    schedule: str
-    last_run: RunAnswer | None
-    next_run_at: str
+    name: str = Field(validation_alias=AliasPath("job", "name"))
+    summary: str = Field(validation_alias=AliasPath("job", "summary"))
+    schedule: Annotated[str, BeforeValidator(str)] = Field(validation_alias=AliasPath("job", "schedule"))
+    last_run: RunAnswer | None = Field(validation_alias="last")
+    next_run_at: Annotated[str, BeforeValidator(lambda at: at if isinstance(at, str) else utc_text(at))] = Field(
+        validation_alias="next_at"
+    )
 
 
-class JobsAnswer(Answer):
-    """The jobs, in the order of a whole night."""
-
-    items: list[JobAnswer]
-    next_cursor: str | None
+class JobsAnswer(PageAnswer[JobAnswer]):
+    """The jobs, in the order of a whole run."""
 
 
-class AskedAnswer(Answer):
+class RequestedRunAnswer(Answer):
     """The run that was asked for."""
 
     run_id: str
@@ -53,10 +54,9 @@ class AskedAnswer(Answer):
 @api.route(
     Endpoint("GET", "/v1/jobs", "List the jobs with schedule, last run and next", answer=JobsAnswer, problems=(404,))
 )
-def list_jobs(call: Call) -> dict[str, Any]:
+def list_jobs(call: Call) -> Page[JobStatus]:
     """List the jobs of a workspace."""
-    found = maintenance.list_jobs(call.front.databases.get(call.workspace_id), call.front.settings)
-    return {"items": [_job_json(status) for status in found], "next_cursor": None}
+    return Page(maintenance.list_jobs(call.workspace, call.front.settings, datetime.now(UTC)))
 
 
 @api.route(
@@ -64,44 +64,11 @@ def list_jobs(call: Call) -> dict[str, Any]:
         "POST",
         "/v1/jobs/{name}",
         "Run a job now",
-        answer=AskedAnswer,
+        answer=RequestedRunAnswer,
         status=202,
         problems=(404, 503),
     )
 )
-def run_job(call: Call, name: str) -> dict[str, Any]:
+def request_job(call: Call, name: str) -> RequestedRunAnswer:
     """Ask for a run."""
-    return {"run_id": ask_for(call.front, call.workspace_id, name)}
-
-
-def ask_for(front: Front, workspace: str, name: str) -> str:
-    """Ask for a run of a job and return its id; raise NotFound for a job or workspace that there is none of."""
-    maintenance.check_job_name(name)
-    database = front.databases.get(workspace)
-    if name == "touches":
-        return front.feedback.write_usage(front.workspace(workspace))
-    return maintenance.request_job(database, name)
-
-
-def _job_json(status: JobStatus) -> dict[str, Any]:
-    return {
-        "name": status.job.name,
-        "summary": status.job.summary,
-        "schedule": str(status.job.schedule),
-        "last_run": None if status.last is None else _run_json(status.last),
-        "next_run_at": utc_text(status.next_at),
-    }
-
-
-def _run_json(run: Run) -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "started_at": run.started_at,
-        "ended_at": run.ended_at,
-        "ok": run.ok,
-        "counts": dict(run.counts),
-        "error": run.error,
-        "done": run.done,
-        "total": run.total,
-        "took_s": run.took_s,
-    }
+    return RequestedRunAnswer(run_id=maintenance.request_job(call.workspace, call.front.feedback, name))

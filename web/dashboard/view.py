@@ -169,11 +169,12 @@ def back(
     return redirect(to or _came_from() or url_for("dashboard.overview_home", workspace=view.workspace_id), 303)
 
 
-def next_page(next_cursor: int | None, **also: Any) -> str | None:
+def next_page(next_cursor: int | None, *, name: str = "before", anchor: str | None = None, **also: Any) -> str | None:
     """Return the address of the same list from below a cursor on; some of its query may be given here."""
     if next_cursor is None:
         return None
-    values = {**request.args.to_dict(flat=False), **(request.view_args or {}), **also, "before": next_cursor}
+    given = {**request.args.to_dict(flat=False), **(request.view_args or {}), **also}
+    values = {**given, name: next_cursor, "_anchor": anchor}
     return url_for(str(request.endpoint), **values)
 
 

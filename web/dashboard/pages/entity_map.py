@@ -15,9 +15,8 @@ from werkzeug.wrappers import Response as AnyResponse
 from pipeline.errors import NotFound
 from pipeline.kinds import told
 from pipeline.records import EntityKind
-from pipeline.services import entity_map
+from pipeline.services import entity_map, maintenance
 from pipeline.services.entity_map import MAP_JOB, STRAY, Community, MapEntity
-from web.api.jobs import ask_for
 from web.dashboard.filters import preview, words
 from web.dashboard.view import PAGE_SIZE, Paged, Query, Section, View, back, next_page, show
 from web.endpoint import json_response
@@ -121,7 +120,7 @@ def community(view: View, number: str) -> str:
 @section.action("/map/draw")
 def draw(view: View) -> AnyResponse:
     """Ask for a map now."""
-    ask_for(view.front, view.workspace_id, MAP_JOB)
+    maintenance.request_job(view.workspace, view.front.feedback, MAP_JOB)
     return back(view, "The map will be drawn in a moment; this takes some seconds.", to=url_for("dashboard.map_whole"))
 
 

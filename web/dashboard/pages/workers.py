@@ -1,40 +1,30 @@
 """Workers: the queue, the jobs of the night, what was given up, what went wrong, and how long answers take."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from sqlite3 import Connection
-from typing import Annotated, Any, Protocol
+from datetime import UTC, datetime, timedelta
 
-from flask import request, url_for
-from pydantic import BaseModel, Field
+from flask import url_for
+from pydantic import BaseModel
 from werkzeug.wrappers import Response
 
-from config.owner import is_alive
 from config.process import Role
 from config.version import VERSION
-from pipeline.jobs.registry import scheduled_jobs
-from pipeline.jobs.status import JobState, JobStatus, job_statuses
-from pipeline.records import Memory, Stage
-from pipeline.store import memories, work
-from pipeline.store.operations import Worker
-from pipeline.store.runs import Run
-from pipeline.store.work import DeadLetter
+from pipeline.records import Stage
+from pipeline.services import maintenance, operations
+from pipeline.services.maintenance import JobState, JobStatus, Run
+from pipeline.services.operations import QueueCounts, Worker
 from pipeline.times import utc_text
-from web.api.jobs import ask_for
-from web.api.render import seconds_text
 from web.dashboard.filters import ago, milliseconds, number, preview, words
-from web.dashboard.view import Query, Section, View, back, show
+from web.dashboard.view import Cursor, Query, Section, View, back, next_page, show
 from web.endpoint import json_response
-from web.latency import latencies
-from web.metrics import request_seconds
+from web.metrics import latencies, request_seconds
 
 section = Section("workers")
 
 # Two lists share the page.
 LISTED = 20
-SPANS = (("minute", timedelta(minutes=1)), ("hour", timedelta(hours=1)), ("day", timedelta(days=1)))
 # What a job or a stage told when it failed, in a list; `GET /v1/errors` has the whole.
 MOST_TOLD = 400
 SCHEDULER = "scheduler"
@@ -46,8 +36,6 @@ STAGES: Mapping[Stage, str] = {
     Stage.DEDUP: "looks whether it was said before",
     Stage.PURGE: "takes out of every index what was purged",
 }
-
-Cursor = Annotated[int, Field(ge=0, lt=2**62)]
 
 
 class WorkersQuery(Query):
@@ -64,24 +52,6 @@ class RetryForm(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Buried:
-    """A memory, if it is still there, and what was given up of it."""
-
-    seq: int
-    memory: Memory | None
-    letters: tuple[DeadLetter, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """How many memories were written in the last so long, and how many of those are digested."""
-
-    span: str
-    written: int
-    digested: int
-
-
-@dataclass(frozen=True, slots=True)
 class Processes:
     """Who is at work: since when the server (seconds since the epoch), and how its encoder is."""
 
@@ -91,88 +61,74 @@ class Processes:
     scheduler: bool
 
 
-class Listed(Protocol):
-    """What a list is paged by."""
-
-    @property
-    def seq(self) -> int:
-        """Return its row number."""
-
-
 @section.page("/workers", WorkersQuery)
 def state(view: View) -> str:
     """Show how the work behind the front fares."""
-    with view.read() as db:
-        jobs = _jobs(view, db)
-        found = {
-            "cells": _cells(db, jobs, view.now),
-            "dead": work.dead(db),
-            "written": _written(db, view.now),
-        }
-        buried = _buried(db, view.query.dead_before)
-    errors = view.front.operations.errors(workspace=view.workspace_id, limit=LISTED + 1, before=view.query.before)
+    found, jobs = _read(view)
+    dead = operations.list_dead_letters(view.workspace, LISTED, view.query.dead_before)
+    errors = operations.list_errors(view.front.operations, view.workspace_id, LISTED, view.query.before)
     return show(
         "workers.html",
         view,
         title="Workers",
         jobs=jobs,
         stages=STAGES,
-        buried=buried[:LISTED],
-        dead_url=_older(buried, "dead", "dead_before"),
-        errors=[(seconds_text(error.at), error) for error in errors[:LISTED]],
-        errors_url=_older(errors, "errors", "before"),
+        cells=_cells(found, jobs, view.now),
+        dead=found.dead,
+        written=operations.count_digested(view.workspace, view.now),
+        buried=dead.items,
+        dead_url=next_page(dead.next_cursor, name="dead_before", anchor="dead"),
+        errors=[(utc_text(datetime.fromtimestamp(error.at, UTC)), error) for error in errors.items],
+        errors_url=next_page(errors.next_cursor, anchor="errors"),
         latencies=latencies(request_seconds()),
-        processes=_processes(view),
+        processes=_processes(view, found.workers),
         version=VERSION,
-        **found,
     )
 
 
 @section.page("/workers/now")
 def now(view: View) -> Response:
     """Return what changes while work goes on, in the words of the page."""
-    with view.read() as db:
-        jobs = _jobs(view, db)
-        cells, pending = _cells(db, jobs, view.now), sum(work.pending(db).values())
+    found, jobs = _read(view)
     standings = {status.job.name: status.state for status in jobs}
-    busy = pending > 0 or not {JobState.ASKED, JobState.RUNNING}.isdisjoint(standings.values())
-    return json_response({"cells": cells, "standings": standings, "pending": pending, "busy": busy})
+    busy = found.total > 0 or not {JobState.ASKED, JobState.RUNNING}.isdisjoint(standings.values())
+    cells = _cells(found, jobs, view.now)
+    return json_response({"cells": cells, "standings": standings, "pending": found.total, "busy": busy})
 
 
 @section.action("/workers/retry", RetryForm)
 def retry(view: View) -> Response:
     """Give dead letters a fresh start."""
-    with view.database.write() as db:
-        retried = work.retry(db, view.form.stage)
+    retried = operations.retry_dead_letters(view.workspace, view.form.stage)
     return back(view, f"{number(retried)} piece{'' if retried == 1 else 's'} of work will be tried again.")
 
 
 @section.action("/workers/jobs/<name>")
 def run(view: View, name: str) -> Response:
     """Run a job now."""
-    ask_for(view.front, view.workspace_id, name)
-    told = "has run" if name in HERE else "is asked for; a worker runs it as soon as it can"
-    return back(view, f"The job {name} {told}.", to=url_for("dashboard.workers_state", _anchor=f"job-{name}"))
+    maintenance.request_job(view.workspace, view.front.feedback, name)
+    outcome = "has run" if name in HERE else "is asked for; a worker runs it as soon as it can"
+    return back(view, f"The job {name} {outcome}.", to=url_for("dashboard.workers_state", _anchor=f"job-{name}"))
 
 
-def _jobs(view: View, db: Connection) -> list[JobStatus]:
-    return job_statuses(db, scheduled_jobs(view.front.settings), view.now)
+def _read(view: View) -> tuple[QueueCounts, list[JobStatus]]:
+    found = operations.count_queue(view.workspace, view.front.operations)
+    return found, maintenance.list_jobs(view.workspace, view.front.settings, view.now)
 
 
-def _cells(db: Connection, jobs: Iterable[JobStatus], now: datetime) -> dict[str, str]:
+def _cells(found: QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict[str, str]:
     """Return everything on the page that changes by itself: texts by name."""
-    pending, oldest = work.pending(db), work.oldest_by_stage(db)
-    total = sum(pending.values())
+    pending, oldest, total = found.pending, found.oldest_by_stage, found.total
     cells = {"pending": f"{number(total)} to do" if total else "everything is digested"}
     for stage in STAGES:
         cells[f"pending-{stage}"] = number(pending[stage])
         cells[f"oldest-{stage}"] = ago(oldest[stage], now) if stage in oldest else "–"
     for status in jobs:
-        cells |= {f"{part}-{status.job.name}": text for part, text in _told(status, now).items()}
+        cells |= {f"{part}-{status.job.name}": text for part, text in _describe(status, now).items()}
     return cells
 
 
-def _told(status: JobStatus, now: datetime) -> dict[str, str]:
+def _describe(status: JobStatus, now: datetime) -> dict[str, str]:
     last, standing = status.last, str(status.state)
     if status.state is JobState.RUNNING and last is not None and last.total:
         standing = f"running, {number(last.done)} of {number(last.total)}"
@@ -206,28 +162,8 @@ def _until(due: datetime, now: datetime) -> str:
     return f"in {seconds:.0f} s" if seconds < 60 else ago(due.timestamp(), now)
 
 
-def _written(db: Connection, now: datetime) -> list[Written]:
-    return [Written(name, *work.digested_since(db, utc_text(now - length))) for name, length in SPANS]
-
-
-def _buried(db: Connection, before: int | None) -> list[Buried]:
-    letters: dict[int, list[DeadLetter]] = {}
-    for letter in work.dead_letters(db, LISTED + 1, before):
-        letters.setdefault(letter.memory_seq, []).append(letter)
-    known = memories.by_seqs(db, letters)
-    return [Buried(seq, known.get(seq), tuple(found)) for seq, found in letters.items()]
-
-
-def _processes(view: View) -> Processes:
+def _processes(view: View, workers: tuple[Worker, ...]) -> Processes:
     front = view.front
     scheduler = Role(front.settings.paths.root, SCHEDULER)
-    workers = [worker for worker in front.operations.workers() if is_alive(worker.owner)]
     started = view.now - timedelta(seconds=time.monotonic() - front.started)
-    return Processes(started.timestamp(), front.encoder.state, tuple(workers), scheduler.is_held())
-
-
-def _older(items: Sequence[Listed], anchor: str, cursor: str) -> str | None:
-    if len(items) <= LISTED:
-        return None
-    values: dict[str, Any] = {**request.args.to_dict(), cursor: items[LISTED - 1].seq}
-    return url_for("dashboard.workers_state", _anchor=anchor, **values)
+    return Processes(started.timestamp(), front.encoder.state, workers, scheduler.is_held())

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Histogram
 
-from web.latency import Latency, latencies, quantile
-from web.metrics import BUCKETS
+from web.metrics import BUCKETS, Latency, latencies, quantile
 
 BOUNDS = (*BUCKETS, math.inf)
 
