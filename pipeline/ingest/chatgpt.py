@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.ingest.entries import Entry
-from pipeline.ingest.exchanges import Conversation, Extra, Turn, conversation_reading
+from pipeline.ingest.exchanges import Conversation, Extra, Turn, read_conversation
 from pipeline.ingest.exports import Format, read_export
 from pipeline.ingest.fields import id_of, name_of, text_of, time_of
 from pipeline.ingest.items import Known, Progress, Reading, Readings, Skipped
@@ -36,10 +36,10 @@ _FOOTNOTE = re.compile(r" ?【\d+(?::\d+)?†[^】\n]*】")
 
 def read_chatgpt(path: Path, known: Known, progress: Progress) -> Readings:
     """Yield the conversations of an export, the branch that was seen last of each."""
-    yield from read_export(path, Format(EXPECTED, FILES, partial(_taken, known)), progress)
+    yield from read_export(path, Format(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
-def _taken(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
+def _read_entry(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
     told = entry.value
     if entry.number is None or not isinstance(told, dict) or not isinstance(told.get("mapping"), dict):
         return None
@@ -58,7 +58,7 @@ def _taken(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
         turns=list(_turns(messages)),
         extras=list(_extras(messages)),
     )
-    return [conversation_reading(VERSION, conversation, known)]
+    return [read_conversation(VERSION, conversation, known)]
 
 
 def _branch(mapping: Mapping[str, Any], current: Any) -> Iterator[Mapping[str, Any]]:
@@ -88,7 +88,7 @@ def _turns(messages: Iterable[Mapping[str, Any]]) -> Iterator[Turn]:
         spoken = _field(message, "content", "content_type") in _SPOKEN and message.get("recipient") in (None, "", "all")
         if not spoken or role not in ("user", "assistant"):
             continue
-        text = _without_marks(_text(message)) if role == "assistant" else _text(message) + _attached(message)
+        text = _remove_marks(_text(message)) if role == "assistant" else _text(message) + _format_attachments(message)
         yield Turn(role == "user", text.strip(), time_of(message.get("create_time")))
 
 
@@ -105,10 +105,10 @@ def _extras(messages: Iterable[Mapping[str, Any]]) -> Iterator[Extra]:
             given = _json(_text(message))
             if recipient == _WRITES:
                 title = name_of(given.get("name"))
-            yield Extra(Kind.DOCUMENT, title, text_of(given.get("content")) or _rewritten(given), at)
+            yield Extra(Kind.DOCUMENT, title, text_of(given.get("content")) or _find_rewritten(given), at)
 
 
-def _rewritten(given: Mapping[str, Any]) -> str:
+def _find_rewritten(given: Mapping[str, Any]) -> str:
     """Return a document's new text where all of it was replaced; a patch says nothing without what it changes."""
     updates = given.get("updates")
     whole = [one for one in updates if isinstance(one, dict)] if isinstance(updates, list) else []
@@ -129,19 +129,19 @@ def _text(message: Mapping[str, Any]) -> str:
     return "\n\n".join(one for one in told if one)
 
 
-def _attached(message: Mapping[str, Any]) -> str:
+def _format_attachments(message: Mapping[str, Any]) -> str:
     files = _field(message, "metadata", "attachments")
     names = [name_of(one.get("name")) for one in files if isinstance(one, dict)] if isinstance(files, list) else []
     named = ", ".join(name for name in names if name)
     return f"\n\nAttached: {named}" if named else ""
 
 
-def _without_marks(text: str) -> str:
+def _remove_marks(text: str) -> str:
     """Return an answer without the marks of its citations, which only ChatGPT resolves."""
-    return _FOOTNOTE.sub("", _MARKS.sub("", _MARK.sub(_shown, text)))
+    return _FOOTNOTE.sub("", _MARKS.sub("", _MARK.sub(_expand_mark, text)))
 
 
-def _shown(mark: re.Match[str]) -> str:
+def _expand_mark(mark: re.Match[str]) -> str:
     """Return what a mark stands for: a name or a link's text; a citation stands for nothing."""
     kind, *fields = mark[2].split("\ue202")
     if not fields or kind not in ("entity", "url"):

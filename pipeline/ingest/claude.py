@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.ingest.entries import Entry
-from pipeline.ingest.exchanges import Conversation, Extra, Turn, conversation_reading
+from pipeline.ingest.exchanges import Conversation, Extra, Turn, read_conversation
 from pipeline.ingest.exports import Format, read_export
-from pipeline.ingest.fields import digest_of, id_of, name_of, text_of, time_of
+from pipeline.ingest.fields import digest_of, id_of, name_of, split_under_heading, text_of, time_of
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
-from pipeline.ingest.split import headed_texts
 from pipeline.records import Draft, Kind, Source
 
 SOURCE = "claude"
@@ -43,13 +42,13 @@ class _Memory(NamedTuple):
 
 def read_claude(path: Path, known: Known, progress: Progress) -> Readings:
     """Yield the conversations of an export, and what Claude remembers of their owner."""
-    yield from read_export(path, Format(EXPECTED, FILES, partial(_taken, known)), progress)
+    yield from read_export(path, Format(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
-def _taken(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
+def _read_entry(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
     told = entry.value
     if entry.name in _MEMORY_FIELDS:
-        return _remembered(known, {entry.name: [told] if entry.number else told})
+        return _read_memories(known, {entry.name: [told] if entry.number else told})
     if entry.name == _ACCOUNT:
         return ()
     if not isinstance(told, dict) or entry.name is not None:
@@ -57,7 +56,7 @@ def _taken(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
     if isinstance(told.get("chat_messages"), list):
         return [_conversation(known, told, place)]
     if any(name in told for name in _MEMORY_FIELDS):
-        return _remembered(known, told)
+        return _read_memories(known, told)
     return None
 
 
@@ -82,10 +81,10 @@ def _conversation(known: Known, told: Mapping[str, Any], place: str) -> Reading:
         turns=[_turn(one) for one in messages if one.get("sender") in ("human", "assistant")],
         extras=[
             *([Extra(Kind.EPISODE, title, summary)] if summary else []),
-            *(extra for one in messages for extra in (*_given(one), *_made(one))),
+            *(extra for one in messages for extra in (*_read_attachments(one), *_read_documents(one))),
         ],
     )
-    return conversation_reading(VERSION, conversation, known)
+    return read_conversation(VERSION, conversation, known)
 
 
 def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> list[Mapping[str, Any]]:
@@ -108,7 +107,7 @@ def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> list[Mapping
 
 def _turn(message: Mapping[str, Any]) -> Turn:
     asked = message.get("sender") == "human"
-    text = _text(message) + (_attached(message) if asked else "")
+    text = _text(message) + (_format_attachments(message) if asked else "")
     return Turn(asked, text.strip(), time_of(message.get("created_at")))
 
 
@@ -121,19 +120,19 @@ def _text(message: Mapping[str, Any]) -> str:
     return "\n\n".join(one for one in told if one)
 
 
-def _attached(message: Mapping[str, Any]) -> str:
+def _format_attachments(message: Mapping[str, Any]) -> str:
     files = [*_objects(message.get("attachments")), *_objects(message.get("files"))]
     named = ", ".join(dict.fromkeys(name for one in files if (name := name_of(one.get("file_name")))))
     return f"\n\nAttached: {named}" if named else ""
 
 
-def _given(message: Mapping[str, Any]) -> Iterator[Extra]:
+def _read_attachments(message: Mapping[str, Any]) -> Iterator[Extra]:
     for one in _objects(message.get("attachments")):
         title = name_of(one.get("file_name")) or "Pasted text"
         yield Extra(Kind.DOCUMENT, title, text_of(one.get("extracted_content")), time_of(message.get("created_at")))
 
 
-def _made(message: Mapping[str, Any]) -> Iterator[Extra]:
+def _read_documents(message: Mapping[str, Any]) -> Iterator[Extra]:
     for block in _objects(message.get("content")):
         tool, given = block.get("name"), block.get("input")
         if block.get("type") == "tool_use" and isinstance(tool, str) and tool in _WRITERS and isinstance(given, dict):
@@ -145,7 +144,7 @@ def _made(message: Mapping[str, Any]) -> Iterator[Extra]:
 # What is remembered
 
 
-def _remembered(known: Known, told: Mapping[str, Any]) -> Iterator[Reading]:
+def _read_memories(known: Known, told: Mapping[str, Any]) -> Iterator[Reading]:
     for one in _memories(told):
         digest = digest_of([VERSION, one.title, one.text, one.at or ""])
         if known.get(one.key) == digest:
@@ -160,7 +159,7 @@ def _remembered(known: Known, told: Mapping[str, Any]) -> Iterator[Reading]:
                 occurred_at=one.at,
                 details={"title": one.title},
             )
-            for content in headed_texts(one.title, one.text)
+            for content in split_under_heading(one.title, one.text)
         )
         yield Item(one.key, digest, drafts) if drafts else Skipped(one.key, "no text")
 

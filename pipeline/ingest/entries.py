@@ -32,7 +32,7 @@ _CUT = "ends before its JSON does"
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostValue:
     """A value that was passed over, and why."""
 
     reason: str
@@ -57,14 +57,14 @@ class Readable(Protocol):
 def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Iterator[Entry]:
     """Yield what a list holds, or an object's fields and what its lists hold.
 
-    A value of more than `limit` bytes, or one that cannot be read, is yielded as Lost. Raises InvalidField where the
+    A value of more than `limit` bytes, or one that cannot be read, is a LostValue. Raises InvalidField where the
     document is broken around its values. `advance` is called with the number of bytes read each time.
     """
     text = _Text(stream, advance)
     start = text.peek()
     text.at += 1
     if start == ord("["):
-        yield from _listed(None, text, limit)
+        yield from _read_list(None, text, limit)
     elif start == ord("{"):
         yield from _fields(text, limit)
     else:
@@ -74,13 +74,13 @@ def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Ite
 
 
 def value_of(raw: bytes, limit: int) -> Any:
-    """Return the one value that the bytes are, Lost where they are none that can be read."""
+    """Return the one value that the bytes are, LostValue where they are none that can be read."""
     text = _Text(io.BytesIO(raw), lambda _: None)
     try:
-        value = _parsed(text.value(limit))
+        value = _parse(text.value(limit))
     except InvalidField:
-        return Lost("not valid JSON")
-    return value if text.peek() is None else Lost("not valid JSON")
+        return LostValue("not valid JSON")
+    return value if text.peek() is None else LostValue("not valid JSON")
 
 
 def broken(problem: str) -> InvalidField:
@@ -93,38 +93,38 @@ def _fields(text: "_Text", limit: int) -> Iterator[Entry]:
         if byte == _COMMA:
             text.at += 1
             continue
-        name = _parsed(text.value(MAX_NAME_BYTES)) if byte == _QUOTE else None
+        name = _parse(text.value(MAX_NAME_BYTES)) if byte == _QUOTE else None
         if not isinstance(name, str) or text.peek() != _COLON:
             raise broken(_CUT if text.peek() is None else "is no valid JSON")
         text.at += 1
         if text.peek() == ord("["):
             text.at += 1
-            yield from _listed(name, text, limit)
+            yield from _read_list(name, text, limit)
         else:
-            yield Entry(name, None, _parsed(text.value(limit)))
+            yield Entry(name, None, _parse(text.value(limit)))
     text.at += 1
 
 
-def _listed(name: str | None, text: "_Text", limit: int) -> Iterator[Entry]:
+def _read_list(name: str | None, text: "_Text", limit: int) -> Iterator[Entry]:
     number = 0
     while (byte := text.peek()) != ord("]"):
         if byte == _COMMA:
             text.at += 1
         else:
             number += 1
-            yield Entry(name, number, _parsed(text.value(limit)))
+            yield Entry(name, number, _parse(text.value(limit)))
     text.at += 1
 
 
-def _parsed(raw: bytes | Lost) -> Any:
-    if isinstance(raw, Lost):
+def _parse(raw: bytes | LostValue) -> Any:
+    if isinstance(raw, LostValue):
         return raw
     try:
         return json.loads(raw.decode())
     except UnicodeDecodeError:
-        return Lost("not valid UTF-8")
+        return LostValue("not valid UTF-8")
     except ValueError:
-        return Lost("not valid JSON")
+        return LostValue("not valid JSON")
 
 
 class _Text:
@@ -147,7 +147,7 @@ class _Text:
             if not self._more():
                 return None
 
-    def value(self, limit: int) -> bytes | Lost:
+    def value(self, limit: int) -> bytes | LostValue:
         """Read past one value and return it; one that is too large or too deep is not kept."""
         kept = _Kept(limit)
         first = self.peek()
@@ -232,14 +232,14 @@ class _Kept:
         self._containers += 1
         self._too_deep = self._too_deep or depth > MAX_DEPTH
 
-    def whole(self) -> bytes | Lost:
+    def whole(self) -> bytes | LostValue:
         """Return what was kept."""
         if self._too_deep:
-            return Lost(f"nested deeper than {MAX_DEPTH} levels")
+            return LostValue(f"nested deeper than {MAX_DEPTH} levels")
         raw = b"".join(self._parts)
         cost = _CONTAINER_COST * self._containers + _VALUE_COST * raw.count(b",")
         if self.size > self._limit or cost > _SPREAD * self._limit:
-            return Lost(f"larger than {self._limit >> 20} MiB")
+            return LostValue(f"larger than {self._limit >> 20} MiB")
         return raw
 
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pipeline.ingest.fields import digest_of, metadata_of, session_of
+from pipeline.ingest.fields import digest_of, metadata_of, session_of, split_text, split_under_heading
 from pipeline.ingest.items import Item, Known, Reading, Skipped, Unchanged
-from pipeline.ingest.split import headed_texts, split_text
 from pipeline.records import Draft, Kind, Source
 from pipeline.write.normalize import normalize_text
 
@@ -57,7 +56,7 @@ class Conversation:
     extras: Sequence[Extra] = ()
 
 
-def conversation_reading(version: str, told: Conversation, known: Known) -> Reading:
+def read_conversation(version: str, told: Conversation, known: Known) -> Reading:
     """Return what a conversation comes to: an item, nothing new, or nothing to keep."""
     digest = digest_of([version, *_strings(told)])
     if known.get(told.id) == digest:
@@ -91,7 +90,7 @@ def _drafts(told: Conversation, exchanges: Iterable[_Exchange]) -> Iterator[Draf
         for content, details in _question_and_answer(question, answer):
             yield draft(content, kind=Kind.QA, occurred_at=at or otherwise, details=details)
     for extra in told.extras:
-        for content in headed_texts(extra.title, extra.text):
+        for content in split_under_heading(extra.title, extra.text):
             yield draft(content, kind=extra.kind, occurred_at=extra.at or otherwise, details=_details(told, extra))
 
 

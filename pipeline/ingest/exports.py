@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import InvalidField
-from pipeline.ingest.entries import Entry, Lost, broken, entries
+from pipeline.ingest.entries import Entry, LostValue, broken, entries
 from pipeline.ingest.fields import MAX_KEY_CHARS, name_of
 from pipeline.ingest.items import Progress, Reading, Readings, Skipped
 
@@ -79,9 +79,9 @@ class _Reader:
         """Yield what a part holds."""
         ends_at = self._done + part.size
         try:
-            with _opened(part) as stream:
+            with _open(part) as stream:
                 for entry in entries(stream, MAX_VALUE_BYTES, self._advance):
-                    yield from self._taken(entry, _place(part, entry))
+                    yield from self._read_entry(entry, _place(part, entry))
         except InvalidField as error:
             self.strange += 1
             self.problem = error.errors[0].msg
@@ -89,8 +89,8 @@ class _Reader:
         self._done = ends_at
         self._progress(self._done, self._total)
 
-    def _taken(self, entry: Entry, place: str) -> Readings:
-        if isinstance(entry.value, Lost):
+    def _read_entry(self, entry: Entry, place: str) -> Readings:
+        if isinstance(entry.value, LostValue):
             yield Skipped(place, entry.value.reason)
             return
         taken = self._export.take(entry, place)
@@ -122,7 +122,7 @@ class _Source:
 
 
 @contextmanager
-def _opened(part: Part) -> Iterator[_Source]:
+def _open(part: Part) -> Iterator[_Source]:
     if part.member is None:
         with _file(part.path) as file:
             yield _Source(file)
@@ -164,7 +164,7 @@ def _parts(path: Path) -> Iterator[Part | Skipped]:
 def _parts_of_folder(folder: Path) -> Iterator[Part | Skipped]:
     closed: list[OSError] = []
     for place, folders, files in os.walk(folder, onerror=closed.append):
-        yield from (Skipped(_named(str(error.filename)), f"cannot be read: {error.strerror}") for error in closed)
+        yield from (Skipped(_part_name(str(error.filename)), f"cannot be read: {error.strerror}") for error in closed)
         closed.clear()
         folders.sort()
         for file in sorted(files):
@@ -172,26 +172,26 @@ def _parts_of_folder(folder: Path) -> Iterator[Part | Skipped]:
             name = path.relative_to(folder).as_posix()
             try:
                 if path.is_symlink() or not path.is_file():
-                    yield Skipped(_named(name), "no regular file")
+                    yield Skipped(_part_name(name), "no regular file")
                 else:
                     yield from _parts_of_file(path, name, within=True)
             except InvalidField as error:
-                yield Skipped(_named(name), error.errors[0].msg)
+                yield Skipped(_part_name(name), error.errors[0].msg)
 
 
 def _parts_of_file(path: Path, name: str, *, within: bool) -> Iterator[Part]:
     if path.suffix.lower() != ".zip" and (within or not zipfile.is_zipfile(path)):
-        yield Part(_named(name), path.stat().st_size, path)
+        yield Part(_part_name(name), path.stat().st_size, path)
         return
     with _archive(path) as archive:
         for member in archive.infolist():
             if not member.is_dir():
                 # Names are compared and shown, never followed.
                 inner = member.filename.replace("\\", "/")
-                yield Part(_named(f"{name}/{inner}" if within else inner), member.file_size, path, member)
+                yield Part(_part_name(f"{name}/{inner}" if within else inner), member.file_size, path, member)
 
 
-def _named(name: str) -> str:
+def _part_name(name: str) -> str:
     return name_of(name, MAX_KEY_CHARS - 100) or "a file without a name"
 
 

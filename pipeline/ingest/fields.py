@@ -1,16 +1,16 @@
-"""What may be taken from another tool's data, whatever its types turn out to be."""
+"""What may be taken from another tool's data, whatever its types turn out to be, and long texts cut into pieces."""
 
 import hashlib
 import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline.records import MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS
-from pipeline.text.redaction import redact_json
+from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS
+from pipeline.text.redaction import redact, redact_json
 from pipeline.times import utc_text
 from pipeline.write.normalize import normalize_json, normalize_text
 
@@ -25,6 +25,13 @@ _FIRST_YEAR, _LAST_YEAR = 1990, 2099
 # What is larger counts milliseconds, then microseconds: as seconds it would lie past the year 5000.
 _MILLISECONDS_FROM, _MICROSECONDS_FROM = 1e11, 1e14
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
+# Where a text may be cut, the best place first: each ends where the next piece begins.
+_ENDS = (
+    re.compile(r"\n[ \t]*\n\s*"),
+    re.compile(r"\n"),
+    re.compile(r"[.!?…][\"'»”’)\]]*\s|[。！？]"),
+    re.compile(r"\s"),
+)
 
 
 def text_of(value: Any) -> str:
@@ -136,3 +143,50 @@ def _finite(value: Any) -> Any:
 
 def _size(value: Any) -> int:
     return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def split_text(text: str, limit: int = MAX_CONTENT_CHARS) -> list[str]:
+    """Return the text, normalized and without secrets, in pieces of 1 to `limit` characters; only space is lost."""
+    waiting = [normalize_text(text)]
+    pieces: list[str] = []
+    while waiting:
+        # Before it is cut, since half a secret is no longer known for one; and its marker may be longer than it was.
+        whole = redact(waiting.pop()).text
+        if len(whole) > limit:
+            waiting += reversed(list(_cut(whole, limit)))
+        elif whole:
+            pieces.append(whole)
+    return pieces
+
+
+def split_under_heading(heading: str, text: str) -> list[str]:
+    """Return a text in pieces that a memory holds, each of them under the heading."""
+    head = redact(normalize_text(heading)).text
+    if not head:
+        return split_text(text)
+    room = MAX_CONTENT_CHARS - len(head) - 2
+    return [whole for piece in split_text(text, room) for whole in split_text(f"{head}\n\n{piece}")]
+
+
+def _cut(text: str, limit: int) -> Iterator[str]:
+    start, end = 0, len(text)
+    while start < end:
+        stop = _stop(text, start, end, limit)
+        piece = text[start:stop].strip()
+        if piece:
+            yield piece
+        start = stop
+
+
+def _stop(text: str, start: int, end: int, limit: int) -> int:
+    """Return where the piece that begins at `start` ends: pieces come out alike in length, none with a mere rest."""
+    left = end - start
+    if left <= limit:
+        return end
+    aim = start + left // -(-left // limit)
+    lowest, highest = start + (aim - start) // 2, start + limit
+    for ending in _ENDS:
+        places = [found.end() for found in ending.finditer(text, lowest, highest)]
+        if places:
+            return min(places, key=lambda place: abs(place - aim))
+    return highest

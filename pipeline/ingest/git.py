@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import FieldError, InvalidField
+from pipeline.ingest.fields import split_text
 from pipeline.ingest.items import COMMITS, Item, Known, Progress, Readings, Skipped, Unchanged
-from pipeline.ingest.split import split_text
 from pipeline.records import MAX_CONTENT_CHARS, Draft, Kind, Source
 from pipeline.times import parse, utc_text
 
@@ -139,7 +139,7 @@ def _drafts(commit: Commit, subject: str, body: str) -> Iterator[Draft]:
     change = subject.partition(":")[0].partition("(")[0].rstrip("!").lower()
     short = commit.sha[:SHORT_SHA]
     for number, piece in enumerate(split_text(f"{subject}\n\n{body}", MESSAGE_CHARS)):
-        below = f"commit {short}{_touched(commit.paths)}" if number == 0 else f"commit {short}, continued"
+        below = f"commit {short}{_format_paths(commit.paths)}" if number == 0 else f"commit {short}, continued"
         yield Draft(
             content=f"{piece}\n\n{below}",
             kind=Kind.MILESTONE,
@@ -147,25 +147,25 @@ def _drafts(commit: Commit, subject: str, body: str) -> Iterator[Draft]:
             tags=("git", change) if change in _CHANGES else ("git",),
             metadata={"commit": commit.sha, "files": len(commit.paths)},
             source=Source.IMPORT,
-            occurred_at=_moment(commit.authored) or _moment(commit.committed),
+            occurred_at=_time_text(commit.authored) or _time_text(commit.committed),
         )
 
 
-def _touched(paths: Sequence[str]) -> str:
+def _format_paths(paths: Sequence[str]) -> str:
     if not paths:
         return ""
     if len(paths) <= SHOWN_PATHS:
-        return f": {', '.join(_shortened(path) for path in paths)}"
+        return f": {', '.join(_shorten_path(path) for path in paths)}"
     folders = Counter("/".join(path.split("/")[:-1][:2]) or "the root" for path in paths)
-    most = ", ".join(f"{_shortened(folder)} ({count})" for folder, count in folders.most_common(SHOWN_FOLDERS))
+    most = ", ".join(f"{_shorten_path(folder)} ({count})" for folder, count in folders.most_common(SHOWN_FOLDERS))
     return f": {len(paths)} files, {'most ' if len(folders) > SHOWN_FOLDERS else ''}in {most}"
 
 
-def _shortened(path: str) -> str:
+def _shorten_path(path: str) -> str:
     return path if len(path) <= SHOWN_PATH_CHARS else f"…{path[1 - SHOWN_PATH_CHARS :]}"
 
 
-def _moment(seconds: str) -> str | None:
+def _time_text(seconds: str) -> str | None:
     """Return a time as text; None for one that no calendar has."""
     try:
         return utc_text(datetime.fromtimestamp(int(seconds), UTC))

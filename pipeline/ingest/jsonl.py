@@ -21,13 +21,12 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.ingest.entries import Lost, broken, value_of
-from pipeline.ingest.fields import digest_of_json, id_of, name_of
+from pipeline.ingest.entries import LostValue, broken, value_of
+from pipeline.ingest.fields import digest_of_json, id_of, name_of, split_text
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
-from pipeline.ingest.split import split_text
 from pipeline.records import (
     MAX_BRANCH_CHARS,
     MAX_PATH_CHARS,
@@ -117,11 +116,11 @@ class _MemoryShape(_Shape):
 def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
     """Yield the memories of a file of JSON lines; raise InvalidField where no line is an object."""
     objects, total = 0, _size(path)
-    with _opened(path) as file:
+    with _open(path) as file:
         for number, line in _lines(file):
             progress(min(file.tell(), total), total)
             for place, given in _objects(line, f"line {number}"):
-                objects += not isinstance(given, Lost)
+                objects += not isinstance(given, LostValue)
                 yield _reading(known, given, place)
     progress(total, total)
     if total and not objects:
@@ -134,7 +133,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
@@ -156,18 +155,18 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
             yield number, line
 
 
-def _objects(line: bytes | None, place: str) -> Iterator[tuple[str, Mapping[str, Any] | Lost]]:
+def _objects(line: bytes | None, place: str) -> Iterator[tuple[str, Mapping[str, Any] | LostValue]]:
     """Yield the memories of a line: itself, or those of a page."""
-    given = Lost(f"longer than {MAX_LINE_BYTES >> 20} MiB") if line is None else value_of(line, MAX_LINE_BYTES)
+    given = LostValue(f"longer than {MAX_LINE_BYTES >> 20} MiB") if line is None else value_of(line, MAX_LINE_BYTES)
     if isinstance(given, dict) and isinstance(given.get("items"), list):
         for number, one in enumerate(given["items"], 1):
-            yield f"{place} #{number}", one if isinstance(one, dict) else Lost("not an object")
+            yield f"{place} #{number}", one if isinstance(one, dict) else LostValue("not an object")
     else:
-        yield place, given if isinstance(given, dict | Lost) else Lost("not an object")
+        yield place, given if isinstance(given, dict | LostValue) else LostValue("not an object")
 
 
-def _reading(known: Known, given: Mapping[str, Any] | Lost, place: str) -> Reading:
-    if isinstance(given, Lost):
+def _reading(known: Known, given: Mapping[str, Any] | LostValue, place: str) -> Reading:
+    if isinstance(given, LostValue):
         return Skipped(place, given.reason)
     key = id_of(given.get("id")) or place
     if state := next((told for field, told in _STATES.items() if given.get(field)), None):
@@ -177,23 +176,19 @@ def _reading(known: Known, given: Mapping[str, Any] | Lost, place: str) -> Readi
         digest = digest_of_json(VERSION, written)
         if known.get(key) == digest:
             return Unchanged(key)
-        return Item(key, digest, tuple(_drafts(_shaped(written))))
+        return Item(key, digest, tuple(_drafts(_check_shape(written))))
     except InvalidField as error:
         problems = "; ".join(f"{one.loc}: {one.msg}" for one in error.errors[:3])
         return Skipped(key, f"{place}: {problems}")
 
 
-def _shaped(written: Mapping[str, Any]) -> _MemoryShape:
+def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
     try:
         # As JSON: only there does a strict model read times and kinds.
         return _MemoryShape.model_validate_json(json.dumps(normalize_json(written)))
     except ValidationError as error:
-        raise InvalidField(
-            *(
-                FieldError(".".join(name_of(str(step), 60) for step in one["loc"]), _told(one["type"], one["msg"]))
-                for one in error.errors(include_input=False, include_url=False, include_context=False)
-            )
-        ) from error
+        problems = error.errors(include_input=False, include_url=False, include_context=False)
+        raise InvalidField(*map(_problem, problems)) from error
 
 
 def _drafts(shape: _MemoryShape) -> Iterator[Draft]:
@@ -232,5 +227,6 @@ def _anchor(shape: _AnchorShape) -> Anchor:
     return Anchor(shape.path, first, last, shape.content_hash)
 
 
-def _told(problem: str, message: str) -> str:
-    return "unknown field" if problem == "extra_forbidden" else message
+def _problem(error: ErrorDetails) -> FieldError:
+    place = ".".join(name_of(str(step), 60) for step in error["loc"])
+    return FieldError(place, "unknown field" if error["type"] == "extra_forbidden" else error["msg"])

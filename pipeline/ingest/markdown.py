@@ -2,14 +2,22 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.ingest.entries import broken
-from pipeline.ingest.fields import MAX_KEY_CHARS, metadata_of, name_of, session_of, tags_of, time_of
+from pipeline.ingest.fields import (
+    MAX_KEY_CHARS,
+    metadata_of,
+    name_of,
+    session_of,
+    split_under_heading,
+    tags_of,
+    time_of,
+)
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
-from pipeline.ingest.sections import Front, Section, front_of, sections_of
-from pipeline.ingest.split import headed_texts
 from pipeline.records import Draft, Kind, Source
 from pipeline.write.normalize import normalize_text
 
@@ -19,6 +27,39 @@ SUFFIXES = frozenset({".md", ".markdown"})
 MAX_FILE_BYTES = 8 * 1024 * 1024
 # Between the title of a document and its headings.
 STEP = " › "
+
+# What opens and ends a code block, in which nothing is a heading.
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
+# Lines that no underline makes a heading of: lists, quotes, tables, indented code.
+_NO_PARAGRAPH = re.compile(r" {4}|\t| {0,3}(?:[-*+>|]|\d+[.)])(?:\s|\||$)| {0,3}\|")
+_FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_FIELD = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*))?$")
+_ELEMENT = re.compile(r"[ \t]*-[ \t]+(.*)$")
+_TITLES, _DATES, _TAGS = (
+    ("title",),
+    ("date", "created", "created_at", "updated", "modified"),
+    ("tags", "tag", "keywords"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """What a document says of itself before it begins."""
+
+    title: str = ""
+    date: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSection:
+    """A stretch of text under its headings, outermost first; `top` is the level of the first of them, 0 without one."""
+
+    path: tuple[str, ...]
+    top: int
+    text: str
 
 
 def read_markdown(path: Path, known: Known, progress: Progress) -> Readings:
@@ -78,13 +119,13 @@ def _read(key: str, file: Path, size: int) -> bytes | Skipped:
 
 
 def _drafts(key: str, text: str) -> Iterator[Draft]:
-    front, body = front_of(text)
-    sections = list(sections_of(body))
+    front, body = split_front_matter(text)
+    sections = list(split_sections(body))
     title = _title(front, sections, key)
     for section in sections:
         under = section.path[1:] if section.path[:1] == (title,) else section.path
         heading = name_of(STEP.join([title, *under]))
-        for content in headed_texts(heading, section.text):
+        for content in split_under_heading(heading, section.text):
             yield Draft(
                 content=content,
                 kind=Kind.DOCUMENT,
@@ -97,8 +138,119 @@ def _drafts(key: str, text: str) -> Iterator[Draft]:
             )
 
 
-def _title(front: Front, sections: list[Section], key: str) -> str:
+def _title(front: FrontMatter, sections: list[DocumentSection], key: str) -> str:
     """Return the document's title: what it says of itself, its only topmost heading, or its file's name."""
     tops = {section.path[0] for section in sections if section.path and section.top == 1}
     only = tops.pop() if len(tops) == 1 else ""
     return name_of(front.title) or name_of(only) or name_of(Path(key).stem) or key[:100]
+
+
+def split_front_matter(text: str) -> tuple[FrontMatter, str]:
+    """Return what stands in front of a document, in the part of YAML that notes are headed with, and the rest."""
+    text = text.replace("\r\n", "\n")
+    found = _FRONT.match(text)
+    if found is None:
+        return FrontMatter(), text
+    fields = _fields(found[1])
+    return (
+        FrontMatter(
+            title=_first(fields, _TITLES),
+            date=_first(fields, _DATES),
+            tags=tuple(tag for name in _TAGS for value in fields.get(name, ()) for tag in _split_list(value)),
+        ),
+        text[found.end() :],
+    )
+
+
+def split_sections(text: str) -> Iterator[DocumentSection]:
+    """Yield the sections that say something, in their order."""
+    headings: list[tuple[int, str]] = []
+    lines: list[str] = []
+    for line, heading in _lines(text):
+        if heading is None:
+            lines.append(line)
+            continue
+        yield from _section(headings, lines)
+        level, name = heading
+        headings = [*((above, title) for above, title in headings if above < level), (level, name)]
+        lines = []
+    yield from _section(headings, lines)
+
+
+def _section(headings: list[tuple[int, str]], lines: list[str]) -> Iterator[DocumentSection]:
+    text = "\n".join(lines).strip("\n")
+    if text.strip():
+        path = tuple(name for _, name in headings if name)
+        yield DocumentSection(path, headings[0][0] if headings else 0, text)
+
+
+def _lines(text: str) -> Iterator[tuple[str, tuple[int, str] | None]]:
+    """Yield every line, and for a heading its level and name; no line in a code block is one."""
+    fence = ""
+    # The only line of a paragraph so far: underlined, it is a heading.
+    alone: str | None = None
+    fresh = True
+    for line in text.splitlines():
+        underline = None if alone is None else _UNDERLINE.match(line)
+        if underline is not None and alone is not None:
+            yield alone, (1 if underline[1][0] == "=" else 2, alone.strip())
+            alone, fresh = None, True
+            continue
+        if alone is not None:
+            yield alone, None
+            alone = None
+        fence, heading = _state(fence, line)
+        plain = not fence and heading is None and bool(line.strip()) and not _NO_PARAGRAPH.match(line)
+        if plain and fresh:
+            alone = line
+        else:
+            yield line, heading
+        fresh = not plain
+    if alone is not None:
+        yield alone, None
+
+
+def _state(fence: str, line: str) -> tuple[str, tuple[int, str] | None]:
+    """Return the fence of the code block that the line stands in or opens, else the heading that it is."""
+    mark = _FENCE.match(line)
+    if fence:
+        ends = mark is not None and mark[1].startswith(fence) and not mark[2].strip()
+        return ("" if ends else fence), None
+    if mark is not None and not (mark[1][0] == "`" and "`" in mark[2]):
+        return mark[1], None
+    heading = _HEADING.match(line)
+    return "", None if heading is None else (len(heading[1]), _name(line[heading.end() :]))
+
+
+def _name(rest: str) -> str:
+    """Return a heading's name without the signs that may close it."""
+    name = rest.strip()
+    strip_markers = name.rstrip("#")
+    return strip_markers.rstrip() if not strip_markers or strip_markers[-1] in " \t" else name
+
+
+def _fields(front: str) -> dict[str, list[str]]:
+    fields: dict[str, list[str]] = {}
+    name = ""
+    for line in front.splitlines():
+        if field := _FIELD.match(line):
+            name = field[1].lower()
+            fields[name] = [_unquote(field[2])] if field[2] else []
+        elif name and (element := _ELEMENT.match(line)):
+            fields[name].append(_unquote(element[1]))
+    return fields
+
+
+def _first(fields: dict[str, list[str]], names: tuple[str, ...]) -> str:
+    return next((value for name in names for value in fields.get(name, ()) if value), "")
+
+
+def _split_list(value: str) -> list[str]:
+    """Return the elements of `[a, b]` or `a, b`."""
+    inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    return [_unquote(one.strip()).lstrip("#") for one in inner.split(",")]
+
+
+def _unquote(value: str) -> str:
+    text = value.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

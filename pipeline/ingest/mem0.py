@@ -13,9 +13,8 @@ from typing import Any
 
 from pipeline.ingest.entries import Entry
 from pipeline.ingest.exports import Format, read_export
-from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, session_of, tags_of, text_of, time_of
+from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, session_of, split_text, tags_of, text_of, time_of
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
-from pipeline.ingest.split import split_text
 from pipeline.records import Draft, Source
 
 SOURCE = "mem0"
@@ -33,10 +32,10 @@ _OWNERS = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "app", "role",
 
 def read_mem0(path: Path, known: Known, progress: Progress) -> Readings:
     """Yield the memories of an export."""
-    yield from read_export(path, Format(EXPECTED, FILES, partial(_taken, known)), progress)
+    yield from read_export(path, Format(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
-def _taken(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
+def _read_entry(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
     if entry.name in _AROUND or entry.name in _TABLES:
         return ()
     if entry.name == "next":

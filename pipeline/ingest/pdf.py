@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import FieldError, InvalidField
+from pipeline.ingest.fields import split_text
 from pipeline.ingest.items import Item, Known, Progress, Readings, Skipped, Unchanged
-from pipeline.ingest.split import split_text
 from pipeline.records import Draft, Kind, Source
 from pipeline.times import utc_text
 
@@ -32,7 +32,7 @@ MAX_FILE_BYTES = 100 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PdfLimits:
     """What reading one file may cost, and how much of it is read at most."""
 
     seconds: int = 120
@@ -72,7 +72,7 @@ class _Document:
     refused: str | None = None
 
 
-def read_pdf(path: Path, known: Known, progress: Progress, limits: Limits = Limits()) -> Readings:
+def read_pdf(path: Path, known: Known, progress: Progress, limits: PdfLimits = PdfLimits()) -> Readings:
     """Read a PDF file, or all those in a folder and below it; raise InvalidField for a path that cannot be read."""
     root, files = _files(path)
     for done, file in enumerate(files, start=1):
@@ -101,7 +101,7 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in names if name.lower().endswith(".pdf"))
 
 
-def _readings(file: Path, key: str, known: Known, limits: Limits) -> Readings:
+def _readings(file: Path, key: str, known: Known, limits: PdfLimits) -> Readings:
     if not file.is_file():
         yield Skipped(key, "no file")
         return
@@ -134,7 +134,7 @@ def _digest(file: Path) -> str:
     return found.hexdigest()
 
 
-def _read(file: Path, limits: Limits) -> _Document:
+def _read(file: Path, limits: PdfLimits) -> _Document:
     """Read a file in a process of its own."""
     bounds = (limits.seconds, limits.memory, limits.pages, limits.chars)
     process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
@@ -189,7 +189,7 @@ def _note(document: _Document, told: dict[str, Any]) -> None:
 
 def _drafts(document: _Document, key: str, occurred_at: str) -> Iterator[Draft]:
     title = title_of(document.title, key)
-    pages = {number: flowing(text) for number, text in without_running_lines(document.pages).items()}
+    pages = {number: join_lines(text) for number, text in remove_running_lines(document.pages).items()}
     for first, last, passage in passages(pages):
         place = f"p. {first}" if first == last else f"pp. {first}–{last}"
         yield Draft(
@@ -211,12 +211,12 @@ def title_of(given: str | None, key: str) -> str:
     return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}…"
 
 
-def without_running_lines(pages: dict[int, str]) -> dict[int, str]:
+def remove_running_lines(pages: dict[int, str]) -> dict[int, str]:
     """Return the pages with what most of them begin or end with standing on the first of these alone.
 
     Such a line is the same on every page, or counts the pages.
     """
-    rims = {number: _rim(text) for number, text in pages.items()}
+    rims = {number: _edge_lines(text) for number, text in pages.items()}
     seen = Counter(shape for number, lines in rims.items() for line in lines for shape in _shapes(line, number))
     least = max(RUNNING_PAGES, RUNNING_SHARE * len(pages))
     told: set[str] = set()
@@ -229,7 +229,7 @@ def without_running_lines(pages: dict[int, str]) -> dict[int, str]:
     return kept
 
 
-def _rim(text: str) -> set[str]:
+def _edge_lines(text: str) -> set[str]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return {*lines[:RUNNING_LINES], *lines[-RUNNING_LINES:]}
 
@@ -240,7 +240,7 @@ def _shapes(line: str, page: int) -> tuple[str, ...]:
     return (line,) if counted == line else (line, counted)
 
 
-def flowing(text: str) -> str:
+def join_lines(text: str) -> str:
     """Return the text of a page with its lines joined to paragraphs, one a line."""
     joined = _HYPHEN.sub("", text.translate(_LIGATURES))
     lines = [line.strip() for line in joined.splitlines()]

@@ -12,9 +12,8 @@ from typing import Any
 from pipeline.errors import InvalidField
 from pipeline.ingest.entries import Entry
 from pipeline.ingest.exports import Format, read_export
-from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, name_of, tags_of, text_of, time_of
+from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, name_of, split_text, tags_of, text_of, time_of
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
-from pipeline.ingest.split import split_text
 from pipeline.records import Draft, GoalStatus, Kind, Source
 from pipeline.write.details import checked_details
 from pipeline.write.keyed import fact_key
@@ -54,10 +53,10 @@ _MAPPED = frozenset(
 
 def read_pmb(path: Path, known: Known, progress: Progress) -> Readings:
     """Yield the memories of an export."""
-    yield from read_export(path, Format(EXPECTED, FILES, _Taker(known)), progress)
+    yield from read_export(path, Format(EXPECTED, FILES, _RowReader(known)), progress)
 
 
-class _Taker:
+class _RowReader:
     """Reads events; the workspace that they are of stands before them."""
 
     def __init__(self, known: Known) -> None:
@@ -79,7 +78,7 @@ class _Taker:
         given = row.get("metadata")
         metadata: Mapping[str, Any] = given if isinstance(given, dict) else {}
         text = text_of(row.get("content"))
-        if reason := _left_out(row, metadata, text):
+        if reason := _reason_to_skip(row, metadata, text):
             return Skipped(key, reason)
         # How often it was looked up there says nothing new.
         written = {field: value for field, value in row.items() if field != "access_count"}
@@ -90,7 +89,7 @@ class _Taker:
         return Item(key, digest, drafts) if drafts else Skipped(key, "no text")
 
 
-def _left_out(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str) -> str:
+def _reason_to_skip(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str) -> str:
     if not text:
         return "no text"
     if row.get("archived") is True:
@@ -130,12 +129,12 @@ def _drafts(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str, work
 def _kind_and_details(
     typed: str, nature: str, metadata: Mapping[str, Any], text: str
 ) -> tuple[Kind, Mapping[str, Any]]:
-    if fact := _keyed(metadata):
+    if fact := _fact_fields(metadata):
         return Kind.KEYED_FACT, fact
     kind = _KINDS_BY_METADATA.get(nature) or _KINDS.get(typed) or Kind.FACT
     given = {name: value for name, value in _fields(kind, metadata, text).items() if value not in (None, "")}
     # Each for itself: one that the kind does not take spoils no other.
-    checked = {name: _checked(kind, {name: value}).get(name) for name, value in given.items()}
+    checked = {name: _check_details(kind, {name: value}).get(name) for name, value in given.items()}
     return kind, {name: value for name, value in checked.items() if value is not None}
 
 
@@ -158,10 +157,10 @@ def _fields(kind: Kind, metadata: Mapping[str, Any], text: str) -> dict[str, Any
     }
 
 
-def _keyed(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+def _fact_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of a value that belongs to a key, empty where it cannot be kept as one."""
     given = {name: metadata.get(f"keyed_fact_{name}") for name in ("subject", "attribute", "value")}
-    fact = _checked(Kind.KEYED_FACT, given)
+    fact = _check_details(Kind.KEYED_FACT, given)
     try:
         if fact:
             fact_key(fact["subject"], fact["attribute"])
@@ -170,7 +169,7 @@ def _keyed(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return fact
 
 
-def _checked(kind: Kind, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_details(kind: Kind, given: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         return checked_details(kind, given, "details")
     except InvalidField:

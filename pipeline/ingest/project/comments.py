@@ -41,19 +41,19 @@ def one_line(text: str) -> str:
     return " ".join(text.split()).replace("( ", "(").replace(" )", ")").replace(",)", ")")
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """Return a text of at most so many characters; one that was cut ends with an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
 
-def bare(comment: str) -> str:
+def strip_markers(comment: str) -> str:
     """Return what a comment of one or several lines says, without its markers."""
     return "\n".join(_MARKERS.sub("", line) for line in comment.splitlines())
 
 
 def summary(text: str) -> str:
     """Return the first sentence of a description."""
-    return shortened(next(iter(_sentences(text)), ""), LONGEST_DOC)
+    return shorten(next(iter(_sentences(text)), ""), LONGEST_DOC)
 
 
 def purpose(text: str) -> str:
@@ -63,12 +63,12 @@ def purpose(text: str) -> str:
         if told and len(told) + 1 + len(sentence) > LONGEST_PURPOSE:
             break
         told = f"{told} {sentence}".strip()
-    return shortened(told, LONGEST_PURPOSE)
+    return shorten(told, LONGEST_PURPOSE)
 
 
-def purpose_of_comments(comments: Iterable[str]) -> str:
+def find_purpose(comments: Iterable[str]) -> str:
     """Return what the first of a file's leading comments that is no licence says."""
-    return next((told for comment in comments if (told := purpose(bare(comment)))), "")
+    return next((told for comment in comments if (told := purpose(strip_markers(comment)))), "")
 
 
 def _sentences(text: str) -> list[str]:

@@ -1,9 +1,14 @@
-"""A project's files in order: in a checkout those that git names, else all but the folders that nobody wants."""
+"""A project's files: which there are, how each is read, and why one is left out.
+
+In a checkout they are those that git names, elsewhere all but what stands in the folders that nobody wants.
+"""
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +16,31 @@ from pipeline.errors import InvalidField
 from pipeline.identity.repository import root_of_folder
 from pipeline.ingest.git import Git
 from pipeline.ingest.items import Skipped
-from pipeline.ingest.project.kinds import SkippedFile
+
+
+class SkippedFile(Exception):
+    """A file that is left out, and why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class FileKind(StrEnum):
+    """How a file is read."""
+
+    CODE = "code"
+    MANIFEST = "manifest"
+    PROSE = "prose"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A programming language as people name it, and the grammar that reads it."""
+
+    name: str
+    grammar: str
+
 
 MAX_KEY_CHARS: Final = 1024
 MAX_FILE_BYTES: Final = 1024 * 1024
@@ -40,6 +69,55 @@ _UNWANTED_NAMES: Final = frozenset(
 )
 # What tells such a folder by whatever name: a virtual environment, a cache (as cargo marks `target`).
 _MARKS: Final = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
+
+MANIFESTS: Final = frozenset(
+    {"pyproject.toml", "package.json", "cargo.toml", "go.mod", "pom.xml", "makefile", "gnumakefile", "justfile"}
+)
+_LOCKS: Final = re.compile(
+    r".*\.lock|.*\.lockb|.*\.lockfile|package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|go\.(?:sum|work\.sum)"
+)
+_PROSE: Final = re.compile(r"readme(?:\.(?:md|markdown|mdx|rst|txt|adoc))?|.*\.(?:md|markdown|mdx|rst)")
+# They tell nothing of how the project works; what changed when is in its history.
+_FORMALITIES: Final = re.compile(
+    r"(?:licen[sc]e|copying|notice|changelog|changes|history|news|releases?(?:[-_]notes)?|authors|contributors|maintainers"
+    r"|code[-_]of[-_]conduct|third[-_]?party[-_\w]*|pull_request_template|issue_template)"
+    r"(?:[-_][\w.-]*?)?(?:\.(?:md|markdown|mdx|rst|txt|adoc))?"
+)
+# Agents are given these as they are. Quoted from memory they would only be said twice.
+_FOR_AGENTS: Final = re.compile(
+    r"(?:AGENTS|CLAUDE|GEMINI|SKILL)(?:\.local|\.override)?\.md|copilot-instructions\.md|.*\.mdc"
+)
+_MINIFIED: Final = re.compile(r".*[.-]min\.[cm]?js")
+
+_PYTHON: Final = Language("Python", "python")
+_JAVASCRIPT: Final = Language("JavaScript", "javascript")
+_TYPESCRIPT: Final = Language("TypeScript", "typescript")
+_TSX: Final = Language("TypeScript", "tsx")
+_GO: Final = Language("Go", "go")
+_RUST: Final = Language("Rust", "rust")
+_JAVA: Final = Language("Java", "java")
+
+_BY_ENDING: Final = {
+    "py": _PYTHON,
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs"), _JAVASCRIPT),
+    **dict.fromkeys(("ts", "mts", "cts"), _TYPESCRIPT),
+    "tsx": _TSX,
+    "go": _GO,
+    "rs": _RUST,
+    "java": _JAVA,
+}
+
+MEAN_LINE_CHARS: Final = 500
+HEAD_CHARS: Final = 3000
+
+_COMMENTS: Final = re.compile(r"^[ \t]*(?://|#|/?\*|--|<!--|\"\"\").*", re.MULTILINE)
+_GENERATED: Final = re.compile(
+    r"(?:\bauto-?|automatically |code |\b(?:is|was|been) |^\W*)generated\b"
+    r".{0,200}?\bdo(?:n't| not) (?:edit|modify|change)"
+    r"|\bdo(?:n't| not) (?:edit|modify|change)\b.{0,80}?(?:\bauto-?|automatically |\b(?:is|was|been) )generated\b"
+    r"|@generated\b",
+    re.IGNORECASE | re.DOTALL | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +162,17 @@ def _walk(root: str) -> Iterator[File | Skipped]:
     waiting = [""]
     while waiting:
         folder = waiting.pop()
-        if listed := _listed_by_git(root, folder):
+        if listed := _list_by_git(root, folder):
             yield from listed
             continue
         try:
             with os.scandir(Path(root, folder)) as listing:
                 names = [entry.name for entry in listing if entry.name != _GIT]
         except OSError:
-            yield Skipped(_shown(folder) or ".", UNREADABLE)
+            yield Skipped(_storable(folder) or ".", UNREADABLE)
             continue
         if folder and not _MARKS.isdisjoint(names):
-            yield Skipped(_shown(folder), UNWANTED)
+            yield Skipped(_storable(folder), UNWANTED)
             continue
         for name in names:
             found = _look(root, f"{folder}{name}")
@@ -104,7 +182,7 @@ def _walk(root: str) -> Iterator[File | Skipped]:
                 yield found
 
 
-def _listed_by_git(root: str, folder: str) -> list[File | Skipped]:
+def _list_by_git(root: str, folder: str) -> list[File | Skipped]:
     """Return what git names in a checkout; nothing where it names nothing: outside of one, or where all is ignored."""
     place = Path(root, folder)
     if not (os.path.lexists(place / _GIT) if folder else root_of_folder(place)):
@@ -123,8 +201,8 @@ def _listed_by_git(root: str, folder: str) -> list[File | Skipped]:
     real: dict[str, bool] = {}
     found = [_look_in_checkout(root, f"{folder}{name}", real) for name in names]
     return [
-        *(Skipped(_shown(f"{folder}{name}"), IGNORED) for name in ignored),
-        *(Skipped(_shown(f"{folder}{name}/"), UNREADABLE) for name in closed),
+        *(Skipped(_storable(f"{folder}{name}"), IGNORED) for name in ignored),
+        *(Skipped(_storable(f"{folder}{name}/"), UNREADABLE) for name in closed),
         *(one for one in found if one is not None),
     ]
 
@@ -135,21 +213,21 @@ def _look_in_checkout(root: str, key: str, real: dict[str, bool]) -> File | Skip
     parts = above.split("/")
     unwanted = next((end for end, part in enumerate(parts, 1) if part in _UNWANTED_NAMES), 0)
     if unwanted:
-        return Skipped(_shown("/".join([*parts[:unwanted], ""])), UNWANTED)
+        return Skipped(_storable("/".join([*parts[:unwanted], ""])), UNWANTED)
     place = f"{root}/{above}".rstrip("/")
     # A folder that was committed may be a link by now, and lead out of the project.
     if place not in real:
         real[place] = os.path.realpath(place) == place
     if not real[place]:
-        return Skipped(_shown(above), LINK)
+        return Skipped(_storable(above), LINK)
     try:
         os.lstat(f"{root}/{key}")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        return Skipped(_shown(key), UNREADABLE)
+        return Skipped(_storable(key), UNREADABLE)
     found = _look(root, key.rstrip("/"))
-    return Skipped(_shown(found), ANOTHER) if isinstance(found, str) else found
+    return Skipped(_storable(found), ANOTHER) if isinstance(found, str) else found
 
 
 def _look(root: str, key: str) -> File | Skipped | str:
@@ -158,7 +236,7 @@ def _look(root: str, key: str) -> File | Skipped | str:
     try:
         mode = os.lstat(path).st_mode
     except OSError:
-        return Skipped(_shown(key), UNREADABLE)
+        return Skipped(_storable(key), UNREADABLE)
     reason = None
     if stat.S_ISLNK(mode):
         # What it leads to within the project is met at its own place; what lies outside is not the project's.
@@ -167,14 +245,66 @@ def _look(root: str, key: str) -> File | Skipped | str:
         reason = UNWANTED
     elif not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
         reason = SPECIAL
-    elif key != _shown(key):
+    elif key != _storable(key):
         reason = LONG_NAME if len(key) > MAX_KEY_CHARS else BAD_NAME
     end = "/" if stat.S_ISDIR(mode) else ""
     if reason is not None:
-        return Skipped(f"{_shown(key)}{end}", reason)
+        return Skipped(f"{_storable(key)}{end}", reason)
     return f"{key}/" if end else File(key, path)
 
 
-def _shown(key: str) -> str:
+def _storable(key: str) -> str:
     """Return a key that can be stored, whatever stands in a file's name."""
     return key.encode("utf-8", "replace").decode()[:MAX_KEY_CHARS]
+
+
+def kind_of_file(name: str) -> FileKind:
+    """Return how a file is read; raise SkippedFile for one that is not."""
+    folded = name.casefold()
+    if folded in MANIFESTS:
+        return FileKind.MANIFEST
+    if _LOCKS.fullmatch(folded):
+        raise SkippedFile("lock file")
+    if _MINIFIED.fullmatch(folded):
+        raise SkippedFile("minified")
+    if language_of(name) is not None:
+        return FileKind.CODE
+    if _FORMALITIES.fullmatch(folded):
+        raise SkippedFile("licence, change log or formality")
+    if _FOR_AGENTS.fullmatch(name):
+        raise SkippedFile("instructions that agents read anyway")
+    if _PROSE.fullmatch(folded):
+        return FileKind.PROSE
+    raise SkippedFile("neither source code nor documentation")
+
+
+def language_of(name: str) -> Language | None:
+    """Return the language of a file's name."""
+    stem, _, ending = name.rpartition(".")
+    return _BY_ENDING.get(ending.lower()) if stem else None
+
+
+def text_of(data: bytes) -> str:
+    """Return what the bytes say; raise SkippedFile for what is no text."""
+    if b"\0" in data:
+        raise SkippedFile("binary")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SkippedFile("not valid UTF-8") from error
+    if not text.strip():
+        raise SkippedFile("empty")
+    return text
+
+
+def check_written_by_people(text: str) -> None:
+    """Raise SkippedFile for the text of a source file that a program wrote."""
+    if len(text) > MEAN_LINE_CHARS * 10 and len(text) > MEAN_LINE_CHARS * count_lines(text):
+        raise SkippedFile("minified")
+    if _GENERATED.search("\n".join(_COMMENTS.findall(text[:HEAD_CHARS]))):
+        raise SkippedFile("generated")
+
+
+def count_lines(text: str) -> int:
+    """Return how many lines a text has."""
+    return text.count("\n") + (not text.endswith("\n"))

@@ -19,7 +19,7 @@ import tree_sitter_rust
 import tree_sitter_typescript
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
-from pipeline.ingest.project.kinds import SkippedFile
+from pipeline.ingest.project.files import SkippedFile
 
 # The parser reports after every hundred steps. Source code takes up to 10 reports for 1000 bytes; text that is none
 # may take a hundred, and minutes.

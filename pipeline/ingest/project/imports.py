@@ -9,8 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from pipeline.ingest.project.files import read_file
-from pipeline.ingest.project.kinds import SkippedFile, text_of
+from pipeline.ingest.project.files import SkippedFile, read_file, text_of
 from pipeline.ingest.project.outline import Import
 
 KEPT_FOLDERS: Final = 1024
@@ -24,12 +23,12 @@ _CRATE_ROOTS: Final = ("lib.rs", "main.rs")
 _INNER_MODULES: Final = ("mod.rs", *_CRATE_ROOTS)
 
 
-class Tree:
+class ProjectTree:
     """Which files stand where below a root; folders that were looked at are remembered for one run."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._names: Callable[[str], frozenset[str]] = lru_cache(KEPT_FOLDERS)(self._listed)
+        self._names: Callable[[str], frozenset[str]] = lru_cache(KEPT_FOLDERS)(self._list_folder)
         self._module: Callable[[str], str] = lru_cache(KEPT_FOLDERS)(self._module_name)
 
     def has(self, key: str) -> bool:
@@ -52,7 +51,7 @@ class Tree:
                 return self._module(above), above
         return None
 
-    def _listed(self, folder: str) -> frozenset[str]:
+    def _list_folder(self, folder: str) -> frozenset[str]:
         try:
             return frozenset(place.name for place in (self._root / folder).iterdir())
         except (OSError, ValueError):
@@ -74,7 +73,7 @@ def _upwards(folder: str) -> Iterator[str]:
         yield folder
 
 
-def resolve(imports: Iterable[Import], grammar: str, key: str, tree: Tree) -> list[str]:
+def resolve(imports: Iterable[Import], grammar: str, key: str, tree: ProjectTree) -> list[str]:
     """Return what a file imports, each once: files and folders of the project first."""
     candidates, foreign = _LANGUAGES[grammar]
     own: list[str] = []
@@ -85,7 +84,7 @@ def resolve(imports: Iterable[Import], grammar: str, key: str, tree: Tree) -> li
     return [name for name in dict.fromkeys([*own, *others]) if name and name != key]
 
 
-def _python(one: Import, key: str, tree: Tree) -> Iterator[str]:
+def _python(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
     """Yield the module that an imported name may be, then the module that it is taken from."""
     path = one.module.lstrip(".").replace(".", "/")
     level = len(one.module) - len(one.module.lstrip("."))
@@ -98,7 +97,7 @@ def _python(one: Import, key: str, tree: Tree) -> Iterator[str]:
             yield from (f"{module.rstrip('/')}.py", f"{module}/__init__.py")
 
 
-def _python_roots(folder: str, tree: Tree) -> list[str]:
+def _python_roots(folder: str, tree: ProjectTree) -> list[str]:
     """Return where absolute imports of a file begin: above its outermost package, at the root, in `src`."""
     above = folder
     while above and tree.has(posixpath.join(above, "__init__.py")):
@@ -106,7 +105,7 @@ def _python_roots(folder: str, tree: Tree) -> list[str]:
     return list(dict.fromkeys([above, "", "src"]))
 
 
-def _javascript(one: Import, key: str, _tree: Tree) -> Iterator[str]:
+def _javascript(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
     if not one.module.startswith("."):
         return
     path = posixpath.join(posixpath.dirname(key), one.module)
@@ -118,14 +117,14 @@ def _javascript(one: Import, key: str, _tree: Tree) -> Iterator[str]:
     yield from (f"{path}/index.{other}" for other in _ENDINGS)
 
 
-def _go(one: Import, key: str, tree: Tree) -> Iterator[str]:
+def _go(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
     name, folder = tree.go_module(posixpath.dirname(key)) or ("", "")
     path = one.module.strip('"`')
     if name and path.startswith(f"{name}/"):
         yield posixpath.join(folder, path[len(name) + 1 :])
 
 
-def _rust(one: Import, key: str, tree: Tree) -> Iterator[str]:
+def _rust(one: Import, key: str, tree: ProjectTree) -> Iterator[str]:
     """Yield the file of a module that is declared here, or of the innermost that a path leads through."""
     folder, name = posixpath.split(key)
     if declared := _RUST_MODULE.search(one.module):
@@ -148,7 +147,7 @@ def _rust_path(text: str) -> str:
     return " ".join(text.split()).partition("{")[0].partition(" as ")[0].rstrip(";").removesuffix("::*").rstrip(":")
 
 
-def _java(one: Import, key: str, _tree: Tree) -> Iterator[str]:
+def _java(one: Import, key: str, _tree: ProjectTree) -> Iterator[str]:
     """Yield the file of an imported class: at its place below the folder that both packages stand in."""
     path, parts = _java_path(one.module), posixpath.dirname(key).split("/")
     if path[0] not in parts:
@@ -170,7 +169,7 @@ def _java_package(text: str) -> str:
     return ".".join(takewhile(lambda part: part[:1].islower(), _java_path(text)))
 
 
-_Candidates = Callable[[Import, str, Tree], Iterator[str]]
+_Candidates = Callable[[Import, str, ProjectTree], Iterator[str]]
 # Which files an import may mean, and how one is written that means none of the project's.
 _LANGUAGES: Final[Mapping[str, tuple[_Candidates, Callable[[str], str]]]] = {
     "python": (_python, str),

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
-from pipeline.ingest.project.comments import bare, one_line, shortened
-from pipeline.ingest.project.kinds import SkippedFile
-from pipeline.ingest.project.render import in_parts, listed, sentence
+from pipeline.ingest.project.comments import one_line, shorten, strip_markers
+from pipeline.ingest.project.files import SkippedFile
+from pipeline.ingest.project.render import listed, sentence, split_into_parts
 
 LONGEST_COMMAND: Final = 160
 LONGEST_DESCRIPTION: Final = 500
@@ -36,7 +36,7 @@ def render_manifest(key: str, name: str, text: str) -> list[str]:
     told = list(lines)
     if not title and not told:
         raise SkippedFile("says nothing of the project")
-    return in_parts(sentence(f"{key} · {title or 'settings'}", ""), told)
+    return split_into_parts(sentence(f"{key} · {title or 'settings'}", ""), told)
 
 
 def _pyproject(text: str) -> tuple[str, Iterator[str]]:
@@ -161,7 +161,10 @@ def _recipes(text: str, program: str, targets: re.Pattern[str]) -> Iterator[str]
         above = lines[number - 1] if number and lines[number - 1].startswith("#") else ""
         recipe = _RECIPE.match(lines[number + 1]) if number + 1 < len(lines) else None
         parameters = one_line(target["parameters"]) if program == "just" else ""
-        said = [one_line(target["doc"] or bare(above)), shortened(recipe["command"], LONGEST_COMMAND) if recipe else ""]
+        said = [
+            one_line(target["doc"] or strip_markers(above)),
+            shorten(recipe["command"], LONGEST_COMMAND) if recipe else "",
+        ]
         shown = " — ".join(part for part in said if part)
         if shown:
             yield sentence(one_line(f"{program} {target['name']} {parameters} (l. {number + 1})"), shown)
@@ -184,7 +187,7 @@ def _title(what: str, described: Mapping[str, Any]) -> str:
     if not words[0] and not described.get("description"):
         return ""
     head = " ".join([what, *(word for word in words if word)])
-    said = shortened(one_line(_word(described.get("description"))), LONGEST_DESCRIPTION)
+    said = shorten(one_line(_word(described.get("description"))), LONGEST_DESCRIPTION)
     return f"{head}: {said}" if said else head
 
 
@@ -203,7 +206,7 @@ def _words(value: Any) -> list[str]:
 def _pairs(values: Mapping[str, Any], between: str = " = ") -> Iterator[str]:
     for name, value in values.items():
         if isinstance(value, str) and name:
-            yield f"{name}{between}{shortened(one_line(value), LONGEST_COMMAND)}"
+            yield f"{name}{between}{shorten(one_line(value), LONGEST_COMMAND)}"
 
 
 def _requirements(value: Any) -> Iterable[str]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Final
 
-from pipeline.ingest.project.comments import bare, one_line, purpose, purpose_of_comments, shortened, summary
+from pipeline.ingest.project.comments import find_purpose, one_line, purpose, shorten, strip_markers, summary
 from pipeline.ingest.project.grammars import GRAMMARS, Grammar, Node, match_queries, parse
 
 LONGEST_SIGNATURE: Final = 120
@@ -30,7 +30,7 @@ _PLAIN_ATTRIBUTES: Final = frozenset(
 )
 
 
-class Role(StrEnum):
+class SymbolRole(StrEnum):
     """What a symbol is listed as."""
 
     DEFINITION = "definition"
@@ -50,7 +50,7 @@ class Symbol:
     line: int
     doc: str = ""
     public: bool = True
-    role: Role = Role.DEFINITION
+    role: SymbolRole = SymbolRole.DEFINITION
     fields: tuple[str, ...] = ()
 
 
@@ -121,7 +121,7 @@ class _Captures:
             last = match.get("import.name", match["import"])
             self._imports[last.start_byte] = Import(self.text(match["import"]), self.text(match.get("import.name")))
         if "documented" in match:
-            self.docs[match["documented"].start_byte] = unquoted(self.text(match["doc"]))
+            self.docs[match["documented"].start_byte] = unquote(self.text(match["doc"]))
         if "inner" in match:
             self.outer[match["inner"].start_byte] = match["outer"].start_byte
 
@@ -199,7 +199,7 @@ class _Outliner:
     def _read(self, tag: _Tag, around: _Scope) -> tuple[Symbol | None, _Scope]:
         """Return what a definition is told as, if it is, and what its members stand in."""
         text, owner = self.captures.text(tag.name), self.grammar.owner.match(self._before(tag))
-        own = one_line(unquoted(text)) if tag.kind == "test" else self.grammar.rename.sub("", text)
+        own = one_line(unquote(text)) if tag.kind == "test" else self.grammar.rename.sub("", text)
         name = f"{around.prefix}{owner[1]}{self.grammar.separator}{own}" if owner else f"{around.prefix}{own}"
         private = around.private or self._is_private(tag.name, own) or not self._is_exported(name)
         private = private or (owner is not None and self.grammar.private.match(owner[1]) is not None)
@@ -223,11 +223,12 @@ class _Outliner:
         if tag.kind == "module":
             return None
         if tag.kind == "constant":
-            known = self.grammar.constant.match(self.captures.text(tag.name)) is not None
-            return Symbol(name, self._constant(tag, name), line, "", not private, Role.CONSTANT) if known else None
+            if self.grammar.constant.match(self.captures.text(tag.name)) is None:
+                return None
+            return Symbol(name, self._constant(tag, name), line, "", not private, SymbolRole.CONSTANT)
         if tag.kind == "test" or any(map(self.grammar.test.match, (*attributes, self.captures.text(tag.name)))):
-            return Symbol(name, name, line, role=Role.TEST)
-        doc = self.captures.docs.get(tag.node.start_byte, "") if self.grammar.docstrings else bare(comment)
+            return Symbol(name, name, line, role=SymbolRole.TEST)
+        doc = self.captures.docs.get(tag.node.start_byte, "") if self.grammar.docstrings else strip_markers(comment)
         return Symbol(name, f"{decoration(attributes)}{self._head(tag, name)}", line, summary(doc), not private)
 
     def _above(self, tag: _Tag) -> tuple[str, list[str]]:
@@ -263,7 +264,7 @@ class _Outliner:
 
     def _constant(self, tag: _Tag, name: str) -> str:
         value = self.captures.between(tag.name.end_byte, tag.node.end_byte)
-        written = _joined(name, one_line(value).rstrip(" ;"))
+        written = _join(name, one_line(value).rstrip(" ;"))
         return written if len(written) <= LONGEST_VALUE + len(name) else name
 
     def _head(self, tag: _Tag, name: str) -> str:
@@ -271,21 +272,21 @@ class _Outliner:
         start, bodies = tag.name.end_byte, self.captures.bodies
         place = bisect_left(bodies, start)
         end = min(bodies[place], tag.node.end_byte) if place < len(bodies) else tag.node.end_byte
-        full = self._tidied(tag, name, self.captures.between(start, end))
+        full = self._tidy(tag, name, self.captures.between(start, end))
         parameters = _parameters(tag.node)
         if len(full) > LONGEST_SIGNATURE and parameters is not None and start <= parameters.start_byte < end:
             names = [one_line(self.captures.text(_leaf(node))) for node in parameters.named_children]
             listed = ", ".join(names[:SHOWN_PARAMETERS]) + (", …" if len(names) > SHOWN_PARAMETERS else "")
             left, right = (start, parameters.start_byte), (parameters.end_byte, end)
-            full = self._tidied(tag, name, f"{self.captures.between(*left)}({listed}){self.captures.between(*right)}")
-        return shortened(full, LONGEST_SIGNATURE)
+            full = self._tidy(tag, name, f"{self.captures.between(*left)}({listed}){self.captures.between(*right)}")
+        return shorten(full, LONGEST_SIGNATURE)
 
-    def _tidied(self, tag: _Tag, name: str, behind: str) -> str:
+    def _tidy(self, tag: _Tag, name: str, behind: str) -> str:
         before = one_line(self.grammar.noise.sub("", self._before(tag)))
         # In a group of types only the group says what they are.
         before = before or ("type" if tag.kind == "type" else "")
         # Before a body that is left out stands what opens it.
-        text = f"{before} {_joined(name, one_line(behind).rstrip(' ;{(='))}".strip()
+        text = f"{before} {_join(name, one_line(behind).rstrip(' ;{(='))}".strip()
         for pattern, replacement in self.grammar.tidy:
             text = pattern.sub(replacement, text)
         return text
@@ -302,13 +303,13 @@ def decoration(attributes: Iterable[str]) -> str:
     return shown
 
 
-def unquoted(text: str) -> str:
+def unquote(text: str) -> str:
     """Return what a string says."""
     quoted = _QUOTES.match(text)
     return quoted[2] if quoted else text
 
 
-def _joined(name: str, behind: str) -> str:
+def _join(name: str, behind: str) -> str:
     return f"{name}{behind}" if behind[:1] in ("(", "[", "<", ":", "!", ",") else f"{name} {behind}".rstrip()
 
 
@@ -343,8 +344,8 @@ def _leaf(parameter: Node) -> Node:
 
 def _purpose(root: Node, captures: _Captures, described: set[int]) -> str:
     """Return what a file says of itself: in its first string, or in a comment that tells of nothing else."""
-    stated = (purpose(unquoted(captures.text(node))) for node in captures.named("purpose"))
-    return next(filter(None, stated), "") or purpose_of_comments(_leading_comments(root, captures, described))
+    stated = (purpose(unquote(captures.text(node))) for node in captures.named("purpose"))
+    return next(filter(None, stated), "") or find_purpose(_leading_comments(root, captures, described))
 
 
 def _leading_comments(root: Node, captures: _Captures, described: set[int]) -> Iterator[str]:

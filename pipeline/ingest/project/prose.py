@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.ingest.project.comments import one_line, shortened
-from pipeline.ingest.project.kinds import SkippedFile
-from pipeline.ingest.split import split_text
+from pipeline.ingest.fields import split_text
+from pipeline.ingest.project.comments import one_line, shorten
+from pipeline.ingest.project.files import SkippedFile
 
 # What an agent is shown of a memory is short, so a section is a memory, and only tiny ones stand together.
 SECTION_CHARS: Final = 1600
@@ -42,12 +42,10 @@ class _Section:
 
 def render_prose(key: str, text: str) -> tuple[str, list[str]]:
     """Return a document's title and the parts that tell it; raise SkippedFile for one without words."""
-    sections = list(_sections(_without_pictures(text)))
+    sections = list(_sections(_remove_pictures(text)))
     title = sections[0].trail[0] if sections and sections[0].trail else ""
     parts = [
-        f"{_head(key, title, section.trail)}\n{piece}"
-        for section in _packed(sections)
-        for piece in _pieces(section.text)
+        f"{_head(key, title, section.trail)}\n{piece}" for section in _pack(sections) for piece in _pieces(section.text)
     ]
     if not parts:
         raise SkippedFile("no words")
@@ -62,7 +60,7 @@ def _pieces(text: str) -> list[str]:
     return [piece for piece in split_text(text, SECTION_CHARS) if _LETTER.search(piece)]
 
 
-def _without_pictures(text: str) -> str:
+def _remove_pictures(text: str) -> str:
     text = _FRONT_MATTER.sub("", text.replace("\r\n", "\n"))
     # What stands in a block of code is shown as it is.
     pieces = _CODE_BLOCK.split(text)
@@ -70,14 +68,14 @@ def _without_pictures(text: str) -> str:
     return "".join(pieces)
 
 
-def _packed(sections: list[_Section]) -> Iterator[_Section]:
+def _pack(sections: list[_Section]) -> Iterator[_Section]:
     """Yield sections, short ones together with those that follow them."""
     waiting: _Section | None = None
     for section in sections:
         heading = section.trail[-1] if section.trail else ""
         if waiting is not None and len(waiting.text) + len(section.text) + len(heading) < TINY_CHARS:
             together = f"{waiting.text}\n\n{heading}\n{section.text}".strip()
-            waiting = _Section(_shared(waiting.trail, section.trail), together)
+            waiting = _Section(_shared_trail(waiting.trail, section.trail), together)
             continue
         if waiting is not None:
             yield waiting
@@ -86,7 +84,7 @@ def _packed(sections: list[_Section]) -> Iterator[_Section]:
         yield waiting
 
 
-def _shared(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+def _shared_trail(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     # The first heading leads; those that follow it stand in the text.
     same = [one for one, other in zip(first, second, strict=False) if one == other]
     return first if len(same) == len(first) else first[: len(same) + 1]
@@ -101,7 +99,7 @@ def _sections(text: str) -> Iterator[_Section]:
                 yield _Section(tuple(title for _, title in trail), "\n".join(body).strip())
             body = []
             trail = [(above, title) for above, title in trail if above < level]
-            trail.append((level, shortened(one_line(line), LONGEST_TITLE)))
+            trail.append((level, shorten(one_line(line), LONGEST_TITLE)))
         else:
             body.append(line)
     if any(map(_LETTER.search, body)):

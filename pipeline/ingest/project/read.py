@@ -9,17 +9,19 @@ from typing import Any, Final
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
-from pipeline.ingest.project.files import File, list_files, read_file
-from pipeline.ingest.project.imports import Tree, resolve
-from pipeline.ingest.project.kinds import (
+from pipeline.ingest.project.files import (
+    File,
     FileKind,
     SkippedFile,
     check_written_by_people,
     count_lines,
     kind_of_file,
     language_of,
+    list_files,
+    read_file,
     text_of,
 )
+from pipeline.ingest.project.imports import ProjectTree, resolve
 from pipeline.ingest.project.manifests import render_manifest
 from pipeline.ingest.project.outline import outline_of
 from pipeline.ingest.project.prose import render_prose
@@ -44,7 +46,7 @@ def read_project(root: Path, known: Known, progress: Progress) -> Readings:
     Raises InvalidField for a root that is no folder, or a checkout whose owner git does not trust.
     """
     top = _folder(root)
-    tree = Tree(top)
+    tree = ProjectTree(top)
     listed = list_files(top)
     total = sum(isinstance(found, File) for found in listed)
     done = 0
@@ -68,7 +70,7 @@ def _folder(root: Path) -> Path:
     return resolved
 
 
-def _read(file: File, known: Known, tree: Tree) -> Reading:
+def _read(file: File, known: Known, tree: ProjectTree) -> Reading:
     try:
         kind = kind_of_file(file.name)
         data, written_at = read_file(file.path)
@@ -80,12 +82,12 @@ def _read(file: File, known: Known, tree: Tree) -> Reading:
         return Skipped(file.key, skipped.reason)
 
 
-def _drafts(file: File, kind: FileKind, data: bytes, written_at: float, tree: Tree) -> tuple[Draft, ...]:
+def _drafts(file: File, kind: FileKind, data: bytes, written_at: float, tree: ProjectTree) -> tuple[Draft, ...]:
     text = text_of(data)
     lines = count_lines(text)
     common: dict[str, Any] = {
         "source": Source.IMPORT,
-        "occurred_at": _moment(written_at),
+        "occurred_at": _time_text(written_at),
         "anchor": _anchor(file, data),
         "importance": IMPORTANCE_OF_TESTS if _is_test(file.key) else IMPORTANCE[kind],
     }
@@ -95,13 +97,15 @@ def _drafts(file: File, kind: FileKind, data: bytes, written_at: float, tree: Tr
         return _of_code(file, text, tree, common, facts)
     common |= {"kind": Kind.DOCUMENT, "tags": ("document", str(kind), *_test_tag(file))}
     if kind is FileKind.MANIFEST:
-        return _numbered(render_manifest(file.key, file.name, text), common, facts)
+        return _number_parts(render_manifest(file.key, file.name, text), common, facts)
     title, parts = render_prose(file.key, text)
     details = {"title": title} if title else {}
-    return _numbered(parts, {**common, "details": details}, facts)
+    return _number_parts(parts, {**common, "details": details}, facts)
 
 
-def _of_code(file: File, text: str, tree: Tree, common: dict[str, Any], facts: dict[str, Any]) -> tuple[Draft, ...]:
+def _of_code(
+    file: File, text: str, tree: ProjectTree, common: dict[str, Any], facts: dict[str, Any]
+) -> tuple[Draft, ...]:
     language = language_of(file.name)
     assert language is not None
     outline = outline_of(text.encode(), language.grammar)
@@ -114,10 +118,10 @@ def _of_code(file: File, text: str, tree: Tree, common: dict[str, Any], facts: d
         "tags": ("code", language.name.lower(), *_test_tag(file)),
         "details": {"language": language.name},
     }
-    return _numbered(parts, common, {**facts, "language": language.name})
+    return _number_parts(parts, common, {**facts, "language": language.name})
 
 
-def _numbered(parts: Sequence[str], common: dict[str, Any], facts: dict[str, Any]) -> tuple[Draft, ...]:
+def _number_parts(parts: Sequence[str], common: dict[str, Any], facts: dict[str, Any]) -> tuple[Draft, ...]:
     if len(parts) == 1:
         return (Draft(parts[0], metadata=facts, **common),)
     return tuple(
@@ -140,7 +144,7 @@ def _is_text(path: str) -> bool:
     return path.encode("utf-8", "replace").decode() == path
 
 
-def _moment(written_at: float) -> str:
+def _time_text(written_at: float) -> str:
     # Archives unpack files from the future, and from before there were any.
     return utc_text(datetime.fromtimestamp(min(max(written_at, 0.0), time.time()), UTC))
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pipeline.ingest.project.comments import LONGEST_PURPOSE, shortened
-from pipeline.ingest.project.outline import Outline, Role, Symbol
+from pipeline.ingest.project.comments import LONGEST_PURPOSE, shorten
+from pipeline.ingest.project.outline import Outline, Symbol, SymbolRole
 
 # A part is what one memory holds: short enough that what is found is what was asked for.
 PART_CHARS: Final = 4000
@@ -20,7 +20,7 @@ def render_outline(head: str, outline: Outline, imports: Sequence[str]) -> list[
     """Return the parts that tell of a source file; `head` names it."""
     stem = head.partition(" · ")[0].rpartition("/")[2].partition(".")[0]
     outline = _with_purpose(outline, stem)
-    return in_parts(sentence(head, outline.purpose), [*_definitions(outline), *_lists(outline, imports)])
+    return split_into_parts(sentence(head, outline.purpose), [*_definitions(outline), *_lists(outline, imports)])
 
 
 def sentence(head: str, tail: str) -> str:
@@ -41,12 +41,12 @@ def listed(label: str, items: Iterable[str]) -> Iterator[str]:
         yield f"{label}: {line}."
 
 
-def in_parts(head: str, lines: Iterable[str]) -> list[str]:
+def split_into_parts(head: str, lines: Iterable[str]) -> list[str]:
     """Return lines in parts that each begin with the head; says how many lines a bounded whole leaves out."""
     parts: list[list[str]] = [[]]
     length = left_out = 0
-    head = shortened(head, LONGEST_LINE)
-    for line in (shortened(whole, LONGEST_LINE) for whole in lines):
+    head = shorten(head, LONGEST_LINE)
+    for line in (shorten(whole, LONGEST_LINE) for whole in lines):
         if length + len(line) > PART_CHARS - len(head) and parts[-1]:
             if len(parts) == MAX_PARTS:
                 left_out += 1
@@ -63,19 +63,19 @@ def in_parts(head: str, lines: Iterable[str]) -> list[str]:
 
 
 def _item(text: str) -> str:
-    return shortened(text, LIST_CHARS // 4)
+    return shorten(text, LIST_CHARS // 4)
 
 
 def _with_purpose(outline: Outline, stem: str) -> Outline:
     """Return an outline that says of the file what its main symbol says, where the file says nothing itself."""
     if outline.purpose:
         return outline
-    public = [one for one in outline.symbols if one.public and one.role is Role.DEFINITION]
+    public = [one for one in outline.symbols if one.public and one.role is SymbolRole.DEFINITION]
     alike = [one for one in public if _folded(one.name) == _folded(stem)] or (public if len(public) == 1 else [])
     if not alike or not alike[0].doc:
         return outline
     symbols = tuple(replace(one, doc="") if one is alike[0] else one for one in outline.symbols)
-    return Outline(shortened(alike[0].doc, LONGEST_PURPOSE), symbols, outline.imports)
+    return Outline(shorten(alike[0].doc, LONGEST_PURPOSE), symbols, outline.imports)
 
 
 def _folded(name: str) -> str:
@@ -84,7 +84,7 @@ def _folded(name: str) -> str:
 
 def _definitions(outline: Outline) -> Iterator[str]:
     for symbol in outline.symbols:
-        if symbol.public and symbol.role is Role.DEFINITION:
+        if symbol.public and symbol.role is SymbolRole.DEFINITION:
             line = sentence(f"{symbol.signature} (l. {symbol.line})", symbol.doc)
             yield f"{line} Fields: {_fields(symbol.fields)}." if symbol.fields else line
 
@@ -96,12 +96,12 @@ def _fields(names: Sequence[str]) -> str:
 
 def _lists(outline: Outline, imports: Sequence[str]) -> Iterator[str]:
     public = [one for one in outline.symbols if one.public]
-    yield from listed("Constants", _placed(public, Role.CONSTANT))
-    yield from listed("Tests", _placed(outline.symbols, Role.TEST))
+    yield from listed("Constants", _format_places(public, SymbolRole.CONSTANT))
+    yield from listed("Tests", _format_places(outline.symbols, SymbolRole.TEST))
     hidden = (replace(one, signature=one.name) for one in outline.symbols if not one.public)
-    yield from listed("Private", _placed(hidden, Role.DEFINITION))
+    yield from listed("Private", _format_places(hidden, SymbolRole.DEFINITION))
     yield from listed("Imports", imports)
 
 
-def _placed(symbols: Iterable[Symbol], role: Role) -> Iterator[str]:
+def _format_places(symbols: Iterable[Symbol], role: SymbolRole) -> Iterator[str]:
     return (f"{one.signature} (l. {one.line})" for one in symbols if one.role is role)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.ingest import entries as module
-from pipeline.ingest.entries import MAX_DEPTH, Entry, Lost, entries, value_of
+from pipeline.ingest.entries import MAX_DEPTH, Entry, LostValue, entries, value_of
 
 LIMIT = 1024 * 1024
 
@@ -68,7 +68,7 @@ def test_an_object_gives_its_fields_and_what_its_lists_hold(fields, chunk):
     ],
 )
 def test_what_cannot_be_read_of_a_value_is_lost_alone(raw, lost):
-    assert _values(raw) == [1, Lost(lost), 3]
+    assert _values(raw) == [1, LostValue(lost), 3]
 
 
 def test_numbers_may_be_anything():
@@ -131,6 +131,6 @@ def test_every_byte_is_counted():
 
 def test_one_value_is_one_value():
     assert value_of(b' {"a": 1}\r\n', LIMIT) == {"a": 1}
-    assert value_of(b"{} {}", LIMIT) == Lost("not valid JSON")
-    assert value_of(b'{"a"', LIMIT) == Lost("not valid JSON")
-    assert value_of(b"", LIMIT) == Lost("not valid JSON")
+    assert value_of(b"{} {}", LIMIT) == LostValue("not valid JSON")
+    assert value_of(b'{"a"', LIMIT) == LostValue("not valid JSON")
+    assert value_of(b"", LIMIT) == LostValue("not valid JSON")

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.ingest.items import Unchanged
-from pipeline.ingest.markdown import MAX_FILE_BYTES, read_markdown
-from pipeline.ingest.sections import Front, front_of, sections_of
+from pipeline.ingest.markdown import MAX_FILE_BYTES, FrontMatter, read_markdown, split_front_matter, split_sections
 from pipeline.records import Kind
 from tests.fakes.exports import again, items, read, skipped
 
@@ -42,7 +41,7 @@ Diesel only.
 
 
 def _paths(text):
-    return [(section.path, section.text) for section in sections_of(text)]
+    return [(section.path, section.text) for section in split_sections(text)]
 
 
 def _note(tmp_path, text=NOTE, name="rules.md"):
@@ -164,22 +163,22 @@ def test_an_underlined_line_is_a_heading():
 @pytest.mark.parametrize(
     ("front", "expected"),
     [
-        ("title: A note\ntags:\n  - one\n  - 'two'\n", Front("A note", "", ("one", "two"))),
-        ("Title: 'A: note'\ncreated: 2026-01-02T03:04:05Z\n", Front("A: note", "2026-01-02T03:04:05Z", ())),
-        ("tags: one, #two\naliases: [x]\n", Front("", "", ("one", "two"))),
-        ("title:\nnested:\n  title: no\n", Front()),
-        ("", Front()),
-        ("not yaml at all\n: :\n- - -\n", Front()),
+        ("title: A note\ntags:\n  - one\n  - 'two'\n", FrontMatter("A note", "", ("one", "two"))),
+        ("Title: 'A: note'\ncreated: 2026-01-02T03:04:05Z\n", FrontMatter("A: note", "2026-01-02T03:04:05Z", ())),
+        ("tags: one, #two\naliases: [x]\n", FrontMatter("", "", ("one", "two"))),
+        ("title:\nnested:\n  title: no\n", FrontMatter()),
+        ("", FrontMatter()),
+        ("not yaml at all\n: :\n- - -\n", FrontMatter()),
     ],
 )
 def test_what_stands_in_front_is_understood(front, expected):
-    assert front_of(f"---\n{front}---\nBody\n") == (expected, "Body\n")
-    assert front_of(f"---\n{front}---\nBody\n".replace("\n", "\r\n"))[0] == expected
+    assert split_front_matter(f"---\n{front}---\nBody\n") == (expected, "Body\n")
+    assert split_front_matter(f"---\n{front}---\nBody\n".replace("\n", "\r\n"))[0] == expected
 
 
 def test_a_rule_at_the_beginning_is_no_front():
-    assert front_of("---\nBody without an end\n") == (Front(), "---\nBody without an end\n")
-    assert front_of("Text\n---\na: b\n---\n") == (Front(), "Text\n---\na: b\n---\n")
+    assert split_front_matter("---\nBody without an end\n") == (FrontMatter(), "---\nBody without an end\n")
+    assert split_front_matter("Text\n---\na: b\n---\n") == (FrontMatter(), "Text\n---\na: b\n---\n")
 
 
 LINE = st.sampled_from(["# A", "## B", "```", "~~~", "text text", "", "---", "===", "- x", "    code", "#", "title: x"])
@@ -188,7 +187,7 @@ LINE = st.sampled_from(["# A", "## B", "```", "~~~", "text text", "", "---", "==
 @given(st.lists(LINE | st.text(max_size=12).filter(lambda text: not set("\r\x0b\x0c\x85\u2028\u2029") & set(text))))
 def test_every_line_that_says_something_is_kept(lines):
     text = "\n".join(lines)
-    kept = "\n".join("\n".join((*section.path, section.text)) for section in sections_of(text))
+    kept = "\n".join("\n".join((*section.path, section.text)) for section in split_sections(text))
     for line in text.splitlines():
         if line.startswith(("- x", "    code", "text text")):
             assert line in kept
@@ -198,7 +197,7 @@ def test_long_lines_of_one_sign_are_read_in_one_pass():
     """A pattern that tries every place of such a line anew would take hours."""
     for sign in ("#", " ", "-", "=", "`", "~", "# ", "- ", "|", ">", '"', "[", "\t"):
         line = sign * (1_000_000 // len(sign)) + "x"
-        assert len(list(sections_of(f"{line}\ntext"))) == 1
+        assert len(list(split_sections(f"{line}\ntext"))) == 1
 
 
 def test_a_long_section_is_split_under_its_heading(tmp_path):

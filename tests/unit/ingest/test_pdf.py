@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline.errors import InvalidField
 from pipeline.ingest import pdf as module
 from pipeline.ingest.items import Item, Skipped, Unchanged
-from pipeline.ingest.pdf import PASSAGE_CHARS, Limits, flowing, passages, read_pdf, title_of, without_running_lines
+from pipeline.ingest.pdf import PASSAGE_CHARS, PdfLimits, join_lines, passages, read_pdf, remove_running_lines, title_of
 from pipeline.records import Kind, Source
 from pipeline.write.prepare import prepare
 from tests.fakes.pdfs import pdf
@@ -23,7 +23,7 @@ PARAGRAPH = [
 
 
 def read(path, known=None, limits=None):
-    return list(read_pdf(path, known or {}, lambda _done, _total: None, limits or Limits()))
+    return list(read_pdf(path, known or {}, lambda _done, _total: None, limits or PdfLimits()))
 
 
 @pytest.fixture
@@ -124,10 +124,10 @@ def test_a_path_that_is_not_there_is_refused(tmp_path):
 
 def test_of_too_many_pages_or_too_much_text_the_first_are_read(file):
     file.write_bytes(pdf(*([f"Page {n} of the handbook"] for n in range(5))))
-    item, skipped = read(file, limits=Limits(pages=2))
+    item, skipped = read(file, limits=PdfLimits(pages=2))
     assert [draft.metadata["last_page"] for draft in item.drafts] == [2]
     assert skipped == Skipped(f"{file.name}, from page 3", "beyond 2 pages")
-    item, skipped = read(file, limits=Limits(chars=50))
+    item, skipped = read(file, limits=PdfLimits(chars=50))
     assert skipped == Skipped(f"{file.name}, from page 3", "beyond 50 characters")
 
 
@@ -146,7 +146,7 @@ def test_a_bomb_of_zeros_ends_nothing_but_its_reader(tmp_path):
     (tmp_path / "a.pdf").write_bytes(bomb)
     (tmp_path / "b.pdf").write_bytes(pdf(PARAGRAPH))
     assert len(bomb) < 1_000_000
-    first, second = read(tmp_path, limits=Limits(seconds=20, memory=1 << 28))
+    first, second = read(tmp_path, limits=PdfLimits(seconds=20, memory=1 << 28))
     assert isinstance(first, Skipped)
     assert isinstance(second, Item)
 
@@ -157,7 +157,7 @@ def test_a_file_that_takes_too_long_is_left_out(file, tmp_path, monkeypatch, wai
     program.write_text(waits)
     monkeypatch.setattr(module, "PROGRAM", program)
     file.write_bytes(pdf(PARAGRAPH))
-    assert read(file, limits=Limits(seconds=1)) == [Skipped(file.name, "takes longer than 1 s")]
+    assert read(file, limits=PdfLimits(seconds=1)) == [Skipped(file.name, "takes longer than 1 s")]
 
 
 def test_a_file_whose_reader_dies_is_left_out(file, tmp_path, monkeypatch):
@@ -215,11 +215,11 @@ def test_lines_of_the_printed_page_stand_once():
     def page(n):
         return f"Canal Trust 2026\nHandbook, page {n + 4}\nRule {n}\nBoat 0 waits below weir {2 * n}\nDraft"
 
-    pages = without_running_lines({n: page(n) for n in range(1, 7)})
+    pages = remove_running_lines({n: page(n) for n in range(1, 7)})
     assert pages[1] == page(1)
     assert [pages[n] for n in range(2, 7)] == [f"Rule {n}\nBoat 0 waits below weir {2 * n}" for n in range(2, 7)]
     few = {n: page(n) for n in range(1, 4)}
-    assert without_running_lines(few) == few
+    assert remove_running_lines(few) == few
 
 
 def test_lines_become_paragraphs():
@@ -230,7 +230,7 @@ def test_lines_become_paragraphs():
         "1. Close the upper gate before anything else is done to the lower\n"
         "2. Open the lower one\n"
     )
-    first, *others = flowing(text).split("\n")
+    first, *others = join_lines(text).split("\n")
     assert first.endswith("the gate is opened by hand when the flood warning is given by the harbour master.")
     assert others == [
         "1. Close the upper gate before anything else is done to the lower",

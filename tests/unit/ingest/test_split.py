@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.ingest.split import headed_texts, split_text
+from pipeline.ingest.fields import split_text, split_under_heading
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.text.redaction import redact
 
@@ -65,9 +65,9 @@ def test_a_text_that_grows_as_its_secrets_are_cut_out_still_fits():
 
 
 def test_every_piece_stands_under_its_heading():
-    assert headed_texts("Notes › Vans", "Doors shut.") == ["Notes › Vans\n\nDoors shut."]
-    assert headed_texts("", "Doors shut.") == ["Doors shut."]
-    assert headed_texts("Notes", " \n") == []
-    pieces = headed_texts("Notes", "Doors shut. " * 2000)
+    assert split_under_heading("Notes › Vans", "Doors shut.") == ["Notes › Vans\n\nDoors shut."]
+    assert split_under_heading("", "Doors shut.") == ["Doors shut."]
+    assert split_under_heading("Notes", " \n") == []
+    pieces = split_under_heading("Notes", "Doors shut. " * 2000)
     assert len(pieces) == 3
     assert all(piece.startswith("Notes\n\n") and len(piece) <= MAX_CONTENT_CHARS for piece in pieces)

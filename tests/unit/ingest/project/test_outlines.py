@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.ingest.project.kinds import language_of
+from pipeline.ingest.project.files import language_of
 from pipeline.ingest.project.outline import outline_of
 from pipeline.ingest.project.render import render_outline
 
