@@ -24,7 +24,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ProcessCommand:
     """One process of the stack: its name and the arguments of the Python interpreter."""
 
     name: str
@@ -36,13 +36,13 @@ class Command:
 CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-n", "-g", "TERM", "-t", "8")
 
 
-def build_stack(worker_processes: int) -> tuple[Command, ...]:
+def build_stack(worker_processes: int) -> tuple[ProcessCommand, ...]:
     """Return the processes of the stack; the Procfile says the same."""
     consumer = ("-m", "huey.bin.huey_consumer", "workers.tasks.huey", "-w", str(worker_processes), *CONSUMER)
     return (
-        Command("web", ("-m", "web", "--stop-with-parent")),
-        Command("worker", (*consumer, "--", "--stop-with-parent")),
-        Command("scheduler", ("-m", "workers.schedule", "--stop-with-parent")),
+        ProcessCommand("web", ("-m", "web", "--stop-with-parent")),
+        ProcessCommand("worker", (*consumer, "--", "--stop-with-parent")),
+        ProcessCommand("scheduler", ("-m", "workers.schedule", "--stop-with-parent")),
     )
 
 
@@ -117,7 +117,7 @@ class _Ended:
 class _Child:
     """One process of the stack, through all its lives."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: ProcessCommand) -> None:
         self.command = command
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
@@ -168,7 +168,7 @@ class Supervisor:
 
     def __init__(
         self,
-        commands: Sequence[Command],
+        commands: Sequence[ProcessCommand],
         say: Say,
         *,
         backoff: Backoff | None = None,

@@ -55,7 +55,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StoreState:
     """What tells one state of a store from another: its schema and its last change."""
 
     schema: str
@@ -173,13 +173,13 @@ def row_counts(db: sqlite3.Connection) -> dict[str, int]:
     }
 
 
-def state(file: Path) -> State:
+def state(file: Path) -> StoreState:
     """Return what tells whether a store has changed."""
     with _typed_errors(file), closing(_connect(file)) as db:
         schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY sql")]
         logs = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'change'").fetchone()
         row = db.execute("SELECT hlc FROM change ORDER BY seq DESC LIMIT 1").fetchone() if logs else None
-        return State("\n".join(schema), None if row is None else row[0])
+        return StoreState("\n".join(schema), None if row is None else row[0])
 
 
 def count_memories(file: Path) -> int:

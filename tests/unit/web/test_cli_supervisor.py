@@ -12,7 +12,7 @@ import pytest
 
 from config.process import EXIT_TAKEN, Role, RoleTaken
 from web.cli.lifecycle import speaker
-from web.supervisor import Backoff, Command, Supervisor, build_stack
+from web.supervisor import Backoff, ProcessCommand, Supervisor, build_stack
 
 ROOT = Path(__file__).parents[3]
 QUICK = Backoff(first_s=0.01, longest_s=0.02)
@@ -43,7 +43,7 @@ def is_running(pid):
 
 
 def python(name, program):
-    return Command(name, ("-c", program))
+    return ProcessCommand(name, ("-c", program))
 
 
 @pytest.fixture
