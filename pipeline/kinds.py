@@ -30,10 +30,10 @@ TRAITS: Mapping[Kind, Traits] = {
 }
 
 
-def told(memory: Memory) -> str:
+def render_text(memory: Memory) -> str:
     """Return a memory's text with what its kind and its anchor add to it."""
-    tell = _TELLING.get(memory.kind)
-    text = memory.content if tell is None else tell(memory)
+    render = _RENDERERS.get(memory.kind)
+    text = memory.content if render is None else render(memory)
     return text if memory.anchor is None else f"{text} ({_place(memory.anchor)})"
 
 
@@ -86,7 +86,7 @@ def _episode(memory: Memory) -> str:
     return memory.content + _aside(f"from {began}" if began else "", f"until {ended}" if ended else "")
 
 
-_TELLING: Mapping[Kind, Callable[[Memory], str]] = {
+_RENDERERS: Mapping[Kind, Callable[[Memory], str]] = {
     Kind.DECISION: _decision,
     Kind.LESSON: _lesson,
     Kind.GOAL: _goal,

@@ -19,7 +19,7 @@ from pipeline.context.render import Entry, fitting, render_block
 from pipeline.context.session import brief, where_it_left_off
 from pipeline.context.turn import Surfaced, followed_in, result_of
 from pipeline.errors import NotFound
-from pipeline.kinds import told
+from pipeline.kinds import render_text
 from pipeline.records import Draft, Kind, Memory, Source, Viewer
 from pipeline.services.feedback import make_impressions
 from pipeline.store import actions, impressions, incognito, memories
@@ -27,7 +27,7 @@ from pipeline.store.database import Database
 from pipeline.store.impressions import Impression
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
-from pipeline.write.deeds import deed_of, touch_of
+from pipeline.write.tool_actions import find_target, recognize_action
 
 ADVICE_AT_ONCE = 3
 TURN_ACTIONS = 200
@@ -119,12 +119,12 @@ class Companion:
 
     def before_tool(self, seat: Seat, tool: str, given: Mapping[str, Any]) -> str | None:
         """Return the lessons that name what is about to be touched, each once a session."""
-        touch = touch_of(tool, given)
+        touch = find_target(tool, given)
         database = None if touch is None else self._database(seat.workspace)
         if touch is None or database is None or self._silent(seat):
             return None
         with database.read() as db:
-            found = lessons_about(db, touch.deed, touch.target, seat.viewer, LOOKED_AT)
+            found = lessons_about(db, touch.type, touch.target, seat.viewer, LOOKED_AT)
         if not found:
             return None
         # What was told a moment ago is noted by then.
@@ -142,13 +142,13 @@ class Companion:
         return render_block(entries, room, now)
 
     def after_tool(self, seat: Seat, tool: str, given: Mapping[str, Any], *, ok: bool) -> None:
-        """Note what was done; the first deed in a project makes its workspace."""
+        """Note what was done; the first action in a project makes its workspace."""
         if seat.session is None:
             return
         session, at = seat.session, utc_now()
 
         def journal() -> None:
-            action = deed_of(session, seat.agent, at, tool, given, ok=ok, cwd=seat.cwd)
+            action = recognize_action(session, seat.agent, at, tool, given, ok=ok, cwd=seat.cwd)
             if action is not None and not self._silent(seat):
                 with self._front.databases.get(seat.workspace, create=True).write() as db:
                     actions.add(db, action)
@@ -253,7 +253,7 @@ def _is_off_the_record(database: Database, session: str) -> bool:
 
 
 def _version(memory: Memory) -> str:
-    return hashlib.sha256(told(memory).encode()).hexdigest()[:16]
+    return hashlib.sha256(render_text(memory).encode()).hexdigest()[:16]
 
 
 def _begin_turn(database: Database, session: str, cwd: str, at: str) -> None:

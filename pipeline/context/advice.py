@@ -7,11 +7,11 @@ from itertools import pairwise
 from pathlib import PurePath
 from sqlite3 import Connection
 
-from pipeline.kinds import told
+from pipeline.kinds import render_text
 from pipeline.records import Memory, Trust, Viewer
 from pipeline.store import lessons
-from pipeline.store.actions import Deed
-from pipeline.write.deeds import doing
+from pipeline.store.actions import ActionType
+from pipeline.write.tool_actions import list_effective_commands
 
 # More lessons than this nobody keeps; the newest are looked at.
 LOOKED_AT = 500
@@ -39,7 +39,7 @@ _MANIFOLD = (
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What a deed touches, ready to be looked for: names of files, and the words of each command."""
+    """What an action touches, ready to be looked for: names of files, and the words of each command."""
 
     files: tuple[str, ...]
     commands: tuple[tuple[str, ...], ...]
@@ -50,20 +50,20 @@ class Touched:
         return list(dict.fromkeys([*self.files, *(word for word in map(_telling, self.commands) if word)]))
 
 
-def touched_by(deed: Deed, target: str) -> Touched:
-    """Read a deed's target, a file or a command line."""
+def touched_by(action_type: ActionType, target: str) -> Touched:
+    """Read an action's target, a file or a command line."""
     lowered = target.casefold()
-    if deed is Deed.EDIT:
+    if action_type is ActionType.EDIT:
         return Touched((PurePath(lowered).name,), ())
-    parts = [found for part in doing(lowered)[:MOST_COMMANDS] if (found := _WORD.findall(part))]
+    parts = [found for part in list_effective_commands(lowered)[:MOST_COMMANDS] if (found := _WORD.findall(part))]
     files = [PurePath(word).name for part in parts for word in part[1:] if _is_file(word)]
     named = [_meant([PurePath(part[0]).name, *(word for word in part[1:] if not _is_file(word))]) for part in parts]
     return Touched(tuple(files[:MOST_FILES]), tuple(tuple(command) for command in named if command))
 
 
-def lessons_about(db: Connection, deed: Deed, target: str, viewer: Viewer, limit: int) -> list[Memory]:
+def lessons_about(db: Connection, action_type: ActionType, target: str, viewer: Viewer, limit: int) -> list[Memory]:
     """List the lessons that somebody vouches for and that name a command or a file, the most important first."""
-    touched = touched_by(deed, target)
+    touched = touched_by(action_type, target)
     if not touched.words:
         return []
     found = [
@@ -78,7 +78,7 @@ def names(lesson: Memory, touched: Touched) -> bool:
     """Tell whether a lesson names what is touched, by its own words or by its anchor."""
     if lesson.anchor is not None and PurePath(lesson.anchor.path.casefold()).name in touched.files:
         return True
-    return text_names(told(lesson), touched)
+    return text_names(render_text(lesson), touched)
 
 
 def text_names(text: str, touched: Touched) -> bool:

@@ -18,7 +18,7 @@ from pipeline.records import Filter, Kind, Memory, Trust, Viewer
 from pipeline.store import arcs, goals, memories
 from pipeline.store.arcs import VisibleArc
 from pipeline.times import utc_text
-from pipeline.write.details import Severity
+from pipeline.write.fields import Severity
 
 CONSIDERED = 40
 SHOWN_MEMORIES = 8

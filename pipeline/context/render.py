@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pipeline.kinds import told
+from pipeline.kinds import render_text
 from pipeline.recall.annotations import NOTHING, Annotations
 from pipeline.records import Kind, Memory, Trust
 from pipeline.records.line import HEADER, INNER_QUOTES, SHORT_ID
@@ -49,7 +49,7 @@ def block_of(entries: Sequence[Entry], max_chars: int, now: datetime) -> tuple[s
 def render_line(entry: Entry, now: datetime) -> str:
     """Render one memory: its short id, kind and age, its text, and the remarks on it."""
     memory = entry.memory
-    text = " ".join(told(memory).split())
+    text = " ".join(render_text(memory).split())
     if len(text) > LONGEST_LINE:
         text = text[: LONGEST_LINE - 1].rstrip() + "…"
     if memory.trust is Trust.EVIDENCE or memory.instructs:

@@ -63,7 +63,7 @@ def _lines(did: Sequence[Action], room: int) -> list[str]:
     lines: list[str] = []
     room -= len(LEFT_OFF) + 1
     for one in reversed(did):
-        line = f"- {one.deed} `{one.target.replace('`', chr(39))}`{'' if one.ok else ' (failed)'}"
+        line = f"- {one.type} `{one.target.replace('`', chr(39))}`{'' if one.ok else ' (failed)'}"
         if lines and lines[-1] == line:
             continue
         room -= len(line) + 1

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.context.advice import names, text_names, touched_by
-from pipeline.kinds import told
+from pipeline.kinds import render_text
 from pipeline.records import Memory
-from pipeline.store.actions import Action, Deed
-from pipeline.write.deeds import shortened, subject_of, test_run_of
+from pipeline.store.actions import Action, ActionType
+from pipeline.write.tool_actions import find_commit_subject, find_test_run, shorten_command
 
 FILES_TOLD = 5
 _CLAUSE = re.compile(
@@ -55,7 +55,7 @@ def result_of(did: Sequence[Action]) -> str | None:
     told_of = [part for part in (_mended(did), _committed(did), _deployed(did)) if part]
     if not told_of:
         return None
-    files = list(dict.fromkeys(action.target for action in did if action.deed is Deed.EDIT and action.ok))
+    files = list(dict.fromkeys(action.target for action in did if action.type is ActionType.EDIT and action.ok))
     edited = (
         f" Edited {', '.join(files[:FILES_TOLD])}{' and others' if len(files) > FILES_TOLD else ''}." if files else ""
     )
@@ -66,14 +66,14 @@ def followed_in(surfaced: Sequence[Surfaced], did: Sequence[Action]) -> list[Fol
     """Say of surfaced lessons whether what they name was done since: followed, or ignored where they forbid it.
 
     What names nothing that was done is left open, and so is what depends on more than was done: silence proves nothing.
-    An agent answers for its own deeds: what a subagent did says nothing of what the main agent was told, nor does that
-    of what the subagent was.
+    An agent answers for its own actions: what a subagent did says nothing of what the main agent was told, nor the
+    other way round.
     """
     found = []
     for one in surfaced:
         mine = [action for action in did if action.agent_id == one.agent_id and action.at >= one.at]
         # Tests that failed were run all the same; of anything else a failure may mean that it never happened.
-        since = [action for action in mine if action.ok or action.deed is Deed.TEST]
+        since = [action for action in mine if action.ok or action.type is ActionType.TEST]
         proofs = {proof for action in since for proof in _proofs(one.lesson, action)}
         # What was forbidden and done weighs more than what was done beside it as told.
         if proofs:
@@ -83,7 +83,7 @@ def followed_in(surfaced: Sequence[Surfaced], did: Sequence[Action]) -> list[Fol
 
 def _proofs(lesson: Memory, action: Action) -> Iterator[bool]:
     """Yield what an action proves of a lesson: that it was followed (True) or ignored (False)."""
-    text, touched = told(lesson), touched_by(action.deed, action.target)
+    text, touched = render_text(lesson), touched_by(action.type, action.target)
     clauses = [clause for clause in _CLAUSE.split(text) if text_names(clause, touched)]
     if not clauses and names(lesson, touched):
         # It is the anchor that names the file, or the name is spread over clauses.
@@ -97,7 +97,7 @@ def _proofs(lesson: Memory, action: Action) -> Iterator[bool]:
             # "Never push without running the tests": to run them is to follow it, to push proves nothing.
             if text_names(clause[condition.end() :], touched):
                 yield True
-        elif action.deed is not Deed.EDIT or _EDITS.search(clause) is not None:
+        elif action.type is not ActionType.EDIT or _EDITS.search(clause) is not None:
             # A file that may be edited, though not anyhow, was rightly edited for all that is known.
             yield False
 
@@ -107,7 +107,7 @@ def _mended(did: Sequence[Action]) -> str | None:
     failed: dict[str, Action] = {}
     mended: Action | None = None
     for action in did:
-        if action.deed not in (Deed.TEST, Deed.COMMAND):
+        if action.type not in (ActionType.TEST, ActionType.COMMAND):
             continue
         if not action.ok:
             failed[action.target] = action
@@ -119,29 +119,30 @@ def _mended(did: Sequence[Action]) -> str | None:
             del failed[target]
     if mended is None:
         return None
-    return f"Fixed: `{shortened(mended.target)}` failed and {'passes' if mended.deed is Deed.TEST else 'works'} now."
+    state = "passes" if mended.type is ActionType.TEST else "works"
+    return f"Fixed: `{shorten_command(mended.target)}` failed and {state} now."
 
 
 def _proves(now: Action, before: Action) -> bool:
     """Tell whether what works now is what failed: the same command, or the same tests or all of them."""
     if now.target == before.target:
         return True
-    if now.deed is not Deed.TEST or before.deed is not Deed.TEST:
+    if now.type is not ActionType.TEST or before.type is not ActionType.TEST:
         return False
-    (program, tested), (failing, failed) = test_run_of(now.target), test_run_of(before.target)
+    (program, tested), (failing, failed) = find_test_run(now.target), find_test_run(before.target)
     return program == failing and (not tested or tested == failed)
 
 
 def _committed(did: Sequence[Action]) -> str | None:
-    done = [action.target for action in did if action.deed is Deed.COMMIT and action.ok]
+    done = [action.target for action in did if action.type is ActionType.COMMIT and action.ok]
     if not done:
         return None
-    subjects = [subject for one in done if (subject := subject_of(one))]
+    subjects = [subject for one in done if (subject := find_commit_subject(one))]
     if not subjects:
-        return f"Committed with `{shortened(done[-1])}`."
+        return f"Committed with `{shorten_command(done[-1])}`."
     return f"Committed: {'; '.join(dict.fromkeys(subjects))}."
 
 
 def _deployed(did: Sequence[Action]) -> str | None:
-    done = [action.target for action in did if action.deed is Deed.DEPLOY and action.ok]
-    return f"Deployed with `{shortened(done[-1])}`." if done else None
+    done = [action.target for action in did if action.type is ActionType.DEPLOY and action.ok]
+    return f"Deployed with `{shorten_command(done[-1])}`." if done else None

@@ -7,7 +7,7 @@ from functools import partial
 from pipeline.ingest.fields import digest_of, metadata_of, session_of, split_text, split_under_heading
 from pipeline.ingest.items import Item, Known, Reading, Skipped, Unchanged
 from pipeline.records import Draft, Kind, Source
-from pipeline.write.normalize import normalize_text
+from pipeline.write.fields import normalize_text
 
 # The longest that a question or an answer may be apart from the text.
 MAX_FIELD_CHARS = 2000

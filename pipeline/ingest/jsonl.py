@@ -41,11 +41,9 @@ from pipeline.records import (
 )
 from pipeline.text.redaction import redact_json
 from pipeline.times import utc_text
-from pipeline.write.details import checked_details
+from pipeline.write.fields import check_details, check_metadata, normalize_json, resolve_scope
 from pipeline.write.keyed import fact_key
-from pipeline.write.normalize import check_metadata, normalize_json
-from pipeline.write.prepare import checked_branch
-from pipeline.write.scope import resolve_scope
+from pipeline.write.prepare import check_branch
 
 VERSION = "jsonl 1"
 MAX_LINE_BYTES = 8 * 1024 * 1024
@@ -193,7 +191,7 @@ def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
 
 def _drafts(shape: _MemoryShape) -> Iterator[Draft]:
     """Yield a memory, in as many pieces as its text is long; raise InvalidField for what the door would not take."""
-    details = checked_details(shape.kind, shape.details, "details")
+    details = check_details(shape.kind, shape.details, "details")
     if shape.kind is Kind.KEYED_FACT and details:
         fact_key(details["subject"], details["attribute"], "details.")
     metadata, _ = redact_json(shape.metadata)
@@ -216,7 +214,7 @@ def _drafts(shape: _MemoryShape) -> Iterator[Draft]:
             occurred_at=None if at is None else utc_text(at),
             details=details,
             anchor=None if shape.anchor is None else _anchor(shape.anchor),
-            branch=checked_branch(shape.branch, "branch"),
+            branch=check_branch(shape.branch, "branch"),
         )
 
 

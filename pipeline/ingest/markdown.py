@@ -19,7 +19,7 @@ from pipeline.ingest.fields import (
 )
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
 from pipeline.records import Draft, Kind, Source
-from pipeline.write.normalize import normalize_text
+from pipeline.write.fields import normalize_text
 
 SOURCE = "markdown"
 VERSION = b"markdown 1\n"

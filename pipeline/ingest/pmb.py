@@ -15,7 +15,7 @@ from pipeline.ingest.exports import Format, read_export
 from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, name_of, split_text, tags_of, text_of, time_of
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
 from pipeline.records import Draft, GoalStatus, Kind, Source
-from pipeline.write.details import checked_details
+from pipeline.write.fields import check_details
 from pipeline.write.keyed import fact_key
 
 SOURCE = "pmb"
@@ -171,7 +171,7 @@ def _fact_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _check_details(kind: Kind, given: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        return checked_details(kind, given, "details")
+        return check_details(kind, given, "details")
     except InvalidField:
         return {}
 

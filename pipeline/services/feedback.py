@@ -26,7 +26,7 @@ from pipeline.store.impressions import Impression
 from pipeline.store.operations import Operations
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
-from pipeline.write.normalize import normalize_text
+from pipeline.write.fields import normalize_text
 from pipeline.write.usage import UsageBuffer, write_usage
 
 __all__ = ["FeedbackWriter", "Impression", "answer_impression", "make_impressions", "withdraw_answer"]

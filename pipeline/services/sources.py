@@ -18,7 +18,7 @@ from pipeline.store.ingested import Link, SourceSummary, StoredItem
 from pipeline.store.memories import NewMemory
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
-from pipeline.write.accept import OFF_THE_RECORD, Ledger, WritePolicy, announce, off_the_record, take
+from pipeline.write.accept import INCOGNITO, WriteEffects, WritePolicy, is_incognito, log_and_enqueue, write_one
 from pipeline.write.prepare import Prepared, prepare
 from pipeline.write.revise import bring_back
 
@@ -101,7 +101,7 @@ class _Update:
     at: str
     purged: set[str]
     known: set[str]
-    ledger: Ledger = field(default_factory=Ledger)
+    effects: WriteEffects = field(default_factory=WriteEffects)
     released: set[int] = field(default_factory=set)
     refreshed: list[str] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
@@ -127,7 +127,7 @@ def take_items(workspace: Workspace, source: str, offered: Sequence[OfferedItem]
         names = [name_of(one.memory) for item in items for one in item.prepared]
         update = _Update(db, policy, utc_now(), ingested.purged_among(db, names), ingested.known_among(db, names))
         taken = tuple(_take_item(update, source, item) for item in items)
-        announce(db, update.ledger)
+        log_and_enqueue(db, update.effects)
         if update.refreshed:
             changes.append(db, changes.EDIT, update.refreshed)
         archived = _archive_unwanted(db, update.released, update.at)
@@ -172,28 +172,30 @@ def _take_item(update: _Update, source: str, item: _PreparedItem) -> TakenItem:
     known = ingested.find(update.db, source, item.key)
     if known is not None and known.digest == item.digest:
         return TakenItem(item.key, ItemOutcome.UNCHANGED)
-    silent = [off_the_record(update.db, one.memory, update.policy) for one in item.prepared]
+    silent = [is_incognito(update.db, one.memory, update.policy) for one in item.prepared]
     if update.policy.incognito or (silent and all(silent)):
         # Not even the name of the item is kept.
-        return TakenItem(item.key, ItemOutcome.REJECTED, tuple(_reject(one, OFF_THE_RECORD) for one in item.prepared))
+        return TakenItem(item.key, ItemOutcome.REJECTED, tuple(_reject(one, INCOGNITO) for one in item.prepared))
     item_seq = ingested.put(update.db, source, item.key, item.digest, update.at)
     receipts: list[Receipt] = []
-    told: dict[str, Receipt] = {}
+    repeated: dict[str, Receipt] = {}
     for one in item.prepared:
         name = name_of(one.memory)
-        receipts.append(_repeat_receipt(told[name]) if name in told else _take_text(update, item_seq, one, name))
-        told.setdefault(name, receipts[-1])
+        receipts.append(
+            _repeat_receipt(repeated[name]) if name in repeated else _take_text(update, item_seq, one, name)
+        )
+        repeated.setdefault(name, receipts[-1])
     if known is None or not known.digest:
         return TakenItem(item.key, ItemOutcome.CREATED, tuple(receipts))
-    update.released.update(ingested.release(update.db, item_seq, told))
+    update.released.update(ingested.release(update.db, item_seq, repeated))
     return TakenItem(item.key, ItemOutcome.REPLACED, tuple(receipts))
 
 
 def _take_text(update: _Update, item_seq: int, item: Prepared, name: str) -> Receipt:
     if name in update.purged:
         return _reject(item, PURGED)
-    if off_the_record(update.db, item.memory, update.policy):
-        return _reject(item, OFF_THE_RECORD)
+    if is_incognito(update.db, item.memory, update.policy):
+        return _reject(item, INCOGNITO)
     standing = _find_standing(update.db, name) if name in update.known else None
     if standing is None:
         return _admit(update, item_seq, item, name)
@@ -231,7 +233,7 @@ def _speaks_for_itself(db: Connection, memory: Memory) -> bool:
 
 
 def _admit(update: _Update, item_seq: int, item: Prepared, name: str) -> Receipt:
-    receipt = take(update.db, item, update.policy, update.ledger)
+    receipt = write_one(update.db, item, update.policy, update.effects)
     # What only repeats what was shown stands for nothing.
     if receipt.outcome is not Outcome.REJECTED and ingested.link_as(
         update.db, item_seq, name, receipt.id, item.memory.content_hash

@@ -11,7 +11,7 @@ from typing import Any
 KEPT_ACTIONS = 20_000
 
 
-class Deed(StrEnum):
+class ActionType(StrEnum):
     """What an action was."""
 
     EDIT = "edit"
@@ -29,7 +29,7 @@ class Action:
     session_id: str
     agent_id: str | None
     tool: str
-    deed: Deed
+    type: ActionType
     target: str
     ok: bool
 
@@ -37,8 +37,8 @@ class Action:
 def add(db: Connection, action: Action) -> None:
     """Keep an action."""
     cursor = db.execute(
-        "INSERT INTO action (at, session_id, agent_id, tool, deed, target, ok) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (action.at, action.session_id, action.agent_id, action.tool, action.deed, action.target, action.ok),
+        "INSERT INTO action (at, session_id, agent_id, tool, type, target, ok) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (action.at, action.session_id, action.agent_id, action.tool, action.type, action.target, action.ok),
     )
     db.execute("DELETE FROM action WHERE seq <= ?", ((cursor.lastrowid or 0) - KEPT_ACTIONS,))
 
@@ -46,7 +46,7 @@ def add(db: Connection, action: Action) -> None:
 def since(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
     """List a session's newest actions since a moment, from the first where it is empty, in their order."""
     rows = db.execute(
-        "SELECT at, session_id, agent_id, tool, deed, target, ok FROM action "
+        "SELECT at, session_id, agent_id, tool, type, target, ok FROM action "
         "WHERE session_id = ? AND at >= ? ORDER BY seq DESC LIMIT ?",
         (session_id, at, limit),
     ).fetchall()
@@ -109,7 +109,7 @@ def forget_sessions(db: Connection, before: str) -> None:
 def purge_told(db: Connection, session_ids: Iterable[str], is_told: Callable[[Action], bool]) -> None:
     """Delete what was done in sessions for good, as far as it is told of."""
     rows = db.execute(
-        "SELECT seq, at, session_id, agent_id, tool, deed, target, ok FROM action "
+        "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "
         "WHERE session_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(session_ids)),),
     ).fetchall()
@@ -118,8 +118,8 @@ def purge_told(db: Connection, session_ids: Iterable[str], is_told: Callable[[Ac
 
 
 def _action(row: Sequence[Any]) -> Action:
-    at, session_id, agent_id, tool, deed, target, ok = row
-    return Action(at, session_id, agent_id, tool, Deed(deed), target, bool(ok))
+    at, session_id, agent_id, tool, action_type, target, ok = row
+    return Action(at, session_id, agent_id, tool, ActionType(action_type), target, bool(ok))
 
 
 def purge(db: Connection, memory_seq: int) -> None:

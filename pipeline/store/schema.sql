@@ -273,7 +273,7 @@ CREATE TABLE action (
     session_id TEXT NOT NULL,
     agent_id TEXT,
     tool TEXT NOT NULL,
-    deed TEXT NOT NULL,
+    type TEXT NOT NULL,
     target TEXT NOT NULL,
     ok INTEGER NOT NULL
 );

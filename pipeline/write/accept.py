@@ -1,6 +1,6 @@
 """The admission of memories: from prepared drafts to acknowledged memories, in one transaction.
 
-    off the record? → an echo? → an exact twin? → admitted? → place in time → insert, edges, tail, change log, work
+    off the record? → an echo? → an exact duplicate? → admitted? → place in time → insert, edges, tail, change log, work
 
 No model and no network in here: what is slow is queued as work in the same transaction.
 """
@@ -11,20 +11,20 @@ from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.kinds import told
+from pipeline.kinds import render_text
 from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
 from pipeline.store import admissions, changes, edges, history, incognito, memories, tail, work
 from pipeline.store.admissions import Decision
 from pipeline.store.database import Database
 from pipeline.store.memories import NewMemory
 from pipeline.store.visibility import reaches, viewer_within
-from pipeline.write.echo import Echo, is_echo_of
-from pipeline.write.keyed import Place, denies_fact, end_replaced, find_place, overrides_trusted
-from pipeline.write.policy import Admission, Offer, Verdict, admit
+from pipeline.text.echo import Echo, is_echo_of
+from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
+from pipeline.write.keyed import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
 from pipeline.write.prepare import Prepared, prepare, prepare_batch
 
 DIGESTION = (Stage.EMBED, Stage.ENTITIES)
-OFF_THE_RECORD = "off the record"
+INCOGNITO = "off the record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class WritePolicy:
 
 
 @dataclass(slots=True)
-class Ledger:
+class WriteEffects:
     """What a transaction did so far, to be announced together at its end."""
 
     created: list[tuple[int, Prepared]] = field(default_factory=list)
@@ -58,84 +58,86 @@ def accept_batch(database: Database, drafts: Sequence[Draft], policy: WritePolic
 
 def commit(database: Database, prepared: Sequence[Prepared], policy: WritePolicy = WritePolicy()) -> list[Receipt]:
     """Store prepared memories in one transaction, each as the policy decides."""
-    ledger = Ledger()
+    effects = WriteEffects()
     with database.write() as db:
-        receipts = [take(db, item, policy, ledger) for item in prepared]
-        announce(db, ledger)
+        receipts = [write_one(db, item, policy, effects) for item in prepared]
+        log_and_enqueue(db, effects)
     return receipts
 
 
-def off_the_record(db: Connection, memory: NewMemory, policy: WritePolicy) -> bool:
+def is_incognito(db: Connection, memory: NewMemory, policy: WritePolicy) -> bool:
     """Tell whether nothing of a memory may be stored."""
     return policy.incognito or (memory.session_id is not None and incognito.since(db, memory.session_id) is not None)
 
 
-def take(db: Connection, item: Prepared, policy: WritePolicy, ledger: Ledger) -> Receipt:
+def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:
     """Decide about one prepared memory within a transaction, at whose end the ledger is announced."""
     memory = item.memory
-    if off_the_record(db, memory, policy):
+    if is_incognito(db, memory, policy):
         # Not even the decision is kept.
-        return Receipt(memory.id, Outcome.REJECTED, reason=OFF_THE_RECORD)
-    echoed = _echoed(db, item)
-    if echoed is not None and not reaches(echoed.scope, viewer_within(memory.scope)):
+        return Receipt(memory.id, Outcome.REJECTED, reason=INCOGNITO)
+    echo = _find_echo(db, item)
+    if echo is not None and not reaches(echo.scope, viewer_within(memory.scope)):
         # What was shown to fewer is neither told on nor named.
-        return _decided(ledger, memory, Outcome.REJECTED, 0.0, ("repeats what was shown elsewhere",))
-    if echoed is not None:
+        return _record_decision(effects, memory, Outcome.REJECTED, 0.0, ("repeats what was shown elsewhere",))
+    if echo is not None:
         # What an agent was shown is no second witness: it reinforces nothing.
-        return _decided(ledger, memory, Outcome.MERGED, 1.0, ("repeats what was shown",), echoed.id)
+        return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("repeats what was shown",), echo.id)
     if memory.key is not None:
-        return _take_fact(db, item, policy, ledger)
-    twin = memories.find_active_text(db, memory.scope, memory.content_hash)
-    if twin is None:
-        return _admit(db, item, policy, ledger, None)
-    _draw_edges(db, twin.seq, item, None, ledger)
-    _reinforce(db, twin, replace(memory, trust=_inherited(db, item)))
-    ledger.merged.append(twin.id)
-    if twin.candidate:
-        _review_again(db, twin, item, policy, ledger)
-    return _decided(ledger, memory, Outcome.MERGED, 1.0, ("says what is known",), twin.id)
+        return _write_fact(db, item, policy, effects)
+    duplicate = memories.find_active_text(db, memory.scope, memory.content_hash)
+    if duplicate is None:
+        return _admit(db, item, policy, effects, None)
+    _draw_edges(db, duplicate.seq, item, None, effects)
+    _reinforce(db, duplicate, replace(memory, trust=_inherit_trust(db, item)))
+    effects.merged.append(duplicate.id)
+    if duplicate.candidate:
+        _review_again(db, duplicate, item, policy, effects)
+    return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("says what is known",), duplicate.id)
 
 
-def _take_fact(db: Connection, item: Prepared, policy: WritePolicy, ledger: Ledger) -> Receipt:
-    place = find_place(db, item.memory)
-    if place.same is not None:
+def _write_fact(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:
+    placement = place_fact(db, item.memory)
+    if placement.same is not None:
         # At once: what the same batch tells next may be older than this repetition.
-        _reinforce(db, place.same, item.memory)
-        ledger.merged.append(place.same.id)
-        return _decided(ledger, item.memory, Outcome.MERGED, 1.0, ("says what is known",), place.same.id)
-    receipt = _admit(db, item, policy, ledger, place)
-    if receipt.outcome is not Outcome.CREATED or place.replaced is None:
+        _reinforce(db, placement.same, item.memory)
+        effects.merged.append(placement.same.id)
+        return _record_decision(effects, item.memory, Outcome.MERGED, 1.0, ("says what is known",), placement.same.id)
+    receipt = _admit(db, item, policy, effects, placement)
+    if receipt.outcome is not Outcome.CREATED or placement.replaced is None:
         return receipt
-    return replace(receipt, replaced=place.replaced.id)
+    return replace(receipt, replaced=placement.replaced.id)
 
 
-def _admit(db: Connection, item: Prepared, policy: WritePolicy, ledger: Ledger, place: Place | None) -> Receipt:
+def _admit(
+    db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects, placement: FactPlacement | None
+) -> Receipt:
     memory = item.memory
-    admission = _admission(db, item, policy, place)
-    if admission.verdict is Verdict.REJECTED:
-        return _decided(ledger, memory, Outcome.REJECTED, admission.score, admission.reasons)
-    candidate = admission.verdict is Verdict.CANDIDATE
-    if place is not None and not candidate:
-        end_replaced(db, place, memory.created_at)
-        memory = place.memory
-    memory = replace(memory, candidate=candidate, trust=_inherited(db, item))
+    admission = _judge_offer(db, item, policy, placement)
+    if admission.verdict is AdmissionVerdict.REJECTED:
+        return _record_decision(effects, memory, Outcome.REJECTED, admission.score, admission.reasons)
+    candidate = admission.verdict is AdmissionVerdict.CANDIDATE
+    if placement is not None and not candidate:
+        end_replaced_fact(db, placement, memory.created_at)
+        memory = placement.memory
+    memory = replace(memory, candidate=candidate, trust=_inherit_trust(db, item))
     seq = memories.insert(db, memory)
-    _draw_edges(db, seq, item, place if not candidate else None, ledger)
-    # A candidate is digested, so that its doubles are found, but no word of it can be found by before somebody agreed.
+    _draw_edges(db, seq, item, placement if not candidate else None, effects)
+    # A candidate is digested, so that its duplicates are found, but it is found by no word before somebody agreed.
     if candidate:
-        ledger.queued.append(seq)
+        effects.queued.append(seq)
     else:
-        ledger.created.append((seq, replace(item, memory=memory)))
+        effects.created.append((seq, replace(item, memory=memory)))
     outcome = Outcome.CANDIDATE if candidate else Outcome.CREATED
-    return _decided(ledger, memory, outcome, admission.score, admission.reasons)
+    return _record_decision(effects, memory, outcome, admission.score, admission.reasons)
 
 
-def _admission(db: Connection, item: Prepared, policy: WritePolicy, place: Place | None) -> Admission:
+def _judge_offer(db: Connection, item: Prepared, policy: WritePolicy, placement: FactPlacement | None) -> Admission:
     memory = item.memory
     contradicts = (
         denies_fact(db, memory.content, memory.source, memory.created_at)
-        if place is None
-        else overrides_trusted(place, memory.source)
+        if placement is None
+        else overrides_trusted(placement, memory.source)
     )
     repeats = 0 if memory.source is Source.USER else admissions.turned_away(db, memory.content_hash)
     return admit(_offer(item, repeats, contradicts=contradicts), review=policy.review)
@@ -156,23 +158,23 @@ def _offer(item: Prepared, repeats: int, *, contradicts: bool) -> Offer:
     )
 
 
-def _decided(
-    ledger: Ledger,
+def _record_decision(
+    effects: WriteEffects,
     memory: NewMemory,
     outcome: Outcome,
     score: float,
     reasons: tuple[str, ...],
-    twin_id: str | None = None,
+    duplicate_id: str | None = None,
 ) -> Receipt:
     turned_away = memory.content_hash if outcome is Outcome.REJECTED else None
-    ledger.decisions.append(
+    effects.decisions.append(
         Decision(memory.id, memory.created_at, outcome, score, reasons, memory.source, memory.kind, turned_away)
     )
-    told = "; ".join(reasons) if outcome in (Outcome.REJECTED, Outcome.CANDIDATE) else None
-    return Receipt(twin_id or memory.id, outcome, duplicate_of=twin_id, reason=told)
+    reason = "; ".join(reasons) if outcome in (Outcome.REJECTED, Outcome.CANDIDATE) else None
+    return Receipt(duplicate_id or memory.id, outcome, duplicate_of=duplicate_id, reason=reason)
 
 
-def _echoed(db: Connection, item: Prepared) -> Memory | None:
+def _find_echo(db: Connection, item: Prepared) -> Memory | None:
     """Return the first of the memories that a text repeats, None when it says anything else."""
     found = []
     for echo in item.echoes:
@@ -184,59 +186,65 @@ def _echoed(db: Connection, item: Prepared) -> Memory | None:
 
 
 def _repeats(echo: Echo, memory: Memory) -> bool:
-    return is_echo_of(echo, memory.content) or is_echo_of(echo, told(memory))
+    return is_echo_of(echo, memory.content) or is_echo_of(echo, render_text(memory))
 
 
-def _review_again(db: Connection, twin: Memory, item: Prepared, policy: WritePolicy, ledger: Ledger) -> None:
+def _review_again(
+    db: Connection, duplicate: Memory, item: Prepared, policy: WritePolicy, effects: WriteEffects
+) -> None:
     """Let a candidate in that was offered often enough."""
     memory = item.memory
     contradicts = denies_fact(db, memory.content, memory.source, memory.created_at)
-    offer = _offer(item, twin.merge_count + 1, contradicts=contradicts)
-    if admit(offer, review=policy.review).verdict is Verdict.ACTIVE:
-        memories.update(db, twin.seq, {"candidate": 0}, item.memory.created_at)
-        known = replace(item, memory=replace(item.memory, id=twin.id))
-        ledger.created.append((twin.seq, known))
+    offer = _offer(item, duplicate.merge_count + 1, contradicts=contradicts)
+    if admit(offer, review=policy.review).verdict is AdmissionVerdict.ACTIVE:
+        memories.update(db, duplicate.seq, {"candidate": 0}, item.memory.created_at)
+        known = replace(item, memory=replace(item.memory, id=duplicate.id))
+        effects.created.append((duplicate.seq, known))
 
 
-def _inherited(db: Connection, item: Prepared) -> Trust:
+def _inherit_trust(db: Connection, item: Prepared) -> Trust:
     """Return the trust of a memory: what is derived from evidence is evidence."""
     sources = [memories.get(db, edge.to) for edge in item.edges if edge.kind is EdgeKind.DERIVED_FROM]
     hearsay = any(source is not None and source.trust is Trust.EVIDENCE for source in sources)
     return Trust.EVIDENCE if hearsay else item.memory.trust
 
 
-def _draw_edges(db: Connection, seq: int, item: Prepared, place: Place | None, ledger: Ledger) -> None:
+def _draw_edges(
+    db: Connection, seq: int, item: Prepared, placement: FactPlacement | None, effects: WriteEffects
+) -> None:
     memory = item.memory
     for number, edge in enumerate(item.edges):
         other = memories.get(db, edge.to)
         if other is None or other.seq == seq or not reaches(other.scope, viewer_within(memory.scope)):
             raise InvalidField(FieldError(f"{item.loc}edges.{number}.to", "names no memory that this one can reach"))
         edges.add(db, seq, edge.kind, other.seq, memory.source, memory.created_at)
-    if place is not None and place.replaced is not None:
-        edges.add(db, seq, EdgeKind.SUPERSEDES, place.replaced.seq, "facts", memory.created_at)
-        ledger.ended.append(place.replaced.id)
+    if placement is not None and placement.replaced is not None:
+        edges.add(db, seq, EdgeKind.SUPERSEDES, placement.replaced.seq, "facts", memory.created_at)
+        effects.ended.append(placement.replaced.id)
 
 
-def announce(db: Connection, ledger: Ledger) -> None:
+def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
     """Log and queue what a transaction did, at its end."""
-    if ledger.created:
-        first = changes.append(db, changes.CREATE, [item.memory.id for _, item in ledger.created])
-        for number, (seq, item) in enumerate(ledger.created, start=first):
+    if effects.created:
+        first = changes.append(db, changes.CREATE, [item.memory.id for _, item in effects.created])
+        for number, (seq, item) in enumerate(effects.created, start=first):
             tail.put(db, seq, item.tokens, number)
-    if ledger.ended:
-        changes.append(db, changes.CLOSE, ledger.ended)
-    work.add(db, [*(seq for seq, _ in ledger.created), *ledger.queued], DIGESTION, time.time())
+    if effects.ended:
+        changes.append(db, changes.CLOSE, effects.ended)
+    work.add(db, [*(seq for seq, _ in effects.created), *effects.queued], DIGESTION, time.time())
     # After the announcement: the change log names a memory's creation before anything else that befell it.
-    if ledger.merged:
-        changes.append(db, changes.MERGE, ledger.merged)
-    admissions.add(db, ledger.decisions)
+    if effects.merged:
+        changes.append(db, changes.MERGE, effects.merged)
+    admissions.add(db, effects.decisions)
 
 
-def _reinforce(db: Connection, twin: Memory, memory: NewMemory) -> None:
-    tags = tuple(dict.fromkeys((*twin.tags, *memory.tags)))
+def _reinforce(db: Connection, duplicate: Memory, memory: NewMemory) -> None:
+    tags = tuple(dict.fromkeys((*duplicate.tags, *memory.tags)))
     # An agent may only repeat what it read; a person who says it too vouches for it.
     confirmed = memory.source is Source.USER and memory.trust is Trust.TRUSTED
-    memories.reinforce(db, twin.seq, importance=memory.importance, confirmed=confirmed, tags=tags, at=memory.created_at)
+    memories.reinforce(
+        db, duplicate.seq, importance=memory.importance, confirmed=confirmed, tags=tags, at=memory.created_at
+    )
     detail = {
         "source": memory.source,
         "kind": memory.kind,
@@ -245,4 +253,4 @@ def _reinforce(db: Connection, twin: Memory, memory: NewMemory) -> None:
         "tags": memory.tags,
         "metadata": memory.metadata,
     }
-    history.add(db, twin.seq, memory.created_at, "merged", None, detail)
+    history.add(db, duplicate.seq, memory.created_at, "merged", None, detail)

@@ -19,13 +19,13 @@ from pipeline.store.memories import NewMemory
 from pipeline.text.names import MAX_NAME_CHARS, canonical_name
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
-from pipeline.write.policy import DELIBERATE
+from pipeline.write.admission import DELIBERATE
 
 UNTRUSTED = frozenset({Source.AMBIENT, Source.IMPORT, Source.SYNC})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FactPlacement:
     """Where a fact goes in its key's history.
 
     `memory` is the fact with its end, `same` the one that says so already, `replaced` the one that it ends, `resumes`
@@ -68,26 +68,26 @@ def safe_value(key: FactKey, value: Any) -> Any:
     return value if told == str(value) else told
 
 
-def find_place(db: Connection, memory: NewMemory) -> Place:
+def place_fact(db: Connection, memory: NewMemory) -> FactPlacement:
     """Say where a fact goes; nothing is changed yet."""
     key, begins = memory.key, memory.valid_from
     assert key is not None
     assert begins is not None
     holder = facts.holding(db, key, memory.scope, begins)
     if holder is not None and _same_value(holder, memory):
-        return Place(memory, same=holder)
+        return FactPlacement(memory, same=holder)
     following = facts.after(db, key, memory.scope, begins)
-    resumes = None if holder is None else _told_again(db, holder, begins, memory.source)
+    resumes = None if holder is None else _first_repetition(db, holder, begins, memory.source)
     ends = _earliest(
         memory.valid_to,
         None if following is None else following.valid_from,
         None if holder is None else holder.valid_to,
         resumes,
     )
-    return Place(replace(memory, valid_to=ends), replaced=holder, resumes=resumes)
+    return FactPlacement(replace(memory, valid_to=ends), replaced=holder, resumes=resumes)
 
 
-def end_replaced(db: Connection, place: Place, at: str) -> None:
+def end_replaced_fact(db: Connection, place: FactPlacement, at: str) -> None:
     """Let the fact before end where the new one begins, and hold again where it was told again."""
     if place.replaced is not None:
         assert place.memory.valid_from is not None
@@ -96,7 +96,7 @@ def end_replaced(db: Connection, place: Place, at: str) -> None:
 
 def end_at(db: Connection, holder: Memory, moment: str, at: str) -> None:
     """Let a fact end at a moment because a person says so, and hold again where it was told again."""
-    _cut(db, holder, moment, _told_again(db, holder, moment, Source.USER), at)
+    _cut(db, holder, moment, _first_repetition(db, holder, moment, Source.USER), at)
 
 
 def fit_between(db: Connection, fact: Memory, at: str) -> Memory | None:
@@ -110,7 +110,7 @@ def fit_between(db: Connection, fact: Memory, at: str) -> Memory | None:
     following = facts.after(db, fact.key, fact.scope, fact.valid_from)
     resumes = None
     if holder is not None:
-        resumes = _told_again(db, holder, fact.valid_from, fact.source)
+        resumes = _first_repetition(db, holder, fact.valid_from, fact.source)
         _cut(db, holder, fact.valid_from, resumes, at)
     ends = _earliest(
         fact.valid_to,
@@ -125,7 +125,7 @@ def fit_between(db: Connection, fact: Memory, at: str) -> Memory | None:
 def denies_fact(db: Connection, content: str, source: Source, moment: str) -> bool:
     """Tell whether a text names a current fact's subject and attribute but not its value.
 
-    By spelling alone, and only for what nobody wrote on purpose: the door has no model.
+    By spelling alone, and only for what nobody wrote on purpose: admission has no model.
     """
     if source in DELIBERATE:
         return False
@@ -137,7 +137,7 @@ def denies_fact(db: Connection, content: str, source: Source, moment: str) -> bo
     )
 
 
-def overrides_trusted(place: Place, source: Source) -> bool:
+def overrides_trusted(place: FactPlacement, source: Source) -> bool:
     """Tell whether a source that nobody vouches for would end what a person or an agent said."""
     ended = place.replaced
     # A person who said it too vouches for what an import said first.
@@ -159,7 +159,7 @@ def _earliest(*moments: str | None) -> str | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _told_again(db: Connection, fact: Memory, after: str, by: Source) -> str | None:
+def _first_repetition(db: Connection, fact: Memory, after: str, by: Source) -> str | None:
     """Return when a fact was first told again after a moment in its time, by anyone who may end what `by` says."""
     for moment, source in facts.repeats(db, fact, after):
         if by in UNTRUSTED or Source(source) not in UNTRUSTED:

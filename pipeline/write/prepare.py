@@ -14,15 +14,22 @@ from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import TRAITS
 from pipeline.records import MAX_BRANCH_CHARS, Anchor, Draft, EdgeDraft, FactKey, Kind, Source, Trust
 from pipeline.store.memories import NewMemory
+from pipeline.text.echo import Echo, find_echoes
 from pipeline.text.instructions import instructs
 from pipeline.text.redaction import redact, redact_json
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
-from pipeline.write.details import checked_details, texts
-from pipeline.write.echo import Echo, echoes
+from pipeline.write.fields import (
+    check_details,
+    check_metadata,
+    content_hash,
+    list_texts,
+    normalize_content,
+    normalize_id,
+    normalize_json,
+    resolve_scope,
+)
 from pipeline.write.keyed import fact_key, fact_text, safe_value
-from pipeline.write.normalize import check_metadata, content_hash, normalize_content, normalize_id, normalize_json
-from pipeline.write.scope import resolve_scope
 
 TRUST_OF_SOURCE: Mapping[Source, Trust] = {
     Source.USER: Trust.TRUSTED,
@@ -65,8 +72,8 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     check_metadata(metadata, f"{loc}metadata")
     session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
     traits = TRAITS[draft.kind]
-    details = checked_details(draft.kind, draft.details, f"{loc}details")
-    anchor = anchored(draft.anchor, f"{loc}anchor")
+    details = check_details(draft.kind, draft.details, f"{loc}details")
+    anchor = complete_anchor(draft.anchor, f"{loc}anchor")
     memory = NewMemory(
         id=str(ULID()),
         content=content,
@@ -84,13 +91,13 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         content_hash=content_hash(content),
         details=details,
         anchor=anchor,
-        branch=checked_branch(draft.branch, f"{loc}branch"),
-        instructs=instructs(told_text(content, details, anchor)),
+        branch=check_branch(draft.branch, f"{loc}branch"),
+        instructs=instructs(join_agent_text(content, details, anchor)),
     )
     if draft.kind is Kind.KEYED_FACT and memory.details:
-        memory = _keyed(memory, loc)
-    tokens = memory_tokens(memory.content, memory.occurred_at)
-    return Prepared(memory, tokens, draft.importance, len(redacted.kinds), draft.edges, echoes(memory.content), loc)
+        memory = _with_key(memory, loc)
+    tokens, repeats = memory_tokens(memory.content, memory.occurred_at), find_echoes(memory.content)
+    return Prepared(memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc)
 
 
 def prepare_fact(key: FactKey, value: Any, draft: Draft) -> Prepared:
@@ -99,7 +106,7 @@ def prepare_fact(key: FactKey, value: Any, draft: Draft) -> Prepared:
     return prepare(replace(draft, content=fact_text(key, value), kind=Kind.KEYED_FACT, details=details))
 
 
-def _keyed(memory: NewMemory, loc: str) -> NewMemory:
+def _with_key(memory: NewMemory, loc: str) -> NewMemory:
     given = memory.details
     key = fact_key(given["subject"], given["attribute"], f"{loc}details.")
     value = safe_value(key, given["value"])
@@ -114,7 +121,7 @@ def _keyed(memory: NewMemory, loc: str) -> NewMemory:
     )
 
 
-def anchored(anchor: Anchor | None, loc: str) -> Anchor | None:
+def complete_anchor(anchor: Anchor | None, loc: str) -> Anchor | None:
     """Return an anchor with the hash of what stands there now, unless the caller gave one."""
     if anchor is None:
         return None
@@ -125,12 +132,12 @@ def anchored(anchor: Anchor | None, loc: str) -> Anchor | None:
     return replace(named, content_hash=anchor.content_hash or hash_of(named))
 
 
-def told_text(content: str, details: Mapping[str, Any], anchor: Anchor | None) -> str:
-    """Return everything of a memory that is told to an agent: a command in its fields is a command, too."""
-    return "\n".join([content, *texts(details), *([] if anchor is None else [anchor.path])])
+def join_agent_text(content: str, details: Mapping[str, Any], anchor: Anchor | None) -> str:
+    """Return everything of a memory that an agent reads: a command in its fields is a command, too."""
+    return "\n".join([content, *list_texts(details), *([] if anchor is None else [anchor.path])])
 
 
-def checked_branch(branch: str | None, loc: str) -> str | None:
+def check_branch(branch: str | None, loc: str) -> str | None:
     """Return a branch's name as it is stored; raise InvalidField when it is empty or too long."""
     name = None if branch is None else normalize_id(branch)
     if name is not None and not 0 < len(name) <= MAX_BRANCH_CHARS:

@@ -9,8 +9,7 @@ from pipeline.store.database import Database
 from pipeline.store.edges import Edge
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.times import utc_now
-from pipeline.write.revise import existing
-from pipeline.write.trust import lower_trust
+from pipeline.write.revise import existing, lower_trust
 
 CALLER = "caller"
 

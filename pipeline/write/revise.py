@@ -38,12 +38,17 @@ from pipeline.text.redaction import redact, redact_json
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.accept import DIGESTION
-from pipeline.write.deeds import is_told
-from pipeline.write.details import checked_details
+from pipeline.write.fields import (
+    check_details,
+    check_metadata,
+    content_hash,
+    normalize_content,
+    normalize_json,
+    normalize_text,
+)
 from pipeline.write.keyed import fit_between
-from pipeline.write.normalize import check_metadata, content_hash, normalize_content, normalize_json, normalize_text
-from pipeline.write.prepare import anchored, checked_branch, told_text
-from pipeline.write.trust import lower_trust
+from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
+from pipeline.write.tool_actions import mentions_action
 
 # In the detail of a merge: the one that speaks for both was a candidate, and was let in for that alone.
 LET_IN = "let_in"
@@ -69,7 +74,7 @@ def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | No
             raise Conflict("a keyed fact is changed by setting its value, which keeps the old one in its history")
         if revision.details is not None:
             known = {**memory.details, **revision.details}
-            details = checked_details(memory.kind, known, "details")
+            details = check_details(memory.kind, known, "details")
             values["details"] = json.dumps(details, ensure_ascii=False)
             revision = replace(revision, details=details)
         values |= _judged(memory, revision, values.get("content", memory.content))
@@ -95,6 +100,15 @@ def unconfirm(database: Database, memory_id: str, since: str) -> Memory:
                 if edge.kind is EdgeKind.DERIVED_FROM and not edge.outgoing and edge.at >= since:
                     lower_trust(db, existing(db, edge.other_id), now)
         return existing(db, memory_id)
+
+
+def lower_trust(db: Connection, memory: Memory, at: str) -> None:
+    """Make a memory evidence, and with it everything that is derived from it, directly or not."""
+    known = memories.by_seqs(db, [memory.seq, *edges.derived(db, memory.seq)]).values()
+    lowered = [one for one in known if one.trust is Trust.TRUSTED]
+    for one in lowered:
+        memories.update(db, one.seq, {"trust": Trust.EVIDENCE}, at)
+    changes.append(db, changes.EDIT, [one.id for one in lowered])
 
 
 def archive(database: Database, memory_id: str) -> Memory:
@@ -230,7 +244,7 @@ def _purge_deeds(db: Connection, memory: Memory) -> None:
     sessions = {session for source, session in offered if source == Source.AMBIENT and session}
     if sessions:
         texts = [memory.content, *(entry.content for entry in earlier if entry.content)]
-        actions.purge_told(db, sessions, lambda action: any(is_told(action, text) for text in texts))
+        actions.purge_told(db, sessions, lambda action: any(mentions_action(action, text) for text in texts))
 
 
 def _check_seen(db: Connection, memory: Memory, revision: Revision, seen: Seen) -> None:
@@ -264,9 +278,9 @@ def _values(revision: Revision) -> dict[str, Any]:
     if revision.pinned is not None:
         values["pinned"] = int(revision.pinned)
     if revision.anchor is not None:
-        values["anchor"] = memories.anchor_text(anchored(revision.anchor, "anchor"))
+        values["anchor"] = memories.anchor_text(complete_anchor(revision.anchor, "anchor"))
     if revision.branch is not None:
-        values["branch"] = checked_branch(revision.branch, "branch")
+        values["branch"] = check_branch(revision.branch, "branch")
     if revision.trust is not None:
         values["trust"] = revision.trust
     return values
@@ -276,7 +290,7 @@ def _judged(memory: Memory, revision: Revision, content: str) -> dict[str, int]:
     if revision.content is None and revision.details is None and revision.anchor is None:
         return {}
     details = memory.details if revision.details is None else revision.details
-    flagged = instructs(told_text(content, details, revision.anchor or memory.anchor))
+    flagged = instructs(join_agent_text(content, details, revision.anchor or memory.anchor))
     return {} if flagged == memory.instructs else {"instructs": int(flagged)}
 
 

@@ -83,7 +83,7 @@ def _events(front: Front, client: FlaskClient, asked: list[str]) -> Iterator[tup
     call = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "cd api && make none-of-these 2>&1"}}
     yield f"PreToolUse beside {LESSONS} lessons", _timed(PROMPTS, lambda: post("PreToolUse", **call), rest)
     done = call | {"tool_response": {"stdout": "x" * 2000, "stderr": "", "interrupted": False}}
-    yield "PostToolUse, a deed (p50 <= 2)", _timed(TOOLS, lambda: post("PostToolUse", **done))
+    yield "PostToolUse, an action (p50 <= 2)", _timed(TOOLS, lambda: post("PostToolUse", **done))
     looked = call | {"tool_name": "Read", "tool_response": {"file": {"content": "x" * 20_000}}}
     yield "PostToolUse, a read", _timed(TOOLS, lambda: post("PostToolUse", **looked))
     began = time.perf_counter()

@@ -150,7 +150,7 @@ def tool(client, name, given, event_name="PostToolUse", **fields):
 def journal(front, workspace="default", session="s1"):
     settled(front)
     with front.databases.get(workspace).read() as db:
-        return [(one.deed, one.target, one.ok, one.agent_id) for one in actions.since(db, session, "", 100)]
+        return [(one.type, one.target, one.ok, one.agent_id) for one in actions.since(db, session, "", 100)]
 
 
 def ambient(client, workspace=None):
@@ -263,7 +263,7 @@ def test_a_lesson_is_told_before_what_it_names_once_a_session(client, front, dig
     assert is_silent(tool(client, "Bash", {"command": "make test"}, "PreToolUse"))
     assert context(tool(client, "Bash", {"command": "make test"}, "PreToolUse", agent_id="helper"))
     assert is_silent(tool(client, "Read", {"file_path": "Makefile"}, "PreToolUse", session_id="s2"))
-    # Each answers for its own deeds.
+    # Each answers for its own actions.
     for agent, followed in ({}, 1), ({"agent_id": "helper"}, 2):
         tool(client, "Bash", {"command": "make migrate"}, **agent)
         post(client, event(hook_event_name="Stop"))

@@ -38,8 +38,7 @@ from pipeline.records import (
     Viewer,
 )
 from pipeline.times import utc_text
-from pipeline.write.normalize import normalize_id
-from pipeline.write.scope import resolve_scope
+from pipeline.write.fields import normalize_id, resolve_scope
 
 MAX_QUERY_CHARS = 4000
 MAX_PAGE = 200

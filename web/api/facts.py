@@ -8,11 +8,10 @@ from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import Draft, FactKey, Memory, Scope, Source, Trust
 from pipeline.store import facts as table
 from pipeline.times import utc_now
-from pipeline.write.details import Value
 from pipeline.write.facts import end_fact, set_fact
+from pipeline.write.fields import Value, resolve_scope
 from pipeline.write.keyed import fact_key
 from pipeline.write.prepare import prepare_fact
-from pipeline.write.scope import resolve_scope
 from web.api import bodies
 from web.api.answers import Answer, ScopeAnswer
 from web.api.render import page_json

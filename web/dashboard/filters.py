@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipeline.kinds import told
+from pipeline.kinds import render_text
 from pipeline.times import parse
 
 SHORT_ID_CHARS = 6
@@ -99,5 +99,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "size": size,
     "milliseconds": milliseconds,
     "web_link": web_link,
-    "told": told,
+    "agent_text": render_text,
 }

@@ -8,7 +8,7 @@ from flask import Response, request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.bootstrap.companion import Companion, Seat
-from pipeline.write.normalize import normalize_id
+from pipeline.write.fields import normalize_id
 from web.endpoint import Api, Call, Endpoint, json_response
 from web.folders import workspace_of_folder
 

@@ -28,7 +28,7 @@ from pipeline.ingest.project.prose import render_prose
 from pipeline.ingest.project.render import render_outline
 from pipeline.records import MAX_PATH_CHARS, Anchor, Draft, Kind, Source
 from pipeline.times import utc_text
-from pipeline.write.normalize import normalize_id
+from pipeline.write.fields import normalize_id
 
 # Counted up when outlines get better, so that what is known is read again.
 OUTLINE_VERSION: Final = b"outline 2\0"

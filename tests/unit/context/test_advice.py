@@ -5,7 +5,7 @@ import pytest
 from pipeline.context.advice import lessons_about, names, touched_by
 from pipeline.records import Anchor, Draft, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.store import memories
-from pipeline.store.actions import Deed
+from pipeline.store.actions import ActionType
 from pipeline.write.accept import accept
 
 NOBODY = Viewer()
@@ -21,9 +21,9 @@ def lesson(world):
     return make
 
 
-def about(world, target, deed=Deed.COMMAND, viewer=NOBODY, limit=10):
+def about(world, target, action_type=ActionType.COMMAND, viewer=NOBODY, limit=10):
     with world.database.read() as db:
-        return [found.content for found in lessons_about(db, deed, target, viewer, limit)]
+        return [found.content for found in lessons_about(db, action_type, target, viewer, limit)]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def about(world, target, deed=Deed.COMMAND, viewer=NOBODY, limit=10):
     ],
 )
 def test_a_lesson_that_names_a_command(lesson, text, command):
-    assert names(lesson(text), touched_by(Deed.COMMAND, command))
+    assert names(lesson(text), touched_by(ActionType.COMMAND, command))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_lesson_that_names_a_command(lesson, text, command):
     ],
 )
 def test_a_lesson_that_does_not(lesson, text, command):
-    assert not names(lesson(text), touched_by(Deed.COMMAND, command))
+    assert not names(lesson(text), touched_by(ActionType.COMMAND, command))
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_a_lesson_that_does_not(lesson, text, command):
     ],
 )
 def test_a_file_is_named_by_its_name(lesson, text, path, named):
-    assert names(lesson(text), touched_by(Deed.EDIT, path)) is named
+    assert names(lesson(text), touched_by(ActionType.EDIT, path)) is named
 
 
 def test_an_anchor_names_its_file(lesson):
     anchored = lesson("Keep the order of these constants.", anchor=Anchor("src/limits.py"))
-    assert names(anchored, touched_by(Deed.EDIT, "/p/src/limits.py"))
-    assert not names(anchored, touched_by(Deed.EDIT, "/p/src/other.py"))
+    assert names(anchored, touched_by(ActionType.EDIT, "/p/src/limits.py"))
+    assert not names(anchored, touched_by(ActionType.EDIT, "/p/src/other.py"))
 
 
 def test_only_what_somebody_vouches_for_is_told_the_most_important_first(world, lesson):
@@ -103,9 +103,9 @@ def test_case_and_other_scripts_hide_no_lesson(world, lesson):
     lesson("MAKE RELEASE needs a key.")
     lesson("Sign it.", details={"rule": "Make Release must be signed"})
     lesson("Keep the order.", anchor=Anchor("src/Limits.py"))
-    assert about(world, "docs/übersicht.md", Deed.EDIT) == ["Never touch ÜBERSICHT.md by hand."]
+    assert about(world, "docs/übersicht.md", ActionType.EDIT) == ["Never touch ÜBERSICHT.md by hand."]
     assert len(about(world, "make release")) == 2
-    assert about(world, "/p/src/limits.py", Deed.EDIT) == ["Keep the order."]
+    assert about(world, "/p/src/limits.py", ActionType.EDIT) == ["Keep the order."]
     assert about(world, "FOO=1") == []
 
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.context.render import HEADER, LONGEST_LINE, Entry, fitting, render_block, render_line
-from pipeline.kinds import told
+from pipeline.kinds import render_text
 from pipeline.recall.annotations import Annotations
 from pipeline.records import Anchor, Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.text.echo import find_echoes, is_echo_of
 from pipeline.times import utc_text
-from pipeline.write.echo import echoes, is_echo_of
 
 NOW = datetime(2026, 1, 1, 6, 30, tzinfo=UTC)
 PLAIN = Memory(
@@ -207,7 +207,7 @@ def test_a_block_holds_just_what_fits(found, limit):
 )
 def test_an_echo_of_a_block_is_known_for_what_it_is_however_old_it_is(found, now):
     block = render_block(found, 10_000, now)
-    heard = echoes(block)
+    heard = find_echoes(block)
     assert len(heard) == len(found)
     for echo, entry in zip(heard, found, strict=True):
         assert echo.short_id == entry.memory.id[-8:]
@@ -227,8 +227,8 @@ def test_an_echo_with_the_fields_of_a_kind_is_an_echo_of_what_was_told(kind, tru
         "uri": "x/7",
     }
     memory = replace(PLAIN, kind=kind, details=details, trust=trust, anchor=Anchor("a/b.py", 1, 2))
-    (echo,) = echoes(render_line(Entry(memory, Annotations((OTHER_ID,), stale=True), SURFACE_ID), NOW))
-    assert is_echo_of(echo, told(memory))
+    (echo,) = find_echoes(render_line(Entry(memory, Annotations((OTHER_ID,), stale=True), SURFACE_ID), NOW))
+    assert is_echo_of(echo, render_text(memory))
 
 
 @pytest.mark.parametrize(
@@ -245,5 +245,5 @@ def test_a_goal_that_is_not_finished_says_how_long_there_is(status, due, head):
     details |= {"due_at": utc_text(NOW + due)} if due else {}
     line = render_line(Entry(replace(PLAIN, kind=Kind.GOAL, details=details)), NOW)
     assert line.startswith(f"- [Q69G5FAV · goal · {head}] The port is 8123")
-    [echo] = echoes(line)
-    assert is_echo_of(echo, told(replace(PLAIN, kind=Kind.GOAL, details=details)))
+    [echo] = find_echoes(line)
+    assert is_echo_of(echo, render_text(replace(PLAIN, kind=Kind.GOAL, details=details)))

@@ -7,7 +7,7 @@ import pytest
 from pipeline.context.session import ACTIONS_SHOWN, LEFT_OFF, brief, where_it_left_off
 from pipeline.records import Draft, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.store import actions
-from pipeline.store.actions import Action, Deed
+from pipeline.store.actions import Action, ActionType
 from pipeline.write.accept import accept
 
 ROOM = 4000
@@ -25,9 +25,9 @@ def write(world):
 
 @pytest.fixture
 def do(world):
-    def run(target, deed=Deed.COMMAND, session="s1", *, ok=True):
+    def run(target, action_type=ActionType.COMMAND, session="s1", *, ok=True):
         with world.database.write() as db:
-            actions.add(db, Action("2026-01-01T00:00:00.000Z", session, None, "Bash", deed, target, ok))
+            actions.add(db, Action("2026-01-01T00:00:00.000Z", session, None, "Bash", action_type, target, ok))
 
     return run
 
@@ -69,9 +69,9 @@ def test_a_brief_quotes_what_nobody_vouches_for_and_keeps_what_others_own(world,
 
 
 def test_where_it_left_off_tells_actions_then_decisions_and_goals(world, write, do):
-    do("src/x.py", Deed.EDIT)
-    do("pytest -q", Deed.TEST, ok=False)
-    do("pytest -q", Deed.TEST, ok=False)
+    do("src/x.py", ActionType.EDIT)
+    do("pytest -q", ActionType.TEST, ok=False)
+    do("pytest -q", ActionType.TEST, ok=False)
     do("make other", session="s2")
     write("The pool is shared", session_id="s1")
     write("Use one pool for all", Kind.DECISION, session_id="s1")

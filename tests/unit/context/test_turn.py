@@ -1,4 +1,4 @@
-"""A turn's result in a sentence that passes the door, and which lessons its deeds prove followed or ignored."""
+"""A turn's result in a sentence that passes the door, and which lessons its actions prove followed or ignored."""
 
 from dataclasses import replace
 
@@ -7,20 +7,20 @@ import pytest
 from pipeline.context.turn import Surfaced, followed_in, result_of
 from pipeline.records import Draft, Kind, Outcome, Source
 from pipeline.store import memories
-from pipeline.store.actions import Action, Deed
+from pipeline.store.actions import Action, ActionType
 from pipeline.write.accept import accept
-from pipeline.write.deeds import deed_of
+from pipeline.write.tool_actions import recognize_action
 
 AT = "2026-01-01T00:00:01.000Z"
 EARLIER = "2026-01-01T00:00:00.000Z"
 
 
 def run(command, *, ok=True):
-    return deed_of("s1", None, AT, "Bash", {"command": command}, ok=ok)
+    return recognize_action("s1", None, AT, "Bash", {"command": command}, ok=ok)
 
 
 def edit(path):
-    return Action(AT, "s1", None, "Edit", Deed.EDIT, path, ok=True)
+    return Action(AT, "s1", None, "Edit", ActionType.EDIT, path, ok=True)
 
 
 RESULTS = [

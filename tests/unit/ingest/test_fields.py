@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline.ingest.fields import id_of, metadata_of, name_of, session_of, tags_of, time_of
 from pipeline.records import MAX_METADATA_BYTES
 from pipeline.text.redaction import redact_json
-from pipeline.write.normalize import check_metadata
+from pipeline.write.fields import check_metadata
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.store import actions
-from pipeline.store.actions import Action, Deed
+from pipeline.store.actions import Action, ActionType
 from tests.fakes.house import scratch_database
 
 SEQS = [1, 2, 3]
@@ -16,7 +16,8 @@ def db():
 
 
 def action(number, session="s1", agent=None, *, ok=True):
-    return Action(f"2026-01-01T00:00:{number:02d}.000Z", session, agent, "Bash", Deed.COMMAND, f"make {number}", ok)
+    at = f"2026-01-01T00:00:{number:02d}.000Z"
+    return Action(at, session, agent, "Bash", ActionType.COMMAND, f"make {number}", ok)
 
 
 def test_actions_come_back_in_order_and_only_a_sessions_own(db):

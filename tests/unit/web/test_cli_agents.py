@@ -142,7 +142,7 @@ def test_a_notification_fills_the_journal_of_its_project(served, client, tmp_pat
     run("codex-notify", notification(cwd=str(project)))
     served.feedback.submit(lambda: None).result(timeout=20)
     with served.databases.get(own).read() as db:
-        did = [(one.deed, one.target, one.ok) for one in actions.since(db, THREAD, "", 10)]
+        did = [(one.type, one.target, one.ok) for one in actions.since(db, THREAD, "", 10)]
     assert did == [
         ("test", "pytest -q", False),
         ("edit", "src/pool.py", True),

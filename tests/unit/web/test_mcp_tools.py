@@ -17,7 +17,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 
 from config.settings import Settings
 from pipeline.errors import InvalidField, NotFound, ServerUnreachable
-from pipeline.write.echo import echoes, is_echo_of
+from pipeline.text.echo import find_echoes, is_echo_of
 from tests.support.stack import free_port
 from web.client import _problem_to_error
 from web.mcp.bridge import Bridge
@@ -193,7 +193,7 @@ def test_only_so_many_ids_are_kept():
 @pytest.mark.parametrize("trust", ["trusted", "evidence"])
 def test_a_line_that_comes_back_is_an_echo(content, trust):
     memory = MEMORY | {"content": content, "trust": trust, "stale": True}
-    [echo] = echoes(render_memory(shorten(memory), ShownIds(), NOW))
+    [echo] = find_echoes(render_memory(shorten(memory), ShownIds(), NOW))
     assert is_echo_of(echo, content)
 
 

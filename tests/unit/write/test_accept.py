@@ -32,9 +32,9 @@ from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept, accept_batch
+from pipeline.write.admission import INSISTENT
 from pipeline.write.facts import set_fact
-from pipeline.write.normalize import content_hash
-from pipeline.write.policy import INSISTENT
+from pipeline.write.fields import content_hash
 from tests.fakes.house import PROFILE, scratch_database
 
 TEXTS = ["one", "two", "one  ", "o\u0301ne", "óne", "two\r\n"]
@@ -184,7 +184,7 @@ def test_redaction_that_lengthens_a_text_past_the_limit_is_refused(database):
     assert "aB3$xY9" not in str(refusal.value)
 
 
-# At the door: what is repeated, what is doubtful, who confirms what
+# Admission: what is repeated, what is doubtful, who confirms what
 
 DOUBTFUL = "Deploys of the shop wait for the tests"
 CHATTER = "Let me look at the file"

@@ -3,7 +3,7 @@ import pytest
 from pipeline.errors import InvalidField
 from pipeline.kinds import TRAITS
 from pipeline.records import Kind, Tier
-from pipeline.write.details import FIELDS, checked_details
+from pipeline.write.fields import DETAILS, check_details
 
 KEY = {"subject": "staging", "attribute": "port"}
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -11,12 +11,12 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 def refused(kind, given):
     with pytest.raises(InvalidField) as caught:
-        checked_details(kind, given, "details")
+        check_details(kind, given, "details")
     return {error.loc: error.msg for error in caught.value.errors}
 
 
 def test_every_kind_has_fields_and_traits():
-    assert set(FIELDS) == set(TRAITS) == set(Kind)
+    assert set(DETAILS) == set(TRAITS) == set(Kind)
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -45,7 +45,7 @@ def test_a_kind_starts_with_sensible_traits(kind):
     ],
 )
 def test_what_is_not_said_has_a_default(kind, defaults):
-    assert checked_details(kind, {}, "details") == defaults
+    assert check_details(kind, {}, "details") == defaults
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_is_not_said_has_a_default(kind, defaults):
     ],
 )
 def test_what_is_said_is_kept(kind, given):
-    assert checked_details(kind, given, "details") == given
+    assert check_details(kind, given, "details") == given
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -108,12 +108,12 @@ def test_what_cannot_be_taken_is_refused_by_name(kind, given, loc):
 
 @pytest.mark.parametrize("value", [0, 1, 1.0, True, False, "1", "true", 10**20, -0.5])
 def test_a_value_stays_what_it_is(value):
-    kept = checked_details(Kind.KEYED_FACT, {**KEY, "value": value}, "details")["value"]
+    kept = check_details(Kind.KEYED_FACT, {**KEY, "value": value}, "details")["value"]
     assert (type(kept), kept) == (type(value), value)
 
 
 def test_secrets_are_cut_out_of_every_field():
-    kept = checked_details(
+    kept = check_details(
         Kind.DECISION, {"reason": f"it logs in with {TOKEN}", "alternatives": [f"use {TOKEN} instead"]}, "details"
     )
     assert TOKEN not in str(kept)
@@ -122,10 +122,10 @@ def test_secrets_are_cut_out_of_every_field():
 
 
 def test_texts_are_normalized():
-    kept = checked_details(Kind.LESSON, {"rule": " Cafe\u0301 \u202efirst\x00 "}, "details")
+    kept = check_details(Kind.LESSON, {"rule": " Cafe\u0301 \u202efirst\x00 "}, "details")
     assert kept["rule"] == "Café first"
 
 
 def test_a_moment_is_kept_in_utc():
-    kept = checked_details(Kind.GOAL, {"due_at": "2026-01-01T01:30:00+02:00"}, "details")
+    kept = check_details(Kind.GOAL, {"due_at": "2026-01-01T01:30:00+02:00"}, "details")
     assert kept["due_at"] == "2025-12-31T23:30:00.000Z"

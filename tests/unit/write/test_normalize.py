@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES
-from pipeline.write.normalize import (
+from pipeline.write.fields import (
     check_metadata,
     content_hash,
     normalize_content,

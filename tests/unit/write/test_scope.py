@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.records import Scope, ScopeKind
-from pipeline.write.scope import resolve_scope
+from pipeline.write.fields import resolve_scope
 
 names = st.none() | st.text("abc -_", max_size=5)
 OWNED = (ScopeKind.AGENT, ScopeKind.SESSION, ScopeKind.TASK)

@@ -13,7 +13,7 @@ from pydantic import Field, StringConstraints
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.errors import NotFound
-from pipeline.kinds import told
+from pipeline.kinds import render_text
 from pipeline.records import EntityKind
 from pipeline.services import entity_map, maintenance
 from pipeline.services.entity_map import MAP_JOB, STRAY, Community, MapEntity
@@ -90,7 +90,7 @@ def around(view: View, entity_id: str) -> Response:
             ],
             "memories": [
                 {
-                    "text": preview(told(memory), 160),
+                    "text": preview(render_text(memory), 160),
                     "at": memory.occurred_at,
                     "page": url_for("dashboard.memory_record", memory_id=memory.id),
                 }

@@ -15,7 +15,7 @@ from pipeline.anchors import is_stale
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.jobs.aging.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
 from pipeline.jobs.aging.forecast import Forecast, forecast
-from pipeline.kinds import told
+from pipeline.kinds import render_text
 from pipeline.records import MAX_TAGS, OWNER, Memory, Revision, Seen, Trust
 from pipeline.store import (
     admissions,
@@ -150,7 +150,7 @@ def _page(view: View, memory_id: str, before: int | None = None, refused: Refuse
         view,
         title=memory.kind.replace("_", " ").capitalize(),
         memory=memory,
-        told=told(memory),
+        told=render_text(memory),
         stale=stale,
         metadata=json.dumps(memory.metadata, ensure_ascii=False, indent=2) if memory.metadata else "",
         changes=changes,

@@ -18,7 +18,7 @@ from pipeline.recall.query import SEARCHED, Answer, Channel, ParsedQuery, Query,
 from pipeline.recall.search import SearchContext, explain_result, search_uncached
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNER, Filter, Kind, Memory
 from pipeline.store import memories, predictions
-from pipeline.write.normalize import normalize_id
+from pipeline.write.fields import normalize_id
 from web.dashboard import score_bars
 from web.dashboard import view as page
 from web.dashboard.fields import Moment

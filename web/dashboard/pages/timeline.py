@@ -15,7 +15,7 @@ from pipeline.store import changes, work
 from pipeline.store import journal as store
 from pipeline.store.journal import Archived, Place, Sought, Span
 from pipeline.store.work import Undigested
-from pipeline.write.normalize import normalize_id
+from pipeline.write.fields import normalize_id
 from web.dashboard.fields import Search
 from web.dashboard.live import Watch, events, streams_of
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, show

@@ -5,10 +5,10 @@ import pytest
 from pipeline.context.turn import result_of
 from pipeline.records import Draft, Kind, Revision, Source
 from pipeline.store import actions
-from pipeline.store.actions import Action, Deed
+from pipeline.store.actions import Action, ActionType
 from pipeline.write.accept import accept
-from pipeline.write.deeds import deed_of, is_told
 from pipeline.write.revise import edit, purge
+from pipeline.write.tool_actions import mentions_action, recognize_action
 from tests.fakes.house import scratch_database
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -21,11 +21,11 @@ def database():
 
 
 def run(command, session="s1", *, ok=True):
-    return deed_of(session, None, AT, "Bash", {"command": command}, ok=ok)
+    return recognize_action(session, None, AT, "Bash", {"command": command}, ok=ok)
 
 
 def edited(path, session="s1"):
-    return Action(AT, session, None, "Edit", Deed.EDIT, path, ok=True)
+    return Action(AT, session, None, "Edit", ActionType.EDIT, path, ok=True)
 
 
 def journal(database, did):
@@ -106,4 +106,4 @@ def test_a_memory_that_was_not_made_of_the_journal_leaves_it_alone(database):
     ],
 )
 def test_what_is_told_is_told_apart(action, text, told):
-    assert is_told(action, text) is told
+    assert mentions_action(action, text) is told

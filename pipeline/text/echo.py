@@ -39,7 +39,7 @@ class Echo:
     cut: bool
 
 
-def echoes(content: str) -> tuple[Echo, ...]:
+def find_echoes(content: str) -> tuple[Echo, ...]:
     """Return the rendered lines that a text consists of, headers and blank lines aside; none when it says more."""
     if "[" not in content:
         return ()

@@ -4,19 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.store.actions import Deed
-from pipeline.write.deeds import MAX_TARGET_CHARS, READ_CHARS, command_of, deed_of, segments, touch_of
+from pipeline.store.actions import ActionType
+from pipeline.write.tool_actions import (
+    MAX_TARGET_CHARS,
+    READ_CHARS,
+    extract_command,
+    find_target,
+    recognize_action,
+    split_commands,
+)
 
 AT = "2026-01-01T00:00:00.000Z"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
 def done(command, tool="Bash", *, ok=True):
-    return deed_of("s1", None, AT, tool, {"command": command}, ok=ok)
+    return recognize_action("s1", None, AT, tool, {"command": command}, ok=ok)
 
 
 def edited(path, cwd="", tool="Edit", field="file_path"):
-    return deed_of("s1", "a1", AT, tool, {field: path}, ok=True, cwd=cwd)
+    return recognize_action("s1", "a1", AT, tool, {field: path}, ok=True, cwd=cwd)
 
 
 @pytest.mark.parametrize(
@@ -50,42 +57,42 @@ def test_looking_is_no_deed(command):
 
 @pytest.mark.parametrize("tool", ["Read", "Glob", "Grep", "LS", "TodoWrite", "WebFetch", "Task", "", "mcp__other__get"])
 def test_tools_that_touch_nothing_are_no_deeds(tool):
-    assert deed_of("s1", None, AT, tool, {"file_path": "a.py", "command": "make"}, ok=True) is None
+    assert recognize_action("s1", None, AT, tool, {"file_path": "a.py", "command": "make"}, ok=True) is None
 
 
 @pytest.mark.parametrize(
-    ("command", "deed"),
+    ("command", "action_type"),
     [
-        ("pytest -q", Deed.TEST),
-        ("cd /x && uv run pytest tests 2>&1 | tail -5", Deed.TEST),
-        ("python -m pytest", Deed.TEST),
-        ("npm run test:unit", Deed.TEST),
-        ("./gradlew test", Deed.TEST),
-        ("CI=1 make test", Deed.TEST),
-        ("cargo test --all", Deed.TEST),
-        ("pip install pytest", Deed.COMMAND),
-        ("vim tests/pytest.ini", Deed.COMMAND),
-        ("git commit -m 'fix'", Deed.COMMIT),
-        ("git add -A && git -C /x commit -am wip", Deed.COMMIT),
-        ("git merge main", Deed.COMMIT),
-        ("git add -A", Deed.COMMAND),
-        ("git push", Deed.COMMAND),
-        ("git push heroku main", Deed.DEPLOY),
-        ("./scripts/deploy.sh prod", Deed.DEPLOY),
-        ("make deploy", Deed.DEPLOY),
-        ("kubectl apply -f app.yaml", Deed.DEPLOY),
-        ("terraform plan", Deed.COMMAND),
-        ("vim deploy.yaml", Deed.COMMAND),
-        ("make build # then pytest and git commit", Deed.COMMAND),
-        ("python x.py 'git commit -m no'", Deed.COMMAND),
-        ("cat > notes.md <<EOF\ngit commit\nEOF", Deed.COMMAND),
-        ("echo x >> notes.md", Deed.COMMAND),
-        ("find . -name x -delete", Deed.COMMAND),
-        ("git branch -D old", Deed.COMMAND),
+        ("pytest -q", ActionType.TEST),
+        ("cd /x && uv run pytest tests 2>&1 | tail -5", ActionType.TEST),
+        ("python -m pytest", ActionType.TEST),
+        ("npm run test:unit", ActionType.TEST),
+        ("./gradlew test", ActionType.TEST),
+        ("CI=1 make test", ActionType.TEST),
+        ("cargo test --all", ActionType.TEST),
+        ("pip install pytest", ActionType.COMMAND),
+        ("vim tests/pytest.ini", ActionType.COMMAND),
+        ("git commit -m 'fix'", ActionType.COMMIT),
+        ("git add -A && git -C /x commit -am wip", ActionType.COMMIT),
+        ("git merge main", ActionType.COMMIT),
+        ("git add -A", ActionType.COMMAND),
+        ("git push", ActionType.COMMAND),
+        ("git push heroku main", ActionType.DEPLOY),
+        ("./scripts/deploy.sh prod", ActionType.DEPLOY),
+        ("make deploy", ActionType.DEPLOY),
+        ("kubectl apply -f app.yaml", ActionType.DEPLOY),
+        ("terraform plan", ActionType.COMMAND),
+        ("vim deploy.yaml", ActionType.COMMAND),
+        ("make build # then pytest and git commit", ActionType.COMMAND),
+        ("python x.py 'git commit -m no'", ActionType.COMMAND),
+        ("cat > notes.md <<EOF\ngit commit\nEOF", ActionType.COMMAND),
+        ("echo x >> notes.md", ActionType.COMMAND),
+        ("find . -name x -delete", ActionType.COMMAND),
+        ("git branch -D old", ActionType.COMMAND),
     ],
 )
-def test_a_command_is_what_it_runs(command, deed):
-    assert done(command).deed is deed
+def test_a_command_is_what_it_runs(command, action_type):
+    assert done(command).type is action_type
 
 
 def test_a_commit_keeps_its_subject_alone():
@@ -108,7 +115,7 @@ def test_a_document_in_a_command_is_not_kept():
     ],
 )
 def test_other_hosts_shells_are_understood(given, target):
-    assert deed_of("s1", None, AT, "shell", given, ok=True).target == target
+    assert recognize_action("s1", None, AT, "shell", given, ok=True).target == target
 
 
 def test_a_file_is_named_from_its_folder():
@@ -116,7 +123,7 @@ def test_a_file_is_named_from_its_folder():
     assert edited("/home/ann/p/src/x.py", "/home/ann/p/").target == "src/x.py"
     assert edited("/home/ann/pq/x.py", "/home/ann/p").target == "/home/ann/pq/x.py"
     assert edited("nb.ipynb", tool="NotebookEdit", field="notebook_path").target == "nb.ipynb"
-    assert deed_of("s1", None, AT, "Edit", {}, ok=True) is None
+    assert recognize_action("s1", None, AT, "Edit", {}, ok=True) is None
 
 
 def test_who_did_it_and_whether_it_worked_is_kept():
@@ -126,9 +133,9 @@ def test_who_did_it_and_whether_it_worked_is_kept():
 
 
 def test_other_servers_tools_are_kept_only_when_they_fail():
-    assert deed_of("s1", None, AT, "mcp__db__query", {}, ok=True) is None
-    assert deed_of("s1", None, AT, "mcp__db__query", {}, ok=False).target == "mcp__db__query"
-    assert deed_of("s1", None, AT, "mcp__reverie__recall", {}, ok=False) is None
+    assert recognize_action("s1", None, AT, "mcp__db__query", {}, ok=True) is None
+    assert recognize_action("s1", None, AT, "mcp__db__query", {}, ok=False).target == "mcp__db__query"
+    assert recognize_action("s1", None, AT, "mcp__reverie__recall", {}, ok=False) is None
 
 
 @pytest.mark.parametrize(
@@ -156,12 +163,12 @@ def test_any_command_is_taken(command, ok):
 
 @given(st.sampled_from(["make build", "pytest -q", "rm -r x"]), st.lists(st.sampled_from(["ls", "cd x", "git status"])))
 def test_looking_beside_a_deed_does_not_hide_it(command, looking):
-    assert touch_of("Bash", {"command": " && ".join([*looking, command])}) is not None
-    assert touch_of("Bash", {"command": "; ".join([command, *looking])}) is not None
+    assert find_target("Bash", {"command": " && ".join([*looking, command])}) is not None
+    assert find_target("Bash", {"command": "; ".join([command, *looking])}) is not None
 
 
 def test_what_is_quoted_is_no_command():
-    assert segments("git commit -m 'a; b && c' && make x | tail -3") == ['git commit -m ""', "make x", "tail -3"]
+    assert split_commands("git commit -m 'a; b && c' && make x | tail -3") == ['git commit -m ""', "make x", "tail -3"]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +184,7 @@ def test_what_is_quoted_is_no_command():
     ],
 )
 def test_what_is_never_closed_hides_no_command(command, parts):
-    assert segments(command) == parts
+    assert split_commands(command) == parts
 
 
 @pytest.mark.parametrize(
@@ -191,15 +198,15 @@ def test_what_is_never_closed_hides_no_command(command, parts):
     ],
 )
 def test_of_a_document_that_is_put_in_its_place_the_first_line_is_kept(command, text):
-    assert command_of({"command": command}) == text
+    assert extract_command({"command": command}) == text
 
 
 def test_a_long_command_is_told_by_how_it_begins():
     items = '{\\"name\\": \\"a\\"; make deploy && git commit}, ' * 1200
     for quote in ('"', "'"):
-        assert segments(f"curl -d {quote}[{items}]{quote} https://example.org") == ['curl -d ""']
-    assert segments("make x; " * 4000)[-1] == "make x"
-    assert len(segments("make x; " * 4000)) == READ_CHARS // 8
+        assert split_commands(f"curl -d {quote}[{items}]{quote} https://example.org") == ['curl -d ""']
+    assert split_commands("make x; " * 4000)[-1] == "make x"
+    assert len(split_commands("make x; " * 4000)) == READ_CHARS // 8
 
 
 @pytest.mark.parametrize(
@@ -224,4 +231,4 @@ def test_a_hostile_command_keeps_nobody_waiting(command):
     for shown in (command, command[:READ_CHARS]):
         action = done(shown)
         assert action is not None
-        assert action.deed is Deed.COMMAND
+        assert action.type is ActionType.COMMAND

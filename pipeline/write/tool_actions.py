@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from pipeline.store.actions import Action, Deed
+from pipeline.store.actions import Action, ActionType
 from pipeline.text.redaction import redact
-from pipeline.write.normalize import normalize_text
+from pipeline.write.fields import normalize_text
 
 MAX_TARGET_CHARS = 300
 MAX_TOOL_CHARS = 80
@@ -79,47 +79,47 @@ _DEPLOY = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class ToolTarget:
     """What a tool call touches: a command or a file, as it was written, with whatever secrets it holds."""
 
-    deed: Deed
+    type: ActionType
     target: str
 
 
-def touch_of(tool: str, given: Mapping[str, Any]) -> Touch | None:
+def find_target(tool: str, given: Mapping[str, Any]) -> ToolTarget | None:
     """Return what a tool call touches, None when it only looks."""
     if tool in EDITING:
-        file = _text(given, "file_path", "notebook_path", "path")
-        return Touch(Deed.EDIT, file) if file else None
+        file = _first_given(given, "file_path", "notebook_path", "path")
+        return ToolTarget(ActionType.EDIT, file) if file else None
     if tool in SHELLS:
-        command = command_of(given)
-        parts = doing(command)
-        return Touch(_deed(parts), command) if parts else None
+        command = extract_command(given)
+        parts = list_effective_commands(command)
+        return ToolTarget(_type_of(parts), command) if parts else None
     if tool.startswith(FOREIGN_TOOL) and not tool.startswith(OWN_TOOLS):
-        return Touch(Deed.COMMAND, tool)
+        return ToolTarget(ActionType.COMMAND, tool)
     return None
 
 
-def deed_of(
+def recognize_action(
     session_id: str, agent_id: str | None, at: str, tool: str, given: Mapping[str, Any], *, ok: bool, cwd: str = ""
 ) -> Action | None:
     """Return the action that a tool call was, None when it only looked; files below `cwd` are named from there."""
-    touch = touch_of(tool, given)
+    touch = find_target(tool, given)
     # What other servers' tools did is theirs to say; that one failed is worth knowing.
     if touch is None or (ok and tool.startswith(FOREIGN_TOOL)):
         return None
     target = touch.target
-    if touch.deed is Deed.EDIT and cwd and target.startswith(f"{cwd.rstrip('/')}/"):
+    if touch.type is ActionType.EDIT and cwd and target.startswith(f"{cwd.rstrip('/')}/"):
         target = target[len(cwd.rstrip("/")) + 1 :]
     # Cut after the secrets are out: half of one would not be known as one.
     text = redact(normalize_text(target[:READ_CHARS])).text
     if len(target) > READ_CHARS:
         text = text[:-LONGEST_HALF]
     safe = " ".join(text.split())[:MAX_TARGET_CHARS]
-    return Action(at, session_id, agent_id, tool[:MAX_TOOL_CHARS], touch.deed, safe, ok) if safe else None
+    return Action(at, session_id, agent_id, tool[:MAX_TOOL_CHARS], touch.type, safe, ok) if safe else None
 
 
-def segments(command: str) -> list[str]:
+def split_commands(command: str) -> list[str]:
     """Return the simple commands that a command line runs, without quotations, prefixes and output to nowhere."""
     text = _without_quotations(_without_documents(command[:READ_CHARS]), is_cut=len(command) > READ_CHARS)
     bare = _NOWHERE.sub(lambda found: found["number"] or " ", text)
@@ -149,9 +149,9 @@ def _without_prefix(part: str) -> str:
     return _PREFIX.sub("", before, count=1) + last
 
 
-def doing(command: str) -> list[str]:
+def list_effective_commands(command: str) -> list[str]:
     """Return the simple commands that a command line runs and that do more than look."""
-    return [part for part in segments(command) if not _looks(part)]
+    return [part for part in split_commands(command) if not _looks(part)]
 
 
 def _looks(part: str) -> bool:
@@ -159,28 +159,28 @@ def _looks(part: str) -> bool:
     return _LOOKING.match(part) is not None and ">" not in part
 
 
-def _deed(parts: list[str]) -> Deed:
+def _type_of(parts: list[str]) -> ActionType:
     plain = _without_runners(parts)
-    for pattern, deed in ((_COMMIT, Deed.COMMIT), (_DEPLOY, Deed.DEPLOY), (_TEST, Deed.TEST)):
+    for pattern, action_type in ((_COMMIT, ActionType.COMMIT), (_DEPLOY, ActionType.DEPLOY), (_TEST, ActionType.TEST)):
         if any(pattern.match(part) for part in plain):
-            return deed
-    return Deed.COMMAND
+            return action_type
+    return ActionType.COMMAND
 
 
 def _without_runners(parts: list[str]) -> list[str]:
     return [_RUNNER.sub("", part, count=1) for part in parts]
 
 
-def test_run_of(command: str) -> tuple[str, frozenset[str]]:
+def find_test_run(command: str) -> tuple[str, frozenset[str]]:
     """Return the program that a command line runs tests with, and what it is told to test."""
-    for part in _without_runners(segments(command)):
+    for part in _without_runners(split_commands(command)):
         if _TEST.match(part):
             program, *rest = part.split()
             return program, frozenset(word for word in rest if not word.startswith("-"))
     return command, frozenset()
 
 
-def command_of(given: Mapping[str, Any]) -> str:
+def extract_command(given: Mapping[str, Any]) -> str:
     """Return the command line that a shell was given; of a document in it only what begins it is kept."""
     command = given.get("command", given.get("cmd"))
     if isinstance(command, list):
@@ -189,31 +189,31 @@ def command_of(given: Mapping[str, Any]) -> str:
         is_shell = len(words) == 3 and PurePath(words[0]).name in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc")
         command = words[2] if is_shell else " ".join(words)
     text = str(command or "")[: 4 * READ_CHARS]
-    text = _SUBSTITUTED_DOCUMENT.sub(_told, text)
+    text = _SUBSTITUTED_DOCUMENT.sub(_quote_document, text)
     text = _MESSAGE.sub(lambda found: f'{found[1]}"{_first_line(found[3])}"', text)
     return _without_documents(text).strip()
 
 
-def shortened(command: str) -> str:
+def shorten_command(command: str) -> str:
     """Return a command as it is told."""
     return command if len(command) <= LONGEST_COMMAND else f"{command[: LONGEST_COMMAND - 1].rstrip()}…"
 
 
-def subject_of(command: str) -> str:
+def find_commit_subject(command: str) -> str:
     """Return the subject of a commit as it is told, empty where its command gives none."""
     found = _SUBJECT.search(command)
     return "" if found is None else next(text for text in found.groups() if text)[:LONGEST_SUBJECT].rstrip(". ")
 
 
-def is_told(action: Action, text: str) -> bool:
+def mentions_action(action: Action, text: str) -> bool:
     """Tell whether a text tells of an action in the words of a turn's result: its file, command or subject."""
-    if action.deed is Deed.EDIT:
+    if action.type is ActionType.EDIT:
         return re.search(rf"(?<![\w./-]){re.escape(action.target)}(?![\w/-]|\.\w)", text) is not None
-    subject = subject_of(action.target) if action.deed is Deed.COMMIT else ""
-    return f"`{shortened(action.target)}`" in text or bool(subject and subject in text)
+    subject = find_commit_subject(action.target) if action.type is ActionType.COMMIT else ""
+    return f"`{shorten_command(action.target)}`" in text or bool(subject and subject in text)
 
 
-def _told(document: re.Match[str]) -> str:
+def _quote_document(document: re.Match[str]) -> str:
     if document["closed"] is None:
         return document[0]
     # What is quoted with something else behind it keeps its quotes.
@@ -225,5 +225,5 @@ def _first_line(text: str) -> str:
     return next((line.strip().replace('"', "'") for line in text.splitlines() if line.strip()), "")
 
 
-def _text(given: Mapping[str, Any], *names: str) -> str:
+def _first_given(given: Mapping[str, Any], *names: str) -> str:
     return next((str(given[name]) for name in names if given.get(name)), "")

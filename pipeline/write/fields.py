@@ -1,6 +1,9 @@
-"""The typed fields of each kind of memory."""
+"""What the fields of a memory must look like: its text, ids and metadata, its scope, and the fields of its kind."""
 
+import hashlib
 import json
+import re
+import unicodedata
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -23,10 +26,82 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.records import GoalStatus, Kind
-from pipeline.text.redaction import redact_json
+from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, GoalStatus, Kind, Scope, ScopeKind
+from pipeline.text.redaction import redact, redact_json
 from pipeline.times import utc_text
-from pipeline.write.normalize import normalize_json
+
+# Text, ids and metadata
+
+# Control characters but tab and line feed, and the invisible ones that reorder or hide text.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+_SPACE = re.compile(r"\s+")
+
+
+def normalize_text(text: str) -> str:
+    """Return the text in NFC, with line feeds only, without control characters and outer space."""
+    unified = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROL.sub("", unicodedata.normalize("NFC", unified)).strip()
+
+
+def normalize_id(text: str) -> str:
+    """Return a session's or an owner's name as it is stored: normalized, without secrets."""
+    return redact(normalize_text(text)).text
+
+
+def normalize_content(text: str, loc: str) -> str:
+    """Normalize a memory's text; raise InvalidField when nothing is left or too much is there."""
+    content = normalize_text(text)
+    if not content:
+        raise InvalidField(FieldError(loc, "must hold more than white space"))
+    if len(content) > MAX_CONTENT_CHARS:
+        raise InvalidField(FieldError(loc, f"must have at most {MAX_CONTENT_CHARS} characters"))
+    return content
+
+
+def normalize_json(value: Any) -> Any:
+    """Normalize every string of a JSON value, keys included."""
+    if isinstance(value, str):
+        return normalize_text(value)
+    if isinstance(value, dict):
+        return {normalize_text(str(key)): normalize_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [normalize_json(item) for item in value]
+    return value
+
+
+def check_metadata(value: Any, loc: str) -> None:
+    """Raise InvalidField when metadata is larger than the limit in JSON."""
+    if len(json.dumps(value, ensure_ascii=False).encode()) > MAX_METADATA_BYTES:
+        raise InvalidField(FieldError(loc, f"must have at most {MAX_METADATA_BYTES} bytes as JSON"))
+
+
+def content_hash(content: str) -> str:
+    """Return the hash under which two texts count as the same: white space aside, every character counts."""
+    return hashlib.sha256(_SPACE.sub(" ", content).encode()).hexdigest()
+
+
+# The scope
+
+_OWNED = frozenset({ScopeKind.AGENT, ScopeKind.SESSION, ScopeKind.TASK})
+
+
+def resolve_scope(scope: Scope | None, session_id: str | None, loc: str) -> Scope:
+    """Return the scope to store: the workspace unless said otherwise; a session's is its own session's."""
+    if scope is None:
+        return Scope()
+    if scope.kind is ScopeKind.WORKSPACE:
+        return Scope(ScopeKind.WORKSPACE)
+    owner = None if scope.id is None else normalize_id(scope.id) or None
+    if scope.kind is ScopeKind.SESSION and owner is None:
+        owner = session_id
+    if scope.kind in _OWNED and owner is None:
+        raise InvalidField(FieldError(loc, f"a scope of kind {scope.kind} needs an id"))
+    return Scope(scope.kind, owner)
+
+
+# The fields of each kind
 
 MAX_ALTERNATIVES = 20
 
@@ -66,14 +141,14 @@ class Details(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Decision(Details):
+class DecisionDetails(Details):
     """Why something was chosen, and over what."""
 
     reason: Paragraph | None = None
     alternatives: Annotated[tuple[Phrase, ...], Field(max_length=MAX_ALTERNATIVES)] | None = None
 
 
-class Lesson(Details):
+class LessonDetails(Details):
     """What to do, and when."""
 
     rule: Paragraph | None = None
@@ -81,7 +156,7 @@ class Lesson(Details):
     severity: Severity = Severity.WARNING
 
 
-class Goal(Details):
+class GoalDetails(Details):
     """How far it has come, 0 to 1, and when it is due."""
 
     status: GoalStatus = GoalStatus.OPEN
@@ -89,41 +164,41 @@ class Goal(Details):
     due_at: Moment | None = None
 
 
-class Activity(Details):
+class ActivityDetails(Details):
     """What was done with which tool, and whether it worked."""
 
     tool: Phrase | None = None
     succeeded: bool | None = None
 
 
-class Milestone(Details):
+class MilestoneDetails(Details):
     """The chain that it is a link of."""
 
     chain: Phrase | None = None
 
 
-class QuestionAndAnswer(Details):
+class QuestionAndAnswerDetails(Details):
     """A question and its answer, apart from each other."""
 
     question: Paragraph | None = None
     answer: Paragraph | None = None
 
 
-class Code(Details):
+class CodeDetails(Details):
     """What stands at the anchor."""
 
     language: Phrase | None = None
     symbol: Phrase | None = None
 
 
-class Document(Details):
+class DocumentDetails(Details):
     """Where a document is."""
 
     title: Phrase | None = None
     uri: Paragraph | None = None
 
 
-class Episode(Details):
+class EpisodeDetails(Details):
     """When something began and ended."""
 
     started_at: Moment | None = None
@@ -138,7 +213,7 @@ class Episode(Details):
         return ended
 
 
-class KeyedFact(Details):
+class KeyedFactDetails(Details):
     """Whose attribute has which value; a fact without a key is told in words alone."""
 
     subject: Phrase
@@ -146,41 +221,41 @@ class KeyedFact(Details):
     value: Value
 
 
-FIELDS: Mapping[Kind, type[Details]] = {
+DETAILS: Mapping[Kind, type[Details]] = {
     Kind.FACT: Details,
-    Kind.DECISION: Decision,
-    Kind.LESSON: Lesson,
-    Kind.GOAL: Goal,
-    Kind.ACTIVITY: Activity,
-    Kind.MILESTONE: Milestone,
-    Kind.QA: QuestionAndAnswer,
-    Kind.CODE: Code,
-    Kind.DOCUMENT: Document,
-    Kind.EPISODE: Episode,
-    Kind.KEYED_FACT: KeyedFact,
+    Kind.DECISION: DecisionDetails,
+    Kind.LESSON: LessonDetails,
+    Kind.GOAL: GoalDetails,
+    Kind.ACTIVITY: ActivityDetails,
+    Kind.MILESTONE: MilestoneDetails,
+    Kind.QA: QuestionAndAnswerDetails,
+    Kind.CODE: CodeDetails,
+    Kind.DOCUMENT: DocumentDetails,
+    Kind.EPISODE: EpisodeDetails,
+    Kind.KEYED_FACT: KeyedFactDetails,
 }
 
 
-def checked_details(kind: Kind, given: Mapping[str, Any], loc: str) -> dict[str, Any]:
+def check_details(kind: Kind, given: Mapping[str, Any], loc: str) -> dict[str, Any]:
     """Return a kind's typed fields, normalized, without secrets and with defaults; raise InvalidField by name."""
     if kind is Kind.KEYED_FACT and not given:
         return {}
     clean, _ = redact_json(normalize_json(given))
     try:
         # As JSON: only there does a strict model read times, and 1 stays a number where true would do.
-        details = FIELDS[kind].model_validate_json(json.dumps(clean))
+        details = DETAILS[kind].model_validate_json(json.dumps(clean))
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False, include_context=False)
         raise InvalidField(
             *(
-                FieldError(".".join(map(str, (loc, *item["loc"]))), _told(kind, item["type"], item["msg"]))
+                FieldError(".".join(map(str, (loc, *item["loc"]))), _format_problem(kind, item["type"], item["msg"]))
                 for item in found
             )
         ) from error
     return details.model_dump(mode="json", exclude_none=True)
 
 
-def texts(details: Mapping[str, Any]) -> list[str]:
+def list_texts(details: Mapping[str, Any]) -> list[str]:
     """Return every text that the fields hold."""
     found: list[str] = []
     for value in details.values():
@@ -188,5 +263,5 @@ def texts(details: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _told(kind: Kind, problem: str, message: str) -> str:
+def _format_problem(kind: Kind, problem: str, message: str) -> str:
     return f"a {kind} has no such field" if problem == "extra_forbidden" else message

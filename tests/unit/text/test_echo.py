@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from ulid import ULID
 
 from pipeline.context.render import Entry, render_block
-from pipeline.kinds import told
+from pipeline.kinds import render_text
 from pipeline.recall.annotations import Annotations
 from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.records.line import HEADER, INNER_QUOTES
-from pipeline.write.echo import Echo, echoes, is_echo_of
-from pipeline.write.normalize import normalize_text
+from pipeline.text.echo import Echo, find_echoes, is_echo_of
+from pipeline.write.fields import normalize_text
 
 MEMORY = Memory(
     seq=1,
@@ -86,9 +86,9 @@ entries = st.builds(
 @given(st.lists(entries, min_size=1, max_size=4), st.datetimes(timezones=st.just(UTC)))
 def test_whatever_is_rendered_is_recognised_when_it_comes_back(shown, now):
     block = render_block(shown, 100_000, now)
-    found = echoes(normalize_text(block))
+    found = find_echoes(normalize_text(block))
     assert [one.short_id for one in found] == [entry.memory.id[-8:] for entry in shown]
-    assert all(is_echo_of(one, told(entry.memory)) for one, entry in zip(found, shown, strict=True))
+    assert all(is_echo_of(one, render_text(entry.memory)) for one, entry in zip(found, shown, strict=True))
 
 
 # Without parentheses, colons and ellipses a text holds nothing that the renderer might have added.
@@ -98,14 +98,14 @@ plain_texts = st.text("ab “”\n'ж[].", min_size=1, max_size=30).map(normaliz
 @given(memories, plain_texts, plain_texts)
 def test_a_line_is_no_echo_of_a_memory_that_says_something_else(memory, content, other):
     said, others = (" ".join(text.split()).translate(INNER_QUOTES) for text in (content, other))
-    [line] = echoes(render_block([Entry(replace(memory, content=content))], 100_000, NOW))
-    assert is_echo_of(line, told(replace(memory, content=other))) == (said == others)
+    [line] = find_echoes(render_block([Entry(replace(memory, content=content))], 100_000, NOW))
+    assert is_echo_of(line, render_text(replace(memory, content=other))) == (said == others)
 
 
 @given(st.text(max_size=300))
 def test_a_text_without_a_head_is_no_echo(content):
     assume("[" not in content)
-    assert echoes(content) == ()
+    assert find_echoes(content) == ()
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_text_without_a_head_is_no_echo(content):
     ],
 )
 def test_a_rendered_line_is_recognised_in_every_dress(content):
-    assert echoes(content) == (PORT,)
+    assert find_echoes(content) == (PORT,)
     assert is_echo_of(PORT, "The  port\nis 8123")
 
 
@@ -161,28 +161,28 @@ def test_a_rendered_line_is_recognised_in_every_dress(content):
     ],
 )
 def test_anything_else_is_no_echo(content):
-    assert echoes(content) == ()
+    assert find_echoes(content) == ()
 
 
 @pytest.mark.parametrize(
     "said", ["The port is 8123 (no longer true)", "False: The port is 8123", "The port is 81234", "The port is 812"]
 )
 def test_what_adds_or_changes_a_word_is_new(said):
-    [line] = echoes(f"- [Q69G5FAV · decision · 2026-01-01] {said}")
+    [line] = find_echoes(f"- [Q69G5FAV · decision · 2026-01-01] {said}")
     assert not is_echo_of(line, "The port is 8123")
 
 
 def test_a_cut_line_is_recognised_by_its_beginning():
     memory = replace(MEMORY, content="word " * 1000, trust=Trust.EVIDENCE, source=Source.IMPORT)
-    [line] = echoes(render_block([Entry(memory)], 10_000, NOW))
+    [line] = find_echoes(render_block([Entry(memory)], 10_000, NOW))
     assert line.cut
-    assert is_echo_of(line, told(memory))
+    assert is_echo_of(line, render_text(memory))
     assert not is_echo_of(line, "word " * 20)
     assert not is_echo_of(line, "other " + memory.content)
 
 
 def test_an_ellipsis_alone_begins_no_memory():
-    [line] = echoes("- [Q69G5FAV · fact · 2026-01-01] …")
+    [line] = find_echoes("- [Q69G5FAV · fact · 2026-01-01] …")
     assert line == Echo("Q69G5FAV", "…", cut=False)
     assert not is_echo_of(line, "The port is 8123")
 
@@ -201,4 +201,4 @@ def test_an_ellipsis_alone_begins_no_memory():
     ],
 )
 def test_hostile_text_of_full_length_is_read(content):
-    assert all(is_echo_of(one, one.text) or one.cut for one in echoes(content))
+    assert all(is_echo_of(one, one.text) or one.cut for one in find_echoes(content))

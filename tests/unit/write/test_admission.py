@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.records import MAX_CONTENT_CHARS, Kind, Scope, ScopeKind, Source
-from pipeline.write import policy
-from pipeline.write.policy import DELIBERATE, FEATURES, Offer, Verdict, admit
+from pipeline.write import admission
+from pipeline.write.admission import DELIBERATE, FEATURES, AdmissionVerdict, Offer, admit
 
 OFFERS = json.loads((Path(__file__).parents[2] / "data" / "admission.json").read_text(encoding="utf-8"))["offers"]
-CLASSES = {Verdict.ACTIVE: "active", Verdict.CANDIDATE: "middle", Verdict.REJECTED: "low"}
+CLASSES = {AdmissionVerdict.ACTIVE: "active", AdmissionVerdict.CANDIDATE: "middle", AdmissionVerdict.REJECTED: "low"}
 PARTS = ("calibration", "test")
 
 FACT = Offer(
@@ -93,20 +93,20 @@ def test_no_offer_stands_twice():
 @given(offers, st.booleans())
 def test_what_is_written_on_purpose_is_kept(given_offer, review):
     if given_offer.source in DELIBERATE and not given_offer.contradicts:
-        assert admit(given_offer, review=review).verdict is Verdict.ACTIVE
+        assert admit(given_offer, review=review).verdict is AdmissionVerdict.ACTIVE
 
 
 @given(offers)
 def test_every_rejection_and_every_doubt_has_a_reason(given_offer):
     admission = admit(given_offer, review=True)
-    assert admission.verdict is Verdict.ACTIVE or admission.reasons
+    assert admission.verdict is AdmissionVerdict.ACTIVE or admission.reasons
 
 
 @given(offers)
 def test_reasons_are_fixed_phrases(given_offer):
     phrases = {feature.weakness for feature in FEATURES} | {
-        *(policy.NOTHING_LEFT, policy.ONLY_SECRETS, policy.REVIEW_IS_OFF, policy.INSISTED),
-        policy.DELIBERATELY_WRITTEN,
+        *(admission.NOTHING_LEFT, admission.ONLY_SECRETS, admission.REVIEW_IS_OFF, admission.INSISTED),
+        admission.DELIBERATELY_WRITTEN,
     }
     for review in (True, False):
         assert set(admit(given_offer, review=review).reasons) <= phrases
@@ -116,9 +116,9 @@ def test_reasons_are_fixed_phrases(given_offer):
 def test_without_review_exactly_the_middle_is_rejected(given_offer):
     with_review, without = admit(given_offer, review=True), admit(given_offer, review=False)
     assert with_review.score == without.score
-    if with_review.verdict is Verdict.CANDIDATE:
-        assert without.verdict is Verdict.REJECTED
-        assert without.reasons[-1] == policy.REVIEW_IS_OFF
+    if with_review.verdict is AdmissionVerdict.CANDIDATE:
+        assert without.verdict is AdmissionVerdict.REJECTED
+        assert without.reasons[-1] == admission.REVIEW_IS_OFF
     else:
         assert with_review == without
 
@@ -135,36 +135,37 @@ def test_the_seven_weights_add_up_to_one():
 
 
 @pytest.mark.parametrize(
-    ("repeats", "verdict"), [(0, Verdict.REJECTED), (3, Verdict.CANDIDATE), (30, Verdict.CANDIDATE)]
+    ("repeats", "verdict"),
+    [(0, AdmissionVerdict.REJECTED), (3, AdmissionVerdict.CANDIDATE), (30, AdmissionVerdict.CANDIDATE)],
 )
 def test_insistence_lifts_chatter_by_one_class_only(repeats, verdict):
     assert admit(replace(CHATTER, repeats=repeats), review=True).verdict is verdict
 
 
 def test_insistence_lifts_the_middle_to_active():
-    assert admit(MIDDLING, review=True).verdict is Verdict.CANDIDATE
-    assert admit(replace(MIDDLING, repeats=3), review=False).verdict is Verdict.ACTIVE
+    assert admit(MIDDLING, review=True).verdict is AdmissionVerdict.CANDIDATE
+    assert admit(replace(MIDDLING, repeats=3), review=False).verdict is AdmissionVerdict.ACTIVE
 
 
 @pytest.mark.parametrize("source", sorted(set(Source) - {Source.USER}))
 @pytest.mark.parametrize("repeats", [0, 3])
 def test_a_contradiction_waits_for_a_person_however_often_it_is_offered(source, repeats):
     contradiction = replace(FACT, source=source, kind=Kind.KEYED_FACT, contradicts=True, repeats=repeats)
-    assert admit(replace(contradiction, contradicts=False), review=True).verdict is Verdict.ACTIVE
+    assert admit(replace(contradiction, contradicts=False), review=True).verdict is AdmissionVerdict.ACTIVE
     admission = admit(contradiction, review=True)
-    assert admission.verdict is Verdict.CANDIDATE
+    assert admission.verdict is AdmissionVerdict.CANDIDATE
     assert "contradicts a fact in force" in admission.reasons
 
 
 def test_the_user_may_correct_a_fact():
-    assert admit(replace(FACT, source=Source.USER, contradicts=True), review=False).verdict is Verdict.ACTIVE
+    assert admit(replace(FACT, source=Source.USER, contradicts=True), review=False).verdict is AdmissionVerdict.ACTIVE
 
 
 @pytest.mark.parametrize(
     "change", [{"importance": 0.3}, {"kind": Kind.LESSON}, {"kind": Kind.DECISION}, {"kind": Kind.GOAL}]
 )
 def test_a_given_importance_or_a_telling_kind_speaks_for_keeping(change):
-    assert admit(replace(MIDDLING, **change), review=False).verdict is Verdict.ACTIVE
+    assert admit(replace(MIDDLING, **change), review=False).verdict is AdmissionVerdict.ACTIVE
 
 
 @given(offers, st.integers(0, 4))
@@ -175,20 +176,20 @@ def test_secrets_never_speak_for_keeping(given_offer, more):
 
 def test_an_agents_note_of_little_but_secrets_is_not_kept():
     note = replace(CHATTER, content="key [REDACTED:aws-access-key] [REDACTED:jwt]", redactions=2)
-    assert admit(note, review=False).verdict is Verdict.REJECTED
+    assert admit(note, review=False).verdict is AdmissionVerdict.REJECTED
     assert "mostly secrets" in admit(note, review=False).reasons
 
 
 @pytest.mark.parametrize("content", ["[REDACTED:jwt]", "“[REDACTED:jwt]”, [REDACTED:aws-access-key]!"])
 def test_nothing_but_secrets_is_rejected_from_whoever_did_not_mean_it(content):
     for source in set(Source) - DELIBERATE:
-        assert admit(replace(FACT, content=content, source=source), review=True).reasons == (policy.ONLY_SECRETS,)
+        assert admit(replace(FACT, content=content, source=source), review=True).reasons == (admission.ONLY_SECRETS,)
 
 
 def test_an_answer_keeps_a_text_that_ends_with_a_question():
     asked = replace(FACT, content="Where do the exports of the nightly job end up, in the bucket or on the share?")
-    assert admit(asked, review=True).verdict is not Verdict.ACTIVE
-    assert admit(replace(asked, kind=Kind.QA), review=True).verdict is Verdict.ACTIVE
+    assert admit(asked, review=True).verdict is not AdmissionVerdict.ACTIVE
+    assert admit(replace(asked, kind=Kind.QA), review=True).verdict is AdmissionVerdict.ACTIVE
 
 
 @pytest.mark.parametrize(
@@ -196,4 +197,4 @@ def test_an_answer_keeps_a_text_that_ends_with_a_question():
 )
 def test_hostile_text_of_full_length_is_read(unit):
     content = (unit * MAX_CONTENT_CHARS)[: MAX_CONTENT_CHARS - 1] + "!"
-    assert admit(replace(FACT, content=content), review=True).verdict in set(Verdict)
+    assert admit(replace(FACT, content=content), review=True).verdict in set(AdmissionVerdict)

@@ -1,4 +1,4 @@
-"""Whether an offered memory is kept: seven features by rules, one score, three classes.
+"""Admission: whether an offered memory is kept: seven features by rules, one score, three classes.
 
 What somebody writes, imports or syncs on purpose is kept, unless it would end a fact that somebody stated. The rules
 decide about what an agent notes by the way and about what is captured without being asked: there, what lasts is kept,
@@ -21,7 +21,7 @@ MIDDLE_FROM = 0.44
 INSISTENT = 3  # offers before this one
 REPETITION_WEIGHT = 0.05
 
-WEAK = 0.35  # a feature below it is told as a reason
+WEAK = 0.35  # a feature below it is named as a reason
 
 DELIBERATE = frozenset({Source.USER, Source.IMPORT, Source.SYNC})
 
@@ -34,7 +34,7 @@ DELIBERATELY_WRITTEN = "written on purpose"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A memory at the door. Its content is redacted; `redactions` counts what was cut, `repeats` earlier offers."""
+    """A memory that is offered. Its content is redacted; `redactions` counts what was cut, `repeats` earlier offers."""
 
     content: str
     kind: Kind
@@ -47,7 +47,7 @@ class Offer:
     contradicts: bool
 
 
-class Verdict(StrEnum):
+class AdmissionVerdict(StrEnum):
     """What the policy does with an offer."""
 
     ACTIVE = "active"
@@ -59,7 +59,7 @@ class Verdict(StrEnum):
 class Admission:
     """The verdict, the score from 0 to 1, and fixed phrases that say why, which never quote the memory."""
 
-    verdict: Verdict
+    verdict: AdmissionVerdict
     score: float
     reasons: tuple[str, ...]
 
@@ -67,18 +67,20 @@ class Admission:
 def admit(offer: Offer, *, review: bool) -> Admission:
     """Decide about an offer; without review what would wait for a person is rejected."""
     if offer.source not in DELIBERATE and NOTHING.fullmatch(offer.content):
-        return Admission(Verdict.REJECTED, 0.0, (ONLY_SECRETS if "[REDACTED:" in offer.content else NOTHING_LEFT,))
+        return Admission(
+            AdmissionVerdict.REJECTED, 0.0, (ONLY_SECRETS if "[REDACTED:" in offer.content else NOTHING_LEFT,)
+        )
     values = [(feature, feature.value(offer)) for feature in FEATURES]
     score = round(sum(feature.weight * value for feature, value in values), 3)
     weak = tuple(feature.weakness for feature, value in values if value < WEAK and feature.weakness is not None)
-    standing = _standing(offer, score)
+    standing = _class_of_offer(offer, score)
     if standing is _HIGH:
-        return Admission(Verdict.ACTIVE, score, _merits(offer, score))
+        return Admission(AdmissionVerdict.ACTIVE, score, _merits(offer, score))
     if standing is _LOW:
-        return Admission(Verdict.REJECTED, score, weak)
+        return Admission(AdmissionVerdict.REJECTED, score, weak)
     if review:
-        return Admission(Verdict.CANDIDATE, score, weak)
-    return Admission(Verdict.REJECTED, score, (*weak, REVIEW_IS_OFF))
+        return Admission(AdmissionVerdict.CANDIDATE, score, weak)
+    return Admission(AdmissionVerdict.REJECTED, score, (*weak, REVIEW_IS_OFF))
 
 
 # The classes, lowest first
@@ -86,7 +88,7 @@ def admit(offer: Offer, *, review: bool) -> Admission:
 _LOW, _MIDDLE, _HIGH = range(3)
 
 
-def _standing(offer: Offer, score: float) -> int:
+def _class_of_offer(offer: Offer, score: float) -> int:
     standing = _HIGH if offer.source in DELIBERATE else _class_of(score)
     if offer.repeats >= INSISTENT:
         # One class above what the text is worth by itself: insistence makes no chatter active.
@@ -170,7 +172,7 @@ def reliability(offer: Offer) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class AdmissionFeature:
     """One side of an offer: how to value it, its share of the score, and what its weakness is called."""
 
     value: Callable[[Offer], float]
@@ -179,14 +181,14 @@ class Feature:
 
 
 FEATURES = (
-    Feature(explicitness, 0.20, "nobody asked to keep it"),
-    Feature(durability, 0.35, "says little that lasts"),
-    Feature(scope_clarity, 0.05, "unclear for whom"),
+    AdmissionFeature(explicitness, 0.20, "nobody asked to keep it"),
+    AdmissionFeature(durability, 0.35, "says little that lasts"),
+    AdmissionFeature(scope_clarity, 0.05, "unclear for whom"),
     # That it is new speaks against nothing.
-    Feature(repetition, REPETITION_WEIGHT, None),
-    Feature(agreement, 0.10, "contradicts a fact in force"),
-    Feature(discretion, 0.10, "mostly secrets"),
-    Feature(reliability, 0.15, "captured without being asked"),
+    AdmissionFeature(repetition, REPETITION_WEIGHT, None),
+    AdmissionFeature(agreement, 0.10, "contradicts a fact in force"),
+    AdmissionFeature(discretion, 0.10, "mostly secrets"),
+    AdmissionFeature(reliability, 0.15, "captured without being asked"),
 )
 
 # Substance
