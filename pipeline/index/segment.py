@@ -32,6 +32,7 @@ FORMAT = 3
 MANIFEST = "manifest.json"
 ROWS = "rows.npy"
 LENGTHS = "lengths.npy"
+COUNTS = "words.counts.npy"
 FIELDS = "fields.json"
 WORDS = {
     "data_name": "words.scores.npy",
@@ -59,14 +60,15 @@ Document = tuple[int, Sequence[str]]
 class Segment:
     """What bm25s indexed of many memories.
 
-    `rows` are their row numbers in ascending order, `lengths` count their words, `fields` list who has each field.
+    `counts` tell how often a word stands in a memory, in the order of the finished scores; `rows` are the memories' row
+    numbers in ascending order, `lengths` count their words, `fields` list who has each field.
     """
 
     words: Any
+    counts: NDArray[np.uint16]
     fields: Mapping[str, Seqs]
     rows: Seqs
     lengths: NDArray[np.int32]
-    norms: NDArray[np.float64]
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """Return what each memory scores for distinct terms, by the statistics of this segment alone."""
@@ -75,19 +77,13 @@ class Segment:
         return found[: len(self.rows)]
 
     def posting(self, term: str) -> Posting:
-        """Return the row numbers of the memories that hold a word, and how often each does.
-
-        The counts are read back from the finished scores, exactly up to two thousand of one word in a text.
-        """
+        """Return the row numbers of the memories that hold a word, and how often each does."""
         number = self.words.vocab_dict.get(term)
         if number is None:
             return NOBODY, NO_COUNTS
-        index = self.words.scores
-        column = slice(index["indptr"][number], index["indptr"][number + 1])
-        places, scores = index["indices"][column], index["data"][column]
-        weight = np.float64(idf(index["num_docs"], len(places)))
-        counts = scores * self.norms[places] / (weight - scores)
-        return self.rows[places], np.rint(counts).astype(np.float32)
+        starts = self.words.scores["indptr"]
+        column = slice(starts[number], starts[number + 1])
+        return self.rows[self.words.scores["indices"][column]], self.counts[column].astype(np.float32)
 
     def holders(self, field: str) -> Seqs:
         """Return the row numbers of the memories that have a field."""
@@ -122,7 +118,8 @@ def index_documents(documents: Iterable[Document]) -> Segment:
         # bm25s knows no empty corpus: one empty text stands for it.
         words.index((texts or [[]], vocabulary), create_empty_token=False, show_progress=False)
     lengths = np.array([len(text) for text in texts], np.int32)
-    return _segment(words, fields, np.array(rows, np.int64), lengths)
+    holders = {field: np.array(found, np.int64) for field, found in fields.items()}
+    return Segment(words, _read_back_counts(words.scores, lengths), holders, np.array(rows, np.int64), lengths)
 
 
 def build_segment(folder: Path, documents: Iterable[Document]) -> str:
@@ -134,6 +131,7 @@ def build_segment(folder: Path, documents: Iterable[Document]) -> str:
     segment.words.save(target, **WORDS)
     fields = {field: holders.tolist() for field, holders in segment.fields.items()}
     (target / FIELDS).write_text(json.dumps(fields), encoding="ascii")
+    np.save(target / COUNTS, segment.counts)
     np.save(target / ROWS, segment.rows)
     np.save(target / LENGTHS, segment.lengths)
     sizes = {file.name: file.stat().st_size for file in target.iterdir()}
@@ -149,10 +147,11 @@ def load_segment(folder: Path, name: str) -> Segment:
         _check(target, manifest["format"], manifest["sizes"])
         words = _library().BM25.load(target, **WORDS)
         fields = json.loads((target / FIELDS).read_text(encoding="ascii"))
-        rows, lengths = (np.load(target / file, allow_pickle=False) for file in (ROWS, LENGTHS))
+        holders = {field: np.array(found, np.int64) for field, found in fields.items()}
+        counts, rows, lengths = (np.load(target / file, allow_pickle=False) for file in (COUNTS, ROWS, LENGTHS))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexUnavailable(f"lexical segment {name}: {error}", part=name) from error
-    return _segment(words, fields, rows, lengths)
+    return Segment(words, counts, holders, rows, lengths)
 
 
 def remove_segments(folder: Path, keep: str) -> None:
@@ -162,10 +161,14 @@ def remove_segments(folder: Path, keep: str) -> None:
             shutil.rmtree(entry)
 
 
-def _segment(words: Any, fields: Mapping[str, Sequence[int]], rows: Seqs, lengths: NDArray[np.int32]) -> Segment:
-    holders = {field: np.array(found, np.int64) for field, found in fields.items()}
-    average = float(lengths.mean()) if len(lengths) else 0.0
-    return Segment(words, holders, rows, lengths, length_norms(lengths, average))
+def _read_back_counts(scores: Mapping[str, Any], lengths: NDArray[np.int32]) -> NDArray[np.uint16]:
+    """Return how often each word stands in each text: exact up to two thousand, and so the same as the tail counts."""
+    frequencies = np.diff(scores["indptr"])
+    weights = np.array([idf(scores["num_docs"], int(frequency)) for frequency in frequencies], np.float64)
+    norms = length_norms(lengths, float(lengths.mean()) if len(lengths) else 0.0)
+    counts = scores["data"] * norms[scores["indices"]] / (np.repeat(weights, frequencies) - scores["data"])
+    rounded: NDArray[np.uint16] = np.rint(counts).astype(np.uint16)
+    return rounded
 
 
 def _check(target: Path, written_format: int, sizes: Mapping[str, int]) -> None:
