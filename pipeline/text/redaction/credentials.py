@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pipeline.text.lexicon import load_lexicon
-from pipeline.text.redaction.formats import IDENTIFIER, MARKER, NOTHING, Found, has_digit, looks_random
+from pipeline.text.redaction.formats import IDENTIFIER, MARKER, NOTHING, FoundSecret, has_digit, looks_random
 
 _LEXICON: Final = load_lexicon("redaction")
 
@@ -102,14 +102,14 @@ _SIGNATURE: Final = re.compile(
 _DATABASES: Final = _LEXICON.words("databases")
 
 
-def find_jwts(text: str) -> Iterator[Found]:
+def find_jwts(text: str) -> Iterator[FoundSecret]:
     """Find JSON Web Tokens whose header decodes to text."""
     for match in _JWT.finditer(text):
         if not match["claims"]:
             continue
         for header in _JWT_HEADER.finditer(text, match.start(), match.start("claims")):
             if _decodes_to_text(text[header.start() : min(header.start() + 16, match.start("claims"))]):
-                yield Found(header.start(), match.end(), "jwt")
+                yield FoundSecret(header.start(), match.end(), "jwt")
                 break
 
 
@@ -119,41 +119,41 @@ def _decodes_to_text(encoded: str) -> bool:
     return decoded.isascii() and decoded.decode().isprintable()
 
 
-def find_private_keys(text: str) -> Iterator[Found]:
+def find_private_keys(text: str) -> Iterator[FoundSecret]:
     """Find PEM and PuTTY private keys, also cut off."""
     for match in _PEM.finditer(text):
         if _KEY_MATERIAL.search(match["body"]):
-            yield Found(match.start(), match.end(), "private-key")
+            yield FoundSecret(match.start(), match.end(), "private-key")
     for match in _PUTTY.finditer(text):
-        yield Found(*match.span("body"), "private-key")
+        yield FoundSecret(*match.span("body"), "private-key")
 
 
-def find_url_passwords(text: str) -> Iterator[Found]:
+def find_url_passwords(text: str) -> Iterator[FoundSecret]:
     """Find the password of `user:password@` in URLs."""
     for match in _URL.finditer(text):
         group = "short" if match["short"] else "long"
         if not is_placeholder(match[group]):
             is_database = (match["scheme"] or "").lower().startswith(_DATABASES)
-            yield Found(*match.span(group), "connection-string" if is_database else "basic-auth")
+            yield FoundSecret(*match.span(group), "connection-string" if is_database else "basic-auth")
 
 
-def find_client_passwords(text: str) -> Iterator[Found]:
+def find_client_passwords(text: str) -> Iterator[FoundSecret]:
     """Find passwords on the command lines of well-known clients."""
     for pattern, kind in ((_CURL, "basic-auth"), (_CLIENT, "password")):
         for match in pattern.finditer(text):
             if not is_placeholder(match["value"]):
-                yield Found(*match.span("value"), kind)
+                yield FoundSecret(*match.span("value"), kind)
 
 
-def find_schemes(text: str) -> Iterator[Found]:
+def find_schemes(text: str) -> Iterator[FoundSecret]:
     """Find the credentials after `Bearer` and `Basic`."""
     for match in _SCHEME.finditer(text):
         value = match["value"]
         if match["name"].lower() == "bearer":
             if looks_random(value):
-                yield Found(*match.span("value"), "bearer-token")
+                yield FoundSecret(*match.span("value"), "bearer-token")
         elif _encodes_user_and_password(value):
-            yield Found(*match.span("value"), "basic-auth")
+            yield FoundSecret(*match.span("value"), "basic-auth")
 
 
 def _encodes_user_and_password(value: str) -> bool:
@@ -163,11 +163,11 @@ def _encodes_user_and_password(value: str) -> bool:
     return b":" in decoded and decoded.isascii()
 
 
-def find_signatures(text: str) -> Iterator[Found]:
+def find_signatures(text: str) -> Iterator[FoundSecret]:
     """Find the signatures of signed URLs."""
     for match in _SIGNATURE.finditer(text):
         if has_digit(match["value"]) and not IDENTIFIER.fullmatch(match["value"]):
-            yield Found(*match.span("value"), "signature")
+            yield FoundSecret(*match.span("value"), "signature")
 
 
 # Values given to a name
@@ -260,7 +260,7 @@ def _end_of_value(text: str, start: int, body: re.Pattern[str], *, quoted: bool)
     return start + len(kept) + bool(_CUT_MARKER.search(kept))
 
 
-def _value_of(text: str, name: re.Match[str]) -> Found | None:
+def _value_of(text: str, name: re.Match[str]) -> FoundSecret | None:
     start = name.end()
     opening = _OPENING.match(text, start)
     body, quoted = _BARE_HEAD, opening is not None
@@ -278,10 +278,10 @@ def _value_of(text: str, name: re.Match[str]) -> Found | None:
         return None
     if scheme:
         kind = {"basic": "basic-auth", "bearer": "bearer-token"}.get(scheme[1].lower(), kind)
-    return Found(start, end if quoted else _end_of_value(text, start, _BARE, quoted=False), kind)
+    return FoundSecret(start, end if quoted else _end_of_value(text, start, _BARE, quoted=False), kind)
 
 
-def find_assigned(text: str) -> Iterator[Found]:
+def find_assigned(text: str) -> Iterator[FoundSecret]:
     """Find values given to a name such as `password`."""
     # Twenty times faster than ignoring case; but a few capitals grow when lowered, and places must agree.
     lowered = text.lower()

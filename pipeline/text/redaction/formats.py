@@ -16,7 +16,7 @@ IDENTIFIER: Final = re.compile(  # a hash, a ULID or a UUID
 )
 
 
-class Found(NamedTuple):
+class FoundSecret(NamedTuple):
     """Where a secret stands in a text, and its kind."""
 
     start: int
@@ -24,11 +24,11 @@ class Found(NamedTuple):
     kind: str
 
 
-Finder = Callable[[str], Iterator[Found]]
+Finder = Callable[[str], Iterator[FoundSecret]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SecretRule:
     """A finder and the substrings, lower case where case is folded, of which one must wake it."""
 
     triggers: tuple[str, ...]
@@ -71,7 +71,7 @@ def _not_an_identifier(head: str, token: str) -> bool:
     return not IDENTIFIER.fullmatch((head + token).rpartition(":")[2])
 
 
-def _find_tokens(pattern: re.Pattern[str], kind: str, genuine: _Genuine, text: str) -> Iterator[Found]:
+def _find_tokens(pattern: re.Pattern[str], kind: str, genuine: _Genuine, text: str) -> Iterator[FoundSecret]:
     for match in pattern.finditer(text):
         # Where something must stand before a token, the token is a group.
         token, start = match[pattern.groups], match.start(pattern.groups)
@@ -80,14 +80,14 @@ def _find_tokens(pattern: re.Pattern[str], kind: str, genuine: _Genuine, text: s
         token += ahead[: len(ahead) - len(ahead.lstrip(_ALNUM + "_-"))]
         behind = text[max(0, start - 64) : start]
         if genuine(behind[len(behind.rstrip(_ALNUM)) :], token):
-            yield Found(start, start + len(token), kind)
+            yield FoundSecret(start, start + len(token), kind)
 
 
 def _format(
     kind: str, expression: str, *triggers: str, genuine: _Genuine = _always, flags: re.RegexFlag = re.ASCII
-) -> Rule:
+) -> SecretRule:
     find = partial(_find_tokens, re.compile(expression, flags), kind, genuine)
-    return Rule(triggers, find, folds_case=bool(flags & re.IGNORECASE))
+    return SecretRule(triggers, find, folds_case=bool(flags & re.IGNORECASE))
 
 
 _WORDS: Final = load_lexicon("redaction")

@@ -15,18 +15,18 @@ from pipeline.text.redaction.credentials import (
     is_harmless,
     kind_of_key,
 )
-from pipeline.text.redaction.formats import FORMATS, NOTHING, Found, Rule
+from pipeline.text.redaction.formats import FORMATS, NOTHING, FoundSecret, SecretRule
 
 _MAX_PASSES: Final = 8  # a second pass settles what the first one uncovered; more is never seen in practice
 _RULES: Final = (
-    Rule(("PRIVATE KEY", "Private-Lines"), find_private_keys),
+    SecretRule(("PRIVATE KEY", "Private-Lines"), find_private_keys),
     *FORMATS,
-    Rule(("eyJ", "eyA"), find_jwts),
-    Rule(("://",), find_url_passwords),
-    Rule(("curl", "wget", "http ", "sshpass", "mysql", "mariadb"), find_client_passwords),
-    Rule(("bearer", "basic"), find_schemes, folds_case=True),
-    Rule(("sig=", "signature=", "key=", "security-token="), find_signatures, folds_case=True),
-    Rule(
+    SecretRule(("eyJ", "eyA"), find_jwts),
+    SecretRule(("://",), find_url_passwords),
+    SecretRule(("curl", "wget", "http ", "sshpass", "mysql", "mariadb"), find_client_passwords),
+    SecretRule(("bearer", "basic"), find_schemes, folds_case=True),
+    SecretRule(("sig=", "signature=", "key=", "security-token="), find_signatures, folds_case=True),
+    SecretRule(
         ("pass", "pw", "key", "token", "secret", "auth", "contrase", "senha", "пароль", "密码"),
         find_assigned,
         folds_case=True,
@@ -44,14 +44,14 @@ class Redaction:
     kinds: tuple[str, ...]
 
 
-def _woken_by(text: str) -> list[Rule]:
+def _woken_by(text: str) -> list[SecretRule]:
     lowered = text.lower()
     numbers = {number for trigger, number in _EXACT if trigger in text}
     numbers |= {number for trigger, number in _FOLDED if trigger in lowered}
     return [_RULES[number] for number in sorted(numbers)]
 
 
-def _replace(text: str, found: Iterator[Found], kinds: set[str]) -> str:
+def _replace(text: str, found: Iterator[FoundSecret], kinds: set[str]) -> str:
     pieces: list[str] = []
     position = 0
     for start, end, kind in found:
