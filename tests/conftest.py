@@ -17,7 +17,8 @@ from web.app import create_app
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 # Machines differ in speed and properties share two cores: no example is failed for taking long.
-hypothesis.settings.register_profile("reverie", deadline=None, print_blob=True)
+# Where a property needs more examples than these, it says so.
+hypothesis.settings.register_profile("reverie", deadline=None, print_blob=True, max_examples=60)
 hypothesis.settings.load_profile("reverie")
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})

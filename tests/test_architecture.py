@@ -198,6 +198,40 @@ def test_only_the_settings_read_the_environment():
     assert wrong == []
 
 
+# What starts a process or a server; a unit test does neither.
+STARTERS = (
+    "subprocess",
+    "multiprocessing",
+    "http.server",
+    "socketserver",
+    "waitress",
+    "werkzeug.serving",
+    "tests.fakes.command_line",
+    "tests.fakes.model_server",
+    "tests.support",
+)
+# The model that these jobs ask is a server of a few lines, in a thread of the test itself.
+ASK_A_MODEL = frozenset({"tests/unit/jobs/mining/test_consolidate.py", "tests/unit/jobs/mining/test_lessons.py"})
+
+
+def test_unit_tests_start_no_process_and_no_server():
+    wrong = []
+    for path in sorted((ROOT / "tests" / "unit").rglob("*.py")):
+        file = str(path.relative_to(ROOT))
+        names = [
+            (node.lineno, name)
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [str(node.module)])
+        ]
+        wrong += [
+            f"{file}:{line} imports {name}"
+            for line, name in names
+            if any(within(name, starter) for starter in STARTERS) and file not in ASK_A_MODEL
+        ]
+    assert wrong == []
+
+
 def test_no_handler_is_silent():
     wrong = [
         f"{module}:{node.lineno}"

@@ -26,7 +26,7 @@ FADE = "fade"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LoggedChange:
     """One operation on one memory, which may be purged since."""
 
     number: int
@@ -59,12 +59,12 @@ def happened(db: Connection, op: str, after: int) -> bool:
     return db.execute("SELECT 1 FROM change WHERE seq > ? AND op = ? LIMIT 1", (after, op)).fetchone() is not None
 
 
-def after(db: Connection, number: int, limit: int) -> list[Change]:
+def after(db: Connection, number: int, limit: int) -> list[LoggedChange]:
     """List what was done after a change number, the first first; fading is left out."""
     rows = db.execute(
         "SELECT seq, op, memory_id FROM change WHERE seq > ? AND op <> ? ORDER BY seq LIMIT ?", (number, FADE, limit)
     )
-    return [Change(*row) for row in rows]
+    return [LoggedChange(*row) for row in rows]
 
 
 def tally_since(db: Connection, moment: datetime) -> dict[str, int]:
@@ -76,14 +76,16 @@ def tally_since(db: Connection, moment: datetime) -> dict[str, int]:
     return dict(rows.fetchall())
 
 
-def latest_since(db: Connection, moment: datetime, ops: Sequence[str], limit: int) -> list[tuple[datetime, Change]]:
+def latest_since(
+    db: Connection, moment: datetime, ops: Sequence[str], limit: int
+) -> list[tuple[datetime, LoggedChange]]:
     """List what was done since a moment, of some operations, with when it was done (UTC), the last first."""
     rows = db.execute(
         f"SELECT hlc, seq, op, memory_id FROM change WHERE {_SINCE} "  # noqa: S608 - constant text
         "AND op IN (SELECT value FROM json_each(?)) ORDER BY seq DESC LIMIT ?",
         (_stamp(moment), json.dumps(list(ops)), limit),
     )
-    return [(_made_at(hlc), Change(number, op, memory_id)) for hlc, number, op, memory_id in rows]
+    return [(_made_at(hlc), LoggedChange(number, op, memory_id)) for hlc, number, op, memory_id in rows]
 
 
 # Numbers grow with the clock, so that one look at the clock's index finds where a stretch of the table begins.

@@ -12,7 +12,7 @@ from pipeline.store.memories import select
 MOST_COUNTED = 1000
 
 
-class Archived(StrEnum):
+class ArchivedFilter(StrEnum):
     """Whether archived memories are listed beside the others, or alone."""
 
     ALSO = "also"
@@ -20,7 +20,7 @@ class Archived(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class JournalQuery:
     """What a journal is to tell of; times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
 
     `entity` is an id, or a name whatever its case; `owner` is whose an owned scope is.
@@ -35,10 +35,10 @@ class Sought:
     session_id: str | None = None
     since: str | None = None
     until: str | None = None
-    archived: Archived | None = None
+    archived: ArchivedFilter | None = None
 
 
-class Place(NamedTuple):
+class JournalPlace(NamedTuple):
     """A memory's place in the order of time: when it happened, and its row number."""
 
     at: str
@@ -46,7 +46,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SessionSpan:
     """How long a session lasts and how many active memories it has, `MOST_COUNTED` standing for that many or more."""
 
     first_at: str
@@ -54,7 +54,7 @@ class Span:
     memories: int
 
 
-def page(db: Connection, sought: Sought, limit: int, before: Place | None) -> list[Memory]:
+def page(db: Connection, sought: JournalQuery, limit: int, before: JournalPlace | None) -> list[Memory]:
     """List memories by when they happened, the latest first, from before a place on."""
     clause, values = _condition(sought)
     if before is not None:
@@ -70,7 +70,7 @@ def page(db: Connection, sought: Sought, limit: int, before: Place | None) -> li
     )
 
 
-def span(db: Connection, session_id: str) -> Span | None:
+def span(db: Connection, session_id: str) -> SessionSpan | None:
     """Return when a session began and ended and how much was kept of it, None for one without an active memory."""
     active = "FROM memory WHERE session_id = ? AND archived_at IS NULL AND candidate = 0"
     # Each end is one step along the index of sessions.
@@ -84,12 +84,12 @@ def span(db: Connection, session_id: str) -> Span | None:
         f"SELECT count(*) FROM (SELECT 1 {active} LIMIT ?)",  # noqa: S608 - constant text
         (session_id, MOST_COUNTED),
     ).fetchone()
-    return Span(ends[0][0], ends[1][0], count)
+    return SessionSpan(ends[0][0], ends[1][0], count)
 
 
-def _condition(sought: Sought) -> tuple[str, list[Any]]:
+def _condition(sought: JournalQuery) -> tuple[str, list[Any]]:
     parts, values = ["candidate = 0"], list[Any]()
-    if sought.archived is not Archived.ALSO:
+    if sought.archived is not ArchivedFilter.ALSO:
         parts.append("archived_at IS NULL" if sought.archived is None else "archived_at IS NOT NULL")
     if sought.scope is not None:
         # Said twice for the planner: only then does it take the index of owned memories.
@@ -117,7 +117,7 @@ def _condition(sought: Sought) -> tuple[str, list[Any]]:
     return " AND ".join(parts), values
 
 
-def _follows_time(sought: Sought) -> bool:
+def _follows_time(sought: JournalQuery) -> bool:
     """Tell whether to walk back in time until enough is found: where that is likely to be soon.
 
     What may be rare is looked for by an index of its own, or else in the order of the file, which is twice as fast as
@@ -127,5 +127,5 @@ def _follows_time(sought: Sought) -> bool:
     return (
         all(value is None for value in rare)
         and sought.scope in (None, ScopeKind.WORKSPACE)
-        and sought.archived is not Archived.ONLY
+        and sought.archived is not ArchivedFilter.ONLY
     )

@@ -115,16 +115,6 @@ def waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> l
     return [_pair(row) for row in rows]
 
 
-def count_waiting(db: Connection) -> int:
-    """Count the pairs that wait, whose memories are both active."""
-    row = db.execute(
-        "SELECT count(*) FROM pair p JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "
-        "WHERE p.state = ? AND a.archived_at IS NULL AND b.archived_at IS NULL",
-        (PairState.WAITING,),
-    ).fetchone()
-    return int(row[0])
-
-
 def beside(db: Connection, seq: int, limit: int) -> list[Pair]:
     """List the pairs of a memory that wait, the most alike first."""
     rows = db.execute(

@@ -1,7 +1,7 @@
 """Every page of the dashboard, by the path that leads to it."""
 
 from tests.fakes.dashboard import Site
-from web.dashboard.navigation import NAVIGATION
+from web.dashboard.blueprint import NAVIGATION
 
 # A list's path is the first part of its endpoint's, but for the page that every other starts from.
 LISTS = tuple(f"/{entry.endpoint.partition('_')[0]}".replace("/overview", "/") for entry in NAVIGATION)

@@ -5,7 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.pages import LISTS, everything
-from web.dashboard.navigation import NAVIGATION
+from web.dashboard.blueprint import NAVIGATION
 
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 WORD = "w" * 9000

@@ -1,6 +1,7 @@
 """A whole Reverie in one process: real stores, indexes and routes; only the models are fakes."""
 
 import contextlib
+import os
 import shutil
 import tempfile
 import threading
@@ -27,6 +28,8 @@ from tests.fakes.encoder import HashEncoder
 from tests.fakes.tagger import FakeTagger
 
 PROFILE = WriterProfile("NORMAL", 1000, 5000)
+# Where there is such a folder, examples wait for no disk.
+MEMORY = "/dev/shm"
 
 
 class RecordingNotifier:
@@ -154,7 +157,7 @@ def digest_stage(
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A folder for one example of a property, gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="reverie-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="reverie-test-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None))
     try:
         yield folder
     finally:

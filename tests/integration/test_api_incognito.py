@@ -128,7 +128,7 @@ def test_nor_do_its_nights_make_anything_new_of_it(client, front, back):
     assert [error.component for error in back.operations.errors(workspace="default", limit=5)] == ["settings"]
 
 
-def test_a_projects_own_settings_keep_it_silent_before_its_first_memory(client, front, tmp_path):
+def test_a_projects_workspace_settings_keep_it_silent_before_its_first_memory(client, front, tmp_path):
     """Somebody may take a project off the record before anything was ever done in it."""
     client.write(KNOWN)
     project = tmp_path / "project"

@@ -154,7 +154,7 @@ def test_what_waits_for_a_decision_leads_to_the_inbox(client, front, browser):
 def test_a_workspace_off_the_record_says_so(client, front, browser):
     client.write("The port is 8123")
     front.settings.paths.workspace("default").config.write_text("incognito = true\n")
-    assert "off the record" in hints(browser)
+    assert "incognito" in hints(browser)
 
 
 def test_numbers_follow_every_write(client, browser):

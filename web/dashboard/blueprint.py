@@ -1,7 +1,8 @@
-"""The dashboard as a whole: its sections, the frame around them, their errors and headers."""
+"""The dashboard as a whole: its sections, the layout around them, their errors and headers."""
 
 import hashlib
 import logging
+from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
@@ -14,7 +15,6 @@ from werkzeug.wrappers import Response as AnyResponse
 from pipeline.errors import InvalidField, NotFound, ReverieError
 from web.contract import STATUS_OF_ERROR
 from web.dashboard.filters import FILTERS
-from web.dashboard.navigation import NAVIGATION
 from web.dashboard.pages import (
     arcs,
     entities,
@@ -31,8 +31,7 @@ from web.dashboard.pages import (
     workers,
 )
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
-from web.dashboard.undo import undos
-from web.dashboard.view import Section, error_page
+from web.dashboard.view import Section, error_page, undos
 from web.endpoint import front
 
 log = logging.getLogger(__name__)
@@ -54,6 +53,31 @@ SECTIONS: tuple[Section, ...] = tuple(
         workers,
         settings,
     )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationEntry:
+    """A page's name in the navigation, its endpoint, and the group that it stands in."""
+
+    label: str
+    endpoint: str
+    group: str
+
+
+NAVIGATION = (
+    NavigationEntry("Overview", "overview_home", "Memory"),
+    NavigationEntry("Timeline", "timeline_journal", "Memory"),
+    NavigationEntry("Recall lab", "recall_lab", "Memory"),
+    NavigationEntry("Map", "map_whole", "Memory"),
+    NavigationEntry("Facts", "facts_subjects", "Knowledge"),
+    NavigationEntry("Entities", "entities_list_all", "Knowledge"),
+    NavigationEntry("Arcs", "arcs_list_all", "Knowledge"),
+    NavigationEntry("Goals", "goals_list_all", "Knowledge"),
+    NavigationEntry("Lessons", "lessons_list_all", "Knowledge"),
+    NavigationEntry("Inbox", "inbox_review_entries", "Upkeep"),
+    NavigationEntry("Workers", "workers_state", "Upkeep"),
+    NavigationEntry("Settings", "settings_every", "Upkeep"),
 )
 
 # Scripts, styles and pictures are our own files; nothing stands inline, nothing comes from elsewhere.
@@ -79,10 +103,10 @@ def dashboard() -> Blueprint:
     blueprint.url_value_preprocessor(_note_workspace)
     blueprint.url_defaults(_stay_in_workspace)
     blueprint.after_request(_add_headers)
-    blueprint.register_error_handler(ReverieError, _told)
-    blueprint.register_error_handler(HTTPException, _http)
-    blueprint.register_error_handler(Exception, _unexpected)
-    blueprint.app_context_processor(_frame)
+    blueprint.register_error_handler(ReverieError, _show_error)
+    blueprint.register_error_handler(HTTPException, _show_http_error)
+    blueprint.register_error_handler(Exception, _show_unexpected_error)
+    blueprint.app_context_processor(_layout_values)
     blueprint.add_url_rule("/", "home", home)
     blueprint.add_url_rule("/sign-in", "sign_in", sign_in)
     blueprint.add_url_rule("/sign-out", "sign_out", sign_out, methods=["POST"])
@@ -142,7 +166,7 @@ def _add_headers(response: Response) -> Response:
     return response
 
 
-def _frame() -> dict[str, Any]:
+def _layout_values() -> dict[str, Any]:
     return {
         "navigation": NAVIGATION,
         "workspaces": front().settings.paths.workspace_ids,
@@ -167,7 +191,7 @@ def _asset(name: str) -> str:
     return url_for("dashboard.static", filename=name, v=hashlib.sha256(content).hexdigest()[:8])
 
 
-def _told(error: ReverieError) -> Response:
+def _show_error(error: ReverieError) -> Response:
     status = next((code for kind, code in STATUS_OF_ERROR if isinstance(error, kind)), None)
     if status is None:
         raise error
@@ -175,11 +199,11 @@ def _told(error: ReverieError) -> Response:
     return error_page(status, message)
 
 
-def _http(error: HTTPException) -> Response:
+def _show_http_error(error: HTTPException) -> Response:
     return error_page(error.code or HTTPStatus.INTERNAL_SERVER_ERROR, error.description or "")
 
 
-def _unexpected(error: Exception) -> Response:
+def _show_unexpected_error(error: Exception) -> Response:
     log.error("unexpected error", exc_info=error)
     front().operations.record_error("dashboard", f"{type(error).__name__}: {error}")
     return error_page(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the error log says more.")

@@ -10,15 +10,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from flask import current_app
 
 from pipeline.bootstrap.front import Front
 from pipeline.errors import StoreUnavailable
-from pipeline.store import changes, work
-from pipeline.store.database import Database
-from pipeline.store.work import Undigested
+from pipeline.services.timeline import Undigested, read_news
+from pipeline.services.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,6 @@ POLL_S = 0.5
 RETRY_MS = 3000
 # After its time a held stream is taken up again at once.
 SOON_MS = 200
-MOST_CHANGES = 100
-MOST_WAITING = 100
 # A comment: writing it is how a server learns that nobody listens any more.
 BEAT = b":\n\n"
 
@@ -77,28 +75,22 @@ def streams_of(front: Front) -> Streams:
 class Watch:
     """What somebody was told of a workspace, and what is new since."""
 
-    def __init__(self, database: Database, after: int) -> None:
-        self._database = database
-        self._told = after
+    def __init__(self, workspace: Workspace, after: int) -> None:
+        self._workspace = workspace
+        self._number = after
         self._digestion: Undigested | None = None
 
     def news(self) -> bytes:
         """Return events on everything that was not told yet."""
-        with self._database.read() as db:
-            number = changes.generation(db)
-            found = changes.after(db, self._told, MOST_CHANGES + 1) if number > self._told else []
-            digestion = work.undigested(db, MOST_WAITING)
-        # A store that was put back from a copy counts from less.
-        more = number < self._told or len(found) > MOST_CHANGES
+        news = read_news(self._workspace, self._number)
         events = b""
-        if found or more:
-            listed = [{"id": change.memory_id, "op": change.op} for change in found[:MOST_CHANGES]]
-            events += _event("changes", {"changes": listed, "more": more}, number)
+        if news.changes or news.more:
+            listed = [{"id": change.memory_id, "op": change.op} for change in news.changes]
+            events += _event("changes", {"changes": listed, "more": news.more}, news.number)
         # Told with every change, since it speaks for what was written up to its number.
-        if number != self._told or digestion != self._digestion:
-            told = {"since": digestion.since, "waiting": digestion.waiting, "failed": digestion.failed}
-            events += _event("digestion", told, number)
-        self._told, self._digestion = number, digestion
+        if news.number != self._number or news.digestion != self._digestion:
+            events += _event("digestion", asdict(news.digestion), news.number)
+        self._number, self._digestion = news.number, news.digestion
         return events
 
 

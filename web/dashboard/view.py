@@ -1,5 +1,8 @@
 """How a page is declared: its path, its query or form, what it renders."""
 
+import secrets
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -7,11 +10,13 @@ from datetime import UTC, datetime
 from functools import wraps
 from http import HTTPStatus
 from sqlite3 import Connection
+from types import MappingProxyType
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from flask import Blueprint, Response, flash, g, redirect, render_template, request, session, url_for
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from flask import Blueprint, Response, current_app, flash, g, redirect, render_template, request, session, url_for
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
 from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -20,11 +25,28 @@ from pipeline.bootstrap.front import Front
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.services.workspace import Workspace
 from pipeline.store.database import Database
+from pipeline.times import utc_text
 from web.dashboard.sign_in import is_forged
-from web.dashboard.undo import undos
 from web.endpoint import front
 
 PAGE_SIZE = 50
+MAX_SEARCH_CHARS = 200
+# What a change can be taken back with is kept until the page that offers it is drawn: a cookie has room for little.
+UNDOS = "dashboard_undos"
+MOST_UNDOS = 64
+
+
+def _to_utc_text(given: str) -> str:
+    # A browser's `datetime-local` tells no zone; its label says that UTC is meant.
+    try:
+        moment = datetime.fromisoformat(given)
+        return utc_text(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError) as error:
+        raise PydanticCustomError("moment", "must be a date or a time in UTC, as 2026-03-01T12:00") from error
+
+
+Moment = Annotated[str, AfterValidator(_to_utc_text)]
+Search = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_SEARCH_CHARS)]
 
 
 class Query(BaseModel):
@@ -217,3 +239,32 @@ def _came_from() -> str | None:
     if parts.netloc != request.host or not parts.path.startswith("/w/"):
         return None
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+
+class Undos:
+    """Keep the fields of actions that take something back; the oldest of many are forgotten."""
+
+    def __init__(self, most: int = MOST_UNDOS) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Mapping[str, str]] = OrderedDict()
+
+    def keep(self, fields: Mapping[str, str]) -> str:
+        """Keep an action's fields; return the key under which they are found again."""
+        key = secrets.token_urlsafe(16)
+        with self._lock:
+            self._kept[key] = MappingProxyType(dict(fields))
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return key
+
+    def fields(self, key: str) -> Mapping[str, str] | None:
+        """Return an action's fields, None when they are kept no more."""
+        with self._lock:
+            return self._kept.get(key)
+
+
+def undos() -> Undos:
+    """Return what the running app keeps."""
+    known: Undos = current_app.extensions.setdefault(UNDOS, Undos())
+    return known

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.records import Anchor, EntityKind, EntityMention, FactKey, Kind, Scope, ScopeKind, Source
 from pipeline.store import entities, journal, memories
-from pipeline.store.journal import MOST_COUNTED, Archived, Place, Sought, Span
+from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPlace, JournalQuery, SessionSpan
 from pipeline.times import utc_now
 from pipeline.write import revise
 from tests.fakes.house import scratch_database
@@ -33,7 +33,7 @@ bodies = st.fixed_dictionaries(
     }
 )
 sought = st.builds(
-    Sought,
+    JournalQuery,
     kind=st.none() | st.sampled_from(KINDS),
     source=st.none() | st.sampled_from(SOURCES),
     scope=st.none() | st.sampled_from([ScopeKind.WORKSPACE, ScopeKind.AGENT, ScopeKind.TASK]),
@@ -43,7 +43,7 @@ sought = st.builds(
     session_id=st.none() | st.sampled_from(["s1", "s2"]),
     since=st.none() | st.integers(0, 3).map(text_of),
     until=st.none() | st.integers(0, 4).map(text_of),
-    archived=st.none() | st.sampled_from(Archived),
+    archived=st.none() | st.sampled_from(ArchivedFilter),
 )
 
 
@@ -70,7 +70,7 @@ def fits(wanted, body):
     at = text_of(body["day"])
     return (
         not body["candidate"]
-        and (wanted.archived is Archived.ALSO or body["archived"] is (wanted.archived is Archived.ONLY))
+        and (wanted.archived is ArchivedFilter.ALSO or body["archived"] is (wanted.archived is ArchivedFilter.ONLY))
         and wanted.kind in (None, body["kind"])
         and wanted.source in (None, body["source"])
         and wanted.scope in (None, body["scope"].kind)
@@ -91,7 +91,7 @@ def paged(database, wanted, size):
         if not page:
             return found
         found += page
-        place = Place(page[-1].occurred_at, page[-1].seq)
+        place = JournalPlace(page[-1].occurred_at, page[-1].seq)
 
 
 @settings(max_examples=60)
@@ -111,8 +111,8 @@ def test_an_entity_is_named_by_its_id_too():
         [(memory_id, _)] = fill(database, [body | {"named": "gate.py", "archived": False, "candidate": False}])
         with database.read() as db:
             [entity] = entities.of(db, memories.get(db, memory_id).seq)
-            assert [one.id for one in journal.page(db, Sought(entity=entity.id), 5, None)] == [memory_id]
-            assert journal.page(db, Sought(entity="nobody"), 5, None) == []
+            assert [one.id for one in journal.page(db, JournalQuery(entity=entity.id), 5, None)] == [memory_id]
+            assert journal.page(db, JournalQuery(entity="nobody"), 5, None) == []
 
 
 def test_a_fact_that_ended_happened_all_the_same():
@@ -120,7 +120,7 @@ def test_a_fact_that_ended_happened_all_the_same():
         for day, value in ((0, 5433), (1, 6543)):
             set_fact(database, day, FactKey("staging", "port"), value)
         with database.read() as db:
-            assert [one.details["value"] for one in journal.page(db, Sought(), 5, None)] == [6543, 5433]
+            assert [one.details["value"] for one in journal.page(db, JournalQuery(), 5, None)] == [6543, 5433]
 
 
 def test_a_session_is_as_long_as_its_active_memories():
@@ -129,7 +129,7 @@ def test_a_session_is_as_long_as_its_active_memories():
         write(database, 20, "Said elsewhere", session_id="s2")
         revise.archive(database, ids[-1])
         with database.read() as db:
-            assert journal.span(db, "s1") == Span(text_of(1), text_of(3), 3)
+            assert journal.span(db, "s1") == SessionSpan(text_of(1), text_of(3), 3)
             assert journal.span(db, "nobody") is None
 
 
@@ -139,11 +139,13 @@ def test_a_long_session_is_counted_as_far_as_anybody_cares(monkeypatch):
         for day in range(5):
             write(database, day, f"Said on day {day}", session_id="s1")
         with database.read() as db:
-            assert journal.span(db, "s1") == Span(text_of(0), text_of(4), 3)
+            assert journal.span(db, "s1") == SessionSpan(text_of(0), text_of(4), 3)
     assert MOST_COUNTED > 100
 
 
-@pytest.mark.parametrize("wanted", [Sought(), Sought(archived=Archived.ALSO), Sought(scope=ScopeKind.WORKSPACE)])
+@pytest.mark.parametrize(
+    "wanted", [JournalQuery(), JournalQuery(archived=ArchivedFilter.ALSO), JournalQuery(scope=ScopeKind.WORKSPACE)]
+)
 def test_what_is_common_is_read_in_the_order_of_time(wanted):
     with scratch_database() as database:
         write(database, 0, "Anything", anchor=Anchor("src/door.py"))

@@ -7,13 +7,14 @@ import pytest
 
 from pipeline.errors import StoreBusy
 from pipeline.records import Stage
+from pipeline.services.timeline import MOST_CHANGES, MOST_WAITING
 from pipeline.store import changes, memories, work
 from pipeline.write import revise
 from pipeline.write.accept import DIGESTION
-from tests.fakes.house import scratch_database
+from tests.fakes.house import scratch_database, workspace_over
 from tests.fakes.job_runs import write
 from web.dashboard import live
-from web.dashboard.live import BEAT, MOST_CHANGES, MOST_WAITING, Streams, Watch, events
+from web.dashboard.live import BEAT, Streams, Watch, events
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def finish(database, memory_id, *stages):
 
 
 def test_a_write_is_told_with_its_number_and_what_it_waits_for(database):
-    watch = Watch(database, number_of(database))
+    watch = Watch(workspace_over(database), number_of(database))
     assert told(watch.news()) == [(0, "digestion", {"since": 0, "waiting": {}, "failed": {}})]
     assert watch.news() == b""
     memory_id = write(database, 0, "The port of staging is 5433")
@@ -69,7 +70,7 @@ def test_a_write_is_told_with_its_number_and_what_it_waits_for(database):
 
 def test_every_step_of_digestion_is_told(database):
     memory_id = write(database, 0, "The port of staging is 5433")
-    watch = Watch(database, number_of(database))
+    watch = Watch(workspace_over(database), number_of(database))
     assert set(data(watch.news(), "digestion")["waiting"][memory_id]) == set(DIGESTION)
     finish(database, memory_id, Stage.EMBED)
     assert Stage.EMBED not in data(watch.news(), "digestion")["waiting"][memory_id]
@@ -85,13 +86,13 @@ def test_what_was_missed_is_told_from_the_last_number_on(database):
     last = number_of(database)
     edited = write(database, 1, "The port of the shop is 80")
     revise.archive(database, edited)
-    listed = data(Watch(database, last).news(), "changes")["changes"]
+    listed = data(Watch(workspace_over(database), last).news(), "changes")["changes"]
     assert [change["op"] for change in listed] == ["create", "archive"]
 
 
 def test_fading_alone_is_no_news(database):
     memory_id = write(database, 0, "The port of staging is 5433")
-    watch = Watch(database, number_of(database))
+    watch = Watch(workspace_over(database), number_of(database))
     watch.news()
     with database.write() as db:
         changes.append(db, changes.FADE, [memory_id] * 5)
@@ -101,20 +102,20 @@ def test_fading_alone_is_no_news(database):
 def test_of_very_much_only_that_there_is_more_is_told(database):
     with database.write() as db:
         changes.append(db, changes.EDIT, [f"memory-{n}" for n in range(MOST_CHANGES + 5)])
-    found = data(Watch(database, 0).news(), "changes")
+    found = data(Watch(workspace_over(database), 0).news(), "changes")
     assert (len(found["changes"]), found["more"]) == (MOST_CHANGES, True)
 
 
 def test_a_store_that_was_put_back_is_read_anew(database):
     write(database, 0, "The port of staging is 5433")
-    watch = Watch(database, 10_000)
+    watch = Watch(workspace_over(database), 10_000)
     assert data(watch.news(), "changes") == {"changes": [], "more": True}
     assert watch.news() == b""
 
 
 def test_of_a_long_queue_the_newest_are_named_and_where_they_begin(database):
     ids = [write(database, n, f"Note number {n} about the harbour") for n in range(MOST_WAITING + 3)]
-    found = data(Watch(database, number_of(database)).news(), "digestion")
+    found = data(Watch(workspace_over(database), number_of(database)).news(), "digestion")
     with database.read() as db:
         first = memories.get(db, ids[3]).seq
     assert found["since"] == first
@@ -128,36 +129,36 @@ def test_of_a_long_queue_the_newest_are_named_and_where_they_begin(database):
 def test_a_stream_that_is_held_goes_on_until_its_time_is_up(database, monkeypatch):
     monkeypatch.setattr(live, "POLL_S", 0.0)
     streams = Streams(1, threading.Event(), held_s=60.0)
-    stream = events(Watch(database, 0), streams)
+    stream = events(Watch(workspace_over(database), 0), streams)
     assert next(stream) == b"retry: 3000\n\n"
     assert told(next(stream))
     assert next(stream) == BEAT
     memory_id = write(database, 0, "The port of staging is 5433")
     assert data(next(stream), "changes")["changes"][0]["id"] == memory_id
     # Somebody else finds the place taken, is told what is new, and asks again later.
-    other = list(events(Watch(database, 0), streams))
+    other = list(events(Watch(workspace_over(database), 0), streams))
     assert [told(message) != [] for message in other] == [False, True]
     stream.close()
-    again = events(Watch(database, 0), streams)
+    again = events(Watch(workspace_over(database), 0), streams)
     assert [next(again), told(next(again)) != [], next(again)] == [b"retry: 3000\n\n", True, BEAT]
     again.close()
 
 
 def test_after_its_time_a_stream_asks_to_be_taken_up_again(database, monkeypatch):
     monkeypatch.setattr(live, "POLL_S", 0.0)
-    found = list(events(Watch(database, 0), Streams(1, threading.Event(), held_s=0.0)))
+    found = list(events(Watch(workspace_over(database), 0), Streams(1, threading.Event(), held_s=0.0)))
     assert found[-1] == b"retry: 200\n\n"
 
 
 def test_a_stream_that_nobody_reads_takes_no_place(database, stopping):
     streams = Streams(1, stopping)
-    events(Watch(database, 0), streams)
+    events(Watch(workspace_over(database), 0), streams)
     with streams.hold() as held:
         assert held
 
 
 def test_every_stream_ends_when_the_server_does(database, stopping):
-    found = list(events(Watch(database, 0), Streams(2, stopping)))
+    found = list(events(Watch(workspace_over(database), 0), Streams(2, stopping)))
     assert len(found) == 2
 
 
@@ -168,6 +169,6 @@ def test_a_store_that_is_busy_ends_the_stream_and_frees_its_place(database, stop
         raise StoreBusy("another process holds the store")
 
     monkeypatch.setattr(work, "undigested", busy)
-    assert list(events(Watch(database, 0), streams)) == [b"retry: 3000\n\n"]
+    assert list(events(Watch(workspace_over(database), 0), streams)) == [b"retry: 3000\n\n"]
     with streams.hold() as held:
         assert held

@@ -2,8 +2,7 @@
 
 from pipeline.records import OWNER, EntityKind
 from pipeline.services import entities
-from web.dashboard.fields import MAX_SEARCH_CHARS, Search
-from web.dashboard.view import PAGE_SIZE, Paged, Section, View, next_page, show
+from web.dashboard.view import MAX_SEARCH_CHARS, PAGE_SIZE, Paged, Search, Section, View, next_page, show
 
 section = Section("entities")
 

@@ -22,10 +22,9 @@ from pipeline.times import parse, utc_text
 from pipeline.write.facts import end_fact, reopen_fact, set_fact, take_back_fact
 from pipeline.write.keyed import fact_key
 from web.api import bodies
-from web.dashboard.fields import Moment, Search
 from web.dashboard.filters import minute, preview, words
 from web.dashboard.time_axis import TimeAxis, axis_over
-from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, cut, show
+from web.dashboard.view import PAGE_SIZE, Moment, Paged, Search, Section, View, back, cut, show
 
 section = Section("facts")
 

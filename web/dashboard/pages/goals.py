@@ -9,8 +9,7 @@ from werkzeug.wrappers import Response
 
 from pipeline.records import MAX_CONTENT_CHARS, OWNER, Draft, GoalStatus, Kind, Memory, Outcome
 from pipeline.services import goals, memories
-from web.dashboard.fields import Moment
-from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, next_page, show
+from web.dashboard.view import PAGE_SIZE, Moment, Paged, Section, View, back, next_page, show
 
 section = Section("goals")
 

@@ -16,8 +16,7 @@ from pipeline.store import impressions, memories
 from pipeline.store import lessons as table
 from pipeline.store.impressions import Impression, Tally
 from pipeline.write import revise
-from web.dashboard.fields import Search
-from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, cut, next_page, show
+from web.dashboard.view import PAGE_SIZE, Paged, Search, Section, View, back, cut, next_page, show
 
 section = Section("lessons")
 

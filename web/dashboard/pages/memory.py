@@ -35,11 +35,10 @@ from pipeline.store.edges import Edge
 from pipeline.store.pairs import Pair
 from pipeline.times import utc_text
 from pipeline.write import revise
-from web.dashboard.fields import Moment
 from web.dashboard.pages.facts import scope_text
-from web.dashboard.pages.timeline import signs
+from web.dashboard.pages.timeline import describe_digestion
 from web.dashboard.past import EDITED, past
-from web.dashboard.view import Paged, Section, View, back, show
+from web.dashboard.view import Moment, Paged, Section, View, back, show
 
 section = Section("memory")
 
@@ -142,7 +141,7 @@ def _page(view: View, memory_id: str, before: int | None = None, refused: Refuse
             "tally": impressions.tally(db, seq),
             "recalled_at": fading.recalled_at(db, seq),
             "forecast": _forecast(view, db, seq),
-            "sign": signs(work.undigested_among(db, [seq])).get(memory.id),
+            "sign": describe_digestion(work.undigested_among(db, [seq])).get(memory.id),
         }
     stale = None if memory.anchor is None else is_stale(memory.anchor)
     return show(

@@ -21,8 +21,7 @@ from pipeline.store import memories, predictions
 from pipeline.write.fields import normalize_id
 from web.dashboard import score_bars
 from web.dashboard import view as page
-from web.dashboard.fields import Moment
-from web.dashboard.view import Section, View, show
+from web.dashboard.view import Moment, Section, View, show
 
 section = Section("recall")
 

@@ -14,8 +14,8 @@ from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.services import incognito
 from pipeline.services.incognito import IncognitoSession
 from web.api.bodies import SessionId
-from web.dashboard.own_settings import told_settings
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
+from web.dashboard.workspace_settings import explain_for_page
 from web.hosts.install_state import TokenFile, find_token_files
 
 section = Section("settings")
@@ -68,7 +68,7 @@ def every(view: View) -> str:
         "settings.html",
         view,
         title="Settings",
-        told=told_settings(view.front, view.workspace_id),
+        told=explain_for_page(view.front, view.workspace_id),
         home_config=view.front.settings.paths.config,
         own_config=view.front.settings.paths.workspace(view.workspace_id).config,
         sessions=listed,
@@ -83,10 +83,10 @@ def set_value(view: View) -> Response:
     name, given = view.form.name, view.form.value
     if name not in WORKSPACE_SETTINGS:
         raise NotFound("no setting of that name differs between workspaces")
-    before = told_settings(view.front, view.workspace_id).own[name].own
+    before = explain_for_page(view.front, view.workspace_id).own[name].own
     _write(view, name, None if given is None else _number(name, given))
     undo = (url_for("dashboard.settings_set_value"), {"name": name, "value": "" if before is None else _told(before)})
-    now = told_settings(view.front, view.workspace_id).own[name]
+    now = explain_for_page(view.front, view.workspace_id).own[name]
     whose = "as the home has it" if now.own is None else "in this workspace"
     return back(view, f"{name} is {_told(now.value)}, {whose}.", undo=undo)
 

@@ -11,19 +11,15 @@ from flask import Response, request, url_for
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from pipeline.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
-from pipeline.store import changes, work
-from pipeline.store import journal as store
-from pipeline.store.journal import Archived, Place, Sought, Span
-from pipeline.store.work import Undigested
-from pipeline.write.fields import normalize_id
-from web.dashboard.fields import Search
+from pipeline.services import timeline
+from pipeline.services.timeline import ArchivedFilter, JournalPlace, JournalQuery, SessionSpan, Undigested
 from web.dashboard.live import Watch, events, streams_of
-from web.dashboard.view import PAGE_SIZE, Query, Section, View, show
+from web.dashboard.view import PAGE_SIZE, Query, Search, Section, View, show
 
 section = Section("timeline")
 
 _NAME = StringConstraints(strip_whitespace=True, max_length=MAX_SESSION_ID_CHARS)
-Name = Annotated[str, _NAME, AfterValidator(normalize_id)]
+Name = Annotated[str, _NAME, AfterValidator(timeline.normalize_name)]
 Tag = Annotated[str, BeforeValidator(lambda tag: tag.strip().lower()), StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 Cursor = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z_\d{1,18}$")]
 STAGES = {Stage.EMBED: "embedding", Stage.ENTITIES: "entities", Stage.DEDUP: "comparison"}
@@ -43,11 +39,11 @@ class TimelineQuery(Query):
     session: Name | None = None
     since: date | None = None
     until: date | None = None
-    archived: Archived | None = None
+    archived: ArchivedFilter | None = None
 
-    def sought(self) -> Sought:
+    def sought(self) -> JournalQuery:
         """Return the record."""
-        return Sought(
+        return JournalQuery(
             kind=self.kind,
             source=self.source,
             scope=self.scope,
@@ -73,7 +69,7 @@ class EventsQuery(Query):
     after: Annotated[int, Field(ge=0, lt=2**62)] | None = None
 
 
-class Sign(NamedTuple):
+class DigestionSign(NamedTuple):
     """What is shown of a memory's digestion: `waiting` or `failed`, and in words."""
 
     state: str
@@ -81,20 +77,20 @@ class Sign(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
+class SessionOfDay:
     """What one session, or none, adds to a day."""
 
     session_id: str | None
-    span: Span | None
+    span: SessionSpan | None
     memories: tuple[Memory, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class TimelineDay:
     """A day (UTC) and its sessions, the one that went on last first."""
 
     date: date
-    sittings: tuple[Sitting, ...]
+    sittings: tuple[SessionOfDay, ...]
 
     def name(self, now: datetime) -> str:
         """Return what the day is called."""
@@ -105,13 +101,13 @@ class Day:
 @section.page("/timeline", TimelineQuery)
 def journal(view: View) -> str:
     """Show a page of the journal."""
-    return show("timeline.html", view, title="Timeline", **_choices(), **_told(view))
+    return show("timeline.html", view, title="Timeline", **_choices(), **_list(view))
 
 
 @section.page("/timeline/rows", TimelineQuery)
 def rows(view: View) -> str:
     """Return the same list without the page around it, for a script that has heard of something new."""
-    return show("timeline_rows.html", view, **_told(view))
+    return show("timeline_rows.html", view, **_list(view))
 
 
 @section.page("/timeline/events", EventsQuery, empty_too=True)
@@ -121,12 +117,11 @@ def happenings(view: View) -> Response:
     if _CHANGE_NUMBER.fullmatch(last):
         after = int(last)
     if after is None:
-        with view.read() as db:
-            after = changes.generation(db)
-    return Response(events(Watch(view.database, after), streams_of(view.front)), mimetype="text/event-stream")
+        after = timeline.read_change_number(view.workspace)
+    return Response(events(Watch(view.workspace, after), streams_of(view.front)), mimetype="text/event-stream")
 
 
-def by_day(memories: Iterable[Memory], spans: Mapping[str, Span]) -> list[Day]:
+def group_by_day(memories: Iterable[Memory], spans: Mapping[str, SessionSpan]) -> list[TimelineDay]:
     """Group memories, the latest first, by day, and within a day by session."""
     days = []
     for day, found in groupby(memories, key=lambda memory: memory.occurred_at[:10]):
@@ -134,10 +129,10 @@ def by_day(memories: Iterable[Memory], spans: Mapping[str, Span]) -> list[Day]:
         for memory in found:
             sittings.setdefault(memory.session_id, []).append(memory)
         days.append(
-            Day(
+            TimelineDay(
                 date.fromisoformat(day),
                 tuple(
-                    Sitting(session, spans.get(session) if session is not None else None, tuple(those))
+                    SessionOfDay(session, spans.get(session) if session is not None else None, tuple(those))
                     for session, those in sittings.items()
                 ),
             )
@@ -145,35 +140,31 @@ def by_day(memories: Iterable[Memory], spans: Mapping[str, Span]) -> list[Day]:
     return days
 
 
-def signs(digestion: Undigested) -> dict[str, Sign]:
+def describe_digestion(digestion: Undigested) -> dict[str, DigestionSign]:
     """Return what is shown of memories, by id, that are not digested."""
     waiting, failed = (
         {known: ", ".join(STAGES[stage] for stage in stages) for known, stages in some.items()}
         for some in (digestion.waiting, digestion.failed)
     )
-    return {known: Sign("waiting", f"waits for {stages}") for known, stages in waiting.items()} | {
-        known: Sign("failed", f"not digested: {stages}") for known, stages in failed.items()
+    return {known: DigestionSign("waiting", f"waits for {stages}") for known, stages in waiting.items()} | {
+        known: DigestionSign("failed", f"not digested: {stages}") for known, stages in failed.items()
     }
 
 
 def _choices() -> dict[str, Any]:
-    return {"kinds": list(Kind), "sources": list(Source), "scopes": list(ScopeKind), "archived": list(Archived)}
+    return {"kinds": list(Kind), "sources": list(Source), "scopes": list(ScopeKind), "archived": list(ArchivedFilter)}
 
 
-def _told(view: View) -> dict[str, Any]:
+def _list(view: View) -> dict[str, Any]:
     query: TimelineQuery = view.query
-    with view.read() as db:
-        number = changes.generation(db)
-        found = store.page(db, query.sought(), PAGE_SIZE + 1, None if query.before is None else _place(query.before))
-        shown = found[:PAGE_SIZE]
-        spans = {name: store.span(db, name) for name in {m.session_id for m in shown if m.session_id is not None}}
-        digestion = work.undigested_among(db, [memory.seq for memory in shown])
+    before = None if query.before is None else _read_place(query.before)
+    page = timeline.list_timeline(view.workspace, query.sought(), PAGE_SIZE, before)
     return {
-        "days": by_day(shown, {name: span for name, span in spans.items() if span is not None}),
-        "next_url": _older(query, shown[-1]) if len(found) > len(shown) else None,
-        "digestion": signs(digestion),
-        "number": number,
-        "most_counted": store.MOST_COUNTED,
+        "days": group_by_day(page.memories, page.spans),
+        "next_url": _older(query, page.memories[-1]) if page.more else None,
+        "digestion": describe_digestion(page.digestion),
+        "number": page.number,
+        "most_counted": timeline.MOST_COUNTED,
     }
 
 
@@ -182,6 +173,6 @@ def _older(query: TimelineQuery, last: Memory) -> str:
     return url_for("dashboard.timeline_journal", **query.narrowed, before=f"{last.occurred_at}_{last.seq}")
 
 
-def _place(cursor: str) -> Place:
+def _read_place(cursor: str) -> JournalPlace:
     at, _, seq = cursor.partition("_")
-    return Place(at, int(seq))
+    return JournalPlace(at, int(seq))

@@ -94,7 +94,7 @@ def test_settings_that_cannot_be_read_end_the_examination(home):
     assert "server" not in found
 
 
-def test_a_workspaces_own_settings_are_looked_at(stack):
+def test_a_workspaces_workspace_settings_are_looked_at(stack):
     remembered("The deploy runs on Fridays")
     file = stack.settings.paths.workspace("default").config
     file.write_text("incognito = yes\n")

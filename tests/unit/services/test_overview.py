@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from web.dashboard.pages.overview import midnight_before, night_before
+from pipeline.services.overview import midnight_before, night_before
 
 
 def at(day: str, hour: int) -> datetime:

@@ -58,7 +58,7 @@ def measured(reader, path):
 )
 def test_a_large_export_is_read_as_a_stream(tmp_path, reader, conversation):
     path = tmp_path / "conversations.json"
-    count = write_many(path, conversation, SIZE)
+    count = write_many(path, conversation, SIZE // 2)
     found = measured(reader, path)
     assert (found["items"], found["drafts"], found["reasons"]) == (count, 4 * count, [])
     assert found["peak_mib"] < MOST_MIB

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web.dashboard.growth import MOST_PERIODS, Unit, growth
+from pipeline.services.overview import MOST_PERIODS, GrowthUnit, chart_growth
 
 days = st.dates()
 
@@ -18,7 +18,7 @@ def counting(happened):
 
 @given(st.lists(days, min_size=1, max_size=30))
 def test_everything_is_counted_once(happened):
-    found = growth(min(happened), max(happened), counting(happened))
+    found = chart_growth(min(happened), max(happened), counting(happened))
     assert 1 <= len(found.periods) <= MOST_PERIODS
     assert found.earlier + sum(period.count for period in found.periods) == len(happened) == found.total
     totals = [found.earlier, *(period.total for period in found.periods)]
@@ -30,20 +30,28 @@ def test_everything_is_counted_once(happened):
 @given(days.filter(lambda day: day.year > 200), st.integers(0, 20_000))
 def test_the_unit_fits_the_time_and_leaves_nothing_out_but_centuries(last, length):
     first = last - timedelta(days=min(length, (last - date.min).days))
-    found = growth(first, last, counting([first, last]))
-    wanted = Unit.DAY if length < 61 else Unit.WEEK if length < 427 else Unit.MONTH if length < 1830 else Unit.YEAR
+    found = chart_growth(first, last, counting([first, last]))
+    wanted = (
+        GrowthUnit.DAY
+        if length < 61
+        else GrowthUnit.WEEK
+        if length < 427
+        else GrowthUnit.MONTH
+        if length < 1830
+        else GrowthUnit.YEAR
+    )
     assert found.unit is wanted
-    assert found.earlier == 0 or (found.unit is Unit.YEAR and length > 61 * 365)
+    assert found.earlier == 0 or (found.unit is GrowthUnit.YEAR and length > 61 * 365)
     assert found.periods[0].count >= 1 or found.earlier
 
 
 def test_periods_are_named_as_people_name_them():
-    assert [p.label for p in growth(date(2026, 3, 1), date(2026, 3, 2), counting([])).periods] == [
+    assert [p.label for p in chart_growth(date(2026, 3, 1), date(2026, 3, 2), counting([])).periods] == [
         "2026-03-01",
         "2026-03-02",
     ]
-    weeks = growth(date(2026, 1, 1), date(2026, 4, 1), counting([])).periods
+    weeks = chart_growth(date(2026, 1, 1), date(2026, 4, 1), counting([])).periods
     assert (weeks[0].label, weeks[-1].label) == ("week of 2025-12-29", "week of 2026-03-30")
-    months = growth(date(2024, 11, 30), date(2026, 4, 1), counting([])).periods
+    months = chart_growth(date(2024, 11, 30), date(2026, 4, 1), counting([])).periods
     assert (months[0].label, months[-1].label) == ("2024-11", "2026-04")
-    assert growth(date(2001, 5, 5), date(2026, 4, 1), counting([])).periods[0].label == "2001"
+    assert chart_growth(date(2001, 5, 5), date(2026, 4, 1), counting([])).periods[0].label == "2001"

@@ -83,7 +83,7 @@ class Told:
     problem: str | None
 
 
-def told_settings(front: Front, workspace_id: str) -> Told:
+def explain_for_page(front: Front, workspace_id: str) -> Told:
     """Tell of every setting, as it is in force now."""
     home, problem = _explained(front, None)
     mine, own_problem = _explained(front, workspace_id)

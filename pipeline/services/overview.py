@@ -1,0 +1,253 @@
+"""The overview of a workspace: what is known and how it grew, what happened today, and whether all is well."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from functools import lru_cache, partial
+from sqlite3 import Connection
+
+from config.owner import is_alive
+from config.settings import Settings
+from pipeline.jobs.registry import NIGHTLY, scheduled_jobs
+from pipeline.jobs.status import JobState, JobStatus, job_statuses
+from pipeline.records import OWNER, Memory
+from pipeline.services.workspace import Workspace
+from pipeline.store import arcs, backup, changes, entities, goals, growth, impressions, inbox, memories, work
+from pipeline.store.arcs import ArcStatus, VisibleArc
+from pipeline.store.database import Database
+from pipeline.store.growth import Known
+from pipeline.store.impressions import Tally
+from pipeline.store.operations import Operations
+from pipeline.times import utc_text
+
+SHOWN_CHANGES = 8
+SHOWN_GOALS = 6
+SHOWN_ARCS = 5
+USEFUL_FOR = timedelta(days=30)
+# Among so many of the latest memories one of an agent's would be, if any agent were connected.
+LOOKED_AT = 500
+MOST_PERIODS = 62
+# Comes after every moment as text.
+END = ":"
+
+# How a day is told; what only makes memories better, fading and linking, is left out.
+DONE: Mapping[str, str] = {
+    changes.CREATE: "written",
+    changes.EDIT: "edited",
+    changes.MERGE: "merged",
+    changes.ARCHIVE: "archived",
+    changes.RESTORE: "restored",
+    changes.CLOSE: "ended",
+    changes.PURGE: "purged",
+}
+
+
+class GrowthUnit(StrEnum):
+    """How long a period is."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    YEAR = "year"
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthPeriod:
+    """What one period brought, and how much there was at its end."""
+
+    label: str
+    count: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The last periods up to the latest memory; `earlier` came before all of them."""
+
+    unit: GrowthUnit
+    earlier: int
+    periods: tuple[GrowthPeriod, ...]
+
+    @property
+    def total(self) -> int:
+        """Return how much there is."""
+        return self.periods[-1].total
+
+    @property
+    def most(self) -> int:
+        """Return the most that one period brought."""
+        return max(period.count for period in self.periods)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeToday:
+    """Something that was done today, and the memory that it was done to unless that is purged since."""
+
+    at: str
+    done: str
+    memory: Memory | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceHealth:
+    """How the queue and the nights fare; `nights` are the nightly jobs that ran since the last night began."""
+
+    pending: int
+    dead: int
+    oldest_at: str | None
+    workers: int
+    running: tuple[JobStatus, ...]
+    failed: tuple[JobStatus, ...]
+    nights: tuple[JobStatus, ...]
+    night_began: str
+    errors: int
+    snapshot_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What a workspace knows, how it grew, what was done today (word, count) and last, and what goes on.
+
+    `decisions` wait for a person; `lessons` is what agents made of those they were shown; `has_agents` if any agent
+    has used the workspace.
+    """
+
+    known: Known
+    facts: int
+    entities: int
+    growth: Growth | None
+    done: Sequence[tuple[str, int]]
+    latest: Sequence[ChangeToday]
+    goals: Sequence[Memory]
+    arcs: Sequence[VisibleArc]
+    lessons: Tally
+    health: WorkspaceHealth
+    decisions: int
+    has_agents: bool
+
+
+def read_overview(workspace: Workspace, operations: Operations, settings: Settings, now: datetime) -> Overview:
+    """Return how a workspace fares, as of one moment."""
+    midnight = midnight_before(now)
+    database = workspace.database
+    with database.read() as db:
+        waiting = inbox.waiting(db)
+        known, done = _count_known(database, changes.generation(db), growth.waiting(db), midnight)
+        return Overview(
+            known,
+            growth.facts_that_hold(db, utc_text(now)),
+            entities.count(db),
+            _read_growth(db),
+            [(word, done[op]) for op, word in DONE.items() if done.get(op)],
+            _list_latest(db, midnight),
+            goals.unfinished(db, OWNER, SHOWN_GOALS),
+            arcs.page(db, OWNER, ArcStatus.ACTIVE, SHOWN_ARCS, None),
+            impressions.tally_since(db, utc_text(now - USEFUL_FOR)),
+            _check_health(workspace, db, operations, settings, now),
+            waiting.decisions,
+            growth.is_told_by_agents(db, LOOKED_AT),
+        )
+
+
+def midnight_before(now: datetime) -> datetime:
+    """Return when the local day of a moment began."""
+    return datetime.combine(now.astimezone().date(), time.min).astimezone()
+
+
+def night_before(now: datetime) -> datetime:
+    """Return when the last night before a moment began."""
+    return NIGHTLY.last_before(now)
+
+
+def chart_growth(first: date, last: date, count: Callable[[Sequence[str]], list[int]]) -> Growth:
+    """Divide the time from the first to the last day; `count` tells how much lies between successive moments."""
+    unit = _choose_unit(first, last)
+    starts = [_start_of(unit, last)]
+    while starts[0] > first and len(starts) < MOST_PERIODS and starts[0] > date.min:
+        starts.insert(0, _start_of(unit, starts[0] - timedelta(days=1)))
+    earlier, *counts = count(["", *map(str, starts), END])
+    periods, total = [], earlier
+    for start, one in zip(starts, counts, strict=True):
+        total += one
+        periods.append(GrowthPeriod(_name_period(unit, start), one, total))
+    return Growth(unit, earlier, tuple(periods))
+
+
+def _choose_unit(first: date, last: date) -> GrowthUnit:
+    days = (last - first).days
+    for unit, length in ((GrowthUnit.DAY, 1), (GrowthUnit.WEEK, 7), (GrowthUnit.MONTH, 30)):
+        if days < (MOST_PERIODS - 1) * length:
+            return unit
+    return GrowthUnit.YEAR
+
+
+def _start_of(unit: GrowthUnit, day: date) -> date:
+    match unit:
+        case GrowthUnit.DAY:
+            return day
+        case GrowthUnit.WEEK:
+            return day - timedelta(days=day.weekday())
+        case GrowthUnit.MONTH:
+            return day.replace(day=1)
+        case GrowthUnit.YEAR:
+            return day.replace(month=1, day=1)
+
+
+def _name_period(unit: GrowthUnit, start: date) -> str:
+    match unit:
+        case GrowthUnit.DAY:
+            return str(start)
+        case GrowthUnit.WEEK:
+            return f"week of {start}"
+        case GrowthUnit.MONTH:
+            return str(start)[:7]
+        case GrowthUnit.YEAR:
+            return str(start)[:4]
+
+
+@lru_cache(maxsize=32)
+def _count_known(
+    database: Database,
+    generation: int,  # noqa: ARG001 - what changes is counted anew
+    candidates: int,  # noqa: ARG001 - what becomes of a candidate is no change of what is known
+    midnight: datetime,
+) -> tuple[Known, Mapping[str, int]]:
+    """Return what is known, and what was done since midnight; the caller reads the store as of the generation."""
+    with database.read() as db:
+        return growth.known(db), changes.tally_since(db, midnight)
+
+
+def _read_growth(db: Connection) -> Growth | None:
+    ends = growth.span(db)
+    if ends is None:
+        return None
+    first, last = (date.fromisoformat(moment[:10]) for moment in ends)
+    return chart_growth(first, last, partial(growth.happened_between, db))
+
+
+def _list_latest(db: Connection, midnight: datetime) -> list[ChangeToday]:
+    found = changes.latest_since(db, midnight, list(DONE), SHOWN_CHANGES)
+    return [ChangeToday(utc_text(at), DONE[one.op], memories.get(db, one.memory_id)) for at, one in found]
+
+
+def _check_health(
+    workspace: Workspace, db: Connection, operations: Operations, settings: Settings, now: datetime
+) -> WorkspaceHealth:
+    began = utc_text(night_before(now))
+    jobs = job_statuses(db, scheduled_jobs(settings), now)
+    ran = [job for job in jobs if job.job.schedule == NIGHTLY and job.last and (job.last.started_at or "") >= began]
+    oldest = work.oldest_pending(db)
+    copies = backup.snapshots(workspace.paths.snapshots)
+    return WorkspaceHealth(
+        sum(work.pending(db).values()),
+        sum(work.dead(db).values()),
+        None if oldest is None else utc_text(datetime.fromtimestamp(oldest, UTC)),
+        sum(is_alive(worker.owner) for worker in operations.workers()),
+        tuple(job for job in jobs if job.state is JobState.RUNNING),
+        tuple(job for job in jobs if job.state is JobState.FAILED),
+        tuple(ran),
+        began,
+        operations.errors_since(workspace.id, midnight_before(now).timestamp()),
+        utc_text(copies[0].at) if copies else None,
+    )
