@@ -20,14 +20,6 @@ def holding(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory |
     return found[0] if found else None
 
 
-def before(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | None:
-    """Return the fact of a key that began last at or before a moment, whether or not it still holds then."""
-    found = select(
-        db, f"{_OF_KEY} AND valid_from <= ? ORDER BY valid_from DESC, seq DESC LIMIT 1", (*_values(key, scope), moment)
-    )
-    return found[0] if found else None
-
-
 def after(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | None:
     """Return the fact of a key that begins next after a moment."""
     found = select(db, f"{_OF_KEY} AND valid_from > ? ORDER BY valid_from, seq LIMIT 1", (*_values(key, scope), moment))

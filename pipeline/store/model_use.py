@@ -5,7 +5,7 @@ from sqlite3 import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ModelUse:
     """What one job spent on one day; what is reserved for calls that did not end yet counts as spent."""
 
     day: str
@@ -42,9 +42,9 @@ def spent(db: Connection, day: str) -> int:
     return int(db.execute("SELECT coalesce(sum(tokens), 0) FROM model_use WHERE day = ?", (day,)).fetchone()[0])
 
 
-def page(db: Connection, limit: int) -> list[Use]:
+def page(db: Connection, limit: int) -> list[ModelUse]:
     """List what was spent, newest day first."""
     rows = db.execute(
         "SELECT day, job, calls, failures, tokens FROM model_use ORDER BY day DESC, job LIMIT ?", (limit,)
     )
-    return [Use(*row) for row in rows]
+    return [ModelUse(*row) for row in rows]

@@ -96,12 +96,6 @@ def end(db: Connection, run_id: str, at: str, counts: Mapping[str, int], error: 
     )
 
 
-def get(db: Connection, run_id: str) -> Run | None:
-    """Return a run by id."""
-    row = db.execute(f"{_SELECT} WHERE id = ?", (run_id,)).fetchone()
-    return None if row is None else _run(row)
-
-
 def last(db: Connection, name: str) -> Run | None:
     """Return the last run of a job that began."""
     row = db.execute(

@@ -27,7 +27,7 @@ from pipeline.jobs.mining.replacing import (
 )
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory
-from pipeline.store import changes, meta, partners
+from pipeline.store import changes, meta
 from pipeline.store import edges as store
 from pipeline.store.merging import EDGES_JOB
 from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, Relation, classify_pair
@@ -80,11 +80,11 @@ def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
     while True:
         with job.database.read() as db:
             cursor = meta.get_int(db, CURSOR)
-            page = partners.texts_changed(db, cursor, PAGE)
+            page = store.list_changed_texts(db, cursor, PAGE)
             end = page[-1].number if page else changes.generation(db)
             seqs = sorted({change.seq for change in page if change.seq is not None})
-            waiting = partners.unlinked(db, seqs)
-            found = {memory.seq: memory for memory in partners.open_to_edges(db, seqs)}
+            waiting = store.without_entities(db, seqs)
+            found = {memory.seq: memory for memory in store.open_to_edges(db, seqs)}
         done, seen = cursor, set[int]()
         for change in page:
             # What it names is not known yet: it is taken up from here when it is.
@@ -118,7 +118,7 @@ def _tell(job: JobRun, memory: Memory, vectors: Vectors | None) -> Counter[str]:
     with job.database.write() as db:
         for finding in findings:
             first, second = finding.first, finding.second
-            now = {one.seq: one for one in partners.open_to_edges(db, (first.seq, second.seq))}
+            now = {one.seq: one for one in store.open_to_edges(db, (first.seq, second.seq))}
             if any(seq not in now or now[seq].content != text for seq, text in _texts(finding)):
                 # An edited text is a change of its own.
                 continue
@@ -135,12 +135,12 @@ def _texts(finding: Finding) -> Iterator[tuple[int, str]]:
 def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surroundings:
     """Read what stands near a memory."""
     with job.database.read() as db:
-        shared = partners.sharing(db, memory, SHARING)
-        session = partners.beside(db, memory, BESIDE)
-        near = {one.seq: one for one in (*partners.open_to_edges(db, list(shared)), *session)}
+        shared = store.find_sharing_a_name(db, memory, SHARING)
+        session = store.find_session_neighbours(db, memory, BESIDE)
+        near = {one.seq: one for one in (*store.open_to_edges(db, list(shared)), *session)}
         if memory.kind in REPLACING:
             for word in dict.fromkeys(found.word for found in replaced(memory.content) if found.word):
-                near |= {one.seq: one for one in partners.saying(db, memory, word, SAYING)}
+                near |= {one.seq: one for one in store.find_saying_a_word(db, memory, word, SAYING)}
     return Surroundings(near, shared, session, _cosines(vectors))
 
 

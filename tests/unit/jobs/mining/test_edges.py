@@ -31,7 +31,7 @@ from pipeline.records import (
     Stage,
 )
 from pipeline.store import edges as store
-from pipeline.store import entities, history, incognito, memories, meta, partners, work
+from pipeline.store import entities, history, incognito, memories, meta, work
 from pipeline.text.entities import find_by_rule
 from pipeline.write.relate import CALLER, draw, erase
 from pipeline.write.revise import archive, edit, purge, restore
@@ -398,4 +398,4 @@ def test_any_text_may_be_read(one, other):
 def test_a_word_is_looked_for_as_it_stands(database, word):
     said, _, asked = tell(database, f"Look at {word} first.", "Look at 100, aXb, C:/temp or Rodis.", "Nothing.")
     with database.read() as db:
-        assert [one.id for one in partners.saying(db, read(database, asked), word, 9)] == [said]
+        assert [one.id for one in store.find_saying_a_word(db, read(database, asked), word, 9)] == [said]
