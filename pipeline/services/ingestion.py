@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from pipeline.ingest.items import COMMITS, Item, Known, Progress, Reading, Readings, Skipped, Unchanged
-from pipeline.services.workspaces import history_of_folder
 
 __all__ = [
     "COMMITS",
@@ -73,6 +72,9 @@ def open_reader(name: str, path: Path, progress: Progress, **options: object) ->
 
 def source_name(name: str, path: Path) -> str:
     """Return what a source is called: its type, and of which folder or file."""
+    # Loads the settings, which a list of commands does without.
+    from pipeline.services.workspaces import history_of_folder
+
     if not SOURCES[name].by_path:
         return name
     place = (history_of_folder(path) if name == "git" else path).resolve()
