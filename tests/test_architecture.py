@@ -74,7 +74,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "huey": ("workers",),
     "apscheduler": ("workers", "pipeline.jobs.registry"),
     "httpx": ("pipeline.jobs.model",),
-    "networkx": ("pipeline.jobs.map.communities",),
+    "igraph": ("pipeline.jobs.map.communities",),
     "scipy": ("pipeline.jobs.map.forces", "pipeline.jobs.map.islands"),
     "sqlite_utils": ("pipeline.store",),
     "pypdf": ("pipeline.ingest.pdf",),
@@ -332,7 +332,17 @@ def loaded_by(program: str, home: Path) -> set[str]:
 
 
 def test_the_web_front_loads_no_model_library(tmp_path):
-    heavy = {"torch", "spacy", "sentence_transformers", "transformers", "onnx", "lancedb", "apscheduler", "httpx"}
+    heavy = {
+        "torch",
+        "spacy",
+        "sentence_transformers",
+        "transformers",
+        "onnx",
+        "lancedb",
+        "apscheduler",
+        "httpx",
+        "igraph",
+    }
     assert loaded_by(LOADED, tmp_path / "home") & heavy == set()
 
 

@@ -1,14 +1,16 @@
 """Communities of the map: entities that are tied to each other more than to the rest, under numbers that last.
 
-Found by the Louvain method (Blondel et al., "Fast unfolding of communities in large networks", 2008). Where ties are
-spread evenly, many partitions are about as good as the best, and a few other ties lead from one to the next. So the
-communities of the last drawing go on, each entity moving where it gains by it, until those found from scratch are
-clearly better; and a community that goes on keeps its number.
+Found by the Leiden method (Traag, Waltman and van Eck, "From Louvain to Leiden: guaranteeing well-connected
+communities", 2019). Where ties are spread evenly, many partitions are about as good as the best, and a few other ties
+lead from one to the next. So the communities of the last drawing go on, each entity moving where it gains by it, until
+those found from scratch are clearly better; and a community that goes on keeps its number.
 """
 
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import igraph
 import numpy as np
 
 from pipeline.jobs.map.graph import Ids, MapGraph
@@ -24,7 +26,6 @@ CLEARLY = 0.05
 LEAST_SHARE = 1 / 3
 
 Pausing = Callable[[], bool]
-Groups = list[set[int]]
 
 
 def communities(graph: MapGraph, before: Ids, pausing: Pausing) -> Ids | None:
@@ -33,15 +34,17 @@ def communities(graph: MapGraph, before: Ids, pausing: Pausing) -> Ids | None:
     `before` are the numbers of the last drawing, `STRAY` where there was none.
     """
     # Who belonged to none begins alone.
-    alone = -2 - np.arange(graph.size)
-    gone_on = _settled(graph, np.where(before == STRAY, alone, before), pausing)
-    found = None if gone_on is None else _found(graph, pausing)
-    fresh = None if found is None else _settled(graph, found, pausing)
-    if gone_on is None or fresh is None:
+    gone_on = _settle(graph, np.where(before == STRAY, -2 - np.arange(graph.size), before), pausing)
+    if gone_on is None:
         return None
-    better = _modularity(graph, fresh) > _modularity(graph, gone_on) + CLEARLY
-    large = (sorted(group) for group in (fresh if better else gone_on) if len(group) >= LEAST)
-    groups = sorted(large, key=lambda group: (-len(group), group))
+    ties = as_igraph(graph)
+    fresh = ties.community_leiden(objective_function="modularity", weights="weight", n_iterations=-1).membership
+    if pausing():
+        return None
+    better = ties.modularity(fresh, "weight") > ties.modularity(gone_on, "weight") + CLEARLY
+    chosen = np.array(fresh if better else gone_on)
+    found = (np.flatnonzero(chosen == name).tolist() for name in np.unique(chosen))
+    groups = sorted((group for group in found if len(group) >= LEAST), key=lambda group: (-len(group), group))
     numbers = np.full(graph.size, STRAY, np.int64)
     for number, group in zip(numbered(groups, before), groups, strict=True):
         numbers[group] = number
@@ -67,25 +70,19 @@ def numbered(groups: Sequence[Sequence[int]], before: Ids) -> list[int]:
     return [numbers[place] if place in numbers else next(free) for place in range(len(groups))]
 
 
-def _found(graph: MapGraph, pausing: Pausing) -> Ids | None:
-    """Find communities from scratch."""
-    from networkx import Graph
-    from networkx.algorithms.community import louvain_partitions
-
-    ties = Graph()
-    ties.add_nodes_from(range(graph.size))
-    ties.add_weighted_edges_from(zip(graph.low.tolist(), graph.high.tolist(), graph.weight.tolist(), strict=True))
-    numbers = np.zeros(graph.size, np.int64)
-    for level in louvain_partitions(ties, seed=SEED):
-        for number, group in enumerate(level):
-            numbers[list(group)] = number
-        if pausing():
-            return None
-    return numbers
+def as_igraph(graph: MapGraph) -> igraph.Graph:
+    """Return the ties as a graph of igraph, whose chance is the same each time."""
+    igraph.set_random_number_generator(random.Random(SEED))  # noqa: S311 - no secret: the same map each time
+    edges = list(zip(graph.low.tolist(), graph.high.tolist(), strict=True))
+    return igraph.Graph(graph.size, edges, edge_attrs={"weight": graph.weight.tolist()})
 
 
-def _settled(graph: MapGraph, numbers: Ids, pausing: Pausing) -> Groups | None:
-    """Let entities move from one community to another until none gains by it."""
+def _settle(graph: MapGraph, numbers: Ids, pausing: Pausing) -> list[int] | None:
+    """Let entities move from one community to another until none gains by it; return the community of each.
+
+    The library's refinement would tear apart and join anew what only has to go on: in measurements 1.5 % of entities
+    changed their community instead of 0.3 %.
+    """
     ties: list[list[tuple[int, float]]] = [[] for _ in range(graph.size)]
     for low, high, weight in zip(graph.low.tolist(), graph.high.tolist(), graph.weight.tolist(), strict=True):
         ties[low].append((high, weight))
@@ -100,10 +97,8 @@ def _settled(graph: MapGraph, numbers: Ids, pausing: Pausing) -> Groups | None:
             return None
         if not _sweep(ties, degree, home, total):
             break
-    groups: dict[int, set[int]] = {}
-    for place, name in enumerate(home):
-        groups.setdefault(name, set()).add(place)
-    return list(groups.values())
+    settled: list[int] = np.unique(home, return_inverse=True)[1].tolist()
+    return settled
 
 
 def _sweep(
@@ -128,16 +123,3 @@ def _sweep(
         home[place] = best
         moves += best != here
     return moves
-
-
-def _modularity(graph: MapGraph, groups: Groups) -> float:
-    """Return by how much more of all weight lies within groups than chance would put there."""
-    home = np.zeros(graph.size, np.int64)
-    for number, group in enumerate(groups):
-        home[list(group)] = number
-    whole = graph.weight.sum()
-    if not whole:
-        return 0.0
-    inside = graph.weight[home[graph.low] == home[graph.high]].sum() / whole
-    shares = np.bincount(home, graph.strength()) / (2 * whole)
-    return float(inside - (shares**2).sum())
