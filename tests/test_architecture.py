@@ -308,11 +308,11 @@ def test_there_is_no_drawer_for_everything():
 LOADED = """
 import json, sys
 from config.settings import load_settings
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from web.app import create_app
 import web.__main__
 import workers.tasks
-front = Front(load_settings(), lambda workspace, stage: None)
+front = WebContainer(load_settings(), lambda workspace, stage: None)
 create_app(front)
 front.close()
 print(json.dumps(sorted(sys.modules)))

@@ -13,8 +13,8 @@ from config.process import EXIT_TAKEN
 from config.program import run_in_role, start_program
 from config.settings import Settings
 from config.threads import limit_heaps
-from pipeline.bootstrap.front import Front
 from pipeline.bootstrap.parts import mask
+from pipeline.bootstrap.web import WebContainer
 from web.app import MAX_BODY_BYTES, create_app
 from workers.queue import Notifier, WakeUp
 
@@ -36,7 +36,7 @@ def serve(settings: Settings) -> int:
         wake_workers,
         lambda problem: front.operations.record_error("notifier", problem),
     )
-    front = Front(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))
+    front = WebContainer(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))
     try:
         server = listen(front)
     except OSError as error:
@@ -61,7 +61,7 @@ def serve(settings: Settings) -> int:
     return 0
 
 
-def listen(front: Front) -> Any:
+def listen(front: WebContainer) -> Any:
     """Return a waitress server that listens; raise OSError when it cannot."""
     settings = front.settings
     return waitress.create_server(

@@ -2,7 +2,7 @@
 
 from flask import Flask, Response
 
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from web.api import (
     arcs,
     dashboard,
@@ -52,7 +52,7 @@ APIS = (
 )
 
 
-def create_app(front: Front) -> Flask:
+def create_app(front: WebContainer) -> Flask:
     """Build the WSGI app over a front's services."""
     app = Flask("reverie", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, current_app, request
 from pydantic import BaseModel, ValidationError
 
 from config.paths import is_workspace_id
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
 from pipeline.services.memories import resolve_id
 from pipeline.services.workspace import Workspace
@@ -23,7 +23,7 @@ MEMORY_ID = "memory_id"
 class Call:
     """What an endpoint is called with: the container, the workspace's id, and the validated request."""
 
-    front: Front
+    front: WebContainer
     workspace_id: str
     body: Any = None
     query: Any = None
@@ -74,7 +74,7 @@ class Api:
                 if MEMORY_ID in path:
                     path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
                 if endpoint.method != "GET":
-                    call.front.foresight.stir(call.workspace_id)
+                    call.front.prefetcher.notify_activity(call.workspace_id)
                 return _rendered(endpoint, handler(call, **path))
 
             self.endpoints.append(endpoint)
@@ -85,9 +85,9 @@ class Api:
         return register
 
 
-def front() -> Front:
+def front() -> WebContainer:
     """Return the services of the running app."""
-    services: Front = current_app.extensions["front"]
+    services: WebContainer = current_app.extensions["front"]
     return services
 
 

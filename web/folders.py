@@ -5,21 +5,24 @@ from pathlib import Path
 from flask import request
 
 from config.settings import environment_workspace
+from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace
 from web.contract import WORKSPACE_HEADER
 from web.endpoint import Call
 
 
-def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> str:
-    """Return the workspace that the header names, else the one that a folder belongs to.
+def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> Workspace:
+    """Return the workspace that the header names, else the one that a folder belongs to, and note that it is in use.
 
     To write, a project's own workspace is meant even before there is one.
     """
     # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
-    return choose_workspace(
+    chosen = choose_workspace(
         Path(folder) if folder else None,
         call.front.settings,
         explicit=call.workspace_id if WORKSPACE_HEADER in request.headers else None,
         environment=environment_workspace(),
         to_write=to_write,
     ).workspace
+    call.front.prefetcher.notify_activity(chosen)
+    return call.front.workspace(chosen)

@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import NotFound
 from pipeline.services.operations import count_queue
 
@@ -39,7 +39,7 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 class QueueCollector(Collector):
     """Count pending and dead work by workspace and stage."""
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: WebContainer) -> None:
         self._front = front
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
@@ -59,7 +59,7 @@ class QueueCollector(Collector):
         return (pending, dead)
 
 
-def register_metrics(app: Flask, front: Front) -> None:
+def register_metrics(app: Flask, front: WebContainer) -> None:
     """Measure every request of the app."""
     registry = CollectorRegistry()
     registry.register(QueueCollector(front))

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from config.owner import process_owner
 from config.settings import Settings
 from config.threads import limit_threads
-from pipeline.bootstrap.parts import load_encoder, mask, vector_table
+from pipeline.bootstrap.parts import mask
 from pipeline.digest.dedup import DedupStage
 from pipeline.digest.digest import DigestPolicy
 from pipeline.digest.embed import EmbedStage
@@ -19,6 +19,7 @@ from pipeline.index.encoder import Encoder, is_compiled
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.context import JobContext
 from pipeline.records import Stage
+from pipeline.services.encoder import load_encoder, vector_table
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store.database import Databases, WakeUps, WriterProfile
 from pipeline.store.operations import Operations

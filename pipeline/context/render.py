@@ -16,25 +16,18 @@ LONGEST_LINE = 600
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A memory to be shown, what is to be remarked on it, and under which id it is surfaced."""
+    """A memory to be shown, what is to be remarked on it, and the id of its impression."""
 
     memory: Memory
     remarks: Annotations = NOTHING
-    surface_id: str | None = None
+    impression_id: str | None = None
 
 
-def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> str | None:
-    """Render memories, most useful first, as far as they fit; None when not even one does."""
-    return block_of(entries, max_chars, now)[0]
+def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tuple[str | None, list[Entry]]:
+    """Render memories, most useful first, as far as they fit, and list these; one that is too long makes room.
 
-
-def fitting(entries: Sequence[Entry], max_chars: int, now: datetime) -> list[Entry]:
-    """Return the entries that a block of so many characters holds: one that is too long makes room for the next."""
-    return block_of(entries, max_chars, now)[1]
-
-
-def block_of(entries: Sequence[Entry], max_chars: int, now: datetime) -> tuple[str | None, list[Entry]]:
-    """Return the block of `render_block` and the entries that it holds."""
+    The text is None when not even one fits.
+    """
     kept, lines = [], [HEADER]
     used = len(HEADER)
     for entry in entries:
@@ -73,6 +66,6 @@ def _notes(entry: Entry) -> str:
     if entry.remarks.contradicted_by:
         short = ", ".join(f"[{memory_id[-SHORT_ID:]}]" for memory_id in entry.remarks.contradicted_by)
         notes.append(f"contradicted by {short}")
-    if entry.surface_id is not None:
-        notes.append(f"surface {entry.surface_id}")
+    if entry.impression_id is not None:
+        notes.append(f"surface {entry.impression_id}")
     return f" ({'; '.join(notes)})" if notes else ""

@@ -33,7 +33,7 @@ _EDITS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Surfaced:
+class ShownLesson:
     """A lesson that was put before an agent, under which id and when; `agent_id` is None for the main agent."""
 
     id: str
@@ -43,14 +43,14 @@ class Surfaced:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class LessonOutcome:
     """A lesson that a turn's actions show to have been followed, or ignored."""
 
-    surface_id: str
+    impression_id: str
     followed: bool
 
 
-def result_of(did: Sequence[Action]) -> str | None:
+def summarize_turn(did: Sequence[Action]) -> str | None:
     """Return a turn's result in a sentence: what failed and works, was committed or deployed; None without one."""
     told_of = [part for part in (_mended(did), _committed(did), _deployed(did)) if part]
     if not told_of:
@@ -62,22 +62,22 @@ def result_of(did: Sequence[Action]) -> str | None:
     return " ".join(told_of) + edited
 
 
-def followed_in(surfaced: Sequence[Surfaced], did: Sequence[Action]) -> list[Followed]:
-    """Say of surfaced lessons whether what they name was done since: followed, or ignored where they forbid it.
+def find_followed(shown: Sequence[ShownLesson], did: Sequence[Action]) -> list[LessonOutcome]:
+    """Say of shown lessons whether what they name was done since: followed, or ignored where they forbid it.
 
     What names nothing that was done is left open, and so is what depends on more than was done: silence proves nothing.
     An agent answers for its own actions: what a subagent did says nothing of what the main agent was told, nor the
     other way round.
     """
     found = []
-    for one in surfaced:
+    for one in shown:
         mine = [action for action in did if action.agent_id == one.agent_id and action.at >= one.at]
         # Tests that failed were run all the same; of anything else a failure may mean that it never happened.
         since = [action for action in mine if action.ok or action.type is ActionType.TEST]
         proofs = {proof for action in since for proof in _proofs(one.lesson, action)}
         # What was forbidden and done weighs more than what was done beside it as told.
         if proofs:
-            found.append(Followed(one.id, False not in proofs))
+            found.append(LessonOutcome(one.id, False not in proofs))
     return found
 
 

@@ -5,18 +5,27 @@ from pipeline.store import incognito
 from pipeline.store.incognito import IncognitoSession
 from pipeline.times import utc_now
 
-__all__ = ["IncognitoSession", "begin_incognito", "end_incognito", "is_incognito", "list_incognito"]
+__all__ = [
+    "IncognitoSession",
+    "begin_incognito",
+    "end_incognito",
+    "is_incognito",
+    "is_session_incognito",
+    "list_incognito",
+]
 
 
 def is_incognito(workspace: Workspace, *sessions: str | None) -> bool:
     """Tell whether a workspace, or one of some sessions in it, is incognito; a use case asks once."""
-    if workspace.settings.incognito:
-        return True
-    named = [session for session in sessions if session is not None]
-    if not named:
+    return workspace.settings.incognito or any(is_session_incognito(workspace, session) for session in sessions)
+
+
+def is_session_incognito(workspace: Workspace, session_id: str | None) -> bool:
+    """Tell whether a session of a workspace is incognito by itself."""
+    if session_id is None:
         return False
     with workspace.database.read() as db:
-        return any(incognito.since(db, session) is not None for session in named)
+        return incognito.since(db, session_id) is not None
 
 
 def begin_incognito(workspace: Workspace, session_id: str) -> IncognitoSession:

@@ -1,4 +1,4 @@
-"""The action journal: what agents did in their sessions, where each turn began, and what they were told."""
+"""The action journal: what agents did in their sessions, where each turn began, and what they have seen."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -76,8 +76,8 @@ def turn_began(db: Connection, session_id: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def told(db: Connection, session_id: str, agent_id: str, seqs: Sequence[int]) -> dict[int, str]:
-    """Return which of these memories an agent was told in a session: row number → the version that it was told."""
+def seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Sequence[int]) -> dict[int, str]:
+    """Return which of these memories an agent has seen in a session: row number → the version that it saw."""
     return dict(
         db.execute(
             "SELECT memory_seq, version FROM told WHERE session_id = ? AND agent_id = ? "
@@ -87,16 +87,16 @@ def told(db: Connection, session_id: str, agent_id: str, seqs: Sequence[int]) ->
     )
 
 
-def note_told(db: Connection, session_id: str, agent_id: str, versions: Iterable[tuple[int, str]]) -> None:
-    """Note what an agent was told."""
+def add_seen(db: Connection, session_id: str, agent_id: str, versions: Iterable[tuple[int, str]]) -> None:
+    """Note what an agent has seen."""
     db.executemany(
         "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)",
         [(session_id, agent_id, seq, version) for seq, version in versions],
     )
 
 
-def forget_told(db: Connection, session_id: str) -> None:
-    """Let everything be told again: what an agent was told before its context was compacted, it may have lost."""
+def forget_seen(db: Connection, session_id: str) -> None:
+    """Let everything be told again: what an agent saw before its context was compacted, it may have lost."""
     db.execute("DELETE FROM told WHERE session_id = ?", (session_id,))
 
 
@@ -106,15 +106,15 @@ def forget_sessions(db: Connection, before: str) -> None:
     db.execute("DELETE FROM agent_session WHERE turn_at < ?", (before,))
 
 
-def purge_told(db: Connection, session_ids: Iterable[str], is_told: Callable[[Action], bool]) -> None:
-    """Delete what was done in sessions for good, as far as it is told of."""
+def purge_mentioned(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
+    """Delete what was done in sessions for good, as far as it mentions something."""
     rows = db.execute(
         "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "
         "WHERE session_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(session_ids)),),
     ).fetchall()
-    told_of = [(seq,) for seq, *rest in rows if is_told(_action(rest))]
-    db.executemany("DELETE FROM action WHERE seq = ?", told_of)
+    mentioning = [(seq,) for seq, *rest in rows if mentions(_action(rest))]
+    db.executemany("DELETE FROM action WHERE seq = ?", mentioning)
 
 
 def _action(row: Sequence[Any]) -> Action:
@@ -123,5 +123,5 @@ def _action(row: Sequence[Any]) -> Action:
 
 
 def purge(db: Connection, memory_seq: int) -> None:
-    """Delete what was told of a memory for good."""
+    """Forget for good who has seen a memory."""
     db.execute("DELETE FROM told WHERE memory_seq = ?", (memory_seq,))

@@ -244,7 +244,7 @@ def _purge_deeds(db: Connection, memory: Memory) -> None:
     sessions = {session for source, session in offered if source == Source.AMBIENT and session}
     if sessions:
         texts = [memory.content, *(entry.content for entry in earlier if entry.content)]
-        actions.purge_told(db, sessions, lambda action: any(mentions_action(action, text) for text in texts))
+        actions.purge_mentioned(db, sessions, lambda action: any(mentions_action(action, text) for text in texts))
 
 
 def _check_seen(db: Connection, memory: Memory, revision: Revision, seen: Seen) -> None:

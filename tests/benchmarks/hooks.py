@@ -21,7 +21,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from config.settings import load_settings
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from tests.benchmarks.figures import Latency, latency
 from tests.benchmarks.homes import BENCH, bench_folder, copy_of, prepared
 from tests.benchmarks.questions import questions
@@ -57,7 +57,7 @@ def measured(size: int, bench: Path) -> dict[str, Latency]:
     asked = [question.text for question in questions(home.corpus, 2 * PROMPTS, QUESTION_SEED)]
     with copy_of(home) as folder:
         environment = {"REVERIE_HOME": str(folder)}
-        front = Front(load_settings(environment), lambda _workspace, _stage: None)
+        front = WebContainer(load_settings(environment), lambda _workspace, _stage: None)
         front.encoder.load()
         client = create_app(front).test_client()
         try:
@@ -67,7 +67,7 @@ def measured(size: int, bench: Path) -> dict[str, Latency]:
     return found | _starts()
 
 
-def _events(front: Front, client: FlaskClient, asked: list[str]) -> Iterator[tuple[str, Latency]]:
+def _events(front: WebContainer, client: FlaskClient, asked: list[str]) -> Iterator[tuple[str, Latency]]:
     post = _poster(client, front.token)
     for text in asked[:50]:
         post("UserPromptSubmit", prompt=text)
@@ -112,7 +112,7 @@ def _poster(client: FlaskClient, token: str) -> Callable[..., Any]:
     return post
 
 
-def _rest(front: Front) -> None:
+def _rest(front: WebContainer) -> None:
     front.feedback.submit(lambda: None).result()
 
 

@@ -8,7 +8,7 @@ from playwright.sync_api import sync_playwright
 
 from config.settings import Settings
 from demo.sample import load_sample
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.jobs.registry import BY_NAME
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
@@ -34,7 +34,7 @@ def main() -> None:
         settings = Settings(home=Path(home))
         back = WorkerContainer(settings)
         back.encoder  # noqa: B018 - compiles the model, which the front waits for
-        front = Front(settings, lambda _workspace, _stage: None)
+        front = WebContainer(settings, lambda _workspace, _stage: None)
         front.encoder.load()
         with serving(front, back) as site:
             _live(site)

@@ -10,10 +10,10 @@ def test_a_value_of_the_workspaces_own_is_saved_and_undone(opened, site):
     page.get_by_label("hook_max_chars in this workspace").fill("2000")
     page.get_by_label("hook_max_chars in this workspace").press("Enter")
     expect(page.get_by_role("status")).to_contain_text("hook_max_chars is 2000, in this workspace.")
-    assert site.front.workspace_settings("default").hook_max_chars == 2000
+    assert site.front.workspace("default").settings.hook_max_chars == 2000
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("status")).to_contain_text("as the home has it")
-    assert site.front.workspace_settings("default").hook_max_chars == 4000
+    assert site.front.workspace("default").settings.hook_max_chars == 4000
 
 
 def test_a_workspace_off_the_record_keeps_nothing_until_it_is_back(opened, site):

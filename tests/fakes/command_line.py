@@ -9,7 +9,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from web.app import create_app
 from web.cli import cli
 
@@ -22,7 +22,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(front: Front) -> Iterator[int]:
+def serving(front: WebContainer) -> Iterator[int]:
     """Serve a front on a free port, and return the port."""
     server = make_server("127.0.0.1", 0, create_app(front), threaded=True, request_handler=_Quiet)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))

@@ -10,7 +10,7 @@ from typing import Any
 
 from werkzeug.serving import make_server
 
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from tests.fakes.client import HOST, CheckedClient
 from tests.fakes.house import digest_all, fast_settings, open_back, open_front, run_job
@@ -28,7 +28,7 @@ class Site:
     """A dashboard in a thread: its address, its services, and a client with the token."""
 
     url: str
-    front: Front
+    front: WebContainer
     back: WorkerContainer
     client: CheckedClient
 
@@ -74,7 +74,7 @@ def served_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterat
 
 
 @contextlib.contextmanager
-def serving(front: Front, back: WorkerContainer) -> Iterator[Site]:
+def serving(front: WebContainer, back: WorkerContainer) -> Iterator[Site]:
     """Serve the dashboard of a front during a block, and close both services."""
     app = create_app(front)
     server = make_server("127.0.0.1", 0, app, threaded=True)

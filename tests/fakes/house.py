@@ -12,7 +12,7 @@ from pathlib import Path
 
 from config.paths import WorkspacePaths
 from config.settings import Settings
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.digest.digest import ErrorLog, digest
 from pipeline.digest.stages import StageRunner
@@ -96,13 +96,13 @@ def fast_settings(home: Path, **changes: object) -> Settings:
     return Settings(home=home, embedding_model="hash", backoff_s=0.01, recall_budget_ms=5000, **changes)
 
 
-def open_front(settings: Settings, encoder: HashEncoder | None = None) -> Front:
-    front = Front(settings, RecordingNotifier())
+def open_front(settings: Settings, encoder: HashEncoder | None = None) -> WebContainer:
+    front = WebContainer(settings, RecordingNotifier())
     front.encoder = HeldEncoder(encoder or HashEncoder())
     return front
 
 
-def written_without_notice(front: Front) -> set[tuple[str, Stage]]:
+def written_without_notice(front: WebContainer) -> set[tuple[str, Stage]]:
     """Return the stages that wait for memories a front wrote and of which no worker was told."""
     waiting = set()
     for workspace_id in front.settings.paths.workspace_ids():

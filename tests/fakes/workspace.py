@@ -51,7 +51,7 @@ def labelled_workspace(settings: Settings, encoder: Encoder) -> Iterator[Labelle
         digest_stage(back, Stage.EMBED, back.stages("labelled")[Stage.EMBED], errors.append, "labelled")
         assert errors == []
         keys = {receipt.id: memory["key"] for receipt, memory in zip(receipts, memories, strict=True)}
-        yield LabelledWorkspace(front.reader("labelled"), keys)
+        yield LabelledWorkspace(front.contexts.get(front.workspace("labelled")), keys)
     finally:
         front.close()
         back.close()

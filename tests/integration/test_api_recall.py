@@ -237,7 +237,7 @@ def test_signals_are_shown_on_demand_only(client):
 def test_a_workspace_may_set_its_own_budget(client, front):
     written = client.write("The port is 8123")
     front.settings.paths.workspace("default").config.write_text("recall_budget_ms = 4000\n")
-    assert front.workspace_settings("default").recall_budget_ms == 4000
+    assert front.workspace("default").settings.recall_budget_ms == 4000
     front.settings.paths.workspace("default").config.write_text("port = 1\n")
     assert client.found("port") == [written]
     assert "port cannot differ between workspaces" in client.get("/v1/errors").get_data(as_text=True)

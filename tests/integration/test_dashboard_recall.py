@@ -140,18 +140,18 @@ def test_looking_changes_nothing(client, browser, front, zebras):
         with front.databases.get("default").read() as db:
             return list(db.iterdump())
 
-    kept = dict(front.reader("default").answers._kept)
+    kept = dict(front.contexts.get(front.workspace("default")).answers._kept)
     before = dump()
     for query in ({"q": "zebra"}, {"q": "zebra", "compare": 1, "why": zebras[0]}, {"q": "unique", "why": "stable"}):
         browser.page(lab(**query))
     assert dump() == before
-    assert front.reader("default").answers._kept == kept
+    assert front.contexts.get(front.workspace("default")).answers._kept == kept
     assert front.feedback.write_usage(front.workspace("default"))
     assert [client.get(f"/v1/memories/{identity}").get_json()["recall_count"] for identity in zebras] == [0, 0, 0]
 
 
 def test_an_answer_is_measured_anew(front, zebras):
-    reader = front.reader("default")
+    reader = front.contexts.get(front.workspace("default"))
     query = Query("zebra", filter=Filter(), budget_ms=5000)
     asked = []
     encode = reader.encoder().encode_query

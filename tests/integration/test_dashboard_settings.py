@@ -84,8 +84,8 @@ def test_a_workspace_gets_a_value_of_its_own_and_gives_it_back(client, front, br
     assert set_value(browser, "review", "true").status_code == 303
     assert set_value(browser, "hook_max_chars", "3000").status_code == 303
     assert file.read_text() == "# ours\nhook_max_chars = 3000 # short\nreview = true\n"
-    assert front.workspace_settings("default").review
-    assert not front.workspace_settings("another").review
+    assert front.workspace("default").settings.review
+    assert not front.workspace("another").settings.review
     page = browser.page(PAGE)
     assert "review true" in row(page, "review")
     assert "this workspace" in row(page, "review")
@@ -100,7 +100,7 @@ def test_a_change_is_taken_back(front, browser):
     page = browser.page(PAGE)
     assert "recall_budget_ms is 900, in this workspace." in page
     browser.submit_in(page, "Undo")
-    assert front.workspace_settings("default").recall_budget_ms == front.settings.recall_budget_ms
+    assert front.workspace("default").settings.recall_budget_ms == front.settings.recall_budget_ms
     assert own(front).read_text() == ""
     set_value(browser, "recall_budget_ms", "900")
     set_value(browser, "recall_budget_ms", "901")
@@ -148,10 +148,10 @@ def test_a_workspace_goes_off_the_record_and_back(client, front, browser):
     client.write("The port is 8123")
     page = browser.submit(PAGE, "Take it off the record")
     assert "This workspace is off the record." in page
-    assert front.write_policy("default").incognito
+    assert front.workspace("default").write_policy().incognito
     page = browser.submit(PAGE, "Put it back on the record")
     assert "This workspace keeps what is said in it." in page
-    assert not front.write_policy("default").incognito
+    assert not front.workspace("default").write_policy().incognito
     assert own(front).read_text() == ""
 
 

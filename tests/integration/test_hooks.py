@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.bootstrap.companion import Companion
 from pipeline.identity import identify
+from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.store import actions
 
 
@@ -426,8 +426,8 @@ def test_an_error_within_disturbs_nobody(client, monkeypatch, name):
     def broken(*_args, **_named):
         raise RuntimeError("broken inside")
 
-    for method in ("prompt", "session_start", "before_tool", "after_tool", "turn_end", "flush"):
-        monkeypatch.setattr(Companion, method, broken)
+    for method in ("answer_prompt", "start_session", "advise_tool_use", "record_tool_use", "end_turn", "flush"):
+        monkeypatch.setattr(AgentSessionService, method, broken)
     assert is_silent(post(client, event(hook_event_name=name)))
     assert [line for line in logged(client) if "broken inside" in line] or name == "SubagentStop"
 

@@ -7,9 +7,9 @@ import threading
 import pytest
 import tomlkit
 
-from pipeline.bootstrap.foresight import Foresight, Outcome, Rhythm
 from pipeline.errors import EncoderUnavailable
 from pipeline.recall.cache import AnswerCache
+from pipeline.services.prefetch import AnswerPrefetcher, LookResult, Rhythm
 from pipeline.store import predictions
 from pipeline.store.predictions import Prediction, Reason
 
@@ -21,20 +21,20 @@ FAST = Rhythm(idle_s=0.02, apart_s=0.02, look_s=0.05, patience_s=0.05)
 LONG_S = 30
 
 
-class Watched(Foresight):
+class Watched(AnswerPrefetcher):
     """Tell what becomes of each look."""
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.outcomes = queue.Queue()
+        self.results = queue.Queue()
 
     def look(self, workspace_id):
-        outcome = super().look(workspace_id)
-        self.outcomes.put(outcome)
-        return outcome
+        result = super().look(workspace_id)
+        self.results.put(result)
+        return result
 
     def until(self, wanted):
-        while self.outcomes.get(timeout=LONG_S) is not wanted:
+        while self.results.get(timeout=LONG_S) is not wanted:
             continue
 
 
@@ -53,14 +53,13 @@ def computed(monkeypatch):
 
 
 @pytest.fixture
-def foresight(front):
-    errors = []
-    foresight = Watched(front.reader, front.workspace_settings, lambda *error: errors.append(error), FAST)
-    # What the front hears, this one hears.
-    front.foresight = foresight
-    yield foresight
-    foresight.close()
-    assert errors == []
+def prefetcher(front):
+    prefetcher = Watched(front.workspace, front.contexts, front.operations, FAST)
+    # What the front is told of, this one is told of.
+    front.prefetcher = prefetcher
+    yield prefetcher
+    prefetcher.close()
+    assert front.operations.errors(workspace="default", limit=5) == []
 
 
 def foresee(front, *texts):
@@ -68,26 +67,26 @@ def foresee(front, *texts):
         predictions.replace(db, [Prediction(text, Reason.REPEATED) for text in texts], AT)
 
 
-def foreseen(foresight):
+def foreseen(prefetcher):
     """Look until everything is there: what was embedded a moment ago is taken in beside the traffic."""
     for _ in range(1000):
-        if foresight.look("default") is Outcome.FORESEEN:
+        if prefetcher.look("default") is LookResult.PREFETCHED:
             break
         threading.Event().wait(0.01)
     else:
         pytest.fail("nothing was foreseen")
-    while not foresight.outcomes.empty():
-        foresight.outcomes.get()
+    while not prefetcher.results.empty():
+        prefetcher.results.get()
 
 
 @pytest.fixture
-def likely(front, client, digested, foresight):
+def likely(front, client, digested, prefetcher):
     """A workspace in which a question is likely and its answer is there."""
     client.write(ABOUT)
     client.write("Ada is on call this week")
     digested()
     foresee(front, QUESTION)
-    foreseen(foresight)
+    foreseen(prefetcher)
     return client
 
 
@@ -116,12 +115,12 @@ def test_every_front_door_finds_its_answer_ready(likely, computed):
     assert computed == [OTHER]
 
 
-def test_what_is_written_meanwhile_is_answered_and_then_foreseen_anew(likely, foresight, computed, digested):
+def test_what_is_written_meanwhile_is_answered_and_then_foreseen_anew(likely, prefetcher, computed, digested):
     newer = likely.write("Billing listens on port 9000 from now on")
     assert newer in likely.found(QUESTION)
     assert computed == [QUESTION]
     digested()
-    foreseen(foresight)
+    foreseen(prefetcher)
     computed.clear()
     assert newer in likely.found(QUESTION)
     likely.delete(f"/v1/memories/{newer}")
@@ -137,10 +136,10 @@ def test_a_fact_that_is_set_meanwhile_is_told_at_once(likely):
         assert {text for text in told if text.startswith("billing")} == {f"billing listen port: {value}"}
 
 
-def test_who_has_memories_of_its_own_gets_an_answer_of_its_own(likely, foresight, digested, computed):
+def test_who_has_memories_of_its_own_gets_an_answer_of_its_own(likely, prefetcher, digested, computed):
     own = likely.write("Billing listens on port 7 in this session", scope={"kind": "session", "id": "s1"})
     digested()
-    foreseen(foresight)
+    foreseen(prefetcher)
     computed.clear()
     assert own in likely.found(QUESTION, viewer={"session": "s1"})
     assert computed == [QUESTION]
@@ -149,92 +148,91 @@ def test_who_has_memories_of_its_own_gets_an_answer_of_its_own(likely, foresight
     assert computed == [QUESTION]
 
 
-def test_a_request_comes_first_and_the_rest_is_computed_later(likely, front, foresight, monkeypatch, computed):
+def test_a_request_comes_first_and_the_rest_is_computed_later(likely, front, prefetcher, monkeypatch, computed):
     foresee(front, OTHER, QUESTION)
     noted = AnswerCache._compute
 
     def stirred(self, *args):
-        foresight.stir("default")
+        prefetcher.notify_activity("default")
         return noted(self, *args)
 
     with monkeypatch.context() as patch:
         patch.setattr(AnswerCache, "_compute", stirred)
-        assert foresight.look("default") is Outcome.INTERRUPTED
+        assert prefetcher.look("default") is LookResult.INTERRUPTED
     assert computed == [OTHER]
-    assert foresight.look("default") is Outcome.FORESEEN
+    assert prefetcher.look("default") is LookResult.PREFETCHED
     assert computed == [OTHER] * 3
-    assert foresight.look("default") is Outcome.AT_REST
+    assert prefetcher.look("default") is LookResult.AT_REST
 
 
-def test_nothing_is_kept_while_a_channel_is_missing(likely, front, foresight, monkeypatch, computed):
+def test_nothing_is_kept_while_a_channel_is_missing(likely, front, prefetcher, monkeypatch, computed):
     def absent():
         raise EncoderUnavailable("no encoder yet")
 
     monkeypatch.setattr(front.encoder, "get", absent)
-    monkeypatch.setattr(front, "_readers", {})
+    monkeypatch.setattr(front.contexts, "_open", {})
     foresee(front, OTHER, QUESTION)
-    assert foresight.look("default") is Outcome.UNSETTLED
+    assert prefetcher.look("default") is LookResult.UNSETTLED
     # One is enough to know.
     assert computed == [OTHER]
 
 
-def test_an_idle_front_looks_ahead_by_itself(likely, front, foresight, computed, digested):
+def test_an_idle_front_looks_ahead_by_itself(likely, front, prefetcher, computed, digested):
     newer = likely.write("Billing listens on port 9000 from now on")
     digested()
-    foresight.start()
-    foresight.stir("default")
-    foresight.until(Outcome.FORESEEN)
+    prefetcher.start()
+    prefetcher.notify_activity("default")
+    prefetcher.until(LookResult.PREFETCHED)
     computed.clear()
-    foresight.until(Outcome.AT_REST)
+    prefetcher.until(LookResult.AT_REST)
     assert newer in likely.found(QUESTION)
     prepare(likely)
     assert computed == []
 
 
-def test_what_the_night_foresees_is_noticed_without_a_request(likely, front, foresight, computed):
-    foresight.start()
-    foresight.stir("default")
-    foresight.until(Outcome.AT_REST)
+def test_what_the_night_foresees_is_noticed_without_a_request(likely, front, prefetcher, computed):
+    prefetcher.start()
+    prefetcher.notify_activity("default")
+    prefetcher.until(LookResult.AT_REST)
     foresee(front, OTHER)
-    foresight.until(Outcome.FORESEEN)
+    prefetcher.until(LookResult.PREFETCHED)
     computed.clear()
     likely.recall(OTHER)
     assert computed == []
 
 
-def test_a_workspace_that_is_gone_is_forgotten(likely, front, foresight):
+def test_a_workspace_that_is_gone_is_forgotten(likely, front, prefetcher):
     shutil.rmtree(front.settings.paths.workspace("default").events.parent)
-    foresight.start()
-    foresight.stir("default")
-    foresight.until(Outcome.GONE)
-    assert foresight.outcomes.empty()
+    prefetcher.start()
+    prefetcher.notify_activity("default")
+    prefetcher.until(LookResult.GONE)
+    assert prefetcher.results.empty()
 
 
 def test_a_failing_workspace_is_told_of_and_the_others_are_looked_after(front, client, digested):
     client.write(ABOUT)
     digested()
     foresee(front, QUESTION)
-    errors = queue.Queue()
 
-    def reader_of(workspace_id):
+    def workspace_of(workspace_id):
         if workspace_id == "broken":
             raise ValueError("broken")
-        return front.reader(workspace_id)
+        return front.workspace(workspace_id)
 
-    foresight = Watched(reader_of, front.workspace_settings, lambda *error: errors.put(error), FAST)
-    foresight.start()
-    foresight.stir("broken")
-    foresight.stir("default")
-    assert errors.get(timeout=LONG_S) == ("broken", "ValueError: broken")
-    foresight.until(Outcome.FORESEEN)
-    foresight.close()
+    prefetcher = Watched(workspace_of, front.contexts, front.operations, FAST)
+    prefetcher.start()
+    prefetcher.notify_activity("broken")
+    prefetcher.notify_activity("default")
+    prefetcher.until(LookResult.PREFETCHED)
+    assert {one.message for one in front.operations.errors(workspace="broken", limit=5)} == {"ValueError: broken"}
+    prefetcher.close()
 
 
 def test_only_the_workspaces_that_were_asked_last_are_looked_after(front):
-    foresight = Foresight(front.reader, front.workspace_settings, lambda *_: None)
+    prefetcher = AnswerPrefetcher(front.workspace, front.contexts, front.operations)
     for number in range(20):
-        foresight.stir(f"w{number}")
-    assert list(foresight._due) == [f"w{number}" for number in range(12, 20)]
+        prefetcher.notify_activity(f"w{number}")
+    assert list(prefetcher._due) == [f"w{number}" for number in range(12, 20)]
 
 
 def test_the_hit_rate_is_shown(likely, front):
@@ -272,7 +270,7 @@ def test_a_long_question_and_one_with_a_secret_are_counted_only(likely, front, t
     assert kept(front) == 0
 
 
-def test_a_purge_takes_every_question_along(likely, front, foresight):
+def test_a_purge_takes_every_question_along(likely, front, prefetcher):
     likely.recall(QUESTION)
     assert score(front, likely)["asked"] == 1
     [memory_id] = likely.found(QUESTION, k=1)

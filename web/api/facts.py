@@ -123,7 +123,7 @@ def put_fact(call: Call, subject: str, attribute: str) -> dict[str, Any]:
     _check(asked, body.value, draft)
     database = call.front.databases.get(call.workspace_id, create=True)
     match = call.front.fact_names(call.workspace_id, asked, scope)
-    receipt = set_fact(database, match.key, body.value, draft, call.front.write_policy(call.workspace_id))
+    receipt = set_fact(database, match.key, body.value, draft, call.workspace.write_policy())
     with database.read() as db:
         stored = table.by_id(db, receipt.id)
     answer: dict[str, Any] = {

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
-from pipeline.context.lessons import Lesson, Usefulness, with_records
 from pipeline.recall.query import Query
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import search
 from pipeline.records import Filter, Kind, Source, Trust
 from pipeline.services.feedback import answer_impression, make_impressions
 from pipeline.services.incognito import is_incognito
+from pipeline.services.lessons import Lesson, Usefulness, with_records
 from pipeline.store import memories
 from web.api import bodies
 from web.api.answers import Answer
@@ -131,9 +131,9 @@ def lesson_json(lesson: Lesson) -> dict[str, Any]:
 
 
 def _about(call: Call, text: str, query: LessonsQuery, wanted: Filter) -> dict[str, Any]:
-    budget_ms = call.front.workspace_settings(call.workspace_id).recall_budget_ms
+    budget_ms = call.workspace.settings.recall_budget_ms
     asked = Query(text, k=query.limit, filter=wanted, budget_ms=budget_ms, least_relevance=RELEVANT)
-    shown = [hit.memory for hit in search(call.front.reader(call.workspace_id), asked).hits]
+    shown = [hit.memory for hit in search(call.front.contexts.get(call.workspace), asked).hits]
     with call.front.databases.get(call.workspace_id).read() as db:
         found = with_records(db, shown)
     impressions = make_impressions(shown, query.session)

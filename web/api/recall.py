@@ -4,16 +4,13 @@ from typing import Any
 
 from pipeline.recall.explain import MemoryExplanation
 from pipeline.recall.query import Query
-from pipeline.recall.search import explain_result, search
-from pipeline.services.incognito import is_incognito
+from pipeline.services.recall import explain_memory, recall_memories
 from web.api import answers, bodies
 from web.api.render import answer_json
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("recall")
 
-# The best few of an answer are what it was asked for.
-ACCESSED = 10
 # Sessions are formed from more memories than are shown, so that k sessions can be filled.
 MEMORIES_PER_SESSION = 12
 
@@ -31,12 +28,10 @@ MEMORIES_PER_SESSION = 12
 def recall(call: Call) -> dict[str, Any]:
     """Answer a recall."""
     body: bodies.RecallBody = call.body
-    if body.query:
-        session = None if body.viewer is None else body.viewer.session
-        call.front.asked(call.workspace_id, body.query, body.session_id, session)
-    answer = search(call.front.reader(call.workspace_id), _query(call, body))
-    if not is_incognito(call.workspace):
-        call.front.feedback.record_accesses(call.workspace, [hit.memory for hit in answer.hits[:ACCESSED]])
+    session = None if body.viewer is None else body.viewer.session
+    answer = recall_memories(
+        call.workspace, call.front.contexts, call.front.feedback, _query(call, body), body.session_id, session
+    )
     return answer_json(answer, k=body.k, by_session=body.group == "session")
 
 
@@ -53,7 +48,7 @@ def recall(call: Call) -> dict[str, Any]:
 def explain_one(call: Call) -> MemoryExplanation:
     """Answer why or why not."""
     body: bodies.WhyBody = call.body
-    return explain_result(call.front.reader(call.workspace_id), _query(call, body), body.id)
+    return explain_memory(call.workspace, call.front.contexts, _query(call, body), body.id)
 
 
 def _query(call: Call, body: bodies.RecallBody) -> Query:
@@ -61,6 +56,6 @@ def _query(call: Call, body: bodies.RecallBody) -> Query:
         text=body.query,
         k=body.k * MEMORIES_PER_SESSION if body.group == "session" else body.k,
         filter=body.filter(),
-        budget_ms=body.budget_ms or call.front.workspace_settings(call.workspace_id).recall_budget_ms,
+        budget_ms=body.budget_ms or call.workspace.settings.recall_budget_ms,
         explain=body.explain,
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 from flask import current_app
 
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import StoreUnavailable
 from pipeline.services.timeline import Undigested, read_news
 from pipeline.services.workspace import Workspace
@@ -64,7 +64,7 @@ class Streams:
         return not self._stopping.wait(POLL_S)
 
 
-def streams_of(front: Front) -> Streams:
+def streams_of(front: WebContainer) -> Streams:
     """Return the streams of the running app: with few threads, most of them must stay free."""
     known: Streams = current_app.extensions.setdefault(
         EXTENSION, Streams(min(MOST_HELD, front.settings.web_threads // 3), front.stopping)

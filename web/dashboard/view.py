@@ -21,7 +21,7 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response as AnyResponse
 
 from config.paths import is_workspace_id
-from pipeline.bootstrap.front import Front
+from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.services.workspace import Workspace
 from pipeline.store.database import Database
@@ -68,7 +68,7 @@ class Paged(Query):
 class View:
     """What a page is asked for: the container, the workspace's id, the validated query or form, and the present."""
 
-    front: Front
+    front: WebContainer
     workspace_id: str
     query: Any
     form: Any
@@ -156,7 +156,7 @@ class Section:
                 datetime.now(UTC),
             )
             if query is None:
-                view.front.foresight.stir(workspace)
+                view.front.prefetcher.notify_activity(workspace)
             found = call(view, **path)
             return Response(found, mimetype="text/html") if isinstance(found, str) else found
 

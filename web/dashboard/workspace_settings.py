@@ -19,8 +19,8 @@ from config.settings import (
     environment_with,
     explain_settings,
 )
-from pipeline.bootstrap.front import Front
 from pipeline.bootstrap.parts import mask
+from pipeline.bootstrap.web import WebContainer
 
 DEFAULT, ENVIRONMENT, UNKNOWN = "default", "environment", "unknown"
 
@@ -83,11 +83,11 @@ class Told:
     problem: str | None
 
 
-def explain_for_page(front: Front, workspace_id: str) -> Told:
+def explain_for_page(front: WebContainer, workspace_id: str) -> Told:
     """Tell of every setting, as it is in force now."""
     home, problem = _explained(front, None)
     mine, own_problem = _explained(front, workspace_id)
-    in_force = front.workspace_settings(workspace_id)
+    in_force = front.workspace(workspace_id).settings
     file = str(front.settings.paths.workspace(workspace_id).config)
     return Told(
         tuple(_shown(front.settings, one) for name, one in home.items() if name not in WORKSPACE_SETTINGS),
@@ -96,7 +96,7 @@ def explain_for_page(front: Front, workspace_id: str) -> Told:
     )
 
 
-def _explained(front: Front, workspace_id: str | None) -> tuple[dict[str, SettingOrigin], str | None]:
+def _explained(front: WebContainer, workspace_id: str | None) -> tuple[dict[str, SettingOrigin], str | None]:
     try:
         found = explain_settings(environment_of(front.settings.paths), workspace_id)
     except SettingsError as error:

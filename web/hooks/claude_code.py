@@ -1,4 +1,4 @@
-"""Claude Code's hook events: context in, or silence; the agent is never disturbed."""
+"""Claude Code's hook events: context in, or nothing; the agent is never disturbed."""
 
 import json
 from collections.abc import Callable
@@ -7,7 +7,9 @@ from typing import Any
 from flask import Response, request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.bootstrap.companion import Companion, Seat
+from pipeline.records import Viewer
+from pipeline.services.agent_sessions import AgentSession
+from pipeline.services.workspace import Workspace
 from pipeline.write.fields import normalize_id
 from web.endpoint import Api, Call, Endpoint, json_response
 from web.folders import workspace_of_folder
@@ -43,16 +45,16 @@ def claude_code(call: Call) -> Response:
         handle = HANDLERS.get(event.hook_event_name)
         if handle is None:
             _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
-            return _silence()
+            return _empty()
         context = handle(call, event)
     except ValidationError as error:
         _note(call, f"unreadable event: {error.error_count()} fields, first {error.errors()[0]['type']}")
-        return _silence()
+        return _empty()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here is no business of the agent's
         _note(call, f"{type(error).__name__}: {error}")
-        return _silence()
+        return _empty()
     if not context:
-        return _silence()
+        return _empty()
     answer: dict[str, Any] = {
         "hookSpecificOutput": {"hookEventName": event.hook_event_name, "additionalContext": context}
     }
@@ -61,20 +63,23 @@ def claude_code(call: Call) -> Response:
 
 def _prompt(call: Call, event: HookEvent) -> str | None:
     message = event.prompt.strip()[:LONGEST_PROMPT]
-    return Companion(call.front).prompt(_seat(call, event), message) if message else None
+    if not message:
+        return None
+    return call.front.agent_sessions.answer_prompt(_workspace(call, event), _session(event), message)
 
 
 def _session_start(call: Call, event: HookEvent) -> str | None:
-    return Companion(call.front).session_start(_seat(call, event), event.source)
+    return call.front.agent_sessions.start_session(_workspace(call, event), _session(event), event.source)
 
 
 def _before_tool(call: Call, event: HookEvent) -> str | None:
-    return Companion(call.front).before_tool(_seat(call, event), event.tool_name, event.tool_input)
+    return call.front.agent_sessions.advise_tool_use(
+        _workspace(call, event), _session(event), event.tool_name, event.tool_input
+    )
 
 
 def _after_tool(call: Call, event: HookEvent) -> None:
-    ok = _worked(event.tool_response)
-    Companion(call.front).after_tool(_seat(call, event, to_write=True), event.tool_name, event.tool_input, ok=ok)
+    _record(call, event, ok=_worked(event.tool_response))
 
 
 def _worked(response: Any) -> bool:
@@ -86,15 +91,20 @@ def _worked(response: Any) -> bool:
 
 
 def _after_failure(call: Call, event: HookEvent) -> None:
-    Companion(call.front).after_tool(_seat(call, event, to_write=True), event.tool_name, event.tool_input, ok=False)
+    _record(call, event, ok=False)
+
+
+def _record(call: Call, event: HookEvent, *, ok: bool) -> None:
+    workspace = _workspace(call, event, to_write=True)
+    call.front.agent_sessions.record_tool_use(workspace, _session(event), event.tool_name, event.tool_input, ok=ok)
 
 
 def _stop(call: Call, event: HookEvent) -> None:
-    Companion(call.front).turn_end(_seat(call, event, to_write=True))
+    call.front.agent_sessions.end_turn(_workspace(call, event, to_write=True), _session(event))
 
 
 def _flush(call: Call, event: HookEvent) -> None:
-    Companion(call.front).flush(_seat(call, event))
+    call.front.agent_sessions.flush(_workspace(call, event))
 
 
 def _nothing(_call: Call, _event: HookEvent) -> None:
@@ -114,18 +124,18 @@ HANDLERS: dict[str, Callable[[Call, HookEvent], str | None]] = {
 }
 
 
-def _seat(call: Call, event: HookEvent, *, to_write: bool = False) -> Seat:
-    return Seat(
-        workspace_of_folder(call, event.cwd, to_write=to_write),
-        normalize_id(event.session_id) or None,
-        normalize_id(event.agent_id) or None,
-        event.cwd,
-    )
+def _workspace(call: Call, event: HookEvent, *, to_write: bool = False) -> Workspace:
+    return workspace_of_folder(call, event.cwd, to_write=to_write)
+
+
+def _session(event: HookEvent) -> AgentSession:
+    session_id, agent_id = normalize_id(event.session_id) or None, normalize_id(event.agent_id) or None
+    return AgentSession(session_id, agent_id, event.cwd, Viewer(session=session_id, agent=agent_id))
 
 
 def _note(call: Call, message: str) -> None:
     call.front.operations.record_error("hooks.claude-code", message)
 
 
-def _silence() -> Response:
+def _empty() -> Response:
     return Response(status=200)

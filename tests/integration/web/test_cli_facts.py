@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.context.lessons import Usefulness
+from pipeline.services.lessons import Usefulness
 from pipeline.store.arcs import ArcStatus
 from tests.fakes.command_line import remembered, run, run_json, serving
 from web.cli.facts import parse_value

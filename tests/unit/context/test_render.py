@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.context.render import HEADER, LONGEST_LINE, Entry, fitting, render_block, render_line
+from pipeline.context.render import HEADER, LONGEST_LINE, Entry, render_block, render_line
 from pipeline.kinds import render_text
 from pipeline.recall.annotations import Annotations
 from pipeline.records import Anchor, Kind, Memory, Scope, Source, Tier, Trust
@@ -50,7 +50,7 @@ memories = st.builds(
 
 @given(st.lists(memories, max_size=6), st.integers(0, 3000))
 def test_a_block_keeps_its_limit_and_one_line_a_memory(found, limit):
-    block = render_block([Entry(memory) for memory in found], limit, NOW)
+    block = render_block([Entry(memory) for memory in found], limit, NOW)[0]
     if block is None:
         return
     lines = block.splitlines()
@@ -62,7 +62,7 @@ def test_a_block_keeps_its_limit_and_one_line_a_memory(found, limit):
 
 @given(memories)
 def test_evidence_is_quoted_and_cannot_end_its_quotation(memory):
-    block = render_block([Entry(memory)], 10_000, NOW)
+    block = render_block([Entry(memory)], 10_000, NOW)[0]
     line = block.splitlines()[1]
     if memory.trust is Trust.EVIDENCE:
         assert line.count("import noted: “") == 1
@@ -70,32 +70,32 @@ def test_evidence_is_quoted_and_cannot_end_its_quotation(memory):
 
 
 def test_a_trusted_memory_speaks_for_itself():
-    assert render_block([Entry(PLAIN)], 1000, NOW) == f"{HEADER}\n- [Q69G5FAV · decision · 3 h ago] The port is 8123"
+    assert render_block([Entry(PLAIN)], 1000, NOW)[0] == f"{HEADER}\n- [Q69G5FAV · decision · 3 h ago] The port is 8123"
 
 
 def test_a_long_memory_is_cut_and_says_so():
-    line = render_block([Entry(replace(PLAIN, content="word " * 1000))], 10_000, NOW).splitlines()[1]
+    line = render_block([Entry(replace(PLAIN, content="word " * 1000))], 10_000, NOW)[0].splitlines()[1]
     assert line.endswith("…")
     assert len(line) < LONGEST_LINE + 60
 
 
 def test_one_that_does_not_fit_makes_room_for_the_next():
-    block = render_block([Entry(replace(PLAIN, content="x" * 500)), Entry(PLAIN)], 200, NOW)
+    block = render_block([Entry(replace(PLAIN, content="x" * 500)), Entry(PLAIN)], 200, NOW)[0]
     assert "8123" in block
     assert "xxx" not in block
 
 
 def test_nothing_to_say_is_no_block():
-    assert render_block([], 1000, NOW) is None
-    assert render_block([Entry(PLAIN)], 50, NOW) is None
+    assert render_block([], 1000, NOW)[0] is None
+    assert render_block([Entry(PLAIN)], 50, NOW)[0] is None
 
 
 OTHER_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
-SURFACE_ID = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
+IMPRESSION_ID = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 remarks = st.builds(
     Annotations, st.lists(st.just(OTHER_ID), max_size=3).map(tuple), st.sampled_from([None, False, True]), st.booleans()
 )
-entries = st.builds(Entry, memories, remarks, st.sampled_from([None, SURFACE_ID]))
+entries = st.builds(Entry, memories, remarks, st.sampled_from([None, IMPRESSION_ID]))
 
 
 def spoken(kind, details, content="The port is 8123", **fields):
@@ -182,9 +182,9 @@ def test_no_field_gets_out_of_the_quotation_or_the_line(text, kind):
 
 
 def test_remarks_stand_behind_the_text():
-    entry = Entry(PLAIN, Annotations((OTHER_ID,), stale=True), SURFACE_ID)
+    entry = Entry(PLAIN, Annotations((OTHER_ID,), stale=True), IMPRESSION_ID)
     assert render_line(entry, NOW).endswith(
-        f"The port is 8123 (stale; contradicted by [Q69G5FAW]; surface {SURFACE_ID})"
+        f"The port is 8123 (stale; contradicted by [Q69G5FAW]; surface {IMPRESSION_ID})"
     )
     assert render_line(Entry(PLAIN, Annotations(stale=False)), NOW).endswith("] The port is 8123")
 
@@ -196,9 +196,9 @@ def test_remarks_stand_outside_the_quotation():
 
 @given(st.lists(entries, max_size=6), st.integers(0, 3000))
 def test_a_block_holds_just_what_fits(found, limit):
-    kept = fitting(found, limit, NOW)
-    assert render_block(found, limit, NOW) == (None if not kept else render_block(kept, limit, NOW))
-    assert fitting(kept, limit, NOW) == kept
+    kept = render_block(found, limit, NOW)[1]
+    assert render_block(found, limit, NOW)[0] == (None if not kept else render_block(kept, limit, NOW)[0])
+    assert render_block(kept, limit, NOW)[1] == kept
 
 
 @given(
@@ -206,7 +206,7 @@ def test_a_block_holds_just_what_fits(found, limit):
     st.datetimes(timezones=st.just(UTC)),
 )
 def test_an_echo_of_a_block_is_known_for_what_it_is_however_old_it_is(found, now):
-    block = render_block(found, 10_000, now)
+    block = render_block(found, 10_000, now)[0]
     heard = find_echoes(block)
     assert len(heard) == len(found)
     for echo, entry in zip(heard, found, strict=True):
@@ -227,7 +227,7 @@ def test_an_echo_with_the_fields_of_a_kind_is_an_echo_of_what_was_told(kind, tru
         "uri": "x/7",
     }
     memory = replace(PLAIN, kind=kind, details=details, trust=trust, anchor=Anchor("a/b.py", 1, 2))
-    (echo,) = find_echoes(render_line(Entry(memory, Annotations((OTHER_ID,), stale=True), SURFACE_ID), NOW))
+    (echo,) = find_echoes(render_line(Entry(memory, Annotations((OTHER_ID,), stale=True), IMPRESSION_ID), NOW))
     assert is_echo_of(echo, render_text(memory))
 
 

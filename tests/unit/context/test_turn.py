@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.context.turn import Surfaced, followed_in, result_of
+from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.records import Draft, Kind, Outcome, Source
 from pipeline.store import memories
 from pipeline.store.actions import Action, ActionType
@@ -40,12 +40,12 @@ RESULTS = [
 
 @pytest.mark.parametrize(("did", "told"), RESULTS)
 def test_a_result_is_told(did, told):
-    assert result_of(did) == told
+    assert summarize_turn(did) == told
 
 
 @pytest.mark.parametrize("did", [did for did, _ in RESULTS])
 def test_a_result_passes_the_door(world, did):
-    draft = Draft(result_of(did), kind=Kind.ACTIVITY, source=Source.AMBIENT, importance=0.5, tags=("ambient",))
+    draft = Draft(summarize_turn(did), kind=Kind.ACTIVITY, source=Source.AMBIENT, importance=0.5, tags=("ambient",))
     receipt = accept(world.database, draft)
     assert receipt.outcome is Outcome.CREATED, receipt
     with world.database.read() as db:
@@ -69,11 +69,11 @@ def test_a_result_passes_the_door(world, did):
     ],
 )
 def test_what_came_to_nothing_is_not_told(did):
-    assert result_of(did) is None
+    assert summarize_turn(did) is None
 
 
 def test_a_long_command_is_cut():
-    assert len(result_of([run(f"make deploy {'x' * 1000}")])) < 160
+    assert len(summarize_turn([run(f"make deploy {'x' * 1000}")])) < 160
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def verdict(world):
         receipt = accept(world.database, Draft(text, kind=Kind.LESSON))
         with world.database.read() as db:
             lesson = memories.get(db, receipt.id)
-        answers = followed_in([Surfaced("u1", surfaced_at, lesson, agent)], did)
+        answers = find_followed([ShownLesson("u1", surfaced_at, lesson, agent)], did)
         return answers[0].followed if answers else None
 
     return judge

@@ -47,26 +47,26 @@ def test_a_turn_begins_and_ends(db):
 
 
 def test_what_was_told_is_known_apart_by_agent_and_forgotten_with_the_session(db):
-    actions.note_told(db, "s1", "", [(1, "a"), (2, "b")])
-    actions.note_told(db, "s1", "helper", [(3, "c")])
-    actions.note_told(db, "s1", "", [(2, "b2")])
-    actions.note_told(db, "s2", "", [(1, "a")])
-    assert actions.told(db, "s1", "", SEQS) == {1: "a", 2: "b2"}
-    assert actions.told(db, "s1", "helper", SEQS) == {3: "c"}
-    assert actions.told(db, "s1", "", [2, 3]) == {2: "b2"}
+    actions.add_seen(db, "s1", "", [(1, "a"), (2, "b")])
+    actions.add_seen(db, "s1", "helper", [(3, "c")])
+    actions.add_seen(db, "s1", "", [(2, "b2")])
+    actions.add_seen(db, "s2", "", [(1, "a")])
+    assert actions.seen_versions(db, "s1", "", SEQS) == {1: "a", 2: "b2"}
+    assert actions.seen_versions(db, "s1", "helper", SEQS) == {3: "c"}
+    assert actions.seen_versions(db, "s1", "", [2, 3]) == {2: "b2"}
     actions.purge(db, 1)
-    assert actions.told(db, "s1", "", SEQS) == {2: "b2"}
-    actions.forget_told(db, "s1")
-    assert actions.told(db, "s1", "", SEQS) == actions.told(db, "s1", "helper", SEQS) == {}
+    assert actions.seen_versions(db, "s1", "", SEQS) == {2: "b2"}
+    actions.forget_seen(db, "s1")
+    assert actions.seen_versions(db, "s1", "", SEQS) == actions.seen_versions(db, "s1", "helper", SEQS) == {}
 
 
 def test_old_sessions_are_forgotten_with_what_they_were_told_but_not_what_they_did(db):
     for session, number in (("old", 1), ("new", 5)):
         actions.begin_turn(db, session, "/p", action(number).at)
-        actions.note_told(db, session, "", [(1, "a")])
+        actions.add_seen(db, session, "", [(1, "a")])
         actions.add(db, action(number, session))
     actions.forget_sessions(db, action(5).at)
     assert actions.turn_began(db, "old") is None
-    assert actions.told(db, "old", "", SEQS) == {}
+    assert actions.seen_versions(db, "old", "", SEQS) == {}
     assert len(actions.since(db, "old", "", 10)) == 1
-    assert actions.told(db, "new", "", SEQS) == {1: "a"}
+    assert actions.seen_versions(db, "new", "", SEQS) == {1: "a"}

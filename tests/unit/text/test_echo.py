@@ -85,7 +85,7 @@ entries = st.builds(
 
 @given(st.lists(entries, min_size=1, max_size=4), st.datetimes(timezones=st.just(UTC)))
 def test_whatever_is_rendered_is_recognised_when_it_comes_back(shown, now):
-    block = render_block(shown, 100_000, now)
+    block = render_block(shown, 100_000, now)[0]
     found = find_echoes(normalize_text(block))
     assert [one.short_id for one in found] == [entry.memory.id[-8:] for entry in shown]
     assert all(is_echo_of(one, render_text(entry.memory)) for one, entry in zip(found, shown, strict=True))
@@ -98,7 +98,7 @@ plain_texts = st.text("ab “”\n'ж[].", min_size=1, max_size=30).map(normaliz
 @given(memories, plain_texts, plain_texts)
 def test_a_line_is_no_echo_of_a_memory_that_says_something_else(memory, content, other):
     said, others = (" ".join(text.split()).translate(INNER_QUOTES) for text in (content, other))
-    [line] = find_echoes(render_block([Entry(replace(memory, content=content))], 100_000, NOW))
+    [line] = find_echoes(render_block([Entry(replace(memory, content=content))], 100_000, NOW)[0])
     assert is_echo_of(line, render_text(replace(memory, content=other))) == (said == others)
 
 
@@ -174,7 +174,7 @@ def test_what_adds_or_changes_a_word_is_new(said):
 
 def test_a_cut_line_is_recognised_by_its_beginning():
     memory = replace(MEMORY, content="word " * 1000, trust=Trust.EVIDENCE, source=Source.IMPORT)
-    [line] = find_echoes(render_block([Entry(memory)], 10_000, NOW))
+    [line] = find_echoes(render_block([Entry(memory)], 10_000, NOW)[0])
     assert line.cut
     assert is_echo_of(line, render_text(memory))
     assert not is_echo_of(line, "word " * 20)

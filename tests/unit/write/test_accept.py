@@ -199,7 +199,7 @@ def stored(database, memory_id):
 
 
 def shown(database, memory_id):
-    block = render_block([Entry(stored(database, memory_id))], 2000, datetime.now(UTC))
+    block = render_block([Entry(stored(database, memory_id))], 2000, datetime.now(UTC))[0]
     assert block is not None
     return block
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.context.turn import result_of
+from pipeline.context.turn import summarize_turn
 from pipeline.records import Draft, Kind, Revision, Source
 from pipeline.store import actions
 from pipeline.store.actions import Action, ActionType
@@ -64,7 +64,7 @@ TURN = [
 
 def test_nothing_that_a_purged_result_told_stays_in_the_journal(database):
     journal(database, [*TURN, edited("src/zubrowk.py", "s2")])
-    kept = ambient(database, result_of([*TURN[:2], *TURN[3:]]))
+    kept = ambient(database, summarize_turn([*TURN[:2], *TURN[3:]]))
     assert traces(database, "zubrowk race")
     purge(database, kept.id)
     # What was not told is another's, and so is another session.
@@ -77,8 +77,8 @@ def test_a_result_that_was_merged_or_edited_is_known_in_every_session_and_form(d
     did = [run("git commit -m 'Mend the pool'"), edited("pool.py")]
     journal(database, did)
     journal(database, [edited("pool.py", "s2"), run("git commit -m 'Mend the pool'", "s2")])
-    kept = ambient(database, result_of(did))
-    assert ambient(database, result_of(did), "s2").duplicate_of == kept.id
+    kept = ambient(database, summarize_turn(did))
+    assert ambient(database, summarize_turn(did), "s2").duplicate_of == kept.id
     edit(database, kept.id, Revision(content="Something else was done that day, in the harbour"))
     purge(database, kept.id)
     assert left(database) == left(database, "s2") == []

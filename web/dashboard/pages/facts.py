@@ -221,7 +221,7 @@ def set_value(view: View) -> Response:
     value = _value(form)
     match = view.front.fact_names(view.workspace_id, asked, scope)
     draft = Draft(content="", scope=scope, occurred_at=form.valid_from)
-    receipt = set_fact(view.database, match.key, value, draft, view.front.write_policy(view.workspace_id))
+    receipt = set_fact(view.database, match.key, value, draft, view.workspace.write_policy())
     message = _told(match.key, value, form.valid_from, receipt)
     if match.similar:
         others = ", ".join(f"{words(key.attribute)} of {words(key.subject)}" for key in match.similar[:3])

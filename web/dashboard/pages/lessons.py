@@ -8,10 +8,10 @@ from flask import url_for
 from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
-from pipeline.context.lessons import ENOUGH, Usefulness, wilson_interval, with_records
 from pipeline.errors import NotFound
 from pipeline.records import OWNER, Kind, Memory
 from pipeline.services.feedback import answer_impression, withdraw_answer
+from pipeline.services.lessons import ENOUGH, Usefulness, wilson_interval, with_records
 from pipeline.store import impressions, memories
 from pipeline.store import lessons as table
 from pipeline.store.impressions import Impression, Tally

@@ -79,7 +79,7 @@ class Trial:
 @section.page("/recall", LabQuery)
 def lab(view: View) -> str:
     """Ask a question and show how recall answers it."""
-    reader = view.front.reader(view.workspace_id)
+    reader = view.front.contexts.get(view.workspace)
     asked: LabQuery = view.query
     missed = _missed(view, asked.why) if asked.q and asked.why else None
     trials = _trials(view, reader, missed) if asked.q else []
@@ -103,7 +103,7 @@ def lab(view: View) -> str:
         tuned=asked.compare or any(getattr(asked, name) not in (None, (), "") for name in SETTINGS if name != "k"),
         kinds=list(Kind),
         channels=SEARCHED,
-        usual_budget=view.front.workspace_settings(view.workspace_id).recall_budget_ms,
+        usual_budget=view.workspace.settings.recall_budget_ms,
         limits={"k": MAX_K, "budget": MAX_BUDGET_MS, "text": MAX_QUESTION_CHARS, "told": TOLD},
     )
 
@@ -131,7 +131,7 @@ def _query(view: View, prefix: str) -> Query:
             as_of=given["as_of"],
             viewer=OWNER,
         ),
-        budget_ms=given["budget"] or view.front.workspace_settings(view.workspace_id).recall_budget_ms,
+        budget_ms=given["budget"] or view.workspace.settings.recall_budget_ms,
         explain=True,
         channels=SEARCHED if given["only"] is None else (given["only"],),
     )

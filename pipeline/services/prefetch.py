@@ -1,4 +1,4 @@
-"""Answers that are ready before anybody asks: while a front is idle it asks itself the likely questions.
+"""Prefetch the answers to likely questions while a front is idle.
 
 They go through the ordinary search, with the very queries that callers send, into the ordinary cache, whose keys name
 everything that an answer depends on. So what was written since makes each of them unreachable at once, and a later
@@ -15,13 +15,15 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 
 from config.settings import Settings
-from pipeline.bootstrap.parts import recall_budget_ms
-from pipeline.context.prepare import query_of
 from pipeline.errors import NotFound
 from pipeline.recall.query import Query
-from pipeline.recall.search import SearchContext, cache_key, search
+from pipeline.recall.search import cache_key, search
 from pipeline.records import Viewer
+from pipeline.services.briefing import hook_recall_budget_ms, message_query
+from pipeline.services.recall import SearchContexts
+from pipeline.services.workspace import Workspace
 from pipeline.store import predictions
+from pipeline.store.operations import Operations
 
 MOST_WORKSPACES = 8
 
@@ -38,11 +40,11 @@ class Rhythm:
     patience_s: float = 600.0
 
 
-class Outcome(Enum):
+class LookResult(Enum):
     """What became of a look at a workspace."""
 
     AT_REST = auto()
-    FORESEEN = auto()
+    PREFETCHED = auto()
     INTERRUPTED = auto()
     UNSETTLED = auto()
     GONE = auto()
@@ -51,12 +53,12 @@ class Outcome(Enum):
 def queries_of(texts: Sequence[str], settings: Settings) -> Iterator[Query]:
     """Return what callers send who ask these questions: recall by default, then an agent before it answers."""
     for text in texts:
-        budgets = dict.fromkeys((settings.recall_budget_ms, recall_budget_ms(settings)))
+        budgets = dict.fromkeys((settings.recall_budget_ms, hook_recall_budget_ms(settings)))
         yield Query(text, budget_ms=settings.recall_budget_ms)
-        yield from (query_of(text, Viewer(), budget) for budget in budgets)
+        yield from (message_query(text, Viewer(), budget) for budget in budgets)
 
 
-class Foresight:
+class AnswerPrefetcher:
     """Keep the likely answers of the workspaces that were asked last.
 
     A thread of its own sleeps until a front has been idle for a while; it stops between two searches as soon as a
@@ -65,31 +67,31 @@ class Foresight:
 
     def __init__(
         self,
-        reader_of: Callable[[str], SearchContext],
-        settings_of: Callable[[str], Settings],
-        on_error: Callable[[str, str], None],
+        workspace_of: Callable[[str], Workspace],
+        contexts: SearchContexts,
+        operations: Operations,
         rhythm: Rhythm | None = None,
     ) -> None:
-        self._reader_of = reader_of
-        self._settings_of = settings_of
-        self._on_error = on_error
+        self._workspace_of = workspace_of
+        self._contexts = contexts
+        self._operations = operations
         self._rhythm = rhythm or Rhythm()
         self._changed = threading.Condition()
         self._due: OrderedDict[str, float] = OrderedDict()
         self._looked: dict[str, float] = {}
         self._waits: dict[str, float] = {}
-        self._foreseen: dict[str, Hashable] = {}
+        self._prefetched: dict[str, Hashable] = {}
         self._requests = 0
         self._last_request = -math.inf
         self._sleeps_until = -math.inf
         self._stopped = False
-        self._thread = threading.Thread(target=self._run, name="foresight", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="prefetcher", daemon=True)
 
     def start(self) -> None:
         """Begin to look ahead."""
         self._thread.start()
 
-    def stir(self, workspace_id: str) -> None:
+    def notify_activity(self, workspace_id: str) -> None:
         """Say that a workspace is asked or written to: whatever is computed ahead gives way."""
         with self._changed:
             now = time.monotonic()
@@ -112,35 +114,36 @@ class Foresight:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def look(self, workspace_id: str) -> Outcome:
+    def look(self, workspace_id: str) -> LookResult:
         """Compute the likely answers of a workspace as far as they are not there and nobody asks anything."""
         requests = self._requests
         try:
-            reader = self._reader_of(workspace_id)
-            with reader.database.read() as db:
+            workspace = self._workspace_of(workspace_id)
+            context = self._contexts.get(workspace)
+            with context.database.read() as db:
                 likely = [one.query for one in predictions.predictions(db)]
                 state = cache_key(db, datetime.now(UTC)), tuple(likely)
         except NotFound:
-            return Outcome.GONE
-        if self._foreseen.get(workspace_id) == state:
-            return Outcome.AT_REST
-        for query in queries_of(likely, self._settings_of(workspace_id)):
+            return LookResult.GONE
+        if self._prefetched.get(workspace_id) == state:
+            return LookResult.AT_REST
+        for query in queries_of(likely, workspace.settings):
             if self._stopped or self._requests != requests:
-                return Outcome.INTERRUPTED
-            answer = search(reader, query)
+                return LookResult.INTERRUPTED
+            answer = search(context, query)
             if answer.degraded or not answer.settled:
-                return Outcome.UNSETTLED
-        self._foreseen[workspace_id] = state
-        return Outcome.FORESEEN
+                return LookResult.UNSETTLED
+        self._prefetched[workspace_id] = state
+        return LookResult.PREFETCHED
 
     def _run(self) -> None:
         while (workspace_id := self._next()) is not None:
             try:
-                outcome = self.look(workspace_id)
+                result = self.look(workspace_id)
             except Exception as error:  # noqa: BLE001 - whatever befalls one workspace, the others are looked after
-                self._on_error(workspace_id, f"{type(error).__name__}: {error}")
-                outcome = Outcome.UNSETTLED
-            self._schedule(workspace_id, outcome)
+                self._operations.record_error("prefetch", f"{type(error).__name__}: {error}", workspace=workspace_id)
+                result = LookResult.UNSETTLED
+            self._schedule(workspace_id, result)
 
     def _next(self) -> str | None:
         """Wait until a workspace is due and nobody asks anything; return None when stopped."""
@@ -156,22 +159,22 @@ class Foresight:
                 self._sleeps_until = -math.inf
         return None
 
-    def _schedule(self, workspace_id: str, outcome: Outcome) -> None:
+    def _schedule(self, workspace_id: str, result: LookResult) -> None:
         with self._changed:
-            if outcome is Outcome.GONE:
+            if result is LookResult.GONE:
                 self._forget(workspace_id)
             if workspace_id not in self._due:
                 return
             wait = self._rhythm.apart_s
-            if outcome is Outcome.AT_REST:
+            if result is LookResult.AT_REST:
                 wait = self._rhythm.look_s
-            elif outcome is Outcome.UNSETTLED:
+            elif result is LookResult.UNSETTLED:
                 # What is missing is being made by a worker, or is broken.
                 wait = min(2 * self._waits.get(workspace_id, wait / 2), self._rhythm.patience_s)
-            self._waits[workspace_id] = wait if outcome is Outcome.UNSETTLED else self._rhythm.apart_s / 2
+            self._waits[workspace_id] = wait if result is LookResult.UNSETTLED else self._rhythm.apart_s / 2
             self._looked[workspace_id] = time.monotonic()
             self._due[workspace_id] = self._looked[workspace_id] + wait
 
     def _forget(self, workspace_id: str) -> None:
-        for known in (self._due, self._looked, self._waits, self._foreseen):
+        for known in (self._due, self._looked, self._waits, self._prefetched):
             known.pop(workspace_id, None)

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.context.lessons import ENOUGH, Usefulness, usefulness, wilson_interval, with_records
 from pipeline.records import Draft, Kind
+from pipeline.services.lessons import ENOUGH, Usefulness, usefulness, wilson_interval, with_records
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression, Tally
 from pipeline.write.accept import accept

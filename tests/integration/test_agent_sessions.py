@@ -6,15 +6,16 @@ import time
 import pytest
 
 from config.settings import load_settings
-from pipeline.bootstrap.companion import Companion, Seat
-from pipeline.bootstrap.parts import recall_budget_ms
 from pipeline.errors import StoreBusy
 from pipeline.recall.query import Channel
+from pipeline.records import Viewer
+from pipeline.services.agent_sessions import AgentSession
+from pipeline.services.briefing import hook_recall_budget_ms
 from pipeline.store import actions, impressions, memories
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.house import HeldEncoder
 
-SEAT = Seat("default", "s1", None, "/p")
+SESSION = AgentSession("s1", None, "/p", Viewer(session="s1"))
 PORT = "Which port does billing listen on?"
 
 
@@ -45,6 +46,10 @@ def known(client, digested):
     digested()
 
 
+def workspace(front):
+    return front.workspace("default")
+
+
 def settled(front):
     front.feedback.submit(lambda: None).result(timeout=20)
 
@@ -52,7 +57,7 @@ def settled(front):
 def told(front):
     settled(front)
     with front.databases.get("default").read() as db:
-        return actions.told(db, "s1", "", memories.all_seqs(db)), len(impressions.unanswered(db, "s1"))
+        return actions.seen_versions(db, "s1", "", memories.all_seqs(db)), len(impressions.unanswered(db, "s1"))
 
 
 def errors(front):
@@ -61,7 +66,7 @@ def errors(front):
 
 @pytest.mark.usefixtures("known")
 def test_what_was_told_is_noted(front):
-    assert "8123" in Companion(front).prompt(SEAT, PORT)
+    assert "8123" in front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT)
     versions, surfaced = told(front)
     assert (len(versions), surfaced) == (2, 1)
 
@@ -69,22 +74,22 @@ def test_what_was_told_is_noted(front):
 @pytest.mark.usefixtures("known")
 def test_recall_leaves_time_for_the_rest(front):
     asked = []
-    run = front._channels.run
-    front._channels.run = lambda searches, deadline, on_error: (
+    run = front.contexts._channels.run
+    front.contexts._channels.run = lambda searches, deadline, on_error: (
         asked.append(deadline - time.perf_counter()) or run(searches, deadline, on_error)
     )
-    Companion(front).prompt(SEAT, PORT)
-    assert asked[0] <= recall_budget_ms(front.settings) / 1000 < front.settings.hook_budget_ms / 1000
+    front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT)
+    assert asked[0] <= hook_recall_budget_ms(front.settings) / 1000 < front.settings.hook_budget_ms / 1000
 
 
 @pytest.mark.usefixtures("known")
 def test_a_channel_that_hangs_is_left_out(front, hanging):
     front.settings.paths.workspace("default").config.write_text("hook_budget_ms = 400\n")
     answers = []
-    run = front._channels.run
-    front._channels.run = lambda *given: answers.append(run(*given)) or answers[-1]
+    run = front.contexts._channels.run
+    front.contexts._channels.run = lambda *given: answers.append(run(*given)) or answers[-1]
     began = time.perf_counter()
-    Companion(front).prompt(SEAT, PORT)
+    front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT)
     print(f"prompt with a hanging channel: {(time.perf_counter() - began) * 1000:.0f} ms of 400")
     assert answers[0][Channel.DENSE].report.state == "late"
     assert answers[0][Channel.LEXICAL].report.state == "ok"
@@ -95,10 +100,10 @@ def test_what_comes_too_late_is_not_told_and_not_noted_as_told(front, monkeypatc
     front.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
     flush = front.feedback.flush
     monkeypatch.setattr(front.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
-    assert Companion(front).prompt(SEAT, PORT) is None
+    assert front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT) is None
     assert told(front) == ({}, 0)
     front.settings.paths.workspace("default").config.unlink()
-    assert "8123" in Companion(front).prompt(SEAT, PORT)
+    assert "8123" in front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT)
 
 
 @pytest.mark.usefixtures("known")
@@ -117,10 +122,10 @@ def test_a_store_that_is_held_by_another_keeps_nobody_waiting(front):
     assert holding.wait(10)
     try:
         began = time.perf_counter()
-        Companion(front).after_tool(SEAT, "Edit", {"file_path": "x.py"}, ok=True)
-        Companion(front).turn_end(SEAT)
-        Companion(front).flush(SEAT)
-        assert "8123" in Companion(front).prompt(SEAT, PORT)
+        front.agent_sessions.record_tool_use(workspace(front), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
+        front.agent_sessions.end_turn(workspace(front), SESSION)
+        front.agent_sessions.flush(workspace(front))
+        assert "8123" in front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT)
         print(f"four events beside a held store: {(time.perf_counter() - began) * 1000:.0f} ms")
         assert not release.is_set()
     finally:
@@ -140,7 +145,7 @@ def test_what_cannot_be_noted_stands_in_the_error_log(front, known, monkeypatch)
 
     for failure, line in ((busy, "another process holds the store"), (broken, "ValueError: a bug")):
         monkeypatch.setattr(actions, "add", failure)
-        Companion(front).after_tool(SEAT, "Edit", {"file_path": "x.py"}, ok=True)
+        front.agent_sessions.record_tool_use(workspace(front), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
         settled(front)
         assert line in errors(front)
 
@@ -148,4 +153,4 @@ def test_what_cannot_be_noted_stands_in_the_error_log(front, known, monkeypatch)
 def test_budgets_of_every_size_leave_recall_some_time(home):
     assert load_settings().hook_budget_ms == home.hook_budget_ms
     for budget in (10, 300, 2000):
-        assert 1 <= recall_budget_ms(home.model_copy(update={"hook_budget_ms": budget})) < budget
+        assert 1 <= hook_recall_budget_ms(home.model_copy(update={"hook_budget_ms": budget})) < budget

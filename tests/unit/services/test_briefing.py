@@ -1,15 +1,14 @@
 """An agent is told what is about its message, rules first, and nothing at all where nothing is."""
 
-import itertools
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.context.lessons import ENOUGH
-from pipeline.context.prepare import SHOWN_EACH, Briefing, PrepareLimits, prepare
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
+from pipeline.services.briefing import SHOWN_EACH, AgentSession, Briefing, BriefingLimits, compose_briefing
+from pipeline.services.lessons import ENOUGH
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression
 from pipeline.text.instructions import instructs
@@ -19,34 +18,25 @@ from pipeline.write.accept import accept
 MESSAGE = "Which port does billing listen on?"
 ABOUT = "Billing listens on port 8123"
 NOBODY = Viewer()
-LIMITS = PrepareLimits(budget_ms=10_000, max_chars=4000)
+LIMITS = BriefingLimits(budget_ms=10_000, max_chars=4000)
 LINE = re.compile(r"- \[[0-9A-Z]{8} · \w+ · (?:just now|\d+ [a-z]+ ago)\] .+")
 
 
-class Surfaces:
-    """Give ids as long as real ones and keep what was shown."""
-
-    def __init__(self):
-        self.shown = []
-        self._numbers = itertools.count(1)
-
-    def __call__(self, lessons):
-        self.shown += [lesson.id for lesson in lessons]
-        return [f"{next(self._numbers):026d}" for _ in lessons]
-
-
 @pytest.fixture
-def surface():
-    return Surfaces()
-
-
-@pytest.fixture
-def tell(world, surface):
+def tell(world):
     def run(message=MESSAGE, viewer=NOBODY, max_chars=LIMITS.max_chars):
         world.embed()
-        return prepare(world.reader, message, viewer, replace(LIMITS, max_chars=max_chars), surface, datetime.now(UTC))
+        limits = replace(LIMITS, max_chars=max_chars)
+        return compose_briefing(world.reader, AgentSession("s1", viewer=viewer), message, limits, datetime.now(UTC))
 
     return run
+
+
+def shown(world, briefing):
+    """Return the ids of the memories that there are impressions of."""
+    with world.database.read() as db:
+        found = memories.by_seqs(db, [one.memory_seq for one in briefing.impressions])
+    return [found[one.memory_seq].id for one in briefing.impressions]
 
 
 def answered(world, memory_id, *, followed, ignored):
@@ -68,16 +58,15 @@ def ids(hits):
 
 
 @pytest.mark.parametrize("message", ["thanks, looks great!", "hello there", "ok"])
-def test_small_talk_is_told_nothing(world, tell, surface, message):
+def test_small_talk_is_told_nothing(world, tell, message):
     world.write(ABOUT)
     world.write("Never change the port that billing listens on", kind=Kind.LESSON)
     world.write("Move billing to another port", kind=Kind.GOAL)
     world.write("Changed the port of billing", kind=Kind.ACTIVITY)
     assert tell(message) == Briefing()
-    assert surface.shown == []
 
 
-def test_everything_is_told_as_what_it_is(world, tell, surface):
+def test_everything_is_told_as_what_it_is(world, tell):
     fact = world.write(ABOUT)
     decision = world.write("Billing listens on port 8123 by our decision", kind=Kind.DECISION)
     key = {"subject": "billing", "attribute": "listen port", "value": 8123}
@@ -90,10 +79,10 @@ def test_everything_is_told_as_what_it_is(world, tell, surface):
     assert ids(briefing.memories) == [fact]
     assert ids(briefing.decisions) == [decision]
     assert ids(briefing.facts) == [keyed]
-    assert [(one.hit.memory.id, one.surface_id) for one in briefing.lessons] == [(lesson, f"{1:026d}")]
+    assert [(one.memory.id, one.impression_id) for one in briefing.lessons] == [(lesson, briefing.impressions[0].id)]
     assert [goal.id for goal in briefing.open_goals] == [goal]
     assert [memory.id for memory in briefing.recent_activity] == [activity]
-    assert surface.shown == [lesson]
+    assert shown(world, briefing) == [lesson]
     short = [line[3:11] for line in told(briefing)]
     assert short[0] == lesson[-8:]
     assert set(short[1:4]) == {memory_id[-8:] for memory_id in (fact, decision, keyed)}
@@ -104,8 +93,9 @@ def test_everything_is_told_as_what_it_is(world, tell, surface):
 def test_only_a_lesson_carries_a_surface_id(world, tell):
     world.write(ABOUT)
     world.write("Billing must listen on the port that ops gave it", kind=Kind.LESSON)
-    lines = told(tell())
-    assert lines[0].endswith(f" (surface {1:026d})")
+    briefing = tell()
+    lines = told(briefing)
+    assert lines[0].endswith(f" (surface {briefing.impressions[0].id})")
     assert not any("surface" in line for line in lines[1:])
 
 
@@ -119,27 +109,27 @@ def test_what_is_about_the_message_comes_best_first_whatever_its_kind(world, tel
 
 
 @pytest.mark.parametrize("room", range(200, 1600, 100))
-def test_the_text_keeps_its_limit_and_only_what_it_holds_was_shown(world, tell, surface, room):
+def test_the_text_keeps_its_limit_and_only_what_it_holds_was_shown(world, tell, room):
     for number in range(6):
         world.write(f"Billing must listen on the port {'x' * 60 * number} of rule {number}", kind=Kind.LESSON)
         world.write(f"Billing listens on port {8000 + number}")
     briefing = tell(max_chars=room)
     assert len(briefing.text) <= room
     assert len(briefing.lessons) <= SHOWN_EACH
-    assert [one.hit.memory.id for one in briefing.lessons] == surface.shown
+    assert [one.memory.id for one in briefing.lessons] == shown(world, briefing)
     lines = told(briefing)
     for place, one in enumerate(briefing.lessons):
-        assert lines[place].endswith(f"(surface {one.surface_id})")
+        assert lines[place].endswith(f"(surface {one.impression_id})")
     assert briefing.text.count("(surface ") == len(briefing.lessons)
 
 
-def test_a_dead_lesson_is_not_shown_and_an_unproven_one_is(world, tell, surface):
+def test_a_dead_lesson_is_not_shown_and_an_unproven_one_is(world, tell):
     dead = world.write("Billing must listen on the port below 1024", kind=Kind.LESSON)
     unproven = world.write("Billing must listen on the port that ops gave it", kind=Kind.LESSON)
     answered(world, dead, followed=0, ignored=ENOUGH)
     answered(world, unproven, followed=0, ignored=ENOUGH - 1)
     briefing = tell()
-    assert [one.hit.memory.id for one in briefing.lessons] == surface.shown == [unproven]
+    assert [one.memory.id for one in briefing.lessons] == shown(world, briefing) == [unproven]
     assert dead[-8:] not in briefing.text
 
 
@@ -157,16 +147,16 @@ def test_a_costly_lesson_comes_before_a_proven_one_and_that_before_the_others(wo
         "Billing never has to listen on the port of ledger", kind=Kind.LESSON, details={"severity": "critical"}
     )
     answered(world, proven, followed=6, ignored=0)
-    assert [one.hit.memory.id for one in tell().lessons] == [costly, proven, plain]
+    assert [one.memory.id for one in tell().lessons] == [costly, proven, plain]
 
 
-def test_a_lesson_from_hearsay_is_quoted_evidence_and_no_rule(world, tell, surface):
+def test_a_lesson_from_hearsay_is_quoted_evidence_and_no_rule(world, tell):
     heard = world.write("Billing must listen on the port 1", kind=Kind.LESSON, source=Source.IMPORT)
     briefing = tell()
     assert briefing.lessons == ()
     assert ids(briefing.memories) == [heard]
     assert "import noted: “Billing must listen on the port 1”" in briefing.text
-    assert surface.shown == []
+    assert shown(world, briefing) == []
 
 
 def test_a_lesson_that_commands_its_reader_is_quoted_and_no_rule(world, tell):

@@ -1,0 +1,109 @@
+"""The web front's container: durable writes and bounded reads. No stage and no job is imported here."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from config.settings import Settings
+from config.token import CurrentToken
+from pipeline.bootstrap.parts import mask
+from pipeline.errors import EncoderUnavailable, NotFound, ReverieError
+from pipeline.index.encoder import Encoder
+from pipeline.recall.fact_names import FactNames, KeyMatch
+from pipeline.recall.search import warm
+from pipeline.records import FactKey, Scope, Stage
+from pipeline.services.agent_sessions import AgentSessionService
+from pipeline.services.encoder import QueryEncoder
+from pipeline.services.feedback import FeedbackWriter
+from pipeline.services.prefetch import AnswerPrefetcher
+from pipeline.services.recall import SearchContexts
+from pipeline.services.workspace import Workspace, WorkspaceSettings
+from pipeline.store import facts
+from pipeline.store.database import Databases, WakeUps, WriterProfile
+from pipeline.store.operations import Operations
+
+log = logging.getLogger(__name__)
+
+# A front's commits carry no checkpoints until the log is large; the workers' smaller threshold comes first.
+CHECKPOINT_PAGES = 16_000
+
+
+class WebContainer:
+    """Everything that a door needs, wired once a process."""
+
+    def __init__(self, settings: Settings, notify: Callable[[str, Stage | None], None]) -> None:
+        settings.paths.ensure()
+        self.started = self.requested = time.monotonic()
+        # Set as soon as the process is asked to end: an answer that takes its time must not hold it up.
+        self.stopping = threading.Event()
+        self.settings = settings
+        # Made here, on the first start; what the file says later counts later.
+        settings.paths.token()
+        self._token = CurrentToken(settings.paths.token_file)
+        self.operations = Operations(settings.paths.operations, mask)
+        self.notify = notify
+        profile = WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
+        self.databases = Databases(settings.paths, profile, self._notify_workers)
+        self._settings = WorkspaceSettings(settings, self.operations)
+        self.encoder = QueryEncoder(settings, lambda message: self.operations.record_error("encoder", message))
+        self.feedback = FeedbackWriter(self.operations)
+        self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback)
+        self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
+        self.agent_sessions = AgentSessionService(self.workspace(settings.workspace), self.contexts, self.feedback)
+        self._fact_names = FactNames()
+
+    @property
+    def token(self) -> str:
+        """Return the bearer token that opens this front now."""
+        return self._token()
+
+    def workspace(self, workspace_id: str) -> Workspace:
+        """Return a workspace, whether anything was written there or not."""
+        paths = self.settings.paths.workspace(workspace_id)
+        return Workspace(workspace_id, paths, self.databases, self._settings)
+
+    def fact_names(self, workspace_id: str, asked: FactKey, scope: Scope) -> KeyMatch:
+        """Return the known fact that a name means, and what else it may mean."""
+        with self.databases.get(workspace_id).read() as db:
+            known = facts.keys(db, scope)
+        try:
+            encoder = self.encoder.get()
+        except EncoderUnavailable:
+            encoder = None
+        return self._fact_names.match(asked, known, encoder)
+
+    def warm_up(self) -> None:
+        """Load in a thread what the first requests would otherwise wait for."""
+        threading.Thread(target=self._load, name="warm-up", daemon=True).start()
+
+    def close(self) -> None:
+        """Let go of every thread and file."""
+        self.stopping.set()
+        self.encoder.stop()
+        self.prefetcher.close()
+        self.contexts.close()
+        self.feedback.close()
+        self.databases.close()
+        self.operations.close()
+
+    def _get_encoder(self) -> Encoder:
+        return self.encoder.get()
+
+    def _load(self) -> None:
+        # Before the encoder: the imports that it needs would hold up the first lexical answer threefold.
+        usual = self.workspace(self.settings.workspace)
+        try:
+            warm(self.contexts.get(usual))
+        except NotFound:
+            log.debug("nothing was written to %s yet", usual.id)
+        except ReverieError as error:
+            self.operations.record_error("warm-up", str(error), workspace=usual.id)
+        self.encoder.load()
+        # Without the encoder no answer is whole enough to be kept.
+        self.prefetcher.start()
+        self.prefetcher.notify_activity(usual.id)
+
+    def _notify_workers(self, workspace_id: str, wake_ups: WakeUps) -> None:
+        for stage in wake_ups:
+            self.notify(workspace_id, stage)

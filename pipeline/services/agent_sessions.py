@@ -1,0 +1,235 @@
+"""Agent sessions: what an agent is told before it answers and acts, and what is noted of what it does.
+
+An agent is answered from what is known; what is noted for later is written beside the traffic, in order. Whether a
+session is incognito is decided once, when its event comes.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from sqlite3 import Connection
+from typing import Any
+
+from pipeline.context.advice import LOOKED_AT, lessons_about
+from pipeline.context.render import Entry, render_block
+from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
+from pipeline.errors import NotFound
+from pipeline.records import Draft, Kind, Memory, Source
+from pipeline.services.briefing import (
+    AgentSession,
+    BriefingLimits,
+    brief_project,
+    brief_resumed_session,
+    compose_briefing,
+    drop_seen,
+    hook_recall_budget_ms,
+    version_of,
+)
+from pipeline.services.feedback import FeedbackWriter, make_impressions
+from pipeline.services.incognito import is_session_incognito
+from pipeline.services.recall import SearchContexts
+from pipeline.services.workspace import Workspace
+from pipeline.store import actions, impressions, memories
+from pipeline.store.database import Database
+from pipeline.times import parse, utc_now, utc_text
+from pipeline.write.accept import accept
+from pipeline.write.tool_actions import find_target, recognize_action
+
+__all__ = ["AgentSession", "AgentSessionService"]
+
+ADVICE_AT_ONCE = 3
+TURN_ACTIONS = 200
+# Where a session goes on with less than it knew.
+RESUMED = frozenset({"compact", "resume"})
+FORGETFUL = RESUMED | {"clear"}
+# A session that rests for longer than this may be told everything again.
+SESSION_REST = timedelta(days=90)
+AMBIENT_TAG = "ambient"
+AMBIENT_IMPORTANCE = 0.5
+
+
+class AgentSessionService:
+    """Answer the events of agents' sessions; `usual` is the workspace of projects that have none of their own yet."""
+
+    def __init__(self, usual: Workspace, contexts: SearchContexts, feedback: FeedbackWriter) -> None:
+        self._usual = usual
+        self._contexts = contexts
+        self._feedback = feedback
+
+    def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> str | None:
+        """Return what is known about a message and new in this session; None when that takes too long."""
+        began = time.perf_counter()
+        if not _exists(workspace) or self._is_incognito(workspace, session):
+            return None
+        settings = workspace.settings
+        self._feedback.record_question(workspace, message)
+        if session.id is not None:
+            # What was told a moment ago is noted by then; nobody waits for the note of this turn.
+            self._feedback.flush()
+            self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=session.cwd, at=utc_now()))
+        limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
+        context = self._contexts.get(workspace)
+        briefing = compose_briefing(context, session, message, limits, datetime.now(UTC), only_new=True)
+        if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms:
+            # Nobody waits any more: nothing was told, and nothing is noted as told.
+            return None
+        self._feedback.record_impressions(workspace, briefing.impressions)
+        self._feedback.record_accesses(workspace, briefing.shown)
+        self._note_seen(workspace, session, briefing.shown)
+        return briefing.text or None
+
+    def start_session(self, workspace: Workspace, session: AgentSession, source: str) -> str | None:
+        """Return the project's brief, or where a session left off that goes on with less than it knew."""
+        if not _exists(workspace) or self._is_incognito(workspace, session):
+            return None
+        room = workspace.settings.hook_max_chars
+        if source in FORGETFUL and session.id is not None:
+            self._note(workspace, partial(actions.forget_seen, session_id=session.id))
+        # What was done a moment ago is written by then.
+        self._feedback.flush()
+        brief, now = None, datetime.now(UTC)
+        if source in RESUMED and session.id is not None:
+            brief = brief_resumed_session(workspace.database, session.id, session.viewer, room, now)
+        brief = brief or brief_project(workspace.database, session.viewer, room, now)
+        if brief is None:
+            return None
+        self._note_seen(workspace, session, brief.shown)
+        return brief.text
+
+    def advise_tool_use(
+        self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any]
+    ) -> str | None:
+        """Return the lessons that name what is about to be touched, each once a session."""
+        target = find_target(tool, given)
+        if target is None or not _exists(workspace) or self._is_incognito(workspace, session):
+            return None
+        with workspace.database.read() as db:
+            found = lessons_about(db, target.type, target.target, session.viewer, LOOKED_AT)
+        if not found:
+            return None
+        # What was told a moment ago is noted by then.
+        self._feedback.flush()
+        with workspace.database.read() as db:
+            lessons = drop_seen(db, session, found)[:ADVICE_AT_ONCE]
+        made = make_impressions(lessons, session.id, session.agent_id)
+        entries = [Entry(lesson, impression_id=one.id) for lesson, one in zip(lessons, made, strict=True)]
+        text, kept = render_block(entries, workspace.settings.hook_max_chars, datetime.now(UTC))
+        # Only what an agent gets to read counts as shown.
+        ids = {entry.impression_id for entry in kept}
+        self._feedback.record_impressions(workspace, [one for one in made if one.id in ids])
+        self._note_seen(workspace, session, [entry.memory for entry in kept])
+        return text
+
+    def record_tool_use(
+        self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, ok: bool
+    ) -> None:
+        """Note what was done; the first action in a project makes its workspace."""
+        if session.id is not None and not self._is_incognito(workspace, session):
+            record = partial(_add_action, workspace, session, utc_now(), tool, given, ok=ok)
+            self._feedback.submit_logged("hooks", workspace.id, record)
+
+    def end_turn(self, workspace: Workspace, session: AgentSession) -> None:
+        """Say which lessons the turn followed, and keep its result where the agent kept nothing itself."""
+        # A subagent's end is the end of no turn. What the turn did may not be written yet, and make the workspace.
+        if session.id is not None and session.agent_id is None and not self._is_incognito(workspace, session):
+            close = partial(_close_turn, workspace, session.id, utc_now())
+            self._feedback.submit_logged("hooks", workspace.id, close)
+
+    def flush(self, workspace: Workspace) -> None:
+        """Write everything that was noted, without waiting for it longer than a moment."""
+        if _exists(workspace):
+            self._feedback.flush_usage(workspace)
+
+    def _is_incognito(self, workspace: Workspace, session: AgentSession) -> bool:
+        """Tell whether a session or its workspace is incognito.
+
+        As long as a project has no workspace of its own, its sessions are incognito in the usual one.
+        """
+        known = [one for one in (workspace, self._usual) if _exists(one)]
+        # A project's own settings may be there before its first memory is.
+        if any(one.settings.incognito for one in (workspace, *known[:1])):
+            return True
+        return any(is_session_incognito(one, session.id) for one in known)
+
+    def _note_seen(self, workspace: Workspace, session: AgentSession, shown: Sequence[Memory]) -> None:
+        if session.id is not None and shown:
+            versions = [(memory.seq, version_of(memory)) for memory in shown]
+            agent_id = session.agent_id or ""
+            self._note(
+                workspace, partial(actions.add_seen, session_id=session.id, agent_id=agent_id, versions=versions)
+            )
+
+    def _note(self, workspace: Workspace, note: Callable[[Connection], object]) -> None:
+        """Write a note in its turn."""
+        self._feedback.submit_logged("hooks", workspace.id, partial(_write, workspace, note))
+
+
+def _exists(workspace: Workspace) -> bool:
+    """Tell whether anything was ever written for a project: if not there is nothing to say, and nothing wrong."""
+    try:
+        return workspace.database is not None
+    except NotFound:
+        return False
+
+
+def _write(workspace: Workspace, note: Callable[[Connection], object]) -> None:
+    with workspace.database.write() as db:
+        note(db)
+
+
+def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
+    if actions.turn_began(db, session_id) is None:
+        actions.forget_sessions(db, utc_text(parse(at) - SESSION_REST))
+    actions.begin_turn(db, session_id, cwd, at)
+
+
+def _add_action(
+    workspace: Workspace, session: AgentSession, at: str, tool: str, given: Mapping[str, Any], *, ok: bool
+) -> None:
+    action = recognize_action(session.id or "", session.agent_id, at, tool, given, ok=ok, cwd=session.cwd)
+    if action is not None:
+        with workspace.create().write() as db:
+            actions.add(db, action)
+
+
+def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
+    if not _exists(workspace):
+        return
+    database = workspace.database
+    with database.read() as db:
+        began = actions.turn_began(db, session_id) or ""
+        did = actions.since(db, session_id, began, TURN_ACTIONS)
+        shown = _list_unanswered(db, session_id)
+        recorded = memories.written_by_agent(db, session_id, began)
+    with database.write() as db:
+        for one in find_followed(shown, did):
+            impressions.answer(db, one.impression_id, "by the journal", at, followed=one.followed)
+        # A turn may stop more than once; what it did is told once.
+        actions.end_turn(db, session_id, utc_text(parse(at) + timedelta(milliseconds=1)))
+    result = None if recorded else summarize_turn(did)
+    if result is not None:
+        _keep(workspace, database, session_id, result)
+
+
+def _list_unanswered(db: Connection, session_id: str) -> list[ShownLesson]:
+    """List the lessons that a session's agents were shown and nobody said anything about."""
+    unanswered = impressions.unanswered(db, session_id)
+    found = memories.by_seqs(db, {one.memory_seq for one in unanswered})
+    return [
+        ShownLesson(one.id, one.at, lesson, one.agent_id)
+        for one in unanswered
+        if (lesson := found.get(one.memory_seq)) is not None and lesson.kind is Kind.LESSON
+    ]
+
+
+def _keep(workspace: Workspace, database: Database, session_id: str, result: str) -> None:
+    draft = Draft(
+        content=result,
+        kind=Kind.ACTIVITY,
+        source=Source.AMBIENT,
+        importance=AMBIENT_IMPORTANCE,
+        session_id=session_id,
+        tags=(AMBIENT_TAG,),
+    )
+    accept(database, draft, workspace.write_policy())

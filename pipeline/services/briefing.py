@@ -1,0 +1,321 @@
+"""Briefing: what an agent is told before it answers a message, and when its session begins.
+
+One recall finds everything that is about a message; the store adds what is under way. Where nothing is about it,
+nothing is told.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from sqlite3 import Connection
+
+from config.settings import Settings
+from pipeline.context.render import Entry, render_block
+from pipeline.kinds import render_text
+from pipeline.recall.annotations import NOTHING, find_annotations
+from pipeline.recall.query import Hit, Query
+from pipeline.recall.rank import RELEVANT
+from pipeline.recall.search import SearchContext, search
+from pipeline.records import Filter, Kind, Memory, Trust, Viewer
+from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
+from pipeline.services.incognito import is_incognito
+from pipeline.services.lessons import Usefulness, with_records
+from pipeline.services.recall import SearchContexts
+from pipeline.services.workspace import Workspace
+from pipeline.store import actions, arcs, goals, memories
+from pipeline.store.actions import Action
+from pipeline.store.arcs import VisibleArc
+from pipeline.store.database import Database
+from pipeline.times import utc_text
+from pipeline.write.fields import Severity
+
+CONSIDERED = 40
+SHOWN_MEMORIES = 8
+SHOWN_EACH = 5
+UNDER_WAY = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
+LATELY = timedelta(days=14)
+# So many of the last written are looked through for what happened lately: an import tells of long ago.
+LAST_WRITTEN = 50
+# What recall may take of a hook's time: the rest is for what comes before and after it.
+RECALL_SHARE = 0.75
+ACTIONS_SHOWN = 12
+BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT)
+LEFT_OFF = "Where this session left off:"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSession:
+    """An agent's session: its id, for a subagent which one it is, its folder, and what the agent may see."""
+
+    id: str | None = None
+    agent_id: str | None = None
+    cwd: str = ""
+    viewer: Viewer = field(default_factory=Viewer)
+
+
+@dataclass(frozen=True, slots=True)
+class BriefingLimits:
+    """The deadline of recall in milliseconds and the longest text in characters."""
+
+    budget_ms: int
+    max_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class LessonHit(Hit):
+    """A lesson that is put before an agent, under the id of its impression, by which the answer to it is told."""
+
+    impression_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """What is about a message, by what it is; all empty when nothing is.
+
+    `text` is what an agent reads: the lessons, then what is about the message, best first, then what is under way, as
+    far as there is room: the memories `shown`. `lessons` are those that it holds, `impressions` theirs.
+    """
+
+    relevant: bool = False
+    lessons: tuple[LessonHit, ...] = ()
+    decisions: tuple[Hit, ...] = ()
+    facts: tuple[Hit, ...] = ()
+    open_goals: tuple[Memory, ...] = ()
+    recent_activity: tuple[Memory, ...] = ()
+    memories: tuple[Hit, ...] = ()
+    active_arcs: tuple[VisibleArc, ...] = ()
+    text: str = ""
+    shown: tuple[Memory, ...] = ()
+    impressions: tuple[Impression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionBrief:
+    """What an agent is told when a session begins, and the memories that it holds."""
+
+    text: str
+    shown: tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What is about a message, best first, by what it is; `goals` are those that are not finished."""
+
+    lessons: tuple[Hit, ...] = ()
+    decisions: tuple[Hit, ...] = ()
+    facts: tuple[Hit, ...] = ()
+    goals: tuple[Hit, ...] = ()
+    memories: tuple[Hit, ...] = ()
+
+    def beside_lessons(self) -> list[Hit]:
+        """Return everything but the lessons, best first."""
+        found = (*self.decisions, *self.facts, *self.goals, *self.memories)
+        return sorted(found, key=lambda hit: hit.score, reverse=True)
+
+
+def prepare_message(
+    workspace: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, session: AgentSession, message: str
+) -> Briefing:
+    """Gather what an agent should know before it answers a message, also what it was told before."""
+    settings = workspace.settings
+    limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
+    briefing = compose_briefing(contexts.get(workspace), session, message, limits, datetime.now(UTC))
+    if not is_incognito(workspace, session.id, session.viewer.session):
+        feedback.record_question(workspace, message)
+        feedback.record_impressions(workspace, briefing.impressions)
+    return briefing
+
+
+def hook_recall_budget_ms(settings: Settings) -> int:
+    """Return the milliseconds that recall may take, for a hook to answer in its own."""
+    return max(1, int(settings.hook_budget_ms * RECALL_SHARE))
+
+
+def message_query(message: str, viewer: Viewer, budget_ms: int) -> Query:
+    """Return what is asked of recall for a message."""
+    return Query(message, CONSIDERED, Filter(viewer=viewer), budget_ms, least_relevance=RELEVANT)
+
+
+def compose_briefing(
+    context: SearchContext,
+    session: AgentSession,
+    message: str,
+    limits: BriefingLimits,
+    now: datetime,
+    *,
+    only_new: bool = False,
+) -> Briefing:
+    """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
+    hits = search(context, message_query(message, session.viewer, limits.budget_ms)).hits
+    with context.database.read() as db:
+        if only_new:
+            new = {memory.seq for memory in drop_seen(db, session, [hit.memory for hit in hits])}
+            hits = tuple(hit for hit in hits if hit.memory.seq in new)
+        about = _sort_by_use(_drop_dead_lessons(db, hits))
+        if about == _About():
+            return Briefing()
+        open_goals = _once([*(hit.memory for hit in about.goals), *goals.unfinished(db, session.viewer, SHOWN_EACH)])
+        open_goals = open_goals[:SHOWN_EACH]
+        activity = _list_recent_activity(db, session.viewer, now)
+        threads = arcs.active_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
+        beside = [Entry(hit.memory, hit.annotations) for hit in about.beside_lessons()]
+        under_way = _once((*open_goals, *activity), but=beside)
+        if only_new:
+            under_way = drop_seen(db, session, under_way)
+        remarks = find_annotations(db, under_way)
+    beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in under_way]
+    briefing = Briefing(
+        relevant=True,
+        decisions=about.decisions,
+        facts=about.facts,
+        open_goals=tuple(open_goals),
+        recent_activity=tuple(activity),
+        memories=about.memories,
+        active_arcs=tuple(threads),
+    )
+    return _render(briefing, session, about.lessons, beside, limits.max_chars, now)
+
+
+def brief_project(database: Database, viewer: Viewer, max_chars: int, now: datetime) -> SessionBrief | None:
+    """Return a project's brief: open goals, then what was decided, learned and holds; None where there is nothing."""
+    with database.read() as db:
+        found = goals.unfinished(db, viewer, SHOWN_EACH)
+        for kind in BRIEF_KINDS:
+            found += memories.leading(db, Filter(kinds=(kind,), viewer=viewer), SHOWN_EACH)
+    return _brief([], found, max_chars, now)
+
+
+def brief_resumed_session(
+    database: Database, session_id: str, viewer: Viewer, max_chars: int, now: datetime
+) -> SessionBrief | None:
+    """Return what a session did, decided and noted, and which goals are open; None where it did nothing."""
+    with database.read() as db:
+        did = actions.since(db, session_id, "", ACTIONS_SHOWN)
+        decided = memories.page(
+            db, Filter(kinds=(Kind.DECISION,), session_id=session_id, viewer=viewer), SHOWN_EACH, None
+        )
+        noted = memories.page(db, Filter(session_id=session_id, viewer=viewer), 2 * SHOWN_EACH, None)
+        open_goals = goals.unfinished(db, viewer, SHOWN_EACH)
+    if not did and not noted:
+        return None
+    return _brief(_render_actions(did, max_chars // 2), _once([*decided, *open_goals, *noted]), max_chars, now)
+
+
+def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) -> list[Memory]:
+    """Return those of some memories that an agent has not seen in its session as they are now."""
+    if session.id is None or not found:
+        return list(found)
+    seen = actions.seen_versions(db, session.id, session.agent_id or "", [memory.seq for memory in found])
+    return [memory for memory in found if seen.get(memory.seq) != version_of(memory)]
+
+
+def version_of(memory: Memory) -> str:
+    """Return a fingerprint of what an agent reads of a memory."""
+    return hashlib.sha256(render_text(memory).encode()).hexdigest()[:16]
+
+
+def _render(
+    briefing: Briefing,
+    session: AgentSession,
+    lessons: Sequence[Hit],
+    beside: Sequence[Entry],
+    max_chars: int,
+    now: datetime,
+) -> Briefing:
+    """Add the text; only what an agent gets to read counts as shown."""
+    impressions = make_impressions([hit.memory for hit in lessons], session.id, session.agent_id)
+    rules = [
+        LessonHit(hit.memory, hit.score, hit.relevance, hit.signals, hit.annotations, impression.id)
+        for hit, impression in zip(lessons, impressions, strict=True)
+    ]
+    entries = [*(Entry(rule.memory, rule.annotations, rule.impression_id) for rule in rules), *beside]
+    text, kept = render_block(entries, max_chars, now)
+    ids = {entry.impression_id for entry in kept}
+    return replace(
+        briefing,
+        lessons=tuple(rule for rule in rules if rule.impression_id in ids),
+        text=text or "",
+        shown=tuple(entry.memory for entry in kept),
+        impressions=tuple(one for one in impressions if one.id in ids),
+    )
+
+
+def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
+    """Leave out the lessons that are ignored, and put those first that cost most or are known to help."""
+    lessons = [hit for hit in hits if _is_rule(hit.memory)]
+    worth = {
+        record.memory.seq: (_is_critical(record.memory), record.usefulness is Usefulness.USEFUL)
+        for record in with_records(db, [hit.memory for hit in lessons])
+        if record.usefulness is not Usefulness.DEAD
+    }
+    alive = sorted(
+        (hit for hit in lessons if hit.memory.seq in worth), key=lambda hit: worth[hit.memory.seq], reverse=True
+    )
+    return [*alive, *(hit for hit in hits if not _is_rule(hit.memory))]
+
+
+def _sort_by_use(hits: Sequence[Hit]) -> _About:
+    lessons, decisions, facts, unfinished, others = [], [], [], [], []
+    for hit in hits:
+        if _is_rule(hit.memory):
+            lessons.append(hit)
+        elif hit.memory.kind is Kind.DECISION:
+            decisions.append(hit)
+        elif hit.memory.kind is Kind.KEYED_FACT:
+            facts.append(hit)
+        elif hit.memory.kind is Kind.GOAL and hit.memory.details.get("status", "open") in goals.UNFINISHED:
+            unfinished.append(hit)
+        else:
+            others.append(hit)
+    return _About(
+        tuple(lessons[:SHOWN_EACH]),
+        tuple(decisions[:SHOWN_EACH]),
+        tuple(facts[:SHOWN_EACH]),
+        tuple(unfinished[:SHOWN_EACH]),
+        tuple(others[:SHOWN_MEMORIES]),
+    )
+
+
+def _is_rule(memory: Memory) -> bool:
+    # A lesson that nobody vouches for is evidence, not a rule.
+    return memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED and not memory.instructs
+
+
+def _is_critical(lesson: Memory) -> bool:
+    return lesson.details.get("severity") == Severity.CRITICAL
+
+
+def _list_recent_activity(db: Connection, viewer: Viewer, now: datetime) -> list[Memory]:
+    """List what happened lately, the latest first."""
+    since = utc_text(now - LATELY)
+    return memories.lately(db, Filter(kinds=UNDER_WAY, viewer=viewer), since, SHOWN_EACH, LAST_WRITTEN)
+
+
+def _brief(lines: Sequence[str], found: Sequence[Memory], max_chars: int, now: datetime) -> SessionBrief | None:
+    room = max_chars - sum(len(line) + 1 for line in lines)
+    block, entries = render_block([Entry(memory) for memory in found], room, now)
+    if block is None and not lines:
+        return None
+    text = "\n".join([*lines, *([block] if block else [])])
+    return SessionBrief(text, tuple(entry.memory for entry in entries))
+
+
+def _render_actions(did: Sequence[Action], room: int) -> list[str]:
+    """Return the newest actions that there is room for, in their order; nothing is told twice in a row."""
+    lines: list[str] = []
+    room -= len(LEFT_OFF) + 1
+    for one in reversed(did):
+        line = f"- {one.type} `{one.target.replace('`', chr(39))}`{'' if one.ok else ' (failed)'}"
+        if lines and lines[-1] == line:
+            continue
+        room -= len(line) + 1
+        if room < 0:
+            break
+        lines.append(line)
+    return [LEFT_OFF, *reversed(lines)] if lines else []
+
+
+def _once(found: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:
+    known = {entry.memory.seq for entry in but}
+    return list({memory.seq: memory for memory in found if memory.seq not in known}.values())

@@ -1,0 +1,84 @@
+"""Recall: a question to the memory, answered by what is read of a workspace; and why an answer is what it is."""
+
+import threading
+from collections.abc import Callable
+from functools import cache, partial
+
+from pipeline.index.dense import DenseIndex
+from pipeline.index.encoder import Encoder
+from pipeline.index.lexical import LexicalIndex
+from pipeline.index.ranking_features import RankingFeatures
+from pipeline.index.sessions import SessionMap
+from pipeline.recall.cache import AnswerCache
+from pipeline.recall.channels import ChannelPool
+from pipeline.recall.explain import MemoryExplanation
+from pipeline.recall.query import Answer, Query
+from pipeline.recall.search import SearchContext, explain_result, search
+from pipeline.services.encoder import vector_table
+from pipeline.services.feedback import FeedbackWriter
+from pipeline.services.incognito import is_incognito
+from pipeline.services.workspace import Workspace
+
+# The best few of an answer are what it was asked for.
+ACCESSED = 10
+
+
+def recall_memories(
+    workspace: Workspace, contexts: "SearchContexts", feedback: FeedbackWriter, query: Query, *sessions: str | None
+) -> Answer:
+    """Answer a query of some sessions; the question and what it found count as usage, unless one is incognito."""
+    answer = search(contexts.get(workspace), query)
+    if not is_incognito(workspace, *sessions):
+        if query.text:
+            feedback.record_question(workspace, query.text)
+        feedback.record_accesses(workspace, [hit.memory for hit in answer.hits[:ACCESSED]])
+    return answer
+
+
+def explain_memory(workspace: Workspace, contexts: "SearchContexts", query: Query, memory_id: str) -> MemoryExplanation:
+    """Say why a memory is or is not among a query's hits; raise NotFound for one that does not exist."""
+    return explain_result(contexts.get(workspace), query, memory_id)
+
+
+class SearchContexts:
+    """Keep open what recall reads of each workspace."""
+
+    def __init__(self, encoder: Callable[[], Encoder], exact_rows: int, feedback: FeedbackWriter) -> None:
+        self._encoder = encoder
+        self._exact_rows = exact_rows
+        self._feedback = feedback
+        self._channels = ChannelPool()
+        self._lock = threading.Lock()
+        self._open: dict[str, SearchContext] = {}
+
+    def get(self, workspace: Workspace) -> SearchContext:
+        """Return what recall reads of a workspace; raise NotFound when it does not exist."""
+        database = workspace.database
+        with self._lock:
+            known = self._open.get(workspace.id)
+            if known is None or known.database is not database:
+                known = self._open[workspace.id] = self._make(workspace)
+            return known
+
+    def close(self) -> None:
+        """End the threads of the channels."""
+        self._channels.close()
+
+    def _make(self, workspace: Workspace) -> SearchContext:
+        @cache
+        def dense_index() -> DenseIndex:
+            encoder = self._encoder()
+            return DenseIndex(vector_table(workspace.paths, encoder), self._exact_rows, encoder.background)
+
+        sessions = SessionMap()
+        return SearchContext(
+            workspace.database,
+            LexicalIndex(workspace.paths.lexical, sessions),
+            dense_index,
+            sessions,
+            RankingFeatures(),
+            self._encoder,
+            self._channels,
+            AnswerCache(),
+            partial(self._feedback.report_channel_error, workspace),
+        )
