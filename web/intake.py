@@ -102,7 +102,7 @@ class ItemPart:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredItem:
+class KnownItem:
     """An item as the server knows it."""
 
     digest: str
@@ -140,16 +140,16 @@ class Intake:
         self._forget(self.list_stored(), tally)
         return tally
 
-    def list_stored(self) -> dict[str, StoredItem]:
+    def list_stored(self) -> dict[str, KnownItem]:
         """Return the items that the source is known by."""
         try:
             found = list(self.client.source_items(self.source))
         except NotFound:
             # Nothing was written to the workspace yet.
             return {}
-        return {item["key"]: StoredItem(item["digest"], item["memories"]) for item in found}
+        return {item["key"]: KnownItem(item["digest"], item["memories"]) for item in found}
 
-    def _put(self, batch: Sequence[ItemPart], stored: Mapping[str, StoredItem], tally: IntakeCounts) -> None:
+    def _put(self, batch: Sequence[ItemPart], stored: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
         if self.dry:
             for entry in batch:
                 tally.count(entry.key, "replaced" if entry.key in stored else "created")
@@ -168,7 +168,7 @@ class Intake:
                 tally.receive(receipt)
         tally.memories.update({name: answer[name] for name in ("archived", "restored")})
 
-    def _forget(self, gone: Mapping[str, StoredItem], tally: IntakeCounts) -> None:
+    def _forget(self, gone: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
         for keys in _pack(gone, lambda key: (1, gone[key].memories), (MAX_ITEMS, MAX_MEMORIES)):
             for key in keys:
                 tally.count(key, "forgotten")
@@ -188,7 +188,7 @@ class Intake:
 class _Reading:
     """One reading of a source: notes which keys it comes upon."""
 
-    def __init__(self, stored: Mapping[str, StoredItem], tally: IntakeCounts) -> None:
+    def __init__(self, stored: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
         self._tally = tally
         self._digests = {key: one.digest for key, one in stored.items() if item_key(key) == key}
         self._parts: dict[str, list[str]] = {}

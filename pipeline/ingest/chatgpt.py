@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.ingest.entries import Entry
+from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exchanges import Conversation, Extra, Turn, read_conversation
-from pipeline.ingest.exports import Format, read_export
+from pipeline.ingest.exports import ExportFormat, read_export
 from pipeline.ingest.fields import id_of, name_of, text_of, time_of
 from pipeline.ingest.items import Known, Progress, Reading, Readings, Skipped
 from pipeline.records import Kind
@@ -36,10 +36,10 @@ _FOOTNOTE = re.compile(r" ?【\d+(?::\d+)?†[^】\n]*】")
 
 def read_chatgpt(path: Path, known: Known, progress: Progress) -> Readings:
     """Yield the conversations of an export, the branch that was seen last of each."""
-    yield from read_export(path, Format(EXPECTED, FILES, partial(_read_entry, known)), progress)
+    yield from read_export(path, ExportFormat(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
-def _read_entry(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
+def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
     told = entry.value
     if entry.number is None or not isinstance(told, dict) or not isinstance(told.get("mapping"), dict):
         return None

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.ingest.entries import Entry
+from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exchanges import Conversation, Extra, Turn, read_conversation
-from pipeline.ingest.exports import Format, read_export
+from pipeline.ingest.exports import ExportFormat, read_export
 from pipeline.ingest.fields import digest_of, id_of, name_of, split_under_heading, text_of, time_of
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
 from pipeline.records import Draft, Kind, Source
@@ -42,10 +42,10 @@ class _Memory(NamedTuple):
 
 def read_claude(path: Path, known: Known, progress: Progress) -> Readings:
     """Yield the conversations of an export, and what Claude remembers of their owner."""
-    yield from read_export(path, Format(EXPECTED, FILES, partial(_read_entry, known)), progress)
+    yield from read_export(path, ExportFormat(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
-def _read_entry(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
+def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
     told = entry.value
     if entry.name in _MEMORY_FIELDS:
         return _read_memories(known, {entry.name: [told] if entry.number else told})

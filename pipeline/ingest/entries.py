@@ -39,7 +39,7 @@ class LostValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ExportEntry:
     """A value of a list (then it has a number, from 1) or of the root object; `name` is its field in that object."""
 
     name: str | None
@@ -54,7 +54,7 @@ class Readable(Protocol):
         """Return at most so many of the next bytes, none at the end."""
 
 
-def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Iterator[Entry]:
+def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Iterator[ExportEntry]:
     """Yield what a list holds, or an object's fields and what its lists hold.
 
     A value of more than `limit` bytes, or one that cannot be read, is a LostValue. Raises InvalidField where the
@@ -88,7 +88,7 @@ def broken(problem: str) -> InvalidField:
     return InvalidField(FieldError("path", problem))
 
 
-def _fields(text: "_Text", limit: int) -> Iterator[Entry]:
+def _fields(text: "_Text", limit: int) -> Iterator[ExportEntry]:
     while (byte := text.peek()) != ord("}"):
         if byte == _COMMA:
             text.at += 1
@@ -101,18 +101,18 @@ def _fields(text: "_Text", limit: int) -> Iterator[Entry]:
             text.at += 1
             yield from _read_list(name, text, limit)
         else:
-            yield Entry(name, None, _parse(text.value(limit)))
+            yield ExportEntry(name, None, _parse(text.value(limit)))
     text.at += 1
 
 
-def _read_list(name: str | None, text: "_Text", limit: int) -> Iterator[Entry]:
+def _read_list(name: str | None, text: "_Text", limit: int) -> Iterator[ExportEntry]:
     number = 0
     while (byte := text.peek()) != ord("]"):
         if byte == _COMMA:
             text.at += 1
         else:
             number += 1
-            yield Entry(name, number, _parse(text.value(limit)))
+            yield ExportEntry(name, number, _parse(text.value(limit)))
     text.at += 1
 
 

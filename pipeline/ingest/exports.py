@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import InvalidField
-from pipeline.ingest.entries import Entry, LostValue, broken, entries
+from pipeline.ingest.entries import ExportEntry, LostValue, broken, entries
 from pipeline.ingest.fields import MAX_KEY_CHARS, name_of
 from pipeline.ingest.items import Progress, Reading, Readings, Skipped
 
@@ -32,7 +32,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ExportFormat:
     """How a tool's export is read.
 
     `expected` says what it is. Of an archive or a folder, the files whose path `files` finds are read. `take` gets an
@@ -41,10 +41,10 @@ class Format:
 
     expected: str
     files: re.Pattern[str]
-    take: Callable[[Entry, str], Iterable[Reading] | None]
+    take: Callable[[ExportEntry, str], Iterable[Reading] | None]
 
 
-def read_export(path: Path, export: Format, progress: Progress) -> Readings:
+def read_export(path: Path, export: ExportFormat, progress: Progress) -> Readings:
     """Yield what an export holds; raise InvalidField where it is no such export."""
     wanted: list[Part] = []
     for part in _parts(path):
@@ -56,17 +56,17 @@ def read_export(path: Path, export: Format, progress: Progress) -> Readings:
             yield Skipped(part.name, "not part of what is imported")
     if not wanted:
         raise broken(f"holds no {export.expected}")
-    reader = _Reader(export, progress, sum(part.size for part in wanted))
+    reader = _ExportReader(export, progress, sum(part.size for part in wanted))
     for part in wanted:
         yield from reader.part(part)
     if reader.strange and not reader.known:
         raise broken(f"is no {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
 
 
-class _Reader:
+class _ExportReader:
     """Reads part after part: counts the bytes, and the entries that are known and unknown."""
 
-    def __init__(self, export: Format, progress: Progress, total: int) -> None:
+    def __init__(self, export: ExportFormat, progress: Progress, total: int) -> None:
         self._export = export
         self._progress = progress
         self._total = total
@@ -89,7 +89,7 @@ class _Reader:
         self._done = ends_at
         self._progress(self._done, self._total)
 
-    def _read_entry(self, entry: Entry, place: str) -> Readings:
+    def _read_entry(self, entry: ExportEntry, place: str) -> Readings:
         if isinstance(entry.value, LostValue):
             yield Skipped(place, entry.value.reason)
             return
@@ -195,6 +195,6 @@ def _part_name(name: str) -> str:
     return name_of(name, MAX_KEY_CHARS - 100) or "a file without a name"
 
 
-def _place(part: Part, entry: Entry) -> str:
+def _place(part: Part, entry: ExportEntry) -> str:
     steps = [part.name, *([name_of(entry.name, 50)] if entry.name else [])]
     return " ".join([*steps, *([f"#{entry.number}"] if entry.number else [])])

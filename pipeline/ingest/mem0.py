@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.ingest.entries import Entry
-from pipeline.ingest.exports import Format, read_export
+from pipeline.ingest.entries import ExportEntry
+from pipeline.ingest.exports import ExportFormat, read_export
 from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, session_of, split_text, tags_of, text_of, time_of
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
 from pipeline.records import Draft, Source
@@ -32,10 +32,10 @@ _OWNERS = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "app", "role",
 
 def read_mem0(path: Path, known: Known, progress: Progress) -> Readings:
     """Yield the memories of an export."""
-    yield from read_export(path, Format(EXPECTED, FILES, partial(_read_entry, known)), progress)
+    yield from read_export(path, ExportFormat(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
-def _read_entry(known: Known, entry: Entry, place: str) -> Iterable[Reading] | None:
+def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
     if entry.name in _AROUND or entry.name in _TABLES:
         return ()
     if entry.name == "next":

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InvalidField
-from pipeline.ingest.entries import Entry
-from pipeline.ingest.exports import Format, read_export
+from pipeline.ingest.entries import ExportEntry
+from pipeline.ingest.exports import ExportFormat, read_export
 from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, name_of, split_text, tags_of, text_of, time_of
 from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
 from pipeline.records import Draft, GoalStatus, Kind, Source
@@ -53,7 +53,7 @@ _MAPPED = frozenset(
 
 def read_pmb(path: Path, known: Known, progress: Progress) -> Readings:
     """Yield the memories of an export."""
-    yield from read_export(path, Format(EXPECTED, FILES, _RowReader(known)), progress)
+    yield from read_export(path, ExportFormat(EXPECTED, FILES, _RowReader(known)), progress)
 
 
 class _RowReader:
@@ -63,7 +63,7 @@ class _RowReader:
         self._known = known
         self._workspace = ""
 
-    def __call__(self, entry: Entry, place: str) -> Iterable[Reading] | None:
+    def __call__(self, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
         if entry.name == "workspace" and isinstance(entry.value, dict):
             self._workspace = name_of(entry.value.get("name"))
             return ()

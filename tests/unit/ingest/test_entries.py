@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.ingest import entries as module
-from pipeline.ingest.entries import MAX_DEPTH, Entry, LostValue, entries, value_of
+from pipeline.ingest.entries import MAX_DEPTH, ExportEntry, LostValue, entries, value_of
 
 LIMIT = 1024 * 1024
 
@@ -32,7 +32,7 @@ def test_a_list_gives_what_it_holds_however_it_arrives(values, chunk, indent, as
     expected = json.loads(raw.decode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHUNK_BYTES", chunk)
-        assert _read(raw) == [Entry(None, number, value) for number, value in enumerate(expected, 1)]
+        assert _read(raw) == [ExportEntry(None, number, value) for number, value in enumerate(expected, 1)]
 
 
 @given(st.dictionaries(st.text(max_size=8), VALUE, max_size=6), st.integers(1, 30))
@@ -41,9 +41,9 @@ def test_an_object_gives_its_fields_and_what_its_lists_hold(fields, chunk):
         entry
         for name, value in fields.items()
         for entry in (
-            [Entry(name, number, one) for number, one in enumerate(value, 1)]
+            [ExportEntry(name, number, one) for number, one in enumerate(value, 1)]
             if isinstance(value, list)
-            else [Entry(name, None, value)]
+            else [ExportEntry(name, None, value)]
         )
     ]
     with pytest.MonkeyPatch.context() as patch:
