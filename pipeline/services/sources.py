@@ -14,7 +14,7 @@ from sqlite3 import Connection
 from pipeline.records import Draft, Memory, Outcome, Page, Receipt, Scope, page_of
 from pipeline.services.workspace import Workspace
 from pipeline.store import changes, ingested, memories, tail
-from pipeline.store.ingested import Link, SourceSummary, StoredItem
+from pipeline.store.ingested import KnownItem, Link, SourceSummary
 from pipeline.store.memories import NewMemory
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
@@ -25,10 +25,10 @@ from pipeline.write.revise import bring_back
 __all__ = [
     "ForgottenItems",
     "ItemOutcome",
+    "KnownItem",
     "OfferedItem",
     "SourceSummary",
     "SourceUpdate",
-    "StoredItem",
     "TakenItem",
     "forget_items",
     "holds_secret",
@@ -113,7 +113,7 @@ def list_sources(workspace: Workspace, limit: int, before: int | None) -> Page[S
         return page_of(ingested.sources(db, limit + 1, before), limit, lambda one: one.seq)
 
 
-def list_items(workspace: Workspace, source: str, limit: int, after: int | None) -> Page[StoredItem]:
+def list_items(workspace: Workspace, source: str, limit: int, after: int | None) -> Page[KnownItem]:
     """List the items that a source is known by; none of one that nothing was taken from."""
     with workspace.database.read() as db:
         return page_of(ingested.items(db, source, limit + 1, after), limit, lambda one: one.seq)

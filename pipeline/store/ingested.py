@@ -18,7 +18,7 @@ NAME_JOINT = "@"
 
 
 @dataclass(frozen=True, slots=True)
-class StoredItem:
+class KnownItem:
     """An item as it was read last, and how many texts it gives; one without a digest is forgotten."""
 
     seq: int
@@ -63,20 +63,20 @@ def sources(db: Connection, limit: int, before: int | None) -> list[SourceSummar
     return [SourceSummary(*row) for row in rows]
 
 
-def items(db: Connection, source: str, limit: int, after: int | None) -> list[StoredItem]:
+def items(db: Connection, source: str, limit: int, after: int | None) -> list[KnownItem]:
     """List the items that a source is known by, from above a row number, in row order."""
     rows = db.execute(
         "SELECT seq, key, digest, (SELECT count(*) FROM ingest_memory WHERE item_seq = seq AND given = 1) "
         "FROM ingest_item WHERE source = ? AND digest <> '' AND seq > ? ORDER BY seq LIMIT ?",
         (source, after or 0, limit),
     )
-    return [StoredItem(*row) for row in rows]
+    return [KnownItem(*row) for row in rows]
 
 
-def find(db: Connection, source: str, key: str) -> StoredItem | None:
+def find(db: Connection, source: str, key: str) -> KnownItem | None:
     """Return an item, forgotten or not."""
     row = db.execute("SELECT seq, key, digest FROM ingest_item WHERE source = ? AND key = ?", (source, key)).fetchone()
-    return None if row is None else StoredItem(*row)
+    return None if row is None else KnownItem(*row)
 
 
 def put(db: Connection, source: str, key: str, digest: str, at: str) -> int:

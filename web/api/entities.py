@@ -41,7 +41,7 @@ class GraphQuery(bodies.QueryString):
         return Viewer(self.user, self.agent, self.session, self.task)
 
 
-class EntityAnswer(Answer):
+class EntitySummaryAnswer(Answer):
     """An entity, and how many memories that reach the viewer mention it."""
 
     id: str
@@ -50,7 +50,7 @@ class EntityAnswer(Answer):
     mentions: int
 
 
-class EntitiesAnswer(PageAnswer[EntityAnswer]):
+class EntitiesAnswer(PageAnswer[EntitySummaryAnswer]):
     """A page of entities."""
 
 
@@ -63,7 +63,7 @@ class RelatedAnswer(Answer):
     memories: int = Field(validation_alias="mentions")
 
 
-class WholeEntityAnswer(EntityAnswer):
+class WholeEntityAnswer(EntitySummaryAnswer):
     """An entity, a page of the memories that mention it, and what is mentioned beside it."""
 
     id: str = Field(validation_alias=AliasPath("entity", "id"))
@@ -87,7 +87,7 @@ class GraphEdgeAnswer(Answer):
 class GraphAnswer(Answer):
     """A part of the graph."""
 
-    nodes: list[EntityAnswer]
+    nodes: list[EntitySummaryAnswer]
     edges: list[GraphEdgeAnswer]
 
 

@@ -12,10 +12,10 @@ from pipeline.services import sources
 from pipeline.services.sources import (
     ForgottenItems,
     ItemOutcome,
+    KnownItem,
     OfferedItem,
     SourceSummary,
     SourceUpdate,
-    StoredItem,
 )
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ReceiptAnswer
@@ -144,7 +144,7 @@ def list_sources(call: Call) -> Page[SourceSummary]:
         problems=(404, 422),
     )
 )
-def list_items(call: Call, source: str) -> Page[StoredItem]:
+def list_items(call: Call, source: str) -> Page[KnownItem]:
     """List a page of the items of a source; none of one that nothing was taken from."""
     return sources.list_items(call.workspace, _source(source), call.query.limit, call.query.before)
 

@@ -15,13 +15,13 @@ section = Section("arcs")
 BINS = 80
 
 
-class ArcsQuery(Paged):
+class ArcsPageQuery(Paged):
     """Which arcs to list."""
 
     status: ArcStatus | None = None
 
 
-@section.page("/arcs", ArcsQuery)
+@section.page("/arcs", ArcsPageQuery)
 def list_all(view: View) -> str:
     """List arcs, the active ones first, among equals the latest to go on first."""
     page = arcs.list_arcs(view.workspace, OWNER, view.query.status, PAGE_SIZE, view.query.before, active_first=True)

@@ -7,17 +7,17 @@ from web.dashboard.view import MAX_SEARCH_CHARS, PAGE_SIZE, Paged, Search, Secti
 section = Section("entities")
 
 
-class EntitiesQuery(Paged):
+class EntitiesPageQuery(Paged):
     """Which entities to list: those whose name holds `q`, whatever its case."""
 
     q: Search | None = None
     kind: EntityKind | None = None
 
 
-@section.page("/entities", EntitiesQuery)
+@section.page("/entities", EntitiesPageQuery)
 def list_all(view: View) -> str:
     """List entities, the most mentioned first."""
-    query: EntitiesQuery = view.query
+    query: EntitiesPageQuery = view.query
     page = entities.list_entities(view.workspace, OWNER, query.q or "", query.kind, PAGE_SIZE, query.before)
     return show(
         "entities.html",

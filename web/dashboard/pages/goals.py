@@ -20,7 +20,7 @@ NEAR_DAYS = 14
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_CONTENT_CHARS)]
 
 
-class GoalsQuery(Paged):
+class GoalsPageQuery(Paged):
     """Which goals to list."""
 
     status: GoalStatus | None = None
@@ -45,7 +45,7 @@ class ChangeForm(GoalForm):
     progress: Annotated[int, Field(ge=0, le=100)] = 0
 
 
-@section.page("/goals", GoalsQuery)
+@section.page("/goals", GoalsPageQuery)
 def list_all(view: View) -> str:
     """List goals, newest first."""
     page = goals.list_goals(view.workspace, OWNER, view.query.status, PAGE_SIZE, view.query.before)

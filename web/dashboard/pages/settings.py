@@ -31,7 +31,7 @@ class SettingsQuery(Query):
     below: str | None = None
 
 
-class ValueForm(BaseModel):
+class SettingForm(BaseModel):
     """A setting that a workspace may have of its own, and its value; without one the home's holds again."""
 
     name: str
@@ -77,7 +77,7 @@ def every(view: View) -> str:
     )
 
 
-@section.action("/settings/value", ValueForm)
+@section.action("/settings/value", SettingForm)
 def set_value(view: View) -> Response:
     """Give this workspace a value of its own, or take it away."""
     name, given = view.form.name, view.form.value
