@@ -8,18 +8,17 @@ from collections.abc import Callable
 from config.settings import Settings
 from config.token import CurrentToken
 from pipeline.bootstrap.parts import mask
-from pipeline.errors import EncoderUnavailable, NotFound, ReverieError
+from pipeline.errors import NotFound, ReverieError
 from pipeline.index.encoder import Encoder
-from pipeline.recall.fact_names import FactNames, KeyMatch
 from pipeline.recall.search import warm
-from pipeline.records import FactKey, Scope, Stage
+from pipeline.records import Stage
 from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.encoder import QueryEncoder
+from pipeline.services.facts import FactKeyResolver
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace, WorkspaceSettings
-from pipeline.store import facts
 from pipeline.store.database import Databases, WakeUps, WriterProfile
 from pipeline.store.operations import Operations
 
@@ -51,7 +50,7 @@ class WebContainer:
         self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback)
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.agent_sessions = AgentSessionService(self.workspace(settings.workspace), self.contexts, self.feedback)
-        self._fact_names = FactNames()
+        self.fact_keys = FactKeyResolver(self.encoder.get)
 
     @property
     def token(self) -> str:
@@ -62,16 +61,6 @@ class WebContainer:
         """Return a workspace, whether anything was written there or not."""
         paths = self.settings.paths.workspace(workspace_id)
         return Workspace(workspace_id, paths, self.databases, self._settings)
-
-    def fact_names(self, workspace_id: str, asked: FactKey, scope: Scope) -> KeyMatch:
-        """Return the known fact that a name means, and what else it may mean."""
-        with self.databases.get(workspace_id).read() as db:
-            known = facts.keys(db, scope)
-        try:
-            encoder = self.encoder.get()
-        except EncoderUnavailable:
-            encoder = None
-        return self._fact_names.match(asked, known, encoder)
 
     def warm_up(self) -> None:
         """Load in a thread what the first requests would otherwise wait for."""

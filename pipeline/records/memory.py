@@ -13,6 +13,7 @@ MAX_BATCH = 1000
 MAX_EDGES = 50
 MAX_BRANCH_CHARS = 256
 MAX_PATH_CHARS = 1024
+UNSTORED = 0
 
 
 class Kind(StrEnum):
@@ -170,8 +171,19 @@ class FactKey:
     attribute: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionalFields:
+    """What a memory may have beside its text, and what a caller may give and change; None is nothing of the kind.
+
+    Stored in the column of the same name, sent in `OptionalFieldsBody`, answered in `MemoryAnswer`.
+    """
+
+    anchor: Anchor | None = None
+    branch: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(OptionalFields):
     """A memory as a caller offers it, before validation. Times are RFC 3339 UTC text."""
 
     content: str
@@ -184,14 +196,12 @@ class Draft:
     source: Source = Source.USER
     occurred_at: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    anchor: Anchor | None = None
-    branch: str | None = None
     edges: tuple[EdgeDraft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """A stored memory.
+class Memory(OptionalFields):
+    """A stored memory, or with the row number UNSTORED one that is about to be.
 
     `seq` is its local row number, which derived indexes key on; `details` are the typed fields of its kind. A keyed
     fact has a key and holds from `valid_from` to before `valid_to`. A candidate waits for review. `instructs` marks a
@@ -219,8 +229,6 @@ class Memory:
     recall_count: int = 0
     merge_count: int = 0
     details: Mapping[str, Any] = field(default_factory=dict)
-    anchor: Anchor | None = None
-    branch: str | None = None
     candidate: bool = False
     instructs: bool = False
     key: FactKey | None = None

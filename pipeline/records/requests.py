@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.records.memory import Anchor, Kind, Scope, Trust, Viewer
+from pipeline.records.memory import Kind, OptionalFields, Scope, Trust, Viewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(OptionalFields):
     """The fields of a memory to set; None leaves a field as it is.
 
     `given_importance` is what nights let the importance fade from: the importance itself, unless that faded before.
@@ -60,8 +60,6 @@ class Revision:
     metadata: Mapping[str, Any] | None = None
     pinned: bool | None = None
     details: Mapping[str, Any] | None = None
-    anchor: Anchor | None = None
-    branch: str | None = None
     trust: Trust | None = None
     given_importance: float | None = None
 

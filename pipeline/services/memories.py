@@ -13,31 +13,43 @@ from pipeline.records import (
     Page,
     Receipt,
     Revision,
+    Seen,
+    Trust,
     page_of,
 )
 from pipeline.records.line import SHORT_ID
 from pipeline.services.workspace import Workspace
-from pipeline.store import admissions, entities, history, memories
+from pipeline.store import admissions, audit, entities, history, memories
 from pipeline.store.admissions import Decision
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
 from pipeline.write import relate, revise
 from pipeline.write.accept import commit
+from pipeline.write.fields import normalize_id, resolve_scope
 from pipeline.write.prepare import prepare, prepare_batch
+from pipeline.write.revise import text_mark
 
 __all__ = [
     "Edge",
+    "Edited",
     "MemoryRecord",
     "add_edge",
     "archive",
+    "confirm",
     "edit",
+    "edit_as_seen",
+    "is_merged",
     "is_stale",
     "list_memories",
+    "normalize_id",
     "purge",
     "read_record",
     "remove_edge",
     "resolve_id",
+    "resolve_scope",
     "restore",
+    "text_mark",
+    "unconfirm",
     "write_memories",
     "write_memory",
 ]
@@ -52,6 +64,17 @@ class MemoryRecord:
     edges: list[Edge]
     entities: list[LinkedEntity]
     history: list[HistoryEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A memory and its given importance before and after an edit; `entry` of the history holds the earlier text."""
+
+    before: Memory
+    after: Memory
+    given_before: float
+    given_after: float
+    entry: int | None
 
 
 def write_memory(workspace: Workspace, draft: Draft) -> Receipt:
@@ -101,6 +124,35 @@ def edit(workspace: Workspace, memory_id: str, revision: Revision) -> Memory:
     return revise.edit(workspace.database, memory_id, revision)
 
 
+def edit_as_seen(workspace: Workspace, memory_id: str, revision: Revision, seen: Seen) -> Edited:
+    """Change a memory unless somebody else did since it was seen, and return what is needed to take that back.
+
+    Raises Conflict when a field of the revision is neither as it was seen nor as it shall be.
+    """
+    with workspace.database.read() as db:
+        before = revise.existing(db, memory_id)
+        given_before = memories.given_importance(db, before.seq)
+    after = before if revision == Revision() else revise.edit(workspace.database, memory_id, revision, seen)
+    with workspace.database.read() as db:
+        given_after = memories.given_importance(db, after.seq)
+        last = history.page(db, after.seq, 1, None) if after.content != before.content else []
+    return Edited(before, after, given_before, given_after, last[0][0] if last else None)
+
+
+def confirm(workspace: Workspace, memory_id: str) -> tuple[Memory, bool]:
+    """Let a memory speak as a rule; return it, and whether nobody vouched for it before."""
+    with workspace.database.read() as db:
+        before = revise.existing(db, memory_id)
+    if before.trust is Trust.TRUSTED:
+        return before, False
+    return revise.edit(workspace.database, memory_id, Revision(trust=Trust.TRUSTED)), True
+
+
+def unconfirm(workspace: Workspace, memory_id: str, since: str) -> Memory:
+    """Take back that a person vouched for a memory since a moment."""
+    return revise.unconfirm(workspace.database, memory_id, since)
+
+
 def archive(workspace: Workspace, memory_id: str) -> Memory:
     """Archive a memory, which restoring it undoes; raise NotFound where there is none."""
     return revise.archive(workspace.database, memory_id)
@@ -109,6 +161,12 @@ def archive(workspace: Workspace, memory_id: str) -> Memory:
 def restore(workspace: Workspace, memory_id: str) -> Memory:
     """Undo an archive or a merge; raise Conflict when an active memory says the same by now."""
     return revise.restore(workspace.database, memory_id)
+
+
+def is_merged(workspace: Workspace, memory_id: str) -> bool:
+    """Tell whether another memory speaks for one."""
+    with workspace.database.read() as db:
+        return audit.merge_of(db, memory_id) is not None
 
 
 def purge(workspace: Workspace, memory_id: str) -> None:

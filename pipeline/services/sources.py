@@ -5,7 +5,6 @@
 A text that stays keeps its memory with everything that became of it. One transaction, all or none.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,7 +14,6 @@ from pipeline.records import Draft, Memory, Outcome, Page, Receipt, Scope, page_
 from pipeline.services.workspace import Workspace
 from pipeline.store import changes, ingested, memories, tail
 from pipeline.store.ingested import KnownItem, Link, SourceSummary
-from pipeline.store.memories import NewMemory
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
 from pipeline.write.accept import INCOGNITO, WriteEffects, WritePolicy, is_incognito, log_and_enqueue, write_one
@@ -156,7 +154,7 @@ def holds_secret(key: str) -> bool:
     return redact(key).text != key
 
 
-def name_of(memory: NewMemory) -> str:
+def name_of(memory: Memory) -> str:
     """Return the name that a text is known by in its scope; a fact is told anew each time that it begins to hold."""
     scope = "" if memory.scope == Scope() else f"{memory.scope.kind}:{memory.scope.id or ''}"
     apart = [part for part in (scope, memory.valid_from) if part]
@@ -242,18 +240,18 @@ def _admit(update: _Update, item_seq: int, item: Prepared, name: str) -> Receipt
     return receipt
 
 
-def _refresh(update: _Update, item_seq: int, stored: Memory, memory: NewMemory) -> None:
+def _refresh(update: _Update, item_seq: int, stored: Memory, memory: Memory) -> None:
     """Let a memory that one item alone brought say where its text stands now; its signals stay."""
     metadata = {**stored.metadata, **memory.metadata}
     details = memory.details if stored.kind is memory.kind else stored.details
     wanted = {
-        "anchor": (stored.anchor, memory.anchor, memories.anchor_text(memory.anchor)),
-        "branch": (stored.branch, memory.branch, memory.branch),
-        "metadata": (stored.metadata, metadata, json.dumps(metadata, ensure_ascii=False)),
-        "details": (stored.details, details, json.dumps(details, ensure_ascii=False)),
-        "instructs": (stored.instructs, memory.instructs, int(memory.instructs)),
+        "anchor": memory.anchor,
+        "branch": memory.branch,
+        "metadata": metadata,
+        "details": details,
+        "instructs": memory.instructs,
     }
-    changed = {column: value for column, (before, after, value) in wanted.items() if before != after}
+    changed = {name: value for name, value in wanted.items() if getattr(stored, name) != value}
     if changed and ingested.is_own(update.db, stored.seq, item_seq):
         memories.update(update.db, stored.seq, changed, update.at)
         update.refreshed.append(stored.id)

@@ -1,52 +1,105 @@
 """The memory table: one row a memory, archived by date, purged by deletion."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from pipeline.records import Anchor, FactKey, Filter, Kind, Memory, Scope, ScopeKind, Source, Tier, Trust, Viewer
+from pipeline.records import (
+    Anchor,
+    FactKey,
+    Filter,
+    Kind,
+    Memory,
+    OptionalFields,
+    Scope,
+    ScopeKind,
+    Source,
+    Tier,
+    Trust,
+    Viewer,
+)
 from pipeline.store.visibility import condition, lasting, owned
-
-COLUMNS = (
-    "seq, id, content, kind, scope_kind, scope_id, tags, metadata, source, trust, importance, tier, pinned, "
-    "session_id, created_at, occurred_at, updated_at, archived_at, content_hash, recall_count, merge_count, "
-    "details, anchor, branch, candidate, instructs, subject, attribute, valid_from, valid_to"
-)
-
-_EDITABLE = frozenset(
-    {"content", "content_hash", "importance", "tags", "metadata", "pinned", "details", "anchor", "branch", "trust"}
-    | {"instructs", "candidate", "given_importance"}
-)
 
 
 @dataclass(frozen=True, slots=True)
-class NewMemory:
-    """A memory that passed the door and waits to be inserted."""
+class Codec:
+    """How a field that is no plain value is stored: in which columns, how it becomes their values, and back."""
 
-    id: str
-    content: str
-    kind: Kind
-    scope: Scope
-    tags: tuple[str, ...]
-    metadata: Mapping[str, Any]
-    source: Source
-    trust: Trust
-    importance: float
-    tier: Tier
-    session_id: str | None
-    created_at: str
-    occurred_at: str
-    content_hash: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-    anchor: Anchor | None = None
-    branch: str | None = None
-    candidate: bool = False
-    instructs: bool = False
-    key: FactKey | None = None
-    valid_from: str | None = None
-    valid_to: str | None = None
+    columns: tuple[str, ...]
+    encode: Callable[[Any], tuple[Any, ...]]
+    decode: Callable[..., Any]
+
+
+def _enum(name: str, kind: type[Any]) -> Codec:
+    # Looking a member up takes a fraction of the time that calling its class takes.
+    return Codec((name,), lambda member: (member,), {str(member): member for member in kind}.__getitem__)
+
+
+def _flag(name: str) -> Codec:
+    return Codec((name,), lambda flag: (int(flag),), bool)
+
+
+def _object(name: str) -> Codec:
+    # Most memories hold none of these, and parsing would be a third of the work.
+    return Codec(
+        (name,),
+        lambda value: (json.dumps(value, ensure_ascii=False),),
+        lambda text: {} if text == "{}" else json.loads(text),
+    )
+
+
+def _decode_tags(text: str) -> tuple[str, ...]:
+    return () if text == "[]" else tuple(json.loads(text))
+
+
+def _encode_anchor(anchor: Anchor | None) -> tuple[str | None]:
+    return (None if anchor is None else json.dumps(asdict(anchor), ensure_ascii=False),)
+
+
+def _decode_anchor(text: str | None) -> Anchor | None:
+    return None if text is None else Anchor(**json.loads(text))
+
+
+def _encode_key(key: FactKey | None) -> tuple[str | None, str | None]:
+    return (None, None) if key is None else (key.subject, key.attribute)
+
+
+def _decode_key(subject: str | None, attribute: str) -> FactKey | None:
+    return None if subject is None else FactKey(subject, attribute)
+
+
+# A field that is not named here is stored as it is, in the column of its name.
+CODECS: Mapping[str, Codec] = {
+    "kind": _enum("kind", Kind),
+    "scope": Codec(
+        ("scope_kind", "scope_id"),
+        lambda scope: (scope.kind, scope.id or ""),
+        lambda kind, owner: Scope(ScopeKind(kind), owner or None),
+    ),
+    "tags": Codec(("tags",), lambda tags: (json.dumps(tags),), _decode_tags),
+    "metadata": _object("metadata"),
+    "source": _enum("source", Source),
+    "trust": _enum("trust", Trust),
+    "tier": _enum("tier", Tier),
+    "pinned": _flag("pinned"),
+    "details": _object("details"),
+    "anchor": Codec(("anchor",), _encode_anchor, _decode_anchor),
+    "candidate": _flag("candidate"),
+    "instructs": _flag("instructs"),
+    "key": Codec(("subject", "attribute"), _encode_key, _decode_key),
+}
+FIELDS = tuple(one.name for one in fields(Memory))
+NAMES = tuple(column for name in FIELDS for column in (CODECS[name].columns if name in CODECS else (name,)))
+COLUMNS = ", ".join(NAMES)
+# At which places of a row a value is decoded, and two are joined, the last first: each takes a place away.
+_DECODED = [(NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 1]
+_JOINED = sorted(((NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 2), reverse=True)
+# These come first among the fields, and are given by name alone.
+_OPTIONAL = len(fields(OptionalFields))
+# What a memory is born with, and the importance that it was given, which no reader needs.
+_EDITABLE = {*FIELDS, "given_importance"} - {"seq", "id", "scope", "key", "created_at", "updated_at", "archived_at"}
 
 
 class Standing(NamedTuple):
@@ -64,60 +117,26 @@ class Standing(NamedTuple):
     repeats: int
 
 
-def insert(db: Connection, memory: NewMemory) -> int:
-    """Insert a memory and return its row number."""
-    cursor = db.execute(
-        """
-        INSERT INTO memory (id, content, kind, scope_kind, scope_id, tags, metadata, source, trust, importance, tier,
-            pinned, session_id, created_at, occurred_at, updated_at, content_hash, details, anchor, branch, candidate,
-            instructs, subject, attribute, valid_from, valid_to)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        (
-            memory.id,
-            memory.content,
-            memory.kind,
-            memory.scope.kind,
-            memory.scope.id or "",
-            json.dumps(memory.tags),
-            json.dumps(memory.metadata, ensure_ascii=False),
-            memory.source,
-            memory.trust,
-            memory.importance,
-            memory.tier,
-            memory.session_id,
-            memory.created_at,
-            memory.occurred_at,
-            memory.created_at,
-            memory.content_hash,
-            json.dumps(memory.details, ensure_ascii=False),
-            anchor_text(memory.anchor),
-            memory.branch,
-            int(memory.candidate),
-            int(memory.instructs),
-            None if memory.key is None else memory.key.subject,
-            None if memory.key is None else memory.key.attribute,
-            memory.valid_from,
-            memory.valid_to,
-        ),
-    )
+def insert(db: Connection, memory: Memory) -> int:
+    """Insert a memory, unchanged since it was made, and return its row number."""
+    values = {column: value for name in FIELDS for column, value in _encode(name, getattr(memory, name))}
+    values |= {"seq": None, "updated_at": memory.created_at}
+    marks = ", ".join("?" * len(NAMES))
+    cursor = db.execute(f"INSERT INTO memory ({COLUMNS}) VALUES ({marks})", [values[name] for name in NAMES])  # noqa: S608 - constant columns
     return int(cursor.lastrowid or 0)
 
 
 def find_active_text(db: Connection, scope: Scope, content_hash: str) -> Memory | None:
     """Return the active memory of the same scope that says exactly this."""
-    row = db.execute(
-        f"SELECT {COLUMNS} FROM memory WHERE scope_kind = ? AND scope_id = ? AND content_hash = ? "  # noqa: S608 - constant columns
-        "AND archived_at IS NULL AND subject IS NULL",
-        (scope.kind, scope.id or "", content_hash),
-    ).fetchone()
-    return None if row is None else _memory(row)
+    same = "scope_kind = ? AND scope_id = ? AND content_hash = ? AND archived_at IS NULL AND subject IS NULL"
+    found = select(db, same, (scope.kind, scope.id or "", content_hash))
+    return found[0] if found else None
 
 
 def get(db: Connection, memory_id: str) -> Memory | None:
     """Return a memory by id, archived or not."""
-    row = db.execute(f"SELECT {COLUMNS} FROM memory WHERE id = ?", (memory_id,)).fetchone()  # noqa: S608 - constant columns
-    return None if row is None else _memory(row)
+    found = select(db, "id = ?", (memory_id,))
+    return found[0] if found else None
 
 
 def ending_in(db: Connection, short_id: str) -> list[Memory]:
@@ -133,11 +152,8 @@ def ids_ending_in(db: Connection, end: str) -> list[str]:
 
 def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
     """Return the memories with these row numbers, archived or not."""
-    rows = db.execute(
-        f"SELECT {COLUMNS} FROM memory WHERE seq IN (SELECT value FROM json_each(?))",  # noqa: S608 - constant columns
-        (json.dumps(list(seqs)),),
-    )
-    return {row[0]: _memory(row) for row in rows}
+    found = select(db, "seq IN (SELECT value FROM json_each(?))", (json.dumps(list(seqs)),))
+    return {memory.seq: memory for memory in found}
 
 
 def by_ids(db: Connection, ids: Iterable[str]) -> dict[str, Memory]:
@@ -170,11 +186,8 @@ def standings(db: Connection, after_change: int) -> list[Standing]:
 def showable(db: Connection, seqs: Sequence[int], wanted: Filter) -> dict[int, Memory]:
     """Return those of the given memories that the filter lets through, in the order given."""
     clause, values = condition(wanted)
-    rows = db.execute(
-        f"SELECT {COLUMNS} FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {clause}",  # noqa: S608 - constant text
-        (json.dumps(list(seqs)), *values),
-    )
-    found = {row[0]: _memory(row) for row in rows}
+    visible = select(db, f"seq IN (SELECT value FROM json_each(?)) AND {clause}", (json.dumps(list(seqs)), *values))  # noqa: S608 - constant text
+    found = {memory.seq: memory for memory in visible}
     return {seq: found[seq] for seq in seqs if seq in found}
 
 
@@ -206,22 +219,15 @@ def owns_any(db: Connection, viewer: Viewer) -> bool:
 def leading(db: Connection, wanted: Filter, limit: int) -> list[Memory]:
     """List memories by pin, importance and recency."""
     clause, values = condition(wanted)
-    rows = db.execute(
-        f"SELECT {COLUMNS} FROM memory WHERE {clause} "  # noqa: S608 - constant text
-        "ORDER BY pinned DESC, importance DESC, occurred_at DESC, seq DESC LIMIT ?",
-        (*values, limit),
-    )
-    return [_memory(row) for row in rows]
+    order = "ORDER BY pinned DESC, importance DESC, occurred_at DESC, seq DESC LIMIT ?"
+    return select(db, f"{clause} {order}", (*values, limit))
 
 
 def page(db: Connection, wanted: Filter, limit: int, before: int | None) -> list[Memory]:
     """List memories newest first, from below a row number."""
     clause, values = condition(wanted)
-    rows = db.execute(
-        f"SELECT {COLUMNS} FROM memory WHERE {clause} AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constant text
-        (*values, before if before is not None else 2**62, limit),
-    )
-    return [_memory(row) for row in rows]
+    below = before if before is not None else 2**62
+    return select(db, f"{clause} AND seq < ? ORDER BY seq DESC LIMIT ?", (*values, below, limit))
 
 
 def lately(db: Connection, wanted: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
@@ -236,16 +242,17 @@ def lately(db: Connection, wanted: Filter, since: str, limit: int, looked_at: in
 
 
 def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None:
-    """Set some columns of a memory and its time of change."""
+    """Set some fields of a memory and its time of change."""
     if not _EDITABLE.issuperset(values):
         raise ValueError(f"not editable: {sorted(set(values) - _EDITABLE)}")
     if "importance" in values:
         # What is given counts from the day that it is given; nights let it fade from there.
         values = {"given_importance": values["importance"], **values}
-    settings = ", ".join(f"{column} = ?" for column in values)
+    columns = dict(pair for name, value in values.items() for pair in _encode(name, value))
+    settings = ", ".join(f"{column} = ?" for column in columns)
     db.execute(
-        f"UPDATE memory SET {settings}, updated_at = ? WHERE seq = ?",  # noqa: S608 - column names checked above
-        (*values.values(), at, seq),
+        f"UPDATE memory SET {settings}, updated_at = ? WHERE seq = ?",  # noqa: S608 - field names checked above
+        (*columns.values(), at, seq),
     )
 
 
@@ -341,39 +348,16 @@ def all_seqs(db: Connection) -> list[int]:
 
 
 def _memory(row: Sequence[Any]) -> Memory:
-    return Memory(
-        seq=row[0],
-        id=row[1],
-        content=row[2],
-        kind=Kind(row[3]),
-        scope=Scope(ScopeKind(row[4]), row[5] or None),
-        # Most memories hold none of these, and parsing would be a third of the work.
-        tags=() if row[6] == "[]" else tuple(json.loads(row[6])),
-        metadata={} if row[7] == "{}" else json.loads(row[7]),
-        source=Source(row[8]),
-        trust=Trust(row[9]),
-        importance=row[10],
-        tier=Tier(row[11]),
-        pinned=bool(row[12]),
-        session_id=row[13],
-        created_at=row[14],
-        occurred_at=row[15],
-        updated_at=row[16],
-        archived_at=row[17],
-        content_hash=row[18],
-        recall_count=row[19],
-        merge_count=row[20],
-        details={} if row[21] == "{}" else json.loads(row[21]),
-        anchor=None if row[22] is None else Anchor(**json.loads(row[22])),
-        branch=row[23],
-        candidate=bool(row[24]),
-        instructs=bool(row[25]),
-        key=None if row[26] is None else FactKey(row[26], row[27]),
-        valid_from=row[28],
-        valid_to=row[29],
-    )
+    # Every result of a recall comes through here.
+    values = list(row)
+    for place, decode in _DECODED:
+        values[place] = decode(values[place])
+    for place, decode in _JOINED:
+        values[place : place + 2] = [decode(values[place], values[place + 1])]
+    return Memory(*values[_OPTIONAL:], **dict(zip(FIELDS, values[:_OPTIONAL], strict=False)))
 
 
-def anchor_text(anchor: Anchor | None) -> str | None:
-    """Return an anchor as the column holds it."""
-    return None if anchor is None else json.dumps(asdict(anchor), ensure_ascii=False)
+def _encode(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """Return a field as columns and their values."""
+    codec = CODECS.get(name)
+    return ((name, value),) if codec is None else zip(codec.columns, codec.encode(value), strict=True)

@@ -16,7 +16,6 @@ from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, 
 from pipeline.store import admissions, changes, edges, history, incognito, memories, tail, work
 from pipeline.store.admissions import Decision
 from pipeline.store.database import Database
-from pipeline.store.memories import NewMemory
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.echo import Echo, is_echo_of
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
@@ -65,7 +64,7 @@ def commit(database: Database, prepared: Sequence[Prepared], policy: WritePolicy
     return receipts
 
 
-def is_incognito(db: Connection, memory: NewMemory, policy: WritePolicy) -> bool:
+def is_incognito(db: Connection, memory: Memory, policy: WritePolicy) -> bool:
     """Tell whether nothing of a memory may be stored."""
     return policy.incognito or (memory.session_id is not None and incognito.since(db, memory.session_id) is not None)
 
@@ -160,7 +159,7 @@ def _offer(item: Prepared, repeats: int, *, contradicts: bool) -> Offer:
 
 def _record_decision(
     effects: WriteEffects,
-    memory: NewMemory,
+    memory: Memory,
     outcome: Outcome,
     score: float,
     reasons: tuple[str, ...],
@@ -238,7 +237,7 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
     admissions.add(db, effects.decisions)
 
 
-def _reinforce(db: Connection, duplicate: Memory, memory: NewMemory) -> None:
+def _reinforce(db: Connection, duplicate: Memory, memory: Memory) -> None:
     tags = tuple(dict.fromkeys((*duplicate.tags, *memory.tags)))
     # An agent may only repeat what it read; a person who says it too vouches for it.
     confirmed = memory.source is Source.USER and memory.trust is Trust.TRUSTED

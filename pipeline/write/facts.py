@@ -1,11 +1,11 @@
 """Setting and ending keyed facts."""
 
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, FactKey, Memory, Receipt, Scope
-from pipeline.store import changes, facts, memories
+from pipeline.store import changes, facts
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write.accept import WritePolicy, commit
@@ -14,12 +14,19 @@ from pipeline.write.prepare import prepare_fact
 from pipeline.write.revise import existing, put_away
 
 
+class EndedFact(NamedTuple):
+    """A value that was ended, and until when it held before that."""
+
+    fact: Memory
+    held_until: str | None
+
+
 def set_fact(database: Database, key: FactKey, value: Any, draft: Draft, policy: WritePolicy) -> Receipt:
     """Let a key have a value from the draft's time on; the value before is ended, never overwritten."""
     return commit(database, [prepare_fact(key, value, draft)], policy)[0]
 
 
-def end_fact(database: Database, key: FactKey, scope: Scope, moment: str | None = None) -> Memory:
+def end_fact(database: Database, key: FactKey, scope: Scope, moment: str | None = None) -> EndedFact:
     """End the value that holds at a moment, now by default, without a successor; raise NotFound where none holds."""
     now = utc_now()
     ends = moment or now
@@ -29,9 +36,7 @@ def end_fact(database: Database, key: FactKey, scope: Scope, moment: str | None 
             raise NotFound("no value holds")
         end_at(db, holder, ends, now)
         changes.append(db, changes.CLOSE, [holder.id])
-        ended = memories.get(db, holder.id)
-        assert ended is not None
-        return ended
+        return EndedFact(existing(db, holder.id), holder.valid_to)
 
 
 def take_back_fact(database: Database, fact_id: str) -> Memory:

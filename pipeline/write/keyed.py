@@ -6,16 +6,15 @@ was ended, or where that was told again and so holds again: the present stays wh
 """
 
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import Any
 
 from ulid import ULID
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.records import FactKey, Memory, Source, Stage, Trust
+from pipeline.records import UNSTORED, FactKey, Memory, Source, Stage, Trust
 from pipeline.store import changes, facts, memories, tail, work
-from pipeline.store.memories import NewMemory
 from pipeline.text.names import MAX_NAME_CHARS, canonical_name
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
@@ -32,7 +31,7 @@ class FactPlacement:
     when that one holds again, if it does.
     """
 
-    memory: NewMemory
+    memory: Memory
     same: Memory | None = None
     replaced: Memory | None = None
     resumes: str | None = None
@@ -68,7 +67,7 @@ def safe_value(key: FactKey, value: Any) -> Any:
     return value if told == str(value) else told
 
 
-def place_fact(db: Connection, memory: NewMemory) -> FactPlacement:
+def place_fact(db: Connection, memory: Memory) -> FactPlacement:
     """Say where a fact goes; nothing is changed yet."""
     key, begins = memory.key, memory.valid_from
     assert key is not None
@@ -149,7 +148,7 @@ def _spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _same_value(fact: Memory, memory: NewMemory) -> bool:
+def _same_value(fact: Memory, memory: Memory) -> bool:
     # Python takes True for 1, and 1 for 1.0.
     one, other = fact.details.get("value"), memory.details.get("value")
     return type(one) is type(other) and one == other
@@ -171,13 +170,9 @@ def _cut(db: Connection, fact: Memory, ends: str, resumes: str | None, at: str) 
     facts.close(db, fact.seq, ends, at)
     if resumes is None:
         return
-    names = (field.name for field in fields(NewMemory))
-    again = NewMemory(
-        **{name: getattr(fact, name) for name in names}
-        | {"id": str(ULID()), "created_at": at, "occurred_at": resumes, "valid_from": resumes}
-    )
+    again = replace(fact, seq=UNSTORED, id=str(ULID()), created_at=at, occurred_at=resumes, valid_from=resumes)
+    again = replace(again, recall_count=0, merge_count=0)
     seq = memories.insert(db, again)
-    memories.update(db, seq, {"pinned": int(fact.pinned)}, at)
     facts.move_repeats(db, fact.seq, seq, resumes)
     number = changes.append(db, changes.CREATE, [again.id])
     tail.put(db, seq, memory_tokens(again.content, resumes), number)

@@ -4,7 +4,7 @@ normalize → redact → typed fields and key → scope → anchor → hash → 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ulid import ULID
@@ -12,8 +12,19 @@ from ulid import ULID
 from pipeline.anchors import hash_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import TRAITS
-from pipeline.records import MAX_BRANCH_CHARS, Anchor, Draft, EdgeDraft, FactKey, Kind, Source, Trust
-from pipeline.store.memories import NewMemory
+from pipeline.records import (
+    MAX_BRANCH_CHARS,
+    UNSTORED,
+    Anchor,
+    Draft,
+    EdgeDraft,
+    FactKey,
+    Kind,
+    Memory,
+    OptionalFields,
+    Source,
+    Trust,
+)
 from pipeline.text.echo import Echo, find_echoes
 from pipeline.text.instructions import instructs
 from pipeline.text.redaction import redact, redact_json
@@ -48,7 +59,7 @@ class Prepared:
     memories that the text only repeats as they were shown.
     """
 
-    memory: NewMemory
+    memory: Memory
     tokens: list[str]
     importance: float | None = None
     redactions: int = 0
@@ -73,8 +84,9 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
     traits = TRAITS[draft.kind]
     details = check_details(draft.kind, draft.details, f"{loc}details")
-    anchor = complete_anchor(draft.anchor, f"{loc}anchor")
-    memory = NewMemory(
+    optional = _optional_fields(draft, loc)
+    memory = Memory(
+        seq=UNSTORED,
         id=str(ULID()),
         content=content,
         kind=draft.kind,
@@ -85,14 +97,16 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         trust=TRUST_OF_SOURCE[draft.source],
         importance=traits.importance if draft.importance is None else draft.importance,
         tier=traits.tier,
+        pinned=False,
         session_id=session_id,
         created_at=now,
         occurred_at=draft.occurred_at or now,
+        updated_at=now,
+        archived_at=None,
         content_hash=content_hash(content),
         details=details,
-        anchor=anchor,
-        branch=check_branch(draft.branch, f"{loc}branch"),
-        instructs=instructs(join_agent_text(content, details, anchor)),
+        instructs=instructs(join_agent_text(content, details, optional["anchor"])),
+        **optional,
     )
     if draft.kind is Kind.KEYED_FACT and memory.details:
         memory = _with_key(memory, loc)
@@ -106,7 +120,13 @@ def prepare_fact(key: FactKey, value: Any, draft: Draft) -> Prepared:
     return prepare(replace(draft, content=fact_text(key, value), kind=Kind.KEYED_FACT, details=details))
 
 
-def _with_key(memory: NewMemory, loc: str) -> NewMemory:
+def _optional_fields(draft: Draft, loc: str) -> dict[str, Any]:
+    given = {one.name: getattr(draft, one.name) for one in fields(OptionalFields)}
+    anchor, branch = complete_anchor(draft.anchor, f"{loc}anchor"), check_branch(draft.branch, f"{loc}branch")
+    return {**given, "anchor": anchor, "branch": branch}
+
+
+def _with_key(memory: Memory, loc: str) -> Memory:
     given = memory.details
     key = fact_key(given["subject"], given["attribute"], f"{loc}details.")
     value = safe_value(key, given["value"])

@@ -1,10 +1,9 @@
 """What may happen to a memory after it was written: edit, archive, restore, purge."""
 
 import hashlib
-import json
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from sqlite3 import Connection, IntegrityError
 from typing import Any
 
@@ -74,9 +73,8 @@ def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | No
             raise Conflict("a keyed fact is changed by setting its value, which keeps the old one in its history")
         if revision.details is not None:
             known = {**memory.details, **revision.details}
-            details = check_details(memory.kind, known, "details")
-            values["details"] = json.dumps(details, ensure_ascii=False)
-            revision = replace(revision, details=details)
+            values["details"] = check_details(memory.kind, known, "details")
+            revision = replace(revision, details=values["details"])
         values |= _judged(memory, revision, values.get("content", memory.content))
         same = memory.content == values.get("content")
         changed = {name: value for name, value in values.items() if not (same and name in ("content", "content_hash"))}
@@ -261,37 +259,44 @@ def _check_seen(db: Connection, memory: Memory, revision: Revision, seen: Seen) 
 
 
 def _values(revision: Revision) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    if revision.content is not None:
-        content = normalize_content(redact(normalize_content(revision.content, "content")).text, "content")
-        values |= {"content": content, "content_hash": content_hash(content)}
-    if revision.importance is not None:
-        values["importance"] = revision.importance
-    if revision.given_importance is not None:
-        values["given_importance"] = revision.given_importance
-    if revision.tags is not None:
-        values["tags"] = json.dumps(tuple(dict.fromkeys(revision.tags)))
-    if revision.metadata is not None:
-        metadata, _ = redact_json(normalize_json(revision.metadata))
-        check_metadata(metadata, "metadata")
-        values["metadata"] = json.dumps(metadata, ensure_ascii=False)
-    if revision.pinned is not None:
-        values["pinned"] = int(revision.pinned)
-    if revision.anchor is not None:
-        values["anchor"] = memories.anchor_text(complete_anchor(revision.anchor, "anchor"))
-    if revision.branch is not None:
-        values["branch"] = check_branch(revision.branch, "branch")
-    if revision.trust is not None:
-        values["trust"] = revision.trust
+    """Return the fields to set, as they may be stored."""
+    values = {one.name: getattr(revision, one.name) for one in fields(revision)}
+    values = {name: CHECKS.get(name, _as_given)(value) for name, value in values.items() if value is not None}
+    if "content" in values:
+        values["content_hash"] = content_hash(values["content"])
     return values
 
 
-def _judged(memory: Memory, revision: Revision, content: str) -> dict[str, int]:
+def _as_given(value: Any) -> Any:
+    return value
+
+
+def _checked_content(content: str) -> str:
+    return normalize_content(redact(normalize_content(content, "content")).text, "content")
+
+
+def _checked_metadata(given: Mapping[str, Any]) -> Any:
+    metadata, _ = redact_json(normalize_json(given))
+    check_metadata(metadata, "metadata")
+    return metadata
+
+
+# How the fields of a revision become what may be stored; the others may be stored as they are.
+CHECKS: Mapping[str, Callable[[Any], Any]] = {
+    "content": _checked_content,
+    "tags": lambda tags: tuple(dict.fromkeys(tags)),
+    "metadata": _checked_metadata,
+    "anchor": lambda anchor: complete_anchor(anchor, "anchor"),
+    "branch": lambda branch: check_branch(branch, "branch"),
+}
+
+
+def _judged(memory: Memory, revision: Revision, content: str) -> dict[str, bool]:
     if revision.content is None and revision.details is None and revision.anchor is None:
         return {}
     details = memory.details if revision.details is None else revision.details
     flagged = instructs(join_agent_text(content, details, revision.anchor or memory.anchor))
-    return {} if flagged == memory.instructs else {"instructs": int(flagged)}
+    return {} if flagged == memory.instructs else {"instructs": flagged}
 
 
 def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) -> None:

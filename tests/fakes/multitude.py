@@ -9,11 +9,10 @@ from sqlite3 import Connection
 from ulid import ULID
 
 from pipeline.kinds import TRAITS
-from pipeline.records import EntityKind, FactKey, Kind, Scope, Source, Tier, Trust
+from pipeline.records import UNSTORED, EntityKind, FactKey, Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.store import changes, history, impressions, memories, tail
 from pipeline.store.database import Database
 from pipeline.store.impressions import Impression
-from pipeline.store.memories import NewMemory
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_text
 from tests.benchmarks.corpus import memories as corpus
@@ -49,13 +48,14 @@ def fill(database: Database, count: int, seed: int = SEED) -> None:
         impressions.add(db, shown)
 
 
-def _memory(number: int, count: int, body: dict[str, str], chance: random.Random) -> NewMemory:
+def _memory(number: int, count: int, body: dict[str, str], chance: random.Random) -> Memory:
     kind = Kind(body["kind"])
     at = utc_text(datetime.now(UTC) - YOUNGEST - timedelta(minutes=5 * (count - number)))
     content, key = body["content"], None
     if number % (count // FACTS or 1) == 0:
         kind, key = Kind.KEYED_FACT, FactKey(f"service {number}", "port")
-    return NewMemory(
+    return Memory(
+        seq=UNSTORED,
         id=str(ULID()),
         content=content,
         kind=kind,
@@ -66,9 +66,12 @@ def _memory(number: int, count: int, body: dict[str, str], chance: random.Random
         trust=Trust.TRUSTED,
         importance=chance.random(),
         tier=Tier(TRAITS[kind].tier),
+        pinned=False,
         session_id=body["session_id"],
         created_at=at,
         occurred_at=at,
+        updated_at=at,
+        archived_at=None,
         content_hash=hashlib.sha256(content.encode()).hexdigest(),
         key=key,
         valid_from=at if key is not None else None,

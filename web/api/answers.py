@@ -21,7 +21,7 @@ SecondsText = Annotated[
 ]
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Tell whether a part of an answer does not apply and is left out."""
     return value is None or value == []
 
@@ -65,9 +65,9 @@ class ReceiptAnswer(Answer):
 
     id: str
     outcome: Outcome
-    duplicate_of: str | None = Field(default=None, exclude_if=_is_missing)
-    reason: str | None = Field(default=None, exclude_if=_is_missing)
-    replaced: str | None = Field(default=None, exclude_if=_is_missing)
+    duplicate_of: str | None = Field(default=None, exclude_if=is_missing)
+    reason: str | None = Field(default=None, exclude_if=is_missing)
+    replaced: str | None = Field(default=None, exclude_if=is_missing)
 
 
 class ScopeAnswer(Answer):
@@ -197,11 +197,11 @@ class HitAnswer(Answer):
     source: Source = Field(validation_alias=AliasPath("memory", "source"))
     trust: Trust = Field(validation_alias=AliasPath("memory", "trust"))
     instructs: bool = Field(validation_alias=AliasPath("memory", "instructs"))
-    stale: bool | None = Field(default=None, validation_alias=AliasPath("annotations", "stale"), exclude_if=_is_missing)
+    stale: bool | None = Field(default=None, validation_alias=AliasPath("annotations", "stale"), exclude_if=is_missing)
     contradicted_by: list[str] = Field(
-        default_factory=list, validation_alias=AliasPath("annotations", "contradicted_by"), exclude_if=_is_missing
+        default_factory=list, validation_alias=AliasPath("annotations", "contradicted_by"), exclude_if=is_missing
     )
-    signals: SignalsAnswer | None = Field(default=None, exclude_if=_is_missing)
+    signals: SignalsAnswer | None = Field(default=None, exclude_if=is_missing)
 
 
 class SessionHitAnswer(Answer):

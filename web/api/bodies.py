@@ -37,8 +37,8 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
+from pipeline.services.memories import normalize_id, resolve_scope
 from pipeline.times import utc_text
-from pipeline.write.fields import normalize_id, resolve_scope
 
 MAX_QUERY_CHARS = 4000
 MAX_PAGE = 200
@@ -104,6 +104,16 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
+    def values(self) -> dict[str, Any]:
+        """Return the fields as a record takes them, with bodies within as their records."""
+        return {name: _record_of(value) for name, value in self}
+
+
+def _record_of(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_record_of, value))
+    return value.record() if isinstance(value, ScopeBody | AnchorBody | EdgeBody) else value
+
 
 class ScopeBody(Body):
     """How far a memory reaches."""
@@ -167,7 +177,14 @@ class EdgeBody(Body):
         return EdgeDraft(self.kind, self.to)
 
 
-class DraftBody(Body):
+class OptionalFieldsBody(Body):
+    """What a memory may have beside its text, and what may be changed."""
+
+    anchor: AnchorBody | None = None
+    branch: Branch | None = None
+
+
+class DraftBody(OptionalFieldsBody):
     """A memory to store, whoever it comes from."""
 
     content: Content
@@ -179,27 +196,11 @@ class DraftBody(Body):
     session_id: SessionId | None = None
     occurred_at: Moment | None = None
     details: Metadata = Field(default_factory=dict)
-    anchor: AnchorBody | None = None
-    branch: Branch | None = None
     edges: Annotated[list[EdgeBody], Field(max_length=MAX_EDGES)] = Field(default_factory=list)
 
     def draft(self, source: Source) -> Draft:
         """Return the record."""
-        return Draft(
-            content=self.content,
-            kind=self.kind,
-            importance=self.importance,
-            scope=None if self.scope is None else self.scope.record(),
-            tags=self.tags,
-            metadata=self.metadata,
-            session_id=self.session_id,
-            source=source,
-            occurred_at=as_text(self.occurred_at),
-            details=self.details,
-            anchor=None if self.anchor is None else self.anchor.record(),
-            branch=self.branch,
-            edges=tuple(edge.record() for edge in self.edges),
-        )
+        return Draft(**{**self.values(), "source": source})
 
 
 class MemoryBody(DraftBody):
@@ -212,7 +213,7 @@ class MemoryBody(DraftBody):
         return self.draft(self.source)
 
 
-class PatchBody(Body):
+class PatchBody(OptionalFieldsBody):
     """The fields of a memory to change."""
 
     pinned: bool | None = None
@@ -221,23 +222,11 @@ class PatchBody(Body):
     metadata: Metadata | None = None
     content: Content | None = None
     details: Metadata | None = None
-    anchor: AnchorBody | None = None
-    branch: Branch | None = None
     trust: Annotated[Trust, Field(strict=False)] | None = None
 
     def record(self) -> Revision:
         """Return the record."""
-        return Revision(
-            self.content,
-            self.importance,
-            self.tags,
-            self.metadata,
-            self.pinned,
-            self.details,
-            None if self.anchor is None else self.anchor.record(),
-            self.branch,
-            self.trust,
-        )
+        return Revision(**self.values())
 
 
 class RecallBody(Body):

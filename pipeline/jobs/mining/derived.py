@@ -1,6 +1,5 @@
 """Write what a job made of other memories: the row, its edges, tail, change log, work and decision together."""
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ from pipeline.records import Draft, EdgeKind, Kind, Memory, Outcome, Source, Tie
 from pipeline.store import admissions, changes, derivations, edges, history, memories, tail, work
 from pipeline.store.admissions import Decision
 from pipeline.store.database import Database
-from pipeline.store.memories import NewMemory
 from pipeline.text.tokens import memory_tokens
 from pipeline.write.accept import DIGESTION
 from pipeline.write.prepare import prepare
@@ -31,7 +29,7 @@ class Derivation:
     candidate: bool = False
 
 
-def prepared(derivation: Derivation, at: str) -> NewMemory:
+def prepared(derivation: Derivation, at: str) -> Memory:
     """Return the memory as it will be stored: without secrets, and evidence if any of its sources is."""
     sources = derivation.sources
     draft = Draft(
@@ -94,7 +92,7 @@ def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) 
         values = {
             "content": memory.content,
             "content_hash": memory.content_hash,
-            "metadata": json.dumps({**current.metadata, **memory.metadata}, ensure_ascii=False),
+            "metadata": {**current.metadata, **memory.metadata},
         }
         memories.update(db, known.seq, values, at)
         _draw_edges(db, known.seq, derivation, at)

@@ -35,7 +35,7 @@ def moment(instant):
 
 def tell(database, instant, value):
     if value is END:
-        return end_fact(database, KEY, Scope(), moment(instant))
+        return end_fact(database, KEY, Scope(), moment(instant)).fact
     return set_fact(database, KEY, value, Draft("", source=Source.USER, occurred_at=moment(instant)), DOOR)
 
 

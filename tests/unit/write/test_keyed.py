@@ -55,7 +55,7 @@ def same(one, other):
 
 def tell(database, instant, value, source=Source.USER):
     if value is END:
-        return end_fact(database, KEY, Scope(), moment(instant))
+        return end_fact(database, KEY, Scope(), moment(instant)).fact
     return set_fact(database, KEY, value, Draft("", source=source, occurred_at=moment(instant)), DOOR)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -10,21 +9,15 @@ from flask import url_for
 from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
-from pipeline.errors import FieldError, InvalidField, NotFound
-from pipeline.recall.annotations import find_annotations
-from pipeline.records import Draft, FactKey, Memory, Outcome, Receipt, Scope
-from pipeline.store import facts as table
-from pipeline.store import memories
-from pipeline.store import subjects as listing
-from pipeline.store.subjects import ScopedKey, Subject
-from pipeline.text.names import canonical_name
+from pipeline.errors import FieldError, InvalidField
+from pipeline.records import Draft, FactKey, Memory, Outcome, Scope
+from pipeline.services import facts
+from pipeline.services.facts import FactSetting, KeyView, Remaining, ScopedKey, fact_key
 from pipeline.times import parse, utc_text
-from pipeline.write.facts import end_fact, reopen_fact, set_fact, take_back_fact
-from pipeline.write.keyed import fact_key
 from web.api import bodies
 from web.dashboard.filters import minute, preview, words
 from web.dashboard.time_axis import TimeAxis, axis_over
-from web.dashboard.view import PAGE_SIZE, Moment, Paged, Search, Section, View, back, cut, show
+from web.dashboard.view import PAGE_SIZE, Moment, Paged, Search, Section, View, back, next_page, show
 
 section = Section("facts")
 
@@ -103,7 +96,7 @@ class ReopenForm(TakeBackForm):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A value on a line of time: where it stands, in per cent, and what it is at present."""
+    """A value on an axis of time: where it stands, in per cent, and what it is at present."""
 
     fact: Memory
     x: float
@@ -113,58 +106,41 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A key of a subject: what it held at the moment that is asked about, what holds now, and its last values."""
+    """A key of a subject, and its last values on an axis of time."""
 
-    key: ScopedKey
-    then: Memory | None
-    now: Memory | None
+    view: KeyView
     stretches: Sequence[Stretch]
 
 
 @section.page("/facts", SubjectsQuery)
 def subjects(view: View) -> str:
     """List what facts are about, by name, with what holds."""
+    query: SubjectsQuery = view.query
     now = utc_text(view.now)
-    with view.read() as db:
-        found = listing.page(db, _words(view.query.q), PAGE_SIZE + 1, view.query.before)
-        items, next_url = cut(found, lambda subject: subject.seq)
-        holding = [_shown(listing.current(db, one.name, now, SHOWN_OF_SUBJECT + 1)) for one in items]
-        latest = [] if view.query.q or view.query.before else listing.latest(db, LATEST)
-    listed: list[tuple[Subject, Any]] = list(zip(items, holding, strict=True))
-    return show("facts.html", view, title="Facts", subjects=listed, latest=latest, next_url=next_url, **HOW_TO_SAY)
+    page = facts.list_subjects(view.workspace, query.q, now, PAGE_SIZE, query.before, SHOWN_OF_SUBJECT)
+    latest = [] if query.q or query.before else facts.list_latest(view.workspace, LATEST)
+    next_url = next_page(page.next_cursor)
+    return show("facts.html", view, title="Facts", subjects=page.items, latest=latest, next_url=next_url, **HOW_TO_SAY)
 
 
 @section.page("/facts/of", SubjectQuery)
 def subject(view: View) -> str:
     """Show what holds of a subject, or held at a moment."""
-    name = canonical_name(view.query.subject)
+    query: SubjectQuery = view.query
     now = utc_text(view.now)
-    moment = view.query.as_of or now
-    with view.read() as db:
-        extent = listing.extent(db, name)
-        if extent is None:
-            raise NotFound("Nothing is known about this.")
-        found, next_url = cut(listing.keys(db, name, PAGE_SIZE + 1, view.query.before), lambda key: key.seq)
-        line = axis_over((*extent, now))
-        lanes = [
-            Lane(
-                one,
-                table.holding(db, one.key, one.scope, moment),
-                table.holding(db, one.key, one.scope, now),
-                _stretches(line, listing.values(db, one.key, one.scope, LANE_VALUES, None), now),
-            )
-            for one in found
-        ]
-        turns = listing.turns(db, name, moment)
+    found = facts.read_subject(
+        view.workspace, query.subject, query.as_of or now, now, PAGE_SIZE, query.before, LANE_VALUES
+    )
+    axis = axis_over((*found.extent, now))
     return show(
         "subject.html",
         view,
-        title=words(name),
-        subject=name,
-        lanes=lanes,
-        next_url=next_url,
-        asked=_asked(view, extent, turns),
-        line=line,
+        title=words(found.name),
+        subject=found.name,
+        lanes=[Lane(one, _stretches(axis, one.values, now)) for one in found.keys.items],
+        next_url=next_page(found.keys.next_cursor),
+        asked=_asked(view, found.extent, found.turns),
+        axis=axis,
         **HOW_TO_SAY,
     )
 
@@ -172,42 +148,25 @@ def subject(view: View) -> str:
 @section.page("/facts/one", FactQuery)
 def fact(view: View) -> str:
     """Show all values of a fact in time, and the one that held at a moment."""
-    one = _key_of(view.query)
-    key, scope = one.key, one.scope
-    now = utc_text(view.now)
-    moment = view.query.as_of or now
-    with view.read() as db:
-        extent = listing.extent(db, key.subject, one)
-        waiting = listing.waiting(db, key, scope, WAITING)
-        if extent is None and not waiting:
-            raise NotFound("Nothing is known about this.")
-        found = listing.values(db, key, scope, PAGE_SIZE + 1, view.query.before)
-        values, next_url = cut(found, lambda value: value.seq)
-        then, holds = (table.holding(db, key, scope, at) for at in (moment, now))
-        remarks = find_annotations(db, values)
-        denied_by = {
-            identity: memory
-            for remark in remarks.values()
-            for identity in remark.contradicted_by
-            if (memory := memories.get(db, identity)) is not None
-        }
-        turns = listing.turns(db, key.subject, moment, one)
-    line = axis_over(_moments(values, [now] if view.query.before is None else []) or [now])
+    query: FactQuery = view.query
+    one, now = _key_of(query), utc_text(view.now)
+    found = facts.read_fact(view.workspace, one, query.as_of or now, now, PAGE_SIZE, query.before, WAITING)
+    axis = axis_over(_moments(found.values.items, [now] if query.before is None else []) or [now])
     return show(
         "fact.html",
         view,
-        title=f"{words(key.attribute)} of {words(key.subject)}",
-        key=key,
-        scope=scope,
-        then=then,
-        holds=holds,
-        stretches=_stretches(line, values, now),
-        line=line,
-        next_url=next_url,
-        asked=_asked(view, extent or (now, now), turns),
-        waiting=waiting,
-        remarks=remarks,
-        denied_by=denied_by,
+        title=f"{words(one.key.attribute)} of {words(one.key.subject)}",
+        key=one.key,
+        scope=one.scope,
+        then=found.then,
+        holds=found.now,
+        waiting=found.waiting,
+        remarks=found.remarks,
+        denied_by=found.denied_by,
+        stretches=_stretches(axis, found.values.items, now),
+        axis=axis,
+        next_url=next_page(found.values.next_cursor),
+        asked=_asked(view, found.extent or (now, now), found.turns),
         **HOW_TO_SAY,
     )
 
@@ -216,19 +175,15 @@ def fact(view: View) -> str:
 def set_value(view: View) -> Response:
     """Give a fact a value; the value before is ended."""
     form: ValueForm = view.form
-    scope = bodies.scope_of_query(form.scope)
-    asked = fact_key(form.subject, form.attribute)
-    value = _value(form)
-    match = view.front.fact_names(view.workspace_id, asked, scope)
-    draft = Draft(content="", scope=scope, occurred_at=form.valid_from)
-    receipt = set_fact(view.database, match.key, value, draft, view.workspace.write_policy())
-    message = _told(match.key, value, form.valid_from, receipt)
-    if match.similar:
-        others = ", ".join(f"{words(key.attribute)} of {words(key.subject)}" for key in match.similar[:3])
+    one = _key_of(form)
+    draft = Draft(content="", scope=one.scope, occurred_at=form.valid_from)
+    setting = facts.set_fact(view.workspace, view.front.fact_keys, one.key, _value(form), draft)
+    message = _format_setting(setting, form.valid_from)
+    if setting.similar:
+        others = ", ".join(f"{words(key.attribute)} of {words(key.subject)}" for key in setting.similar[:3])
         message += f" It may be the same as {preview(others, 120)}."
-    undo = (url_for("dashboard.facts_take_back"), {"fact_id": receipt.id})
-    kept = receipt.outcome in (Outcome.CREATED, Outcome.CANDIDATE)
-    return back(view, message, to=_address(match.key, scope), undo=undo if kept else None)
+    undo = (url_for("dashboard.facts_take_back"), {"fact_id": setting.receipt.id})
+    return back(view, message, to=_address(setting.key, one.scope), undo=undo if setting.is_new else None)
 
 
 @section.action("/facts/end", EndForm)
@@ -236,15 +191,12 @@ def end(view: View) -> Response:
     """Say that a value holds no longer, without another."""
     form: EndForm = view.form
     one = _key_of(form)
-    moment = form.valid_to or utc_text(datetime.now(UTC))
-    with view.read() as db:
-        holder = table.holding(db, one.key, one.scope, moment)
-    ended = end_fact(view.database, one.key, one.scope, moment)
-    assert holder is not None
-    undo = {"fact_id": ended.id} | ({} if holder.valid_to is None else {"until": holder.valid_to})
+    ended = facts.end_fact(view.workspace, view.front.fact_keys, one.key, one.scope, form.valid_to)
+    assert ended.fact.valid_to is not None
+    undo = {"fact_id": ended.fact.id} | ({} if ended.held_until is None else {"until": ended.held_until})
     return back(
         view,
-        f"{_name(one.key)} has no value from {minute(moment)} UTC on.",
+        f"{_name(ended.fact.key or one.key)} has no value from {minute(form.valid_to or ended.fact.valid_to)} UTC on.",
         undo=(url_for("dashboard.facts_reopen"), undo),
     )
 
@@ -252,36 +204,22 @@ def end(view: View) -> Response:
 @section.action("/facts/take-back", TakeBackForm)
 def take_back(view: View) -> Response:
     """Undo the setting of a value."""
-    taken = take_back_fact(view.database, view.form.fact_id)
+    taken, remaining = facts.take_back_fact(view.workspace, view.form.fact_id)
     assert taken.key is not None
-    return back(view, f"The value of {_name(taken.key)} is taken back.", to=_what_is_left(view, taken.key, taken.scope))
+    where = {
+        Remaining.FACT: None,
+        Remaining.SUBJECT: url_for("dashboard.facts_subject", subject=taken.key.subject),
+        Remaining.NOTHING: url_for("dashboard.facts_subjects"),
+    }
+    return back(view, f"The value of {_name(taken.key)} is taken back.", to=where[remaining])
 
 
 @section.action("/facts/reopen", ReopenForm)
 def reopen(view: View) -> Response:
     """Undo the end of a value."""
-    opened = reopen_fact(view.database, view.form.fact_id, view.form.until)
+    opened = facts.reopen_fact(view.workspace, view.form.fact_id, view.form.until)
     assert opened.key is not None
     return back(view, f"{_name(opened.key)} has its value again.")
-
-
-def _what_is_left(view: View, key: FactKey, scope: Scope) -> str | None:
-    """Return the page to go to once nothing is known of a key, None as long as something is."""
-    with view.read() as db:
-        if listing.extent(db, key.subject, ScopedKey(0, key, scope)) or listing.waiting(db, key, scope, 1):
-            return None
-        if listing.extent(db, key.subject):
-            return url_for("dashboard.facts_subject", subject=key.subject)
-    return url_for("dashboard.facts_subjects")
-
-
-def _words(text: str) -> list[str]:
-    """Return a search as the words that the text of a fact is made of."""
-    return canonical_name(text).replace("_", " ").split() or text.split()
-
-
-def _shown(found: list[Memory]) -> tuple[list[Memory], bool]:
-    return found[:SHOWN_OF_SUBJECT], len(found) > SHOWN_OF_SUBJECT
 
 
 def _key_of(named: Any) -> ScopedKey:
@@ -289,8 +227,8 @@ def _key_of(named: Any) -> ScopedKey:
     return ScopedKey(0, key, bodies.scope_of_query(named.scope))
 
 
-def _stretches(line: TimeAxis, values: Sequence[Memory], now: str) -> list[Stretch]:
-    return [Stretch(one, *line.stretch(one.valid_from or now, one.valid_to), _state(one, now)) for one in values]
+def _stretches(axis: TimeAxis, values: Sequence[Memory], now: str) -> list[Stretch]:
+    return [Stretch(one, *axis.stretch(one.valid_from or now, one.valid_to), _state(one, now)) for one in values]
 
 
 def _state(value: Memory, now: str) -> str:
@@ -346,14 +284,15 @@ def _number(given: str) -> float:
         raise InvalidField(FieldError("value", "must be a number")) from error
 
 
-def _told(key: FactKey, value: Any, valid_from: str | None, receipt: Receipt) -> str:
-    if receipt.outcome is Outcome.REJECTED:
-        return f"Not kept: {receipt.reason}."
-    if receipt.outcome is Outcome.MERGED:
-        return f"{_name(key)} has this value already."
+def _format_setting(setting: FactSetting, valid_from: str | None) -> str:
+    outcome, name = setting.receipt.outcome, _name(setting.key)
+    if outcome is Outcome.REJECTED:
+        return f"Not kept: {setting.receipt.reason}."
+    if outcome is Outcome.MERGED:
+        return f"{name} has this value already."
     since = f" from {minute(valid_from)} UTC on" if valid_from else ""
-    review = " once it is reviewed" if receipt.outcome is Outcome.CANDIDATE else ""
-    return f"{_name(key)} is {preview(_said(value), 80)}{since}{review}."
+    review = " once it is reviewed" if outcome is Outcome.CANDIDATE else ""
+    return f"{name} is {preview(_format_value(setting.value), 80)}{since}{review}."
 
 
 def _name(key: FactKey) -> str:
@@ -372,9 +311,9 @@ def scope_text(scope: Scope) -> str:
     return str(scope.kind) if scope.id is None else f"{scope.kind}:{scope.id}"
 
 
-def _said(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # What every template on facts says things with.
-HOW_TO_SAY = {"readings": Reading, "said": _said, "scope_text": scope_text}
+HOW_TO_SAY = {"readings": Reading, "said": _format_value, "scope_text": scope_text}

@@ -25,7 +25,7 @@ from pipeline.services.review import (
     Waiting,
 )
 from pipeline.services.workspace import Workspace
-from web.dashboard.differences import Stretch, side_by_side
+from web.dashboard.text_diff import TextPart, side_by_side
 from web.dashboard.view import Cursor, Paged, Section, View, back, next_page, show
 
 section = Section("inbox")
@@ -93,7 +93,7 @@ class ComparedMemory:
     """One of two memories that are compared, and what it says otherwise."""
 
     memory: Memory
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[TextPart, ...]
 
 
 @dataclass(frozen=True, slots=True)

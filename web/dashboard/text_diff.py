@@ -18,49 +18,49 @@ CHANGE_CHARS = 500
 BESIDE_CHARS = 90
 
 
-class Fate(StrEnum):
-    """Whether a stretch is in both texts or in one alone."""
+class Side(StrEnum):
+    """Whether a part is in both texts or in one alone."""
 
     SAME = "same"
-    GONE = "gone"
-    NEW = "new"
+    OLDER = "older"
+    NEWER = "newer"
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TextPart:
     """A part of a text; `cut` marks one of which something was left out."""
 
-    fate: Fate
+    side: Side
     text: str
     cut: bool = False
 
 
-def differences(older: str, newer: str) -> list[Stretch]:
+def diff_texts(older: str, newer: str) -> list[TextPart]:
     """Return the newer text with what is new in it marked, and with what is gone where it stood."""
     found = []
     for same, first, second in _aligned(older, newer):
-        found += [Stretch(Fate.SAME, second)] if same else [Stretch(Fate.GONE, first), Stretch(Fate.NEW, second)]
+        found += [TextPart(Side.SAME, second)] if same else [TextPart(Side.OLDER, first), TextPart(Side.NEWER, second)]
     return _joined(found)
 
 
-def side_by_side(older: str, newer: str) -> tuple[list[Stretch], list[Stretch]]:
+def side_by_side(older: str, newer: str) -> tuple[list[TextPart], list[TextPart]]:
     """Return both texts, shortened where they agree, each with what the other does not say."""
     aligned = _aligned(older, newer)
-    ours = [Stretch(Fate.SAME if same else Fate.GONE, first) for same, first, _ in aligned]
-    theirs = [Stretch(Fate.SAME if same else Fate.NEW, second) for same, _, second in aligned]
-    return shortened(_joined(ours)), shortened(_joined(theirs))
+    ours = [TextPart(Side.SAME if same else Side.OLDER, first) for same, first, _ in aligned]
+    theirs = [TextPart(Side.SAME if same else Side.NEWER, second) for same, _, second in aligned]
+    return shorten(_joined(ours)), shorten(_joined(theirs))
 
 
-def shortened(stretches: Sequence[Stretch]) -> list[Stretch]:
+def shorten(parts: Sequence[TextPart]) -> list[TextPart]:
     """Return what a page has room for: changes, what stands beside them, and how the text begins."""
     shown, room = [], SHOWN_CHARS
-    for number, one in enumerate(stretches):
+    for number, one in enumerate(parts):
         if room <= 0:
-            shown.append(Stretch(Fate.SAME, "", cut=True))
+            shown.append(TextPart(Side.SAME, "", cut=True))
             break
-        if one.fate is Fate.SAME:
+        if one.side is Side.SAME:
             before = BESIDE_CHARS * (2 if number == 0 else 1)
-            after = 0 if number == len(stretches) - 1 else BESIDE_CHARS
+            after = 0 if number == len(parts) - 1 else BESIDE_CHARS
             some = _elided(one, before, after)
         else:
             some = _elided(one, min(room, CHANGE_CHARS), 0)
@@ -70,7 +70,7 @@ def shortened(stretches: Sequence[Stretch]) -> list[Stretch]:
 
 
 def _aligned(older: str, newer: str) -> list[tuple[bool, str, str]]:
-    """Return stretches of both texts, in order, and whether they are the same words."""
+    """Return parts of both texts, in order, and whether they are the same words."""
     first, second = _WORD.findall(older), _WORD.findall(newer)
     # A word at the end of a line is the same word.
     ours, theirs = [word.strip() for word in first], [word.strip() for word in second]
@@ -90,7 +90,7 @@ def _aligned(older: str, newer: str) -> list[tuple[bool, str, str]]:
     return [*found, (True, "".join(first[ends[0] :]), "".join(second[ends[1] :]))]
 
 
-def _elided(one: Stretch, before: int, after: int) -> list[Stretch]:
+def _elided(one: TextPart, before: int, after: int) -> list[TextPart]:
     if len(one.text) <= before + after:
         return [one]
     end = one.text[len(one.text) - after :] if after else ""
@@ -107,13 +107,13 @@ def _common(pairs: Iterable[tuple[str, str]]) -> int:
     return count
 
 
-def _joined(stretches: Iterable[Stretch]) -> list[Stretch]:
-    found: list[Stretch] = []
-    for one in stretches:
+def _joined(parts: Iterable[TextPart]) -> list[TextPart]:
+    found: list[TextPart] = []
+    for one in parts:
         if not one.text:
             continue
-        if found and found[-1].fate is one.fate:
-            found[-1] = Stretch(one.fate, found[-1].text + one.text)
+        if found and found[-1].side is one.side:
+            found[-1] = TextPart(one.side, found[-1].text + one.text)
         else:
             found.append(one)
     return found

@@ -1,0 +1,289 @@
+"""Keyed facts: what holds, what held, and since when."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pipeline.errors import EncoderUnavailable, FieldError, InvalidField, NotFound
+from pipeline.index.encoder import Encoder
+from pipeline.recall.annotations import Annotations, find_annotations
+from pipeline.recall.fact_names import FactNames, KeyMatch
+from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Scope, page_of
+from pipeline.services.workspace import Workspace
+from pipeline.store import facts as table
+from pipeline.store import memories, subjects
+from pipeline.store.subjects import ScopedKey
+from pipeline.text.names import canonical_name
+from pipeline.times import utc_now
+from pipeline.write import facts as writing
+from pipeline.write.facts import EndedFact
+from pipeline.write.fields import Value, resolve_scope
+from pipeline.write.keyed import fact_key
+from pipeline.write.prepare import prepare_fact
+
+__all__ = [
+    "EndedFact",
+    "FactKeyResolver",
+    "FactSetting",
+    "FactView",
+    "KeyView",
+    "Remaining",
+    "ScopedKey",
+    "SubjectSummary",
+    "SubjectView",
+    "Value",
+    "end_fact",
+    "fact_key",
+    "get_fact",
+    "list_facts",
+    "list_history",
+    "list_latest",
+    "list_subjects",
+    "read_fact",
+    "read_subject",
+    "reopen_fact",
+    "set_fact",
+    "take_back_fact",
+]
+
+
+class FactKeyResolver:
+    """Say which of the keys that a workspace knows a name means; without an encoder spelling alone decides."""
+
+    def __init__(self, encoder: Callable[[], Encoder]) -> None:
+        self._encoder = encoder
+        self._names = FactNames()
+
+    def match(self, workspace: Workspace, asked: FactKey, scope: Scope) -> KeyMatch:
+        """Return the known key that is meant, and what else may be; raise NotFound without any workspace."""
+        with workspace.database.read() as db:
+            known = table.keys(db, scope)
+        try:
+            encoder = self._encoder()
+        except EncoderUnavailable:
+            encoder = None
+        return self._names.match(asked, known, encoder)
+
+    def known(self, workspace: Workspace, asked: FactKey, scope: Scope) -> FactKey:
+        """Return the key that is meant; raise NotFound, naming what else may be, for one that nobody knows."""
+        match = self.match(workspace, asked, scope)
+        if match.similar:
+            others = ", ".join(f"{key.subject}/{key.attribute}" for key in match.similar)
+            raise NotFound(f"no such fact; did you mean {others}?")
+        return match.key
+
+
+@dataclass(frozen=True, slots=True)
+class FactSetting:
+    """What became of a value: the key that it was given to, the fact if there is one, and keys that may be the same."""
+
+    key: FactKey
+    value: Any
+    receipt: Receipt
+    fact: Memory | None
+    similar: tuple[FactKey, ...]
+
+    @property
+    def is_new(self) -> bool:
+        """Tell whether a fact was stored that can be taken back."""
+        return self.receipt.outcome in (Outcome.CREATED, Outcome.CANDIDATE)
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectSummary:
+    """What facts are about, what holds of it, and whether more does than is named here."""
+
+    name: str
+    holding: Sequence[Memory]
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyView:
+    """A key of a subject: what it held at the moment that is asked about, what it holds now, and its last values."""
+
+    key: ScopedKey
+    then: Memory | None
+    now: Memory | None
+    values: Sequence[Memory]
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectView:
+    """A subject: when its first value began and its last begins or ends, when it changed before and after a moment."""
+
+    name: str
+    extent: tuple[str, str]
+    turns: tuple[str | None, str | None]
+    keys: Page[KeyView]
+
+
+@dataclass(frozen=True, slots=True)
+class FactView:
+    """A fact with its values, what waits for review, and which of its values others deny."""
+
+    then: Memory | None
+    now: Memory | None
+    values: Page[Memory]
+    waiting: Sequence[Memory]
+    extent: tuple[str, str] | None
+    turns: tuple[str | None, str | None]
+    remarks: Mapping[int, Annotations]
+    denied_by: Mapping[str, Memory]
+
+
+class Remaining(StrEnum):
+    """What is left after a value was taken back: others of the fact, other facts of its subject, or nothing."""
+
+    FACT = "fact"
+    SUBJECT = "subject"
+    NOTHING = "nothing"
+
+
+def set_fact(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, value: Any, draft: Draft) -> FactSetting:
+    """Let a key have a value from the draft's time on; the value before is ended, never overwritten."""
+    scope = resolve_scope(draft.scope, draft.session_id, "scope.id")
+    _check(asked, value, draft)
+    # Made once it is sure that the value can be taken.
+    policy, database = workspace.write_policy(), workspace.create()
+    match = resolver.match(workspace, asked, scope)
+    receipt = writing.set_fact(database, match.key, value, draft, policy)
+    with database.read() as db:
+        stored = table.by_id(db, receipt.id)
+    told = value if stored is None else stored.details["value"]
+    return FactSetting(match.key, told, receipt, stored, match.similar)
+
+
+def get_fact(
+    workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, as_of: str | None
+) -> Memory:
+    """Return the value that holds now, or held at a moment; raise NotFound where none does."""
+    key = resolver.known(workspace, asked, scope)
+    with workspace.database.read() as db:
+        found = table.holding(db, key, scope, as_of or utc_now())
+    if found is None:
+        raise NotFound("no value holds")
+    return found
+
+
+def list_history(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope) -> list[Memory]:
+    """List all values that a fact had, the first first; raise NotFound for a fact that nobody knows."""
+    key = resolver.known(workspace, asked, scope)
+    with workspace.database.read() as db:
+        found = table.history(db, key, scope)
+    if not found:
+        raise NotFound("no such fact")
+    return found
+
+
+def list_facts(
+    workspace: Workspace, scope: Scope, subject: str | None, as_of: str | None, limit: int, before: int | None
+) -> Page[Memory]:
+    """List facts newest first, of one subject or all, and with `as_of` only what held then."""
+    name = None if subject is None else fact_key(subject, "x").subject
+    with workspace.database.read() as db:
+        found = table.page(db, scope, name, as_of, limit + 1, before)
+    return page_of(found, limit, lambda fact: fact.seq)
+
+
+def end_fact(
+    workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, moment: str | None
+) -> EndedFact:
+    """End the value that holds at a moment, now by default, without a successor; raise NotFound where none holds."""
+    key = resolver.known(workspace, asked, scope)
+    return writing.end_fact(workspace.database, key, scope, moment)
+
+
+def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remaining]:
+    """Undo the setting of a value; return the archived fact, and what is left of its subject."""
+    taken = writing.take_back_fact(workspace.database, fact_id)
+    assert taken.key is not None
+    one = ScopedKey(0, taken.key, taken.scope)
+    with workspace.database.read() as db:
+        if subjects.extent(db, one.key.subject, one) or subjects.waiting(db, one.key, one.scope, 1):
+            return taken, Remaining.FACT
+        return taken, Remaining.SUBJECT if subjects.extent(db, one.key.subject) else Remaining.NOTHING
+
+
+def reopen_fact(workspace: Workspace, fact_id: str, until: str | None) -> Memory:
+    """Undo the end of a value: it holds until a moment, for good without one, or until the next value begins."""
+    return writing.reopen_fact(workspace.database, fact_id, until)
+
+
+def list_subjects(
+    workspace: Workspace, text: str, now: str, limit: int, before: int | None, holding: int
+) -> Page[SubjectSummary]:
+    """List what facts are about by name, all or those of which a fact holds each word of a text."""
+    # The words of a search are those that the text of a fact is made of.
+    words = canonical_name(text).replace("_", " ").split() or text.split()
+    with workspace.database.read() as db:
+        page = page_of(subjects.page(db, words, limit + 1, before), limit, lambda subject: subject.seq)
+        current = [subjects.current(db, one.name, now, holding + 1) for one in page.items]
+    items = [
+        SubjectSummary(one.name, found[:holding], len(found) > holding)
+        for one, found in zip(page.items, current, strict=True)
+    ]
+    return Page(items, page.next_cursor)
+
+
+def list_latest(workspace: Workspace, limit: int) -> list[Memory]:
+    """List the facts that were told last."""
+    with workspace.database.read() as db:
+        return subjects.latest(db, limit)
+
+
+def read_subject(
+    workspace: Workspace, subject: str, moment: str, now: str, limit: int, before: int | None, values: int
+) -> SubjectView:
+    """Return what holds of a subject and what held at a moment; raise NotFound where nothing is known about it."""
+    name = canonical_name(subject)
+    with workspace.database.read() as db:
+        extent = subjects.extent(db, name)
+        if extent is None:
+            raise NotFound("nothing is known about this")
+        page = page_of(subjects.keys(db, name, limit + 1, before), limit, lambda key: key.seq)
+        keys = [
+            KeyView(
+                one,
+                table.holding(db, one.key, one.scope, moment),
+                table.holding(db, one.key, one.scope, now),
+                subjects.values(db, one.key, one.scope, values, None),
+            )
+            for one in page.items
+        ]
+        return SubjectView(name, extent, subjects.turns(db, name, moment), Page(keys, page.next_cursor))
+
+
+def read_fact(
+    workspace: Workspace, one: ScopedKey, moment: str, now: str, limit: int, before: int | None, waiting: int
+) -> FactView:
+    """Return all values of a fact in time, and the one that held at a moment; raise NotFound for an unknown one."""
+    key, scope = one.key, one.scope
+    with workspace.database.read() as db:
+        extent = subjects.extent(db, key.subject, one)
+        candidates = subjects.waiting(db, key, scope, waiting)
+        if extent is None and not candidates:
+            raise NotFound("nothing is known about this")
+        values = page_of(subjects.values(db, key, scope, limit + 1, before), limit, lambda value: value.seq)
+        remarks = find_annotations(db, values.items)
+        denying = {identity for remark in remarks.values() for identity in remark.contradicted_by}
+        return FactView(
+            table.holding(db, key, scope, moment),
+            table.holding(db, key, scope, now),
+            values,
+            candidates,
+            extent,
+            subjects.turns(db, key.subject, moment, one),
+            remarks,
+            {one_id: memory for one_id in denying if (memory := memories.get(db, one_id)) is not None},
+        )
+
+
+def _check(key: FactKey, value: Any, draft: Draft) -> None:
+    """Raise InvalidField for a value that cannot be taken: such a one must not make a workspace."""
+    try:
+        prepare_fact(key, value, draft)
+    except InvalidField as error:
+        # A memory has its typed fields in `details`, whoever sets a fact gives them by themselves.
+        raise InvalidField(*(FieldError(one.loc.removeprefix("details."), one.msg) for one in error.errors)) from error

@@ -1,0 +1,232 @@
+"""One memory with all that is known of it, and what a purge of it would take away."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from sqlite3 import Connection
+from typing import Any, NamedTuple
+
+from pipeline.anchors import is_stale
+from pipeline.errors import NotFound
+from pipeline.jobs.aging.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
+from pipeline.jobs.aging.forecast import Forecast, forecast
+from pipeline.kinds import render_text
+from pipeline.records import OWNER, HistoryEntry, Memory
+from pipeline.services.workspace import Workspace
+from pipeline.store import (
+    admissions,
+    arcs,
+    audit,
+    derivations,
+    edges,
+    entities,
+    fading,
+    history,
+    impressions,
+    memories,
+    pairs,
+    work,
+)
+from pipeline.store.edges import Edge
+from pipeline.store.impressions import Tally
+from pipeline.store.pairs import Pair
+from pipeline.times import utc_text
+from pipeline.write.revise import existing, text_mark
+
+__all__ = [
+    "EDITED",
+    "HistoryChange",
+    "MemoryDetails",
+    "PurgePreview",
+    "is_stale",
+    "preview_purge",
+    "read_details",
+    "read_earlier_text",
+]
+
+EDITED = "edited"
+EDGES = 40
+ENTITIES = 60
+PAIRS = 5
+ACTS = 10
+DOOMED = 20
+
+
+class LinkedMemory(NamedTuple):
+    """An edge, and the memory at its other end."""
+
+    edge: Edge
+    other: Memory
+
+
+class Duplicate(NamedTuple):
+    """A pair that waits, and the other memory of the two."""
+
+    pair: Pair
+    other: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryChange:
+    """An entry of the history, the memory that it tells of if it names one, and the text that stood after it."""
+
+    number: int
+    entry: HistoryEntry
+    other: Memory | None
+    text_after: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDetails:
+    """A memory with everything that is known of it; of many edges and entities the first.
+
+    `told` is the text as agents read it, `text_mark` names the text, `survivor` speaks for a memory that was merged.
+    """
+
+    memory: Memory
+    told: str
+    text_mark: str
+    stale: bool | None
+    admission: Any
+    links: Mapping[tuple[str, bool], Sequence[LinkedMemory]]
+    more_links: int
+    entities: Sequence[Any]
+    more_entities: int
+    duplicates: Sequence[Duplicate]
+    arc: Any
+    acts: Sequence[Any]
+    survivor: Memory | None
+    tally: Tally
+    recalled_at: str | None
+    forecast: Forecast
+    undigested: work.Undigested
+    history: Sequence[HistoryChange]
+    older: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePreview:
+    """What a purge takes away; of many memories the first."""
+
+    memory: Memory
+    merged: Sequence[Memory]
+    more_merged: int
+    made: Sequence[Memory]
+    texts: int
+    edges: int
+    entities: int
+    arc: Any
+    tally: Tally
+
+
+def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int, before: int | None) -> MemoryDetails:
+    """Return a memory with a page of its history, the last change first; raise NotFound where there is none."""
+    with workspace.database.read() as db:
+        memory = _existing(db, memory_id)
+        seq = memory.seq
+        linked, named = edges.of(db, seq), entities.of(db, seq)
+        changes, older = _history(db, memory, limit, before)
+        return MemoryDetails(
+            memory=memory,
+            told=render_text(memory),
+            text_mark=text_mark(memory.content),
+            stale=None if memory.anchor is None else is_stale(memory.anchor),
+            admission=admissions.of(db, memory.id),
+            links=_links(db, linked[:EDGES]),
+            more_links=max(0, len(linked) - EDGES),
+            entities=named[:ENTITIES],
+            more_entities=max(0, len(named) - ENTITIES),
+            duplicates=_duplicates(db, seq),
+            arc=arcs.of_memory(db, OWNER, seq),
+            acts=audit.of(db, memory.id, ACTS),
+            survivor=_survivor(db, memory),
+            tally=impressions.tally(db, seq),
+            recalled_at=fading.recalled_at(db, seq),
+            forecast=_forecast(db, seq, now),
+            undigested=work.undigested_among(db, [seq]),
+            history=changes,
+            older=older,
+        )
+
+
+def read_earlier_text(workspace: Workspace, memory_id: str, number: int) -> str:
+    """Return the text that an edit replaced, by its entry in the history; raise NotFound where there is none."""
+    with workspace.database.read() as db:
+        memory = _existing(db, memory_id)
+        for found, entry in history.page(db, memory.seq, 1, number + 1):
+            if found == number and entry.event == EDITED and entry.content is not None:
+                return entry.content
+    raise NotFound("The history has no such text.")
+
+
+def preview_purge(workspace: Workspace, memory_id: str) -> PurgePreview:
+    """Return what a purge of a memory would take away."""
+    with workspace.database.read() as db:
+        memory = _existing(db, memory_id)
+        seq = memory.seq
+        merged = memories.merged_into(db, seq)
+        made = {one for doomed in (*merged, memory) for one in derivations.derived_summaries(db, doomed.seq)}
+        return PurgePreview(
+            memory=memory,
+            merged=merged[:DOOMED],
+            more_merged=max(0, len(merged) - DOOMED),
+            made=[one for one in memories.by_seqs(db, sorted(made)[:DOOMED]).values() if one.id != memory.id],
+            texts=history.count(db, seq),
+            edges=len(edges.of(db, seq)),
+            entities=len(entities.of(db, seq)),
+            arc=arcs.of_memory(db, OWNER, seq),
+            tally=impressions.tally(db, seq),
+        )
+
+
+def _existing(db: Connection, memory_id: str) -> Memory:
+    try:
+        return existing(db, memory_id)
+    except NotFound as error:
+        raise NotFound("There is no such memory; it may have been purged.") from error
+
+
+def _history(db: Connection, memory: Memory, limit: int, before: int | None) -> tuple[list[HistoryChange], int | None]:
+    found = history.page(db, memory.seq, limit + 1, before)
+    page = found[:limit]
+    text = memory.content
+    if page and before is not None:
+        text = history.text_after(db, memory.seq, page[0][0]) or text
+    changes = []
+    for number, entry in page:
+        other = memories.get(db, entry.detail["memory_id"]) if "memory_id" in entry.detail else None
+        changes.append(HistoryChange(number, entry, other, text))
+        if entry.event == EDITED and entry.content is not None:
+            text = entry.content
+    return changes, page[-1][0] if len(found) > len(page) else None
+
+
+def _links(db: Connection, linked: Sequence[Edge]) -> dict[tuple[str, bool], list[LinkedMemory]]:
+    found: dict[tuple[str, bool], list[LinkedMemory]] = {}
+    for edge in linked:
+        other = memories.get(db, edge.other_id)
+        if other is not None:
+            found.setdefault((edge.kind, edge.outgoing), []).append(LinkedMemory(edge, other))
+    return found
+
+
+def _duplicates(db: Connection, seq: int) -> list[Duplicate]:
+    waiting = {
+        pair.older_seq if pair.newer_seq == seq else pair.newer_seq: pair for pair in pairs.beside(db, seq, PAIRS)
+    }
+    others = memories.by_seqs(db, waiting)
+    return [Duplicate(pair, others[other]) for other, pair in waiting.items()]
+
+
+def _survivor(db: Connection, memory: Memory) -> Memory | None:
+    merge = audit.merge_of(db, memory.id) if memory.archived_at is not None else None
+    return None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
+
+
+def _forecast(db: Connection, seq: int, now: datetime) -> Forecast:
+    usage = fading.of(db, utc_text(now), seq)
+    assert usage is not None
+    today = now.timestamp() / DAY_S + UNIX_EPOCH_JULIAN
+    # A stretch shorter than what counts of an idle one counts as a whole, whatever happened in it.
+    days = fading.active_days(db) if today - usage.used > IDLE_DAYS else []
+    return forecast(usage, lived_time(days), today)
