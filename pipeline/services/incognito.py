@@ -38,7 +38,10 @@ def begin_incognito(workspace: Workspace, session_id: str) -> IncognitoSession:
 
 
 def end_incognito(workspace: Workspace, session_id: str) -> None:
-    """Store again what a session says; raise NotFound where nothing was ever written."""
+    """Store again what a session says."""
+    if not workspace.paths.events.is_file():
+        # Where nothing was ever written, nobody is incognito.
+        return
     with workspace.database.write() as db:
         incognito.end(db, session_id)
 

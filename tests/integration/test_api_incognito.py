@@ -198,6 +198,12 @@ def test_a_workspace_comes_back_on_the_record(silent_workspace, front):
     assert memory_id in silent_workspace.found("qwyjibofier")
 
 
+def test_a_session_that_nothing_was_stored_of_comes_back_without_a_workspace(client, front):
+    answer = client.post("/v1/incognito", {"session_id": SESSION, "on": False})
+    assert answer.get_json() == {"session_id": SESSION, "since": None}
+    assert front.settings.paths.workspace_ids() == []
+
+
 def test_silence_may_be_asked_for_twice(silent):
     first = silent.get("/v1/incognito").get_json()
     silent.post("/v1/incognito", {"session_id": SESSION})

@@ -35,7 +35,7 @@ class IncognitoPage(PageAnswer[IncognitoAnswer]):
         "Take a session off the record, or put it back",
         body=IncognitoBody,
         answer=IncognitoAnswer,
-        problems=(404, 503),
+        problems=(503,),
     )
 )
 def set_incognito(call: Call) -> IncognitoSession:
