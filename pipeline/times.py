@@ -1,5 +1,6 @@
 """Times as text: RFC 3339, UTC, milliseconds; text order is time order."""
 
+import time
 from datetime import UTC, datetime
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
@@ -55,3 +56,8 @@ def _span(seconds: float) -> str:
     count, unit = (int(seconds // DAY_S), "day") if months < 2 else (months, "month")
     count, unit = (months // 12, "year") if months >= 24 else (count, unit)
     return f"{count} {unit}{'' if count == 1 else 's'}"
+
+
+def elapsed_ms(began: float) -> float:
+    """Return the milliseconds since a moment (time.perf_counter seconds)."""
+    return round((time.perf_counter() - began) * 1000, 3)

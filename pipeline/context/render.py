@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipeline.kinds import render_text
-from pipeline.recall.annotations import NOTHING, Annotations
 from pipeline.records import Kind, Memory, Trust
 from pipeline.records.line import HEADER, INNER_QUOTES, SHORT_ID
+from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store.goals import UNFINISHED
 from pipeline.times import age
 

@@ -2,28 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from sqlite3 import Connection
 
 from pipeline.anchors import is_stale
 from pipeline.records import Kind, Memory
+from pipeline.records.recall import Annotations
 from pipeline.store import edges
 from pipeline.store.visibility import reaches, viewer_within
-
-
-@dataclass(frozen=True, slots=True)
-class Annotations:
-    """The ids of memories that deny one, and whether its code changed (None where there is none, or nobody can say).
-
-    `settled` tells that a keyed fact that holds denies it: the fact is right.
-    """
-
-    contradicted_by: tuple[str, ...] = ()
-    stale: bool | None = None
-    settled: bool = False
-
-
-NOTHING = Annotations()
 
 
 def refresh_staleness(memory: Memory, annotations: Annotations) -> Annotations:

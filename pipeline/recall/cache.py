@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 
-from pipeline.recall.query import Answer
+from pipeline.records.recall import Answer
 
 KEPT = 256
 

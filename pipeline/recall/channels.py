@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.recall.query import Channel, ChannelReport, ChannelState
+from pipeline.records.recall import Channel, ChannelReport, ChannelState
+from pipeline.times import elapsed_ms
 
 # Encoders that run side by side fight for caches: on two cores, eight clients get twice as many answers from one
 # thread a channel as from four.
@@ -69,8 +70,3 @@ def _timed(search: Callable[[], Any]) -> tuple[float, Any]:
     began = time.perf_counter()
     scores = search()
     return elapsed_ms(began), scores
-
-
-def elapsed_ms(began: float) -> float:
-    """Return the milliseconds since a moment (time.perf_counter seconds)."""
-    return round((time.perf_counter() - began) * 1000, 3)

@@ -13,7 +13,8 @@ from pipeline.index.rows import Seqs, values_at
 from pipeline.index.sessions import SessionMap
 from pipeline.recall.features import Evidence, Flags
 from pipeline.recall.literals import literal_flags
-from pipeline.recall.query import Channel, ParsedQuery
+from pipeline.recall.query import ParsedQuery
+from pipeline.records.recall import Channel
 from pipeline.text.tokens import ASKS, NAMES_TIME, speaker_term
 
 

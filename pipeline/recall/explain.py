@@ -1,7 +1,6 @@
 """Why a hit stands where it stands, and why a named memory is not among the hits."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from sqlite3 import Connection
 
 import numpy as np
@@ -9,33 +8,20 @@ import numpy as np
 from pipeline.index.rows import Floats, Seqs, values_at
 from pipeline.recall.evidence import Candidates
 from pipeline.recall.features import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, neighbour_places
-from pipeline.recall.query import SEARCHED, Channel, ChannelSignal, Lift, Query, Signals
 from pipeline.recall.rank import Ranking, relevance
 from pipeline.records import Filter, Memory
+from pipeline.records.recall import (
+    SEARCHED,
+    Channel,
+    ChannelSignal,
+    ChannelView,
+    Lift,
+    MemoryExplanation,
+    Query,
+    Signals,
+)
 from pipeline.store import memories
 from pipeline.times import utc_now
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelView:
-    """How one channel saw a memory: its rank among all that it scored (None for no score), and its raw score."""
-
-    rank: int | None
-    score: float
-    considered: bool
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryExplanation:
-    """Why a memory is or is not among the hits: its rank (None when it was never ranked) and the reasons in words."""
-
-    memory: Memory
-    rank: int | None
-    score: float | None
-    channels: Mapping[Channel, ChannelView]
-    signals: Signals | None
-    relevance: float
-    reasons: tuple[str, ...]
 
 
 def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, places: Seqs) -> list[Signals]:

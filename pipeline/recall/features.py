@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.index.rows import Floats, Seqs
-from pipeline.recall.query import Channel
+from pipeline.records.recall import Channel
 
 Flags = NDArray[np.bool_]
 

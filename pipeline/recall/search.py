@@ -24,18 +24,19 @@ from pipeline.index.lexical import LexicalIndex, LexicalScores
 from pipeline.index.ranking_features import RankingFeatures
 from pipeline.index.rows import Seqs, values_at
 from pipeline.index.sessions import SessionMap
-from pipeline.recall.annotations import NOTHING, find_annotations, refresh_staleness
+from pipeline.recall.annotations import find_annotations, refresh_staleness
 from pipeline.recall.cache import AnswerCache
-from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink, elapsed_ms
+from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
 from pipeline.recall.evidence import Candidates, gather_evidence
-from pipeline.recall.explain import MemoryExplanation, explain_memory, signals_of
+from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.literals import identifier_holders
-from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState, Hit, ParsedQuery, Query, parse_query
+from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank, relevance
 from pipeline.records import Filter, Memory, Viewer
+from pipeline.records.recall import NOTHING, Answer, Channel, ChannelReport, ChannelState, Hit, MemoryExplanation, Query
 from pipeline.store import changes, facts, memories, meta
 from pipeline.store.database import Database
-from pipeline.times import utc_text
+from pipeline.times import elapsed_ms, utc_text
 
 BEST_OF_CHANNEL = 80
 LIFTING = 20

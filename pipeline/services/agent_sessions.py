@@ -15,7 +15,7 @@ from pipeline.context.advice import LOOKED_AT, lessons_about
 from pipeline.context.render import Entry, render_block
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import NotFound
-from pipeline.records import Draft, Kind, Memory, Source
+from pipeline.records import Draft, Kind, Memory, Source, Viewer
 from pipeline.services.briefing import (
     AgentSession,
     BriefingLimits,
@@ -34,9 +34,10 @@ from pipeline.store import actions, impressions, memories
 from pipeline.store.database import Database
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
+from pipeline.write.fields import normalize_id
 from pipeline.write.tool_actions import find_target, recognize_action
 
-__all__ = ["AgentSession", "AgentSessionService"]
+__all__ = ["AgentSession", "AgentSessionService", "identify_session"]
 
 ADVICE_AT_ONCE = 3
 TURN_ACTIONS = 200
@@ -47,6 +48,12 @@ FORGETFUL = RESUMED | {"clear"}
 SESSION_REST = timedelta(days=90)
 AMBIENT_TAG = "ambient"
 AMBIENT_IMPORTANCE = 0.5
+
+
+def identify_session(session_id: str, agent_id: str, cwd: str) -> AgentSession:
+    """Return the session that a host names; it sees what is its own."""
+    session, agent = normalize_id(session_id) or None, normalize_id(agent_id) or None
+    return AgentSession(session, agent, cwd, Viewer(session=session, agent=agent))
 
 
 class AgentSessionService:

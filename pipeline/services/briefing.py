@@ -13,11 +13,11 @@ from sqlite3 import Connection
 from config.settings import Settings
 from pipeline.context.render import Entry, render_block
 from pipeline.kinds import render_text
-from pipeline.recall.annotations import NOTHING, find_annotations
-from pipeline.recall.query import Hit, Query
+from pipeline.recall.annotations import find_annotations
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import SearchContext, search
 from pipeline.records import Filter, Kind, Memory, Trust, Viewer
+from pipeline.records.recall import NOTHING, Hit, Query
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
 from pipeline.services.incognito import is_incognito
 from pipeline.services.lessons import Usefulness, with_records

@@ -7,9 +7,10 @@ from typing import Any
 
 from pipeline.errors import EncoderUnavailable, FieldError, InvalidField, NotFound
 from pipeline.index.encoder import Encoder
-from pipeline.recall.annotations import Annotations, find_annotations
+from pipeline.recall.annotations import find_annotations
 from pipeline.recall.fact_names import FactNames, KeyMatch
 from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Scope, page_of
+from pipeline.records.recall import Annotations
 from pipeline.services.workspace import Workspace
 from pipeline.store import facts as table
 from pipeline.store import memories, subjects

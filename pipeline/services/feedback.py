@@ -16,8 +16,8 @@ from typing import TypeVar
 from ulid import ULID
 
 from pipeline.errors import IndexUnavailable, NotFound, ReverieError
-from pipeline.recall.query import Channel
 from pipeline.records import Memory
+from pipeline.records.recall import Channel
 from pipeline.services.incognito import is_incognito
 from pipeline.services.workspace import Workspace
 from pipeline.store import changes, impressions, memories, meta, runs

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pipeline.anchors import is_stale
+from pipeline.errors import NotFound
 from pipeline.records import (
     Draft,
     EdgeDraft,
@@ -38,6 +39,7 @@ __all__ = [
     "confirm",
     "edit",
     "edit_as_seen",
+    "get_memory",
     "is_merged",
     "is_stale",
     "list_memories",
@@ -108,6 +110,15 @@ def read_record(workspace: Workspace, memory_id: str) -> MemoryRecord:
             entities.of(db, memory.seq),
             history.of(db, memory.seq),
         )
+
+
+def get_memory(workspace: Workspace, memory_id: str) -> Memory:
+    """Return a memory; raise NotFound where there is none."""
+    with workspace.database.read() as db:
+        memory = memories.get(db, memory_id)
+    if memory is None:
+        raise NotFound("There is no memory of this id.")
+    return memory
 
 
 def resolve_id(workspace: Workspace, given: str) -> str:

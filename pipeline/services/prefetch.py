@@ -16,9 +16,9 @@ from enum import Enum, auto
 
 from config.settings import Settings
 from pipeline.errors import NotFound
-from pipeline.recall.query import Query
 from pipeline.recall.search import cache_key, search
 from pipeline.records import Viewer
+from pipeline.records.recall import Query
 from pipeline.services.briefing import hook_recall_budget_ms, message_query
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace

@@ -11,13 +11,26 @@ from pipeline.index.ranking_features import RankingFeatures
 from pipeline.index.sessions import SessionMap
 from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
-from pipeline.recall.explain import MemoryExplanation
-from pipeline.recall.query import Answer, Query
-from pipeline.recall.search import SearchContext, explain_result, search
+from pipeline.recall.features import FEATURES_OF_GROUP
+from pipeline.recall.query import ParsedQuery, parse_query
+from pipeline.recall.search import SearchContext, explain_result, search, search_uncached
+from pipeline.records.recall import Answer, MemoryExplanation, Query
 from pipeline.services.encoder import vector_table
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.incognito import is_incognito
 from pipeline.services.workspace import Workspace
+from pipeline.store import predictions
+
+__all__ = [
+    "FEATURES_OF_GROUP",
+    "ParsedQuery",
+    "SearchContexts",
+    "explain_memory",
+    "list_likely_questions",
+    "measure_recall",
+    "parse_query",
+    "recall_memories",
+]
 
 # The best few of an answer are what it was asked for.
 ACCESSED = 10
@@ -38,6 +51,17 @@ def recall_memories(
 def explain_memory(workspace: Workspace, contexts: "SearchContexts", query: Query, memory_id: str) -> MemoryExplanation:
     """Say why a memory is or is not among a query's hits; raise NotFound for one that does not exist."""
     return explain_result(contexts.get(workspace), query, memory_id)
+
+
+def measure_recall(workspace: Workspace, contexts: "SearchContexts", query: Query) -> Answer:
+    """Answer a query anew, for who looks on: nothing of it counts as usage, and no answer is kept."""
+    return search_uncached(contexts.get(workspace), query)
+
+
+def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:
+    """List the questions that are likely to come, the likeliest first."""
+    with workspace.database.read() as db:
+        return [one.query for one in predictions.predictions(db)[:limit]]
 
 
 class SearchContexts:

@@ -8,9 +8,9 @@ from typing import Any
 
 from config.settings import Settings
 from pipeline.index.encoder import Encoder
-from pipeline.recall.query import Answer, Query
 from pipeline.recall.search import search
 from pipeline.records import Draft, Kind, Stage
+from pipeline.records.recall import Answer, Query
 from pipeline.write.accept import accept_batch
 from tests.fakes.house import digest_stage, open_back, open_front
 

@@ -12,10 +12,9 @@ from pipeline.index.vectors import VectorTable
 from pipeline.jobs.upkeep.indexes import rebuild_segment
 from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
-from pipeline.recall.explain import MemoryExplanation
-from pipeline.recall.query import Answer, Channel, Query
 from pipeline.recall.search import SearchContext, explain_result, search
 from pipeline.records import Draft, Filter
+from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
 from pipeline.store import memories, meta
 from pipeline.store.database import Database
 from pipeline.write.accept import accept

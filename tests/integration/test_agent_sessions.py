@@ -7,8 +7,8 @@ import pytest
 
 from config.settings import load_settings
 from pipeline.errors import StoreBusy
-from pipeline.recall.query import Channel
 from pipeline.records import Viewer
+from pipeline.records.recall import Channel
 from pipeline.services.agent_sessions import AgentSession
 from pipeline.services.briefing import hook_recall_budget_ms
 from pipeline.store import actions, impressions, memories

@@ -5,9 +5,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from pipeline.recall.query import Query
 from pipeline.recall.search import search_uncached
 from pipeline.records import Filter
+from pipeline.records.recall import Query
 from pipeline.store import predictions
 from pipeline.store.predictions import Prediction, Reason
 from pipeline.times import utc_now

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
-from pipeline.recall.query import Channel, ChannelState
 from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Source, Tier, Trust
+from pipeline.records.recall import Channel, ChannelState
 from pipeline.services.memories import is_stale
 from pipeline.times import utc_text
 

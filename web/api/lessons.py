@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
-from pipeline.recall.query import Query
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import search
 from pipeline.records import Filter, Kind, Source, Trust
+from pipeline.records.recall import Query
 from pipeline.services.feedback import answer_impression, make_impressions
 from pipeline.services.incognito import is_incognito
 from pipeline.services.lessons import Lesson, Usefulness, with_records

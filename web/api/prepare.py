@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from pipeline.recall.channels import elapsed_ms
 from pipeline.records import Viewer
 from pipeline.services import briefing as briefings
 from pipeline.services.briefing import AgentSession
 from pipeline.services.workspaces import branch_of_folder
+from pipeline.times import elapsed_ms
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer
 from web.api.arcs import ArcAnswer

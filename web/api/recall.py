@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from pipeline.recall.explain import MemoryExplanation
-from pipeline.recall.query import Query
+from pipeline.records.recall import MemoryExplanation, Query
 from pipeline.services.recall import explain_memory, recall_memories
 from web.api import answers, bodies
 from web.api.render import answer_json

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline.recall.query import Answer, Hit
 from pipeline.records import Memory, Receipt
+from pipeline.records.recall import Answer, Hit
 from pipeline.store.admissions import Decision
 from pipeline.times import utc_text
 from web.api import answers

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline.recall.features import FEATURES_OF_GROUP
-from pipeline.recall.query import Hit, Signals
+from pipeline.records.recall import Hit, Signals
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,8 @@ from typing import Any
 from flask import Response, request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.records import Viewer
-from pipeline.services.agent_sessions import AgentSession
+from pipeline.services.agent_sessions import AgentSession, identify_session
 from pipeline.services.workspace import Workspace
-from pipeline.write.fields import normalize_id
 from web.endpoint import Api, Call, Endpoint, json_response
 from web.folders import workspace_of_folder
 
@@ -129,8 +127,7 @@ def _workspace(call: Call, event: HookEvent, *, to_write: bool = False) -> Works
 
 
 def _session(event: HookEvent) -> AgentSession:
-    session_id, agent_id = normalize_id(event.session_id) or None, normalize_id(event.agent_id) or None
-    return AgentSession(session_id, agent_id, event.cwd, Viewer(session=session_id, agent=agent_id))
+    return identify_session(event.session_id, event.agent_id, event.cwd)
 
 
 def _note(call: Call, message: str) -> None:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from pipeline.context.render import HEADER, LONGEST_LINE, Entry, render_block, render_line
 from pipeline.kinds import render_text
-from pipeline.recall.annotations import Annotations
 from pipeline.records import Anchor, Kind, Memory, Scope, Source, Tier, Trust
+from pipeline.records.recall import Annotations
 from pipeline.text.echo import find_echoes, is_echo_of
 from pipeline.times import utc_text
 

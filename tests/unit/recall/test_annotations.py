@@ -2,8 +2,9 @@
 
 import pytest
 
-from pipeline.recall.annotations import Annotations, find_annotations
+from pipeline.recall.annotations import find_annotations
 from pipeline.records import Anchor, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind
+from pipeline.records.recall import Annotations
 from pipeline.store import memories
 from pipeline.write import revise
 

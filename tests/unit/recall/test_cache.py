@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pipeline.recall.cache import KEPT, AnswerCache
-from pipeline.recall.query import Answer, Channel, ChannelReport, ChannelState
+from pipeline.records.recall import Answer, Channel, ChannelReport, ChannelState
 
 LONG = 60.0
 

@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreBusy
 from pipeline.recall.channels import THREADS_PER_CHANNEL, ChannelPool
-from pipeline.recall.query import Channel, ChannelState
+from pipeline.records.recall import Channel, ChannelState
 
 LONG = 60.0
 

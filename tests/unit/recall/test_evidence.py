@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pipeline.recall.evidence import Candidates, gather_evidence
-from pipeline.recall.query import Channel, parse_query
+from pipeline.recall.query import parse_query
 from pipeline.records import Kind
+from pipeline.records.recall import Channel
 from pipeline.write.revise import archive, purge
 
 NOW = datetime(2026, 3, 18, tzinfo=UTC)

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.recall.features import FEATURES_OF_GROUP, GROUP_OF_CHANNEL
-from pipeline.recall.query import Channel, ChannelState, Query
 from pipeline.recall.search import BEST_OF_CHANNEL, explain_result
 from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind
+from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.write import revise
 from pipeline.write.accept import accept_batch
 from tests.fakes.world import opened_world

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pipeline.errors import Conflict, EncoderUnavailable, IndexUnavailable, NotFound
 from pipeline.index import dense
 from pipeline.index.segment import build_segment
-from pipeline.recall.query import Channel, ChannelState
 from pipeline.recall.search import BEST_OF_CHANNEL
 from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
+from pipeline.records.recall import Channel, ChannelState
 from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch

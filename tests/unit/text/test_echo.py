@@ -8,9 +8,9 @@ from ulid import ULID
 
 from pipeline.context.render import Entry, render_block
 from pipeline.kinds import render_text
-from pipeline.recall.annotations import Annotations
 from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.records.line import HEADER, INNER_QUOTES
+from pipeline.records.recall import Annotations
 from pipeline.text.echo import Echo, find_echoes, is_echo_of
 from pipeline.write.fields import normalize_text
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.recall.features import FEATURES
-from pipeline.recall.query import Signals
+from pipeline.records.recall import Signals
 from web.dashboard import score_bars
 
 NAMES = [feature.name for feature in FEATURES]

@@ -9,16 +9,20 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from flask import request, url_for
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
-from pipeline.errors import NotFound
-from pipeline.recall.explain import MemoryExplanation
-from pipeline.recall.features import FEATURES_OF_GROUP
-from pipeline.recall.query import SEARCHED, Answer, Channel, ParsedQuery, Query, parse_query
-from pipeline.recall.search import SearchContext, explain_result, search_uncached
-from pipeline.records import MAX_SESSION_ID_CHARS, OWNER, Filter, Kind, Memory
-from pipeline.store import memories, predictions
-from pipeline.write.fields import normalize_id
+from pipeline.records import OWNER, Filter, Kind, Memory
+from pipeline.records.recall import SEARCHED, Answer, Channel, MemoryExplanation, Query
+from pipeline.services.memories import get_memory
+from pipeline.services.recall import (
+    FEATURES_OF_GROUP,
+    ParsedQuery,
+    explain_memory,
+    list_likely_questions,
+    measure_recall,
+    parse_query,
+)
+from web.api.bodies import SessionId
 from web.dashboard import score_bars
 from web.dashboard import view as page
 from web.dashboard.view import Moment, Section, View, show
@@ -37,7 +41,6 @@ _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}", re.IGNORECASE)
 
 Results = Annotated[int, Field(ge=1, le=MAX_K)]
 Budget = Annotated[int, Field(ge=1, le=MAX_BUDGET_MS)]
-Session = Annotated[str, StringConstraints(max_length=MAX_SESSION_ID_CHARS), AfterValidator(normalize_id)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_QUESTION_CHARS)]
 
 
@@ -52,7 +55,7 @@ class LabQuery(page.Query):
     since: Moment | None = None
     until: Moment | None = None
     as_of: Moment | None = None
-    session: Session | None = None
+    session: SessionId | None = None
     budget: Budget | None = None
     only: Channel | None = None
     b_k: Results = 10
@@ -60,7 +63,7 @@ class LabQuery(page.Query):
     b_since: Moment | None = None
     b_until: Moment | None = None
     b_as_of: Moment | None = None
-    b_session: Session | None = None
+    b_session: SessionId | None = None
     b_budget: Budget | None = None
     b_only: Channel | None = None
 
@@ -79,10 +82,9 @@ class Trial:
 @section.page("/recall", LabQuery)
 def lab(view: View) -> str:
     """Ask a question and show how recall answers it."""
-    reader = view.front.contexts.get(view.workspace)
     asked: LabQuery = view.query
     missed = _missed(view, asked.why) if asked.q and asked.why else None
-    trials = _trials(view, reader, missed) if asked.q else []
+    trials = _trials(view, missed) if asked.q else []
     explained = [hit.signals for trial in trials for hit in trial.answer.hits if hit.signals is not None]
     explained += [t.verdict.signals for t in trials if t.verdict is not None and t.verdict.signals is not None]
     return show(
@@ -93,8 +95,8 @@ def lab(view: View) -> str:
         question=_read(view, asked.q),
         moves=score_bars.moves(trials[0].answer.hits, trials[1].answer.hits) if len(trials) == 2 else {},
         missed=missed,
-        matches=_matches(reader, asked.why) if asked.q and asked.why and missed is None else [],
-        examples=[] if asked.q else _examples(view),
+        matches=_matches(view, asked.why) if asked.q and asked.why and missed is None else [],
+        examples=[] if asked.q else list_likely_questions(view.workspace, EXAMPLES),
         score_bars=score_bars,
         features_of_group=FEATURES_OF_GROUP,
         scale=score_bars.scale_of(explained),
@@ -108,14 +110,16 @@ def lab(view: View) -> str:
     )
 
 
-def _trials(view: View, reader: SearchContext, missed: Memory | None) -> list[Trial]:
+def _trials(view: View, missed: Memory | None) -> list[Trial]:
     prefixes = {"A": "", "B": "b_"} if view.query.compare else {"A": ""}
-    return [_trial(name, prefix, _query(view, prefix), reader, missed) for name, prefix in prefixes.items()]
+    return [_trial(view, name, prefix, missed) for name, prefix in prefixes.items()]
 
 
-def _trial(name: str, prefix: str, query: Query, reader: SearchContext, missed: Memory | None) -> Trial:
-    answer = search_uncached(reader, query)
-    return Trial(name, prefix, query, answer, None if missed is None else explain_result(reader, query, missed.id))
+def _trial(view: View, name: str, prefix: str, missed: Memory | None) -> Trial:
+    query, contexts = _query(view, prefix), view.front.contexts
+    answer = measure_recall(view.workspace, contexts, query)
+    explanation = None if missed is None else explain_memory(view.workspace, contexts, query, missed.id)
+    return Trial(name, prefix, query, answer, explanation)
 
 
 def _query(view: View, prefix: str) -> Query:
@@ -145,22 +149,13 @@ def _missed(view: View, named: str) -> Memory | None:
     """Return the memory that an id names; None where words are given instead."""
     if not _ID.fullmatch(named):
         return None
-    with view.read() as db:
-        memory = memories.get(db, named.upper())
-    if memory is None:
-        raise NotFound("There is no memory of this id.")
-    return memory
+    return get_memory(view.workspace, named.upper())
 
 
-def _matches(reader: SearchContext, words: str) -> Sequence[Memory]:
-    answer = search_uncached(reader, Query(words, k=MATCHES, filter=Filter(viewer=OWNER)))
+def _matches(view: View, words: str) -> Sequence[Memory]:
+    query = Query(words, k=MATCHES, filter=Filter(viewer=OWNER))
+    answer = measure_recall(view.workspace, view.front.contexts, query)
     return [hit.memory for hit in answer.hits]
-
-
-def _examples(view: View) -> list[str]:
-    """Return questions to begin with: those that are foreseen."""
-    with view.read() as db:
-        return [one.query for one in predictions.predictions(db)[:EXAMPLES]]
 
 
 def _address(**changes: Any) -> str:
