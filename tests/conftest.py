@@ -11,7 +11,7 @@ import tzlocal.unix
 
 from config.settings import load_settings
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import digest_all, open_back, open_front, written_without_notice
+from tests.fakes.house import digest_all, open_back, open_web, written_without_notice
 from web.app import create_app
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -56,24 +56,24 @@ def home(tmp_path: Path, monkeypatch):
 
 
 @pytest.fixture
-def front(home):
+def container(home):
     """The services behind a front door: real stores and indexes, hashed words for vectors, a ring that takes notes."""
-    front = open_front(home)
-    yield front
-    unheard = written_without_notice(front)
-    front.close()
+    container = open_web(home)
+    yield container
+    unheard = written_without_notice(container)
+    container.close()
     assert unheard == set()
 
 
 @pytest.fixture
-def app(front):
-    return create_app(front)
+def app(container):
+    return create_app(container)
 
 
 @pytest.fixture
-def client(app, front):
+def client(app, container):
     """A client with the token that checks every answer's shape."""
-    return CheckedClient(app, front.token)
+    return CheckedClient(app, container.token)
 
 
 @pytest.fixture

@@ -312,9 +312,9 @@ from pipeline.bootstrap.web import WebContainer
 from web.app import create_app
 import web.__main__
 import workers.tasks
-front = WebContainer(load_settings(), lambda workspace, stage: None)
-create_app(front)
-front.close()
+container = WebContainer(load_settings(), lambda workspace, stage: None)
+create_app(container)
+container.close()
 print(json.dumps(sorted(sys.modules)))
 """
 

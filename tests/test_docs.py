@@ -13,7 +13,7 @@ from werkzeug.serving import make_server
 
 from config.settings import ENVIRONMENT_PREFIX, WORKSPACE_SETTINGS, Settings, load_settings
 from pipeline.recall.features import FEATURES
-from tests.fakes.house import open_front
+from tests.fakes.house import open_web
 from web.api.later import PLANNED
 from web.app import create_app
 from web.cli import cli
@@ -61,8 +61,8 @@ def test_there_are_at_most_thirty_settings():
 
 
 @pytest.fixture
-def document(app, front):
-    headers = {"Authorization": f"Bearer {front.token}"}
+def document(app, container):
+    headers = {"Authorization": f"Bearer {container.token}"}
     return app.test_client().get("/openapi.json", headers=headers).get_json()
 
 
@@ -134,8 +134,8 @@ def test_every_planned_route_is_in_the_readmes_status_table():
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
 def test_the_curl_examples_work(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    front = open_front(load_settings({}))
-    server = make_server("127.0.0.1", 0, create_app(front), threaded=True)
+    container = open_web(load_settings({}))
+    server = make_server("127.0.0.1", 0, create_app(container), threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     script = "\n".join(re.findall(r"^```sh\n(.*?)^```", read("docs/api.md"), flags=re.MULTILINE | re.DOTALL))
@@ -152,6 +152,6 @@ def test_the_curl_examples_work(tmp_path, monkeypatch):
         server.shutdown()
         thread.join()
         server.server_close()
-        front.close()
+        container.close()
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("Staging runs PostgreSQL 15 on port 5433") >= 2

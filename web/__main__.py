@@ -34,22 +34,22 @@ def serve(settings: Settings) -> int:
 
     notifier = Notifier(
         wake_workers,
-        lambda problem: front.operations.record_error("notifier", problem),
+        lambda problem: container.operations.record_error("notifier", problem),
     )
-    front = WebContainer(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))
+    container = WebContainer(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))
     try:
-        server = listen(front)
+        server = listen(container)
     except OSError as error:
         print(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)  # noqa: T201 - ditto
         return EXIT_TAKEN
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        front.stopping.set()
+        container.stopping.set()
         raise SystemExit(0)
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    front.warm_up()
+    container.warm_up()
     # What start-up made lives as long as the process: the collector need not walk it during requests.
     gc.freeze()
     try:
@@ -57,15 +57,15 @@ def serve(settings: Settings) -> int:
     finally:
         server.close()
         notifier.close()
-        front.close()
+        container.close()
     return 0
 
 
-def listen(front: WebContainer) -> Any:
+def listen(container: WebContainer) -> Any:
     """Return a waitress server that listens; raise OSError when it cannot."""
-    settings = front.settings
+    settings = container.settings
     return waitress.create_server(
-        create_app(front),
+        create_app(container),
         host=settings.host,
         port=settings.port,
         threads=settings.web_threads,

@@ -52,14 +52,14 @@ APIS = (
 )
 
 
-def create_app(front: WebContainer) -> Flask:
+def create_app(container: WebContainer) -> Flask:
     """Build the WSGI app over a front's services."""
     app = Flask("reverie", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
-    app.extensions["front"] = front
-    register_metrics(app, front)
-    sign_in.register_sessions(app, lambda: front.token, front.settings.port)
-    register_security(app, lambda: front.token, front.settings.host, {"dashboard": sign_in.open_door})
+    app.extensions["container"] = container
+    register_metrics(app, container)
+    sign_in.register_sessions(app, lambda: container.token, container.settings.port)
+    register_security(app, lambda: container.token, container.settings.host, {"dashboard": sign_in.open_door})
     register_problems(app)
     for api in APIS:
         app.register_blueprint(api.blueprint)

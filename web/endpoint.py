@@ -23,7 +23,7 @@ MEMORY_ID = "memory_id"
 class Call:
     """What an endpoint is called with: the container, the workspace's id, and the validated request."""
 
-    front: WebContainer
+    container: WebContainer
     workspace_id: str
     body: Any = None
     query: Any = None
@@ -31,7 +31,7 @@ class Call:
     @property
     def workspace(self) -> Workspace:
         """Return the workspace that is meant, whether anything was written there or not."""
-        return self.front.workspace(self.workspace_id)
+        return self.container.workspace(self.workspace_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Api:
         def register(handler: Handler) -> Handler:
             def view(**path: str) -> Response:
                 call = Call(
-                    front(),
+                    container(),
                     workspace_of_request(),
                     _body(endpoint) if endpoint.body else None,
                     _query(endpoint.query) if endpoint.query else None,
@@ -74,7 +74,7 @@ class Api:
                 if MEMORY_ID in path:
                     path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
                 if endpoint.method != "GET":
-                    call.front.prefetcher.notify_activity(call.workspace_id)
+                    call.container.prefetcher.notify_activity(call.workspace_id)
                 return _rendered(endpoint, handler(call, **path))
 
             self.endpoints.append(endpoint)
@@ -85,10 +85,10 @@ class Api:
         return register
 
 
-def front() -> WebContainer:
+def container() -> WebContainer:
     """Return the services of the running app."""
-    services: WebContainer = current_app.extensions["front"]
-    return services
+    found: WebContainer = current_app.extensions["container"]
+    return found
 
 
 def json_response(value: Any, status: int = 200) -> Response:

@@ -19,10 +19,10 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
     # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
     chosen = choose_workspace(
         Path(folder) if folder else None,
-        call.front.settings,
+        call.container.settings,
         explicit=call.workspace_id if WORKSPACE_HEADER in request.headers else None,
         environment=environment_workspace(),
         to_write=to_write,
     ).workspace
-    call.front.prefetcher.notify_activity(chosen)
-    return call.front.workspace(chosen)
+    call.container.prefetcher.notify_activity(chosen)
+    return call.container.workspace(chosen)

@@ -39,17 +39,17 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 class QueueCollector(Collector):
     """Count pending and dead work by workspace and stage."""
 
-    def __init__(self, front: WebContainer) -> None:
-        self._front = front
+    def __init__(self, container: WebContainer) -> None:
+        self._container = container
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Read every workspace's work table."""
         labels = ["workspace", "stage"]
         pending = GaugeMetricFamily("reverie_work_pending", "Work items that wait or run.", labels=labels)
         dead = GaugeMetricFamily("reverie_work_dead", "Work items that failed for good.", labels=labels)
-        for workspace in self._front.settings.paths.workspace_ids():
+        for workspace in self._container.settings.paths.workspace_ids():
             try:
-                queue = count_queue(self._front.workspace(workspace), self._front.operations)
+                queue = count_queue(self._container.workspace(workspace), self._container.operations)
             except NotFound:
                 # Deleted between the listing and now.
                 continue
@@ -59,10 +59,10 @@ class QueueCollector(Collector):
         return (pending, dead)
 
 
-def register_metrics(app: Flask, front: WebContainer) -> None:
+def register_metrics(app: Flask, container: WebContainer) -> None:
     """Measure every request of the app."""
     registry = CollectorRegistry()
-    registry.register(QueueCollector(front))
+    registry.register(QueueCollector(container))
     seconds = Histogram(
         "reverie_request_seconds",
         "Time to answer, by endpoint.",
@@ -85,7 +85,7 @@ def register_metrics(app: Flask, front: WebContainer) -> None:
         seconds.labels(endpoint).observe(time.perf_counter() - g.started)
         requests.labels(endpoint, response.status_code).inc()
         if _is_use(endpoint, response):
-            front.requested = time.monotonic()
+            container.requested = time.monotonic()
         return response
 
 

@@ -58,7 +58,7 @@ def register_problems(app: Flask) -> None:
     @app.errorhandler(Exception)
     def unexpected(error: Exception) -> Response:
         log.error("unexpected error", exc_info=error)
-        app.extensions["front"].operations.record_error("web", f"{type(error).__name__}: {error}")
+        app.extensions["container"].operations.record_error("web", f"{type(error).__name__}: {error}")
         if isinstance(error, OperationalError):
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the store cannot serve this now", retry_after_s=1)
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "the error log says more")

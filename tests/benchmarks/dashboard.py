@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.benchmarks.figures import latency
 from tests.browser.pages import LISTS
 from tests.fakes.client import HOST
-from tests.fakes.house import fast_settings, open_back, open_front, run_job
+from tests.fakes.house import fast_settings, open_back, open_web, run_job
 from tests.fakes.multitude import fill
 from web.app import create_app
 
@@ -23,11 +23,11 @@ def main() -> None:
     count = parser.parse_args().memories
     with tempfile.TemporaryDirectory(prefix="reverie-bench-") as home:
         settings = fast_settings(Path(home))
-        front, back = open_front(settings), open_back(settings)
-        fill(front.databases.get("default", create=True), count)
+        container, back = open_web(settings), open_back(settings)
+        fill(container.databases.get("default", create=True), count)
         run_job(back, "default", "segment")
-        client = create_app(front).test_client()
-        headers = {"Host": HOST, "Authorization": f"Bearer {front.token}"}
+        client = create_app(container).test_client()
+        headers = {"Host": HOST, "Authorization": f"Bearer {container.token}"}
         print(f"{'page':24} {'first ms':>9} {'p50 ms':>8} {'p95 ms':>8} {'KB':>7}")
         for path in (*LISTS, QUESTION):
             times = []
@@ -39,7 +39,7 @@ def main() -> None:
             size = len(answer.data) / 1000
             later = latency(times[1:])
             print(f"{path:24.24} {times[0]:9.1f} {later.p50:8.1f} {later.p95:8.1f} {size:7.1f}")
-        front.close()
+        container.close()
         back.close()
 
 

@@ -57,27 +57,27 @@ def measured(size: int, bench: Path) -> dict[str, Latency]:
     asked = [question.text for question in questions(home.corpus, 2 * PROMPTS, QUESTION_SEED)]
     with copy_of(home) as folder:
         environment = {"REVERIE_HOME": str(folder)}
-        front = WebContainer(load_settings(environment), lambda _workspace, _stage: None)
-        front.encoder.load()
-        client = create_app(front).test_client()
+        container = WebContainer(load_settings(environment), lambda _workspace, _stage: None)
+        container.encoder.load()
+        client = create_app(container).test_client()
         try:
-            found = dict(_events(front, client, asked))
+            found = dict(_events(container, client, asked))
         finally:
-            front.close()
+            container.close()
     return found | _starts()
 
 
-def _events(front: WebContainer, client: FlaskClient, asked: list[str]) -> Iterator[tuple[str, Latency]]:
-    post = _poster(client, front.token)
+def _events(container: WebContainer, client: FlaskClient, asked: list[str]) -> Iterator[tuple[str, Latency]]:
+    post = _poster(client, container.token)
     for text in asked[:50]:
         post("UserPromptSubmit", prompt=text)
     prompts = iter(asked[50:])
     # Nobody prompts twice within the milliseconds in which the last answer is noted.
-    rest = partial(_rest, front)
+    rest = partial(_rest, container)
     asking = _timed(PROMPTS, lambda: post("UserPromptSubmit", prompt=next(prompts)), rest)
     yield "UserPromptSubmit, new questions (p50 <= 15)", asking
     for number in range(LESSONS):
-        headers = {"Authorization": f"Bearer {front.token}", "Host": HOST}
+        headers = {"Authorization": f"Bearer {container.token}", "Host": HOST}
         lesson = {"content": f"Run make step-{number} before make release-{number}", "kind": "lesson"}
         client.post("/v1/memories", json=lesson, headers=headers)
     call = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "cd api && make none-of-these 2>&1"}}
@@ -87,7 +87,7 @@ def _events(front: WebContainer, client: FlaskClient, asked: list[str]) -> Itera
     looked = call | {"tool_name": "Read", "tool_response": {"file": {"content": "x" * 20_000}}}
     yield "PostToolUse, a read", _timed(TOOLS, lambda: post("PostToolUse", **looked))
     began = time.perf_counter()
-    _rest(front)
+    _rest(container)
     print(f"the journal was behind by {(time.perf_counter() - began) * 1000:.0f} ms after {2 * TOOLS} calls in a row")
     yield "SessionStart, a brief", _timed(50, lambda: post("SessionStart", source="startup"))
 
@@ -112,8 +112,8 @@ def _poster(client: FlaskClient, token: str) -> Callable[..., Any]:
     return post
 
 
-def _rest(front: WebContainer) -> None:
-    front.feedback.submit(lambda: None).result()
+def _rest(container: WebContainer) -> None:
+    container.feedback.submit(lambda: None).result()
 
 
 def _timed(count: int, ask: Callable[[], object], before: Callable[[], object] = lambda: None) -> Latency:

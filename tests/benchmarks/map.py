@@ -24,7 +24,7 @@ from pipeline.store import maps
 from pipeline.store.database import Database
 from tests.benchmarks.figures import Aim, Report, latency
 from tests.fakes.dashboard import Site, serving, signed_in
-from tests.fakes.house import fast_settings, open_back, open_front
+from tests.fakes.house import fast_settings, open_back, open_web
 from tests.fakes.multitude import fill
 
 MEMORIES = 30_000
@@ -78,7 +78,7 @@ def main() -> None:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     report = Report()
     with workspace(given.memories) as site:
-        measure_nights(site.front.databases.get("default"), report)
+        measure_nights(site.container.databases.get("default"), report)
         measure_server(site, report)
         measure_browser(site, report)
     report.write(given.json)
@@ -89,9 +89,9 @@ def workspace(memories: int) -> Iterator[Site]:
     """Serve a workspace of so many memories."""
     with tempfile.TemporaryDirectory(prefix="reverie-bench-") as home:
         settings = fast_settings(Path(home))
-        front = open_front(settings)
-        fill(front.databases.get("default", create=True), memories)
-        with serving(front, open_back(settings)) as site:
+        container = open_web(settings)
+        fill(container.databases.get("default", create=True), memories)
+        with serving(container, open_back(settings)) as site:
             yield site
 
 

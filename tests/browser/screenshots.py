@@ -34,9 +34,9 @@ def main() -> None:
         settings = Settings(home=Path(home))
         back = WorkerContainer(settings)
         back.encoder  # noqa: B018 - compiles the model, which the front waits for
-        front = WebContainer(settings, lambda _workspace, _stage: None)
-        front.encoder.load()
-        with serving(front, back) as site:
+        container = WebContainer(settings, lambda _workspace, _stage: None)
+        container.encoder.load()
+        with serving(container, back) as site:
             _live(site)
             _draw(site)
 

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from tests.browser.pages import LISTS
 from tests.fakes.dashboard import Site, serving
-from tests.fakes.house import fast_settings, open_back, open_front
+from tests.fakes.house import fast_settings, open_back, open_web
 from tests.fakes.multitude import fill
 
 MEMORIES = 100_000
@@ -15,9 +15,9 @@ MOST_BYTES = 100_000
 @pytest.fixture(scope="module")
 def multitude(tmp_path_factory):
     settings = fast_settings(tmp_path_factory.mktemp("multitude") / "home")
-    front = open_front(settings)
-    fill(front.databases.get("default", create=True), MEMORIES)
-    with serving(front, open_back(settings)) as site:
+    container = open_web(settings)
+    fill(container.databases.get("default", create=True), MEMORIES)
+    with serving(container, open_back(settings)) as site:
         site.sleep("segment")
         yield site
 

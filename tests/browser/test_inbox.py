@@ -14,11 +14,11 @@ INBOX = "/w/default/inbox"
 @pytest.fixture
 def waiting(site):
     """A site with three candidates, three pairs and three contradictions."""
-    site.front.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"review": True}))
+    site.container.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"review": True}))
     for name in ("shop", "portal", "harbour"):
         site.client.post("/v1/memories", {"content": f"Deploys of the {name} wait for the tests", "source": "ambient"})
     ids = [site.client.write(f"Crane {n} {verb} on Mondays") for n in range(6) for verb in ("lifts", "rests")]
-    with site.front.databases.get("default").write() as db:
+    with site.container.databases.get("default").write() as db:
         seqs = [memories.get(db, one).seq for one in ids]
         for n in range(0, 6, 2):
             pairs.add(db, seqs[n], seqs[n + 1], 0.9, ["a word differs"], utc_now())
@@ -28,7 +28,7 @@ def waiting(site):
 
 
 def counts(site):
-    with site.front.databases.get("default").read() as db:
+    with site.container.databases.get("default").read() as db:
         found = inbox.waiting(db)
     return found.candidates, found.pairs, found.contradictions
 

@@ -17,7 +17,7 @@ GROUPS = (("lighthouse", "keeper", "lamp"), ("harbour", "pilot", "tide", "buoy")
 def charted(tmp_path_factory):
     """A map of three small communities."""
     with served_site(tmp_path_factory.mktemp("charted") / "home") as site:
-        database = site.front.databases.get("default", create=True)
+        database = site.container.databases.get("default", create=True)
         for number in range(4):
             for group in GROUPS:
                 note(database, number, group[number % 2 :])
@@ -29,7 +29,7 @@ def charted(tmp_path_factory):
 def blank(tmp_path, opened):
     """A site without a map."""
     with served_site(tmp_path / "home") as site:
-        note(site.front.databases.get("default", create=True), 1, ["lighthouse", "keeper"])
+        note(site.container.databases.get("default", create=True), 1, ["lighthouse", "keeper"])
         yield site
         opened.end()
 
@@ -38,7 +38,7 @@ def blank(tmp_path, opened):
 def crowded(tmp_path_factory):
     """A map of 4,000 entities and 40,000 ties."""
     with served_site(tmp_path_factory.mktemp("crowded") / "home") as site:
-        chart(site.front.databases.get("default", create=True), 4000, 40_000)
+        chart(site.container.databases.get("default", create=True), 4000, 40_000)
         yield site
 
 
@@ -162,7 +162,7 @@ def test_a_map_is_drawn_when_it_is_asked_for(opened, blank):
 
 
 def test_names_are_never_run(opened, blank):
-    database = blank.front.databases.get("default")
+    database = blank.container.databases.get("default")
     for number in range(3):
         note(database, number, [HOSTILE, "<script>window.pwned=2</script>", "w" * 9000])
     blank.sleep("layout")

@@ -10,10 +10,10 @@ def test_a_value_of_the_workspaces_own_is_saved_and_undone(opened, site):
     page.get_by_label("hook_max_chars in this workspace").fill("2000")
     page.get_by_label("hook_max_chars in this workspace").press("Enter")
     expect(page.get_by_role("status")).to_contain_text("hook_max_chars is 2000, in this workspace.")
-    assert site.front.workspace("default").settings.hook_max_chars == 2000
+    assert site.container.workspace("default").settings.hook_max_chars == 2000
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("status")).to_contain_text("as the home has it")
-    assert site.front.workspace("default").settings.hook_max_chars == 4000
+    assert site.container.workspace("default").settings.hook_max_chars == 4000
 
 
 def test_a_workspace_off_the_record_keeps_nothing_until_it_is_back(opened, site):
@@ -45,15 +45,15 @@ def test_a_new_token_signs_everybody_else_out(opened, chromium, site):
     other = chromium.new_context(base_url=site.url)
     stranger = other.new_page()
     stranger.goto(site.link())
-    before = site.front.token
+    before = site.container.token
     page = opened(site, PAGE)
     page.get_by_role("link", name="Make a new token").click()
     page.get_by_role("link", name="Keep this one").click()
-    assert site.front.token == before
+    assert site.container.token == before
     page.get_by_role("link", name="Make a new token").click()
     page.get_by_role("button", name="Make a new token").click()
     expect(page.get_by_role("status")).to_contain_text("There is a new token.")
-    assert site.front.token != before
+    assert site.container.token != before
     assert site.client.get("/v1/incognito").status_code == 401
     assert stranger.goto("/w/default/goals").status == 401
     other.close()

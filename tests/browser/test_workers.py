@@ -32,7 +32,7 @@ def test_the_queue_is_watched_until_it_is_empty(opened, site):
 
 
 def test_dead_letters_are_tried_again(opened, site):
-    with site.front.databases.get("default").write() as db:
+    with site.container.databases.get("default").write() as db:
         db.execute("INSERT INTO work (memory_seq, stage, dead, error, queued_at) VALUES (1, 'embed', 1, 'boom', 0)")
     page = opened(site, "/w/default/workers")
     dead = page.get_by_role("region", name="Dead letters")

@@ -22,9 +22,9 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(front: WebContainer) -> Iterator[int]:
+def serving(container: WebContainer) -> Iterator[int]:
     """Serve a front on a free port, and return the port."""
-    server = make_server("127.0.0.1", 0, create_app(front), threaded=True, request_handler=_Quiet)
+    server = make_server("127.0.0.1", 0, create_app(container), threaded=True, request_handler=_Quiet)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

@@ -13,7 +13,7 @@ from werkzeug.serving import make_server
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from tests.fakes.client import HOST, CheckedClient
-from tests.fakes.house import digest_all, fast_settings, open_back, open_front, run_job
+from tests.fakes.house import digest_all, fast_settings, open_back, open_web, run_job
 from web.app import create_app
 
 # A fact that changed, beside the history.
@@ -28,7 +28,7 @@ class Site:
     """A dashboard in a thread: its address, its services, and a client with the token."""
 
     url: str
-    front: WebContainer
+    container: WebContainer
     back: WorkerContainer
     client: CheckedClient
 
@@ -66,7 +66,7 @@ class Site:
 def served_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterator[Site]:
     """Serve a dashboard over a history during a block."""
     settings = fast_settings(home)
-    with serving(open_front(settings), open_back(settings)) as site:
+    with serving(open_web(settings), open_back(settings)) as site:
         if history:
             site.write(history)
             site.sleep(*NIGHT)
@@ -74,20 +74,20 @@ def served_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterat
 
 
 @contextlib.contextmanager
-def serving(front: WebContainer, back: WorkerContainer) -> Iterator[Site]:
+def serving(container: WebContainer, back: WorkerContainer) -> Iterator[Site]:
     """Serve the dashboard of a front during a block, and close both services."""
-    app = create_app(front)
+    app = create_app(container)
     server = make_server("127.0.0.1", 0, app, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    site = Site(f"http://127.0.0.1:{server.server_port}", front, back, CheckedClient(app, front.token))
+    site = Site(f"http://127.0.0.1:{server.server_port}", container, back, CheckedClient(app, container.token))
     try:
         yield site
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
-        front.close()
+        container.close()
         back.close()
 
 

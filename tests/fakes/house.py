@@ -96,20 +96,20 @@ def fast_settings(home: Path, **changes: object) -> Settings:
     return Settings(home=home, embedding_model="hash", backoff_s=0.01, recall_budget_ms=5000, **changes)
 
 
-def open_front(settings: Settings, encoder: HashEncoder | None = None) -> WebContainer:
-    front = WebContainer(settings, RecordingNotifier())
-    front.encoder = HeldEncoder(encoder or HashEncoder())
-    return front
+def open_web(settings: Settings, encoder: HashEncoder | None = None) -> WebContainer:
+    container = WebContainer(settings, RecordingNotifier())
+    container.encoder = HeldEncoder(encoder or HashEncoder())
+    return container
 
 
-def written_without_notice(front: WebContainer) -> set[tuple[str, Stage]]:
+def written_without_notice(container: WebContainer) -> set[tuple[str, Stage]]:
     """Return the stages that wait for memories a front wrote and of which no worker was told."""
     waiting = set()
-    for workspace_id in front.settings.paths.workspace_ids():
-        with front.databases.get(workspace_id).read() as db:
+    for workspace_id in container.settings.paths.workspace_ids():
+        with container.databases.get(workspace_id).read() as db:
             waiting |= {(workspace_id, stage) for stage in work.due(db, time.time())}
     # What embedding leaves to be checked for duplicates is queued by a worker.
-    return {(name, stage) for name, stage in waiting - front.notify.ever if stage is not Stage.DEDUP}
+    return {(name, stage) for name, stage in waiting - container.notify.ever if stage is not Stage.DEDUP}
 
 
 def open_back(settings: Settings, on_commit: Callable[[str, WakeUps], None] | None = None) -> WorkerContainer:

@@ -14,7 +14,7 @@ from pipeline.records import EdgeKind, Stage
 from pipeline.store import edges, memories, pairs
 from pipeline.write.fields import normalize_id
 from tests.fakes.client import HOST
-from tests.fakes.house import digest_stage, fast_settings, open_back, open_front
+from tests.fakes.house import digest_stage, fast_settings, open_back, open_web
 from web.app import create_app
 
 CHECKS = 50
@@ -99,9 +99,9 @@ class House:
     """One server; each example has a workspace of its own in it."""
 
     def __init__(self, folder):
-        self.front = open_front(fast_settings(folder / "home"))
+        self.container = open_web(fast_settings(folder / "home"))
         self.back = open_back(fast_settings(folder / "home"))
-        self.client = create_app(self.front).test_client()
+        self.client = create_app(self.container).test_client()
         self.numbers = count()
 
     def open(self, plan: Plan) -> "Workspace":
@@ -110,7 +110,7 @@ class House:
         return workspace
 
     def close(self):
-        self.front.close()
+        self.container.close()
         self.back.close()
 
 
@@ -121,7 +121,7 @@ class Workspace:
         self.paired: set[tuple[str, str]] = set()
 
     def call(self, method: str, path: str, **rest: Any) -> Any:
-        auth = {"Authorization": f"Bearer {self.house.front.token}", "Host": HOST, "X-Reverie-Workspace": self.name}
+        auth = {"Authorization": f"Bearer {self.house.container.token}", "Host": HOST, "X-Reverie-Workspace": self.name}
         return self.house.client.open(path, method=method, headers=auth, **rest)
 
     def write(self, drafts: list[Draft]) -> None:
@@ -159,7 +159,7 @@ class Workspace:
 
     def join(self, places: list[tuple[int, int]]) -> None:
         """Let memories deny each other, even where the API would not, and let those of one scope wait as a pair."""
-        with self.house.front.databases.get(self.name).write() as db:
+        with self.house.container.databases.get(self.name).write() as db:
             seqs = {memory.id: memories.get(db, memory.id).seq for memory in self.told}
             for one, other in ((self.at(first), self.at(second)) for first, second in places):
                 if one != other:

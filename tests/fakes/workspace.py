@@ -12,7 +12,7 @@ from pipeline.recall.search import search
 from pipeline.records import Draft, Kind, Stage
 from pipeline.records.recall import Answer, Query
 from pipeline.write.accept import accept_batch
-from tests.fakes.house import digest_stage, open_back, open_front
+from tests.fakes.house import digest_stage, open_back, open_web
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 PATIENT_MS = 10_000
@@ -41,17 +41,17 @@ class LabelledWorkspace:
 @contextmanager
 def labelled_workspace(settings: Settings, encoder: Encoder) -> Iterator[LabelledWorkspace]:
     memories = labelled("workspace.json")
-    front, back = open_front(settings, encoder), open_back(settings)
+    container, back = open_web(settings, encoder), open_back(settings)
     back.encoder = encoder
     try:
-        database = front.databases.get("labelled", create=True)
+        database = container.databases.get("labelled", create=True)
         drafts = [Draft(content=m["content"], kind=Kind(m["kind"]), session_id=m["session"]) for m in memories]
         receipts = accept_batch(database, drafts)
         errors: list[str] = []
         digest_stage(back, Stage.EMBED, back.stages("labelled")[Stage.EMBED], errors.append, "labelled")
         assert errors == []
         keys = {receipt.id: memory["key"] for receipt, memory in zip(receipts, memories, strict=True)}
-        yield LabelledWorkspace(front.contexts.get(front.workspace("labelled")), keys)
+        yield LabelledWorkspace(container.contexts.get(container.workspace("labelled")), keys)
     finally:
-        front.close()
+        container.close()
         back.close()

@@ -25,7 +25,7 @@ from pipeline.store.database import Database
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import PROFILE, digest_all, fast_settings, open_back, open_front
+from tests.fakes.house import PROFILE, digest_all, fast_settings, open_back, open_web
 from tests.fakes.migrations import next_version
 from tests.support.stack import ROOT, Stack
 from web.app import create_app
@@ -70,12 +70,12 @@ def traces(folder, text):
 
 def recalled(settings):
     """Digest what waits, then answer by words and by meaning."""
-    with contextlib.closing(open_back(settings)) as back, contextlib.closing(open_front(settings)) as front:
+    with contextlib.closing(open_back(settings)) as back, contextlib.closing(open_web(settings)) as container:
         digest_all(back)
         for name in back.context("default").needed_jobs():
             back.context("default").rebuild_segment() if name == "segment" else None
         assert back.context("default").repair_vectors() == 0
-        client = CheckedClient(create_app(front), front.token)
+        client = CheckedClient(create_app(container), container.token)
         answers = {text: client.recall(text) for text in (*FIRST, "Written after the copy")}
     assert {
         state["state"] for one in answers.values() for name, state in one["channels"].items() if name != "graph"

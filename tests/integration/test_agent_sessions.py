@@ -32,9 +32,9 @@ class HangingEncoder(HashEncoder):
 
 
 @pytest.fixture
-def hanging(front):
+def hanging(container):
     encoder = HangingEncoder()
-    front.encoder = HeldEncoder(encoder)
+    container.encoder = HeldEncoder(encoder)
     yield encoder
     encoder.released.set()
 
@@ -46,70 +46,70 @@ def known(client, digested):
     digested()
 
 
-def workspace(front):
-    return front.workspace("default")
+def workspace(container):
+    return container.workspace("default")
 
 
-def settled(front):
-    front.feedback.submit(lambda: None).result(timeout=20)
+def settled(container):
+    container.feedback.submit(lambda: None).result(timeout=20)
 
 
-def told(front):
-    settled(front)
-    with front.databases.get("default").read() as db:
+def told(container):
+    settled(container)
+    with container.databases.get("default").read() as db:
         return actions.seen_versions(db, "s1", "", memories.all_seqs(db)), len(impressions.unanswered(db, "s1"))
 
 
-def errors(front):
-    return [entry.message for entry in front.operations.errors(workspace="default", limit=20)]
+def errors(container):
+    return [entry.message for entry in container.operations.errors(workspace="default", limit=20)]
 
 
 @pytest.mark.usefixtures("known")
-def test_what_was_told_is_noted(front):
-    assert "8123" in front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT)
-    versions, surfaced = told(front)
+def test_what_was_told_is_noted(container):
+    assert "8123" in container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+    versions, surfaced = told(container)
     assert (len(versions), surfaced) == (2, 1)
 
 
 @pytest.mark.usefixtures("known")
-def test_recall_leaves_time_for_the_rest(front):
+def test_recall_leaves_time_for_the_rest(container):
     asked = []
-    run = front.contexts._channels.run
-    front.contexts._channels.run = lambda searches, deadline, on_error: (
+    run = container.contexts._channels.run
+    container.contexts._channels.run = lambda searches, deadline, on_error: (
         asked.append(deadline - time.perf_counter()) or run(searches, deadline, on_error)
     )
-    front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT)
-    assert asked[0] <= hook_recall_budget_ms(front.settings) / 1000 < front.settings.hook_budget_ms / 1000
+    container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+    assert asked[0] <= hook_recall_budget_ms(container.settings) / 1000 < container.settings.hook_budget_ms / 1000
 
 
 @pytest.mark.usefixtures("known")
-def test_a_channel_that_hangs_is_left_out(front, hanging):
-    front.settings.paths.workspace("default").config.write_text("hook_budget_ms = 400\n")
+def test_a_channel_that_hangs_is_left_out(container, hanging):
+    container.settings.paths.workspace("default").config.write_text("hook_budget_ms = 400\n")
     answers = []
-    run = front.contexts._channels.run
-    front.contexts._channels.run = lambda *given: answers.append(run(*given)) or answers[-1]
+    run = container.contexts._channels.run
+    container.contexts._channels.run = lambda *given: answers.append(run(*given)) or answers[-1]
     began = time.perf_counter()
-    front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT)
+    container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
     print(f"prompt with a hanging channel: {(time.perf_counter() - began) * 1000:.0f} ms of 400")
     assert answers[0][Channel.DENSE].report.state == "late"
     assert answers[0][Channel.LEXICAL].report.state == "ok"
 
 
 @pytest.mark.usefixtures("known")
-def test_what_comes_too_late_is_not_told_and_not_noted_as_told(front, monkeypatch):
-    front.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
-    flush = front.feedback.flush
-    monkeypatch.setattr(front.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
-    assert front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT) is None
-    assert told(front) == ({}, 0)
-    front.settings.paths.workspace("default").config.unlink()
-    assert "8123" in front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT)
+def test_what_comes_too_late_is_not_told_and_not_noted_as_told(container, monkeypatch):
+    container.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
+    flush = container.feedback.flush
+    monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
+    assert container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT) is None
+    assert told(container) == ({}, 0)
+    container.settings.paths.workspace("default").config.unlink()
+    assert "8123" in container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
 
 
 @pytest.mark.usefixtures("known")
-def test_a_store_that_is_held_by_another_keeps_nobody_waiting(front):
+def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container):
     """While another process writes, what is to be noted waits; agents do not."""
-    other = front.databases.get("default")
+    other = container.databases.get("default")
     holding, release = threading.Event(), threading.Event()
 
     def hold():
@@ -122,21 +122,21 @@ def test_a_store_that_is_held_by_another_keeps_nobody_waiting(front):
     assert holding.wait(10)
     try:
         began = time.perf_counter()
-        front.agent_sessions.record_tool_use(workspace(front), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
-        front.agent_sessions.end_turn(workspace(front), SESSION)
-        front.agent_sessions.flush(workspace(front))
-        assert "8123" in front.agent_sessions.answer_prompt(workspace(front), SESSION, PORT)
+        container.agent_sessions.record_tool_use(workspace(container), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
+        container.agent_sessions.end_turn(workspace(container), SESSION)
+        container.agent_sessions.flush(workspace(container))
+        assert "8123" in container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
         print(f"four events beside a held store: {(time.perf_counter() - began) * 1000:.0f} ms")
         assert not release.is_set()
     finally:
         release.set()
         holder.join()
-    settled(front)
+    settled(container)
     with other.read() as db:
         assert [one.target for one in actions.since(db, "s1", "", 10)] == ["x.py"]
 
 
-def test_what_cannot_be_noted_stands_in_the_error_log(front, known, monkeypatch):
+def test_what_cannot_be_noted_stands_in_the_error_log(container, known, monkeypatch):
     def busy(*_given):
         raise StoreBusy("another process holds the store")
 
@@ -145,9 +145,9 @@ def test_what_cannot_be_noted_stands_in_the_error_log(front, known, monkeypatch)
 
     for failure, line in ((busy, "another process holds the store"), (broken, "ValueError: a bug")):
         monkeypatch.setattr(actions, "add", failure)
-        front.agent_sessions.record_tool_use(workspace(front), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
-        settled(front)
-        assert line in errors(front)
+        container.agent_sessions.record_tool_use(workspace(container), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
+        settled(container)
+        assert line in errors(container)
 
 
 def test_budgets_of_every_size_leave_recall_some_time(home):

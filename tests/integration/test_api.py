@@ -7,7 +7,7 @@ from openapi_spec_validator import validate
 
 from config.settings import Settings
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import open_front
+from tests.fakes.house import open_web
 from web.api.later import PLANNED
 from web.app import MAX_BODY_BYTES, create_app
 
@@ -68,18 +68,18 @@ def test_a_workspace_header_that_cannot_be_an_id_is_malformed(shared, workspace)
 
 
 @pytest.mark.parametrize("workspace", ["a", "0", "a" * 64, "my.project_1-x"])
-def test_a_workspace_is_made_by_its_first_write(client, front, workspace):
+def test_a_workspace_is_made_by_its_first_write(client, container, workspace):
     assert client.get("/v1/memories", workspace=workspace).status_code == 404
     client.write("The first memory", workspace=workspace)
     assert len(client.get("/v1/memories", workspace=workspace).get_json()["items"]) == 1
-    assert front.settings.paths.workspace_ids() == [workspace]
+    assert container.settings.paths.workspace_ids() == [workspace]
 
 
 @pytest.mark.parametrize("content", ["\u200b\u2060", "\x00\x07"])
-def test_a_refused_write_makes_no_workspace(client, front, content):
+def test_a_refused_write_makes_no_workspace(client, container, content):
     assert client.post("/v1/memories", {"content": content}).status_code == 422
     assert client.post("/v1/memories/batch", {"items": [{"content": content}]}).status_code == 422
-    assert front.settings.paths.workspace_ids() == []
+    assert container.settings.paths.workspace_ids() == []
 
 
 # The least that each call takes.
@@ -143,8 +143,8 @@ def test_a_body_over_the_limit_is_too_large(shared):
 
 def test_a_store_that_another_process_holds_is_busy(home):
     settings = Settings(**{**home.model_dump(), "busy_timeout_ms": 10})
-    front = open_front(settings)
-    client = CheckedClient(create_app(front), front.token)
+    container = open_web(settings)
+    client = CheckedClient(create_app(container), container.token)
     written = client.write("A memory from before")
     other = sqlite3.connect(settings.paths.workspace("default").events, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -163,7 +163,7 @@ def test_a_store_that_another_process_holds_is_busy(home):
         assert client.found("memory before") == [written]
     finally:
         other.close()
-        front.close()
+        container.close()
 
 
 @pytest.mark.parametrize(("method", "path"), PLANNED)

@@ -12,10 +12,10 @@ EARLY, MIDDLE, LATE = (f"2026-0{month}-01T00:00:00.000Z" for month in (1, 2, 3))
 
 
 @pytest.fixture
-def reviewing(client, front, home):
+def reviewing(client, container, home):
     """A client of a workspace where doubtful memories wait for a person."""
     put(client, "1111", valid_from=EARLY, path="/v1/facts/first/one")
-    front.settings.paths.workspace("default").config.write_text("review = true\n")
+    container.settings.paths.workspace("default").config.write_text("review = true\n")
     return client
 
 
@@ -260,7 +260,7 @@ def test_an_import_may_tell_of_a_time_that_nobody_told_of(client):
     ("attribute", "secret"), [("note", SECRET), ("password", "correct7horse9battery"), ("password", 83749234987)]
 )
 @pytest.mark.parametrize("how", ["put", "post"])
-def test_a_secret_is_never_stored(client, front, attribute, secret, how):
+def test_a_secret_is_never_stored(client, container, attribute, secret, how):
     path = f"/v1/facts/staging/{attribute}"
     if how == "put":
         assert "[REDACTED:" in put(client, secret, path=path)["value"]
@@ -268,7 +268,7 @@ def test_a_secret_is_never_stored(client, front, attribute, secret, how):
         details = {"subject": "staging", "attribute": attribute, "value": secret}
         client.write("a fact", kind="keyed_fact", details=details)
     assert "[REDACTED:" in value(client, path)
-    with front.databases.get("default").read() as db:
+    with container.databases.get("default").read() as db:
         dump = "\n".join(db.iterdump())
     assert str(secret) not in dump
 
@@ -343,11 +343,11 @@ def test_purging_a_value_leaves_the_others_as_they_are(client, digested):
     assert client.get(f"/v1/memories/{ids[1]}").status_code == 404
 
 
-def test_every_change_of_a_fact_is_in_the_change_log(client, front):
+def test_every_change_of_a_fact_is_in_the_change_log(client, container):
     first = put(client, 1, valid_from=EARLY)["id"]
     second = put(client, 2, valid_from=MIDDLE)["id"]
     client.delete(PORT)
-    with front.databases.get("default").read() as db:
+    with container.databases.get("default").read() as db:
         told = db.execute("SELECT op, memory_id FROM change ORDER BY seq").fetchall()
     assert told == [
         (changes.CREATE, first),

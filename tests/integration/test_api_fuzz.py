@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.records import Kind, ScopeKind, Source, Stage
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import fast_settings, open_front
+from tests.fakes.house import fast_settings, open_web
 from web.app import APIS, create_app
 
 WITH_BODY = [
@@ -83,10 +83,10 @@ def bodies(path):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    front = open_front(fast_settings(tmp_path_factory.mktemp("fuzz") / "home"))
-    client = CheckedClient(create_app(front), front.token)
+    container = open_web(fast_settings(tmp_path_factory.mktemp("fuzz") / "home"))
+    client = CheckedClient(create_app(container), container.token)
     yield client, client.write("A memory to change")
-    front.close()
+    container.close()
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODY)

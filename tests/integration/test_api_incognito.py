@@ -22,16 +22,16 @@ def silent(client):
 
 
 @pytest.fixture
-def silent_workspace(front, client):
+def silent_workspace(container, client):
     client.write(KNOWN)
-    front.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"incognito": True}))
+    container.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"incognito": True}))
     return client
 
 
-def traces(front, words=TRACES):
+def traces(container, words=TRACES):
     """List (file, word) for every file of the home, names included, that holds a word."""
     found = []
-    for file in sorted(front.settings.home.rglob("*")):
+    for file in sorted(container.settings.home.rglob("*")):
         held = file.read_bytes().lower() if file.is_file() else b""
         found += [(file.name, word) for word in words if word.encode() in held + file.name.lower().encode()]
     return found
@@ -62,36 +62,38 @@ def say_everywhere(client, session):
     return answers
 
 
-def test_nothing_that_a_silent_session_says_is_stored(silent, front, digested):
-    sent = list(front.notify.sent)
+def test_nothing_that_a_silent_session_says_is_stored(silent, container, digested):
+    sent = list(container.notify.sent)
     before = silent.get("/v1/admissions").get_json()
     for answer in say_everywhere(silent, SESSION):
         assert (answer["outcome"], answer["reason"]) == ("rejected", "off the record")
-    assert front.notify.sent == sent
+    assert container.notify.sent == sent
     assert silent.get("/v1/admissions").get_json() == before
     digested()
-    assert traces(front) == []
-    front.close()
-    assert traces(front) == []
+    assert traces(container) == []
+    container.close()
+    assert traces(container) == []
 
 
-def test_nothing_is_stored_in_a_silent_workspace(silent_workspace, front, digested):
+def test_nothing_is_stored_in_a_silent_workspace(silent_workspace, container, digested):
     before = silent_workspace.get("/v1/stats").get_json()["generation"]
     for answer in say_everywhere(silent_workspace, None):
         assert (answer["outcome"], answer["reason"]) == ("rejected", "off the record")
     digested()
     assert silent_workspace.get("/v1/stats").get_json()["generation"] == before
-    assert traces(front) == []
+    assert traces(container) == []
 
 
 @pytest.mark.parametrize(
     "text", ["incognito = true\nrecall_budget = 3\n", "incognito = true\n[", "review = 'perhaps'\n", b"\xff"]
 )
-def test_a_workspace_whose_settings_cannot_be_taken_stores_nothing_and_says_which_file(client, front, digested, text):
+def test_a_workspace_whose_settings_cannot_be_taken_stores_nothing_and_says_which_file(
+    client, container, digested, text
+):
     client.write(KNOWN)
     digested()
     generation = client.get("/v1/stats").get_json()["generation"]
-    file = front.settings.paths.workspace("default").config
+    file = container.settings.paths.workspace("default").config
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     memory = {"content": SAID, "session_id": "s1"}
     for method, path, body in (
@@ -110,10 +112,10 @@ def test_a_workspace_whose_settings_cannot_be_taken_stores_nothing_and_says_whic
     # Recall goes on.
     assert [hit["content"] for hit in client.recall("flumadiddle port")["results"]] == [KNOWN]
     assert KNOWN in client.post("/v1/prepare", {"message": KNOWN}).get_json()["text"]
-    front.feedback.submit(lambda: None).result(timeout=20)
+    container.feedback.submit(lambda: None).result(timeout=20)
     digested()
     assert client.get("/v1/stats").get_json()["generation"] == generation
-    assert traces(front) == []
+    assert traces(container) == []
     # The front says it once, and so does the worker.
     [logged] = {e["message"] for e in client.get("/v1/errors").get_json()["items"] if e["component"] == "settings"}
     assert str(file) in logged
@@ -121,42 +123,42 @@ def test_a_workspace_whose_settings_cannot_be_taken_stores_nothing_and_says_whic
     assert client.post("/v1/memories", memory).get_json()["outcome"] == "created"
 
 
-def test_nor_do_its_nights_make_anything_new_of_it(client, front, back):
+def test_nor_do_its_nights_make_anything_new_of_it(client, container, back):
     client.write(KNOWN)
-    front.settings.paths.workspace("default").config.write_text("incognito = true\n[")
+    container.settings.paths.workspace("default").config.write_text("incognito = true\n[")
     assert back.context("default").settings.incognito is True
     assert [error.component for error in back.operations.errors(workspace="default", limit=5)] == ["settings"]
 
 
-def test_a_projects_workspace_settings_keep_it_silent_before_its_first_memory(client, front, tmp_path):
+def test_a_projects_workspace_settings_keep_it_silent_before_its_first_memory(client, container, tmp_path):
     """Somebody may take a project off the record before anything was ever done in it."""
     client.write(KNOWN)
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
-    own = front.settings.paths.workspace(identify(project).id)
+    own = container.settings.paths.workspace(identify(project).id)
     own.root.mkdir()
     own.config.write_text("incognito = true\n")
     edit = {"tool_name": "Edit", "tool_input": {"file_path": "qwyjibofier.py"}}
     event = {"hook_event_name": "PostToolUse", "session_id": "s1", "cwd": str(project), **edit}
     assert client.post("/hooks/claude-code", event).status_code == 200
-    front.feedback.submit(lambda: None).result(timeout=20)
-    assert front.settings.paths.workspace_ids() == ["default"]
+    container.feedback.submit(lambda: None).result(timeout=20)
+    assert container.settings.paths.workspace_ids() == ["default"]
 
 
-def test_a_note_about_a_lesson_is_not_stored_in_a_silent_workspace(client, front, digested):
+def test_a_note_about_a_lesson_is_not_stored_in_a_silent_workspace(client, container, digested):
     client.write("Never restart the flumadiddle while it listens on port 5433.", kind="lesson")
     digested()
     told = client.post("/v1/prepare", {"message": "flumadiddle port 5433 restart"}).get_json()
-    front.settings.paths.workspace("default").config.write_text("incognito = true\n")
+    container.settings.paths.workspace("default").config.write_text("incognito = true\n")
     surface_id = told["lessons"][0]["surface_id"]
     answer = client.post(f"/v1/lessons/surfaces/{surface_id}", {"followed": False, "note": SAID})
     assert answer.status_code == 200
-    assert traces(front) == []
+    assert traces(container) == []
 
 
-def test_the_same_is_found_when_it_is_said_aloud(silent, front):
+def test_the_same_is_found_when_it_is_said_aloud(silent, container):
     silent.write(SAID, session_id="loud")
-    assert {word for _, word in traces(front)} == set(TRACES)
+    assert {word for _, word in traces(container)} == set(TRACES)
 
 
 def test_recall_goes_on_in_a_silent_session(silent, digested):
@@ -175,11 +177,11 @@ def test_other_sessions_are_heard(silent):
     assert silent.post("/v1/memories", {"content": f"{SAID} Twice."}).get_json()["outcome"] == "created"
 
 
-def test_a_batch_keeps_what_others_said(silent, front):
+def test_a_batch_keeps_what_others_said(silent, container):
     items = [{"content": SAID, "session_id": SESSION}, {"content": "The gazump is green.", "session_id": "loud"}]
     results = silent.post("/v1/memories/batch", {"items": items}).get_json()["results"]
     assert [result["outcome"] for result in results] == ["rejected", "created"]
-    assert traces(front) == []
+    assert traces(container) == []
 
 
 def test_a_session_comes_back_on_the_record(silent):
@@ -191,17 +193,17 @@ def test_a_session_comes_back_on_the_record(silent):
     assert memory_id in silent.found("qwyjibofier")
 
 
-def test_a_workspace_comes_back_on_the_record(silent_workspace, front):
-    front.settings.paths.workspace("default").config.unlink()
+def test_a_workspace_comes_back_on_the_record(silent_workspace, container):
+    container.settings.paths.workspace("default").config.unlink()
     assert silent_workspace.found("qwyjibofier") == []
     memory_id = silent_workspace.write(SAID)
     assert memory_id in silent_workspace.found("qwyjibofier")
 
 
-def test_a_session_that_nothing_was_stored_of_comes_back_without_a_workspace(client, front):
+def test_a_session_that_nothing_was_stored_of_comes_back_without_a_workspace(client, container):
     answer = client.post("/v1/incognito", {"session_id": SESSION, "on": False})
     assert answer.get_json() == {"session_id": SESSION, "since": None}
-    assert front.settings.paths.workspace_ids() == []
+    assert container.settings.paths.workspace_ids() == []
 
 
 def test_silence_may_be_asked_for_twice(silent):
@@ -213,19 +215,19 @@ def test_silence_may_be_asked_for_twice(silent):
 
 
 @pytest.mark.parametrize("spelled", ["quiet ", " quiet", "qui\u200bet", "quiet\n"])
-def test_a_session_is_silent_however_its_name_is_spelled(silent, front, spelled):
+def test_a_session_is_silent_however_its_name_is_spelled(silent, container, spelled):
     answer = silent.post("/v1/memories", {"content": SAID, "session_id": spelled}).get_json()
     assert answer["outcome"] == "rejected"
-    assert traces(front) == []
+    assert traces(container) == []
 
 
-def test_silence_begins_before_the_first_word_of_a_workspace(client, front):
+def test_silence_begins_before_the_first_word_of_a_workspace(client, container):
     client.post("/v1/incognito", {"session_id": SESSION})
     assert client.post("/v1/memories", {"content": SAID, "session_id": SESSION}).get_json()["outcome"] == "rejected"
-    assert traces(front) == []
+    assert traces(container) == []
 
 
-def test_that_a_lesson_was_shown_to_a_silent_session_is_not_stored(silent, front, digested):
+def test_that_a_lesson_was_shown_to_a_silent_session_is_not_stored(silent, container, digested):
     lesson = silent.write("Never restart the flumadiddle while it listens on port 5433.", kind="lesson")
     digested()
     for session, status, note in ((SESSION, 404, SAID), ("loud", 200, "fine")):
@@ -234,7 +236,7 @@ def test_that_a_lesson_was_shown_to_a_silent_session_is_not_stored(silent, front
         [surface_id] = [one["surface_id"] for one in told["lessons"] if one["id"] == lesson]
         answer = silent.post(f"/v1/lessons/surfaces/{surface_id}", {"followed": True, "note": note})
         assert answer.status_code == status
-    assert traces(front) == []
+    assert traces(container) == []
 
 
 def test_what_was_queued_before_is_digested(silent, back, digested):

@@ -23,10 +23,10 @@ def test_every_job_is_listed_with_its_rhythm(written):
     assert all(item["last_run"] is None for item in items)
 
 
-def test_a_job_that_is_asked_for_is_rung_for_runs_and_is_told(written, front, back):
+def test_a_job_that_is_asked_for_is_rung_for_runs_and_is_told(written, container, back):
     asked = written.post("/v1/jobs/segment")
     assert asked.status_code == 202
-    assert front.notify.sent[-1] == ("default", None)
+    assert container.notify.sent[-1] == ("default", None)
     assert requested_jobs(back) == ["segment"]
     run_job(back, "default", "segment")
     run = job(written, "segment")["last_run"]

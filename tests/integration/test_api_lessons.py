@@ -128,11 +128,11 @@ def test_nothing_is_noted_of_a_session_off_the_record(client, digested):
     assert lessons(client)[0]["shown"] == 1
 
 
-def test_a_note_holds_no_secret(client, surfaced, front):
+def test_a_note_holds_no_secret(client, surfaced, container):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     learn(client)
     answer(client, surfaced(1)[0], note=f"used {token}")
-    with front.databases.get("default").read() as db:
+    with container.databases.get("default").read() as db:
         (note,) = db.execute("SELECT note FROM surface").fetchone()
     assert note.startswith("used [REDACTED:")
 

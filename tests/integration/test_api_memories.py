@@ -129,12 +129,12 @@ def test_a_batch_answers_in_its_order(client):
     assert [read(client, r["id"])["content"] for r in results] == contents
 
 
-def test_one_invalid_item_stops_the_whole_batch(client, front):
+def test_one_invalid_item_stops_the_whole_batch(client, container):
     items = [{"content": "Good"}, {"content": "Fine"}, {"content": "\u200b"}]
     answer = client.post("/v1/memories/batch", {"items": items})
     assert answer.status_code == 422
     assert answer.get_json()["errors"][0]["loc"] == "items.2.content"
-    assert front.settings.paths.workspace_ids() == []
+    assert container.settings.paths.workspace_ids() == []
 
 
 def test_a_batch_has_at_most_a_thousand_items(client):
@@ -181,15 +181,15 @@ def test_a_listing_refuses_what_it_does_not_know(shared, query):
     assert shared.get(f"/v1/memories?{query}").status_code == 422
 
 
-def test_an_edit_keeps_the_old_text_in_the_history(client, front):
+def test_an_edit_keeps_the_old_text_in_the_history(client, container):
     written = client.write("The port is 8123")
-    front.notify.sent.clear()
+    container.notify.sent.clear()
     answer = client.patch(f"/v1/memories/{written}", {"content": "The port is 9000", "pinned": True, "tags": ["net"]})
     assert answer.status_code == 200
     memory = read(client, written)
     assert (memory["content"], memory["pinned"], memory["tags"]) == ("The port is 9000", True, ["net"])
     assert [(entry["event"], entry["content"]) for entry in memory["history"]] == [("edited", "The port is 8123")]
-    assert {stage for _, stage in front.notify.sent} == {"embed", "entities"}
+    assert {stage for _, stage in container.notify.sent} == {"embed", "entities"}
 
 
 def test_an_edit_that_changes_nothing_leaves_no_trace(client):
@@ -234,7 +234,7 @@ def test_restoring_what_was_written_anew_is_a_conflict(client):
     assert client.post(f"/v1/memories/{written}/restore").status_code == 409
 
 
-def test_a_purge_leaves_no_trace_in_any_file(client, front, digested, back):
+def test_a_purge_leaves_no_trace_in_any_file(client, container, digested, back):
     kept = client.write("The gateway runs near Zurich")
     written = client.write("The codeword is xylophonic with Ada Byron")
     client.patch(f"/v1/memories/{written}", {"content": "The codeword is quixotically with Ada Byron"})
@@ -244,7 +244,7 @@ def test_a_purge_leaves_no_trace_in_any_file(client, front, digested, back):
     assert client.get(f"/v1/memories/{written}").status_code == 404
     assert client.found("codeword") == [kept]
     digested()
-    folder = front.settings.paths.workspace("default").root
+    folder = container.settings.paths.workspace("default").root
     stored = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file()).lower()
     for trace in (b"xylophon", b"quixotic", b"ada byron"):
         assert trace not in stored
@@ -260,7 +260,7 @@ def test_what_is_not_there_is_not_found(client):
     assert client.delete("/v1/memories/01ARZ3NDEKTSV4RRFFQ69G5FAV?hard=perhaps").status_code == 422
 
 
-def test_secrets_never_come_back(client, front):
+def test_secrets_never_come_back(client, container):
     written = client.write(
         f"The token is {SECRET}, keep it",
         metadata={"env": {"key": SECRET}, SECRET: 1},
@@ -275,13 +275,13 @@ def test_secrets_never_come_back(client, front):
     ]
     shown.append(client.post("/v1/recall", {"query": "token keep"}).get_data(as_text=True))
     assert not any(SECRET in text for text in shown)
-    folder = front.settings.paths.root
+    folder = container.settings.paths.root
     assert not any(SECRET.encode() in file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
-def test_a_write_rings_for_its_stages_and_a_merge_for_none(client, front):
+def test_a_write_rings_for_its_stages_and_a_merge_for_none(client, container):
     client.write("The port is 8123")
-    assert set(front.notify.sent) == {("default", "embed"), ("default", "entities")}
-    front.notify.sent.clear()
+    assert set(container.notify.sent) == {("default", "embed"), ("default", "entities")}
+    container.notify.sent.clear()
     client.write("The port is 8123")
-    assert front.notify.sent == []
+    assert container.notify.sent == []

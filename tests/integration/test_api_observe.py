@@ -27,14 +27,14 @@ def test_the_queue_counts_down_to_nothing(client, digested):
     assert queue["oldest_pending_s"] is None
 
 
-def test_only_living_workers_are_named(client, front):
+def test_only_living_workers_are_named(client, container):
     client.write("The port is 8123")
-    front.operations.report_worker(process_owner())
-    front.operations.report_worker(process_owner().rsplit(":", 1)[0] + ":1.00")
+    container.operations.report_worker(process_owner())
+    container.operations.report_worker(process_owner().rsplit(":", 1)[0] + ":1.00")
     assert [w["owner"] for w in client.get("/v1/queue").get_json()["workers"]] == [process_owner()]
 
 
-def test_dead_letters_are_counted_and_get_a_fresh_start(client, front, back, digested):
+def test_dead_letters_are_counted_and_get_a_fresh_start(client, container, back, digested):
     client.write("The port is 8123")
     client.write("The port is 9000")
     errors = []
@@ -42,9 +42,9 @@ def test_dead_letters_are_counted_and_get_a_fresh_start(client, front, back, dig
     assert sum("given up" in message for message in errors) == 2
     assert client.get("/v1/queue").get_json()["dead"]["embed"] == 2
     assert client.post("/v1/queue/retry", {"stage": "entities"}).get_json() == {"retried": 0}
-    front.notify.sent.clear()
+    container.notify.sent.clear()
     assert client.post("/v1/queue/retry").get_json() == {"retried": 2}
-    assert front.notify.sent == [("default", None)]
+    assert container.notify.sent == [("default", None)]
     digested()
     queue = client.get("/v1/queue").get_json()
     assert set(queue["pending"].values()) == set(queue["dead"].values()) == {0}
@@ -79,11 +79,11 @@ def test_statistics_count_what_there_is(client, digested, back):
     assert (index["segment"] is not None, index["tail_rows"]) == (True, 0)
 
 
-def test_errors_page_newest_first_and_stay_in_their_workspace(client, front):
+def test_errors_page_newest_first_and_stay_in_their_workspace(client, container):
     for number in range(5):
-        front.operations.record_error("digest.embed", f"failure {number}", workspace="default")
-    front.operations.record_error("digest.embed", "elsewhere", workspace="other")
-    front.operations.record_error("notifier", "everywhere")
+        container.operations.record_error("digest.embed", f"failure {number}", workspace="default")
+    container.operations.record_error("digest.embed", "elsewhere", workspace="other")
+    container.operations.record_error("notifier", "everywhere")
     page = client.get("/v1/errors?limit=4").get_json()
     assert [e["message"] for e in page["items"]] == ["everywhere", "failure 4", "failure 3", "failure 2"]
     rest = client.get(f"/v1/errors?limit=4&cursor={page['next_cursor']}").get_json()

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import IndexUnavailable
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import open_front
+from tests.fakes.house import open_web
 from web.app import create_app
 
 
@@ -41,12 +41,12 @@ def test_the_dense_channel_finds_what_was_digested(client, digested):
 
 
 def test_without_an_encoder_recall_is_lexical_and_says_so(home):
-    front = open_front(home)
-    front.encoder._encoder = None
-    client = CheckedClient(create_app(front), front.token)
+    container = open_web(home)
+    container.encoder._encoder = None
+    client = CheckedClient(create_app(container), container.token)
     written = client.write("The billing service listens on port 8123")
     answer = client.recall("billing port")
-    front.close()
+    container.close()
     assert [hit["id"] for hit in answer["results"]] == [written]
     assert answer["channels"]["dense"]["state"] == "cold"
     assert answer["degraded"] is True
@@ -160,10 +160,10 @@ def test_no_query_breaks_the_search(shared, query):
     shared.recall(query)
 
 
-def test_a_channel_past_its_budget_is_late_and_left_out(client, front, monkeypatch):
+def test_a_channel_past_its_budget_is_late_and_left_out(client, container, monkeypatch):
     written = client.write("The port is 8123")
     release = threading.Event()
-    encoder = front.encoder.get()
+    encoder = container.encoder.get()
     monkeypatch.setattr(encoder, "encode_query", lambda _text: release.wait(60))
     answer = client.recall("port", budget_ms=50)
     release.set()
@@ -172,32 +172,32 @@ def test_a_channel_past_its_budget_is_late_and_left_out(client, front, monkeypat
     assert [hit["id"] for hit in answer["results"]] in ([written], [])
 
 
-def test_a_millisecond_is_enough_for_an_answer(client, front, monkeypatch):
+def test_a_millisecond_is_enough_for_an_answer(client, container, monkeypatch):
     client.write("The port is 8123")
     release = threading.Event()
     monkeypatch.setattr("pipeline.index.lexical.LexicalIndex.search", lambda *_: release.wait(60))
-    monkeypatch.setattr(front.encoder.get(), "encode_query", lambda _text: release.wait(60))
+    monkeypatch.setattr(container.encoder.get(), "encode_query", lambda _text: release.wait(60))
     answer = client.recall("port", budget_ms=1)
     release.set()
     assert answer["results"] == []
     assert {answer["channels"][name]["state"] for name in ("lexical", "dense")} == {"late"}
 
 
-def test_a_broken_segment_is_cold_reported_and_asked_for_again(client, front, back):
+def test_a_broken_segment_is_cold_reported_and_asked_for_again(client, container, back):
     client.write("The port is 8123")
     back.context("default").rebuild_segment()
-    for file in front.settings.paths.workspace("default").lexical.rglob("*.npy"):
+    for file in container.settings.paths.workspace("default").lexical.rglob("*.npy"):
         file.write_bytes(b"")
     answer = client.recall("port")
     assert answer["channels"]["lexical"]["state"] == "cold"
-    front.feedback.submit(lambda: None).result(timeout=10)
+    container.feedback.submit(lambda: None).result(timeout=10)
     assert "segment" in back.context("default").needed_jobs()
     assert any(e["component"] == "recall.lexical" for e in client.get("/v1/errors").get_json()["items"])
     back.context("default").rebuild_segment()
     assert len(client.found("port")) == 1
 
 
-def test_a_broken_vector_index_does_not_silence_the_words(client, front, monkeypatch):
+def test_a_broken_vector_index_does_not_silence_the_words(client, container, monkeypatch):
     written = client.write("The port is 8123")
 
     def broken(*_args):
@@ -207,7 +207,7 @@ def test_a_broken_vector_index_does_not_silence_the_words(client, front, monkeyp
     answer = client.recall("port")
     assert [hit["id"] for hit in answer["results"]] == [written]
     assert answer["channels"]["dense"]["state"] == "cold"
-    front.feedback.submit(lambda: None).result(timeout=10)
+    container.feedback.submit(lambda: None).result(timeout=10)
     assert "vectors: cut" in client.get("/v1/errors").get_data(as_text=True)
 
 
@@ -234,11 +234,11 @@ def test_signals_are_shown_on_demand_only(client):
     assert "signals" not in client.recall("port")["results"][0]
 
 
-def test_a_workspace_may_set_its_own_budget(client, front):
+def test_a_workspace_may_set_its_own_budget(client, container):
     written = client.write("The port is 8123")
-    front.settings.paths.workspace("default").config.write_text("recall_budget_ms = 4000\n")
-    assert front.workspace("default").settings.recall_budget_ms == 4000
-    front.settings.paths.workspace("default").config.write_text("port = 1\n")
+    container.settings.paths.workspace("default").config.write_text("recall_budget_ms = 4000\n")
+    assert container.workspace("default").settings.recall_budget_ms == 4000
+    container.settings.paths.workspace("default").config.write_text("port = 1\n")
     assert client.found("port") == [written]
     assert "port cannot differ between workspaces" in client.get("/v1/errors").get_data(as_text=True)
 

@@ -15,9 +15,9 @@ TOKEN = "ghp_" + "q9W8e7R6t5Y4u3I2o1P0a9S8d7F6g7H8j9K0"
 
 
 @pytest.fixture
-def reviewing(front, client):
+def reviewing(container, client):
     """A client of a workspace in which doubtful memories wait."""
-    paths = front.settings.paths.workspace("default")
+    paths = container.settings.paths.workspace("default")
     paths.config.parent.mkdir(parents=True, exist_ok=True)
     paths.config.write_text(tomlkit.dumps({"review": True}))
     return client
@@ -163,7 +163,7 @@ def test_pairs_come_in_pages(client, digested):
     assert items(client, "/v1/duplicates") == []
 
 
-def test_a_candidate_is_nowhere_until_it_is_let_in_and_then_everywhere(reviewing, front, digested):
+def test_a_candidate_is_nowhere_until_it_is_let_in_and_then_everywhere(reviewing, container, digested):
     memory_id = candidate(reviewing)
     assert [item["id"] for item in items(reviewing, "/v1/candidates")] == [memory_id]
     digested()
@@ -174,7 +174,7 @@ def test_a_candidate_is_nowhere_until_it_is_let_in_and_then_everywhere(reviewing
     assert items(reviewing, "/v1/candidates") == []
     # Before any worker heard of it.
     assert reviewing.found("shop deploys") == [memory_id]
-    assert ("default", Stage.DEDUP) in front.notify.sent
+    assert ("default", Stage.DEDUP) in container.notify.sent
     assert reviewing.post(f"/v1/candidates/{memory_id}", {"action": "reject"}).status_code == 409
 
 
@@ -212,7 +212,7 @@ def test_without_review_the_middle_is_turned_away(client):
     assert (items(client, "/v1/candidates"), ids(client)) == ([], set())
 
 
-def test_every_decision_is_told_and_none_holds_the_text(reviewing, front):
+def test_every_decision_is_told_and_none_holds_the_text(reviewing, container):
     texts = {
         "created": ("The flumadiddle listens on port 5433 behind the proxy.", "user"),
         "merged": ("The flumadiddle listens on port 5433 behind the proxy.", "user"),
@@ -231,14 +231,14 @@ def test_every_decision_is_told_and_none_holds_the_text(reviewing, front):
     told = reviewing.get("/v1/admissions").get_data(as_text=True)
     assert not any(word in told for word in ("flumadiddle", "qwyjibo", "Deploys", TOKEN))
     assert all(item["reasons"] for item in listed if item["outcome"] == "rejected")
-    assert traces(front, TOKEN, "qwyjibo", "my token") == []
+    assert traces(container, TOKEN, "qwyjibo", "my token") == []
 
 
-def traces(front, *words):
+def traces(container, *words):
     """List (file, word) for every file of the home that holds a word."""
     return [
         (file.name, word)
-        for file in sorted(front.settings.home.rglob("*"))
+        for file in sorted(container.settings.home.rglob("*"))
         if file.is_file()
         for word in words
         if word.lower().encode() in file.read_bytes().lower()

@@ -28,11 +28,11 @@ def contents(client: CheckedClient, query: str = "") -> set[str]:
     return {memory["content"] for memory in client.get(f"/v1/memories?{query}").get_json()["items"]}
 
 
-def test_items_come_change_and_go(client, front):
+def test_items_come_change_and_go(client, container):
     first = put(client, item("a.py", "Opens the shop", "Closes the shop"), item("b.py", "Sells tea"))
     assert [one["outcome"] for one in first["items"]] == ["created", "created"]
     assert [receipt["outcome"] for receipt in first["items"][0]["receipts"]] == ["created", "created"]
-    assert {stage for _, stage in front.notify.sent} == {"embed", "entities"}
+    assert {stage for _, stage in container.notify.sent} == {"embed", "entities"}
     second = put(client, item("a.py", "Opens the shop", digest="2"), item("b.py", "Sells tea"))
     assert [one["outcome"] for one in second["items"]] == ["replaced", "unchanged"]
     assert (second["archived"], second["items"][1]["receipts"]) == (1, [])
@@ -70,13 +70,13 @@ def test_what_an_item_gives_is_evidence(client):
         ([item("a", *(f"Memory {n}" for n in range(600))), item("b", *(f"Note {n}" for n in range(401)))], "items"),
     ],
 )
-def test_one_invalid_item_stops_all_of_them(client, front, items, loc):
+def test_one_invalid_item_stops_all_of_them(client, container, items, loc):
     answer = put(client, *items, code=422)
     assert answer["errors"][0]["loc"] == loc
     assert SECRET not in str(answer)
     # An edge is only looked up within the transaction, for which there must be a workspace.
-    assert front.settings.paths.workspace_ids() == ([] if "edges" not in loc else ["default"])
-    if front.settings.paths.workspace_ids():
+    assert container.settings.paths.workspace_ids() == ([] if "edges" not in loc else ["default"])
+    if container.settings.paths.workspace_ids():
         assert (contents(client), known(client)) == (set(), {})
 
 
@@ -114,10 +114,10 @@ def test_sources_and_items_are_listed_in_pages(client):
     assert client.get("/v1/sources/s4/items?limit=1001").status_code == 422
 
 
-def test_reading_a_workspace_that_is_not_there_is_not_found(client, front):
+def test_reading_a_workspace_that_is_not_there_is_not_found(client, container):
     for answer in (client.get("/v1/sources"), client.get(ITEMS), client.post(FORGET, {"keys": ["a"]})):
         assert answer.status_code == 404
-    assert front.settings.paths.workspace_ids() == []
+    assert container.settings.paths.workspace_ids() == []
 
 
 def test_workspaces_keep_their_sources_apart(client):
@@ -136,7 +136,7 @@ def test_nothing_is_kept_off_the_record(client):
     assert (known(client), contents(client)) == ({}, set())
 
 
-def test_a_purge_leaves_no_trace_and_nothing_brings_it_back(client, front, digested, back):
+def test_a_purge_leaves_no_trace_and_nothing_brings_it_back(client, container, digested, back):
     kept = put(client, item("kept.md", "The gateway runs near Zurich"))
     gone = put(client, item("gone.md", "The codeword is xylophonic with Ada Byron", metadata={"w": "xylophonic"}))
     digested()
@@ -145,7 +145,7 @@ def test_a_purge_leaves_no_trace_and_nothing_brings_it_back(client, front, diges
     content_hash = client.get(f"/v1/memories/{purged}").get_json()["content_hash"]
     assert client.delete(f"/v1/memories/{purged}?hard=true").get_json()["purged"] is True
     digested()
-    folder = front.settings.paths.workspace("default").root
+    folder = container.settings.paths.workspace("default").root
     stored = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file()).lower()
     for trace in (b"xylophon", b"ada byron", content_hash.encode()):
         assert trace not in stored

@@ -54,21 +54,21 @@ def test_without_an_arc_it_says_how_to_look_for_some(sample, browser):
 
 
 @pytest.fixture
-def arcs(client, front):
+def arcs(client, container):
     """Arcs of given statuses over new memories, one memory a minute, the last arc the latest."""
 
     def make(*statuses: str, size: int = 1) -> list[str]:
         texts = [f"Step {number} of a long story" for number in range(size * len(statuses))]
         for number, text in enumerate(texts):
             client.write(text, occurred_at=f"2026-01-01T{number // 60:02d}:{number % 60:02d}:00Z")
-        with front.databases.get("default").write() as db:
+        with container.databases.get("default").write() as db:
             seqs = [seq for (seq,) in db.execute("SELECT seq FROM memory ORDER BY seq")]
             for number, status in enumerate(statuses):
                 members = tuple(seqs[number * size : (number + 1) * size])
                 at = f"2026-01-0{number + 1}T00:00:00.000Z"
                 arc = table.Arc(f"story {number}", "", table.ArcStatus(status), Scope(), at, at, members)
                 assert table.put(db, None, arc, utc_now())
-        with front.databases.get("default").read() as db:
+        with container.databases.get("default").read() as db:
             return [arc.id for arc in table.of_scope(db, Scope())]
 
     return make
@@ -85,9 +85,9 @@ def test_active_arcs_stand_first_and_the_latest_among_equals(client, arcs):
     assert order(signed_in(client).page("/w/default/arcs"), ids) == [2, 0, 4, 1, 3]
 
 
-def test_every_arc_stands_on_one_page(client, front, arcs):
+def test_every_arc_stands_on_one_page(client, container, arcs):
     ids = arcs("active", "dormant", "closed")
-    with front.databases.get("default").read() as db:
+    with container.databases.get("default").read() as db:
         found = table.page(db, OWNER, None, 9, None, active_first=True)
         for number, last in enumerate(found):
             rest = table.page(db, OWNER, None, 9, last.seq, active_first=True)

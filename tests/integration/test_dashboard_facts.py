@@ -127,7 +127,7 @@ def test_a_fact_tells_its_values_in_time(client, browser):
     assert "no value" in browser.page(one(as_of="2025-01-01"))
 
 
-def test_every_value_stands_on_one_page(client, browser, front):
+def test_every_value_stands_on_one_page(client, browser, container):
     ids = [put(client, number, valid_from=f"2020-01-01T00:00:{number:02d}Z") for number in range(PAGE_SIZE + 3)]
     first = browser.page(one())
     second = browser.follow(first, "Older")
@@ -194,7 +194,7 @@ def test_the_same_value_again_is_no_change(client, browser):
     assert "Undo" not in page
 
 
-def test_a_new_fact_is_set_by_any_name(client, browser, front):
+def test_a_new_fact_is_set_by_any_name(client, browser, container):
     put(client, 5432)
     page = browser.submit("/w/default/facts", "Set", subject="C++ & Käse / 100%", attribute="co.lour?", value="blue")
     assert "<b>blue</b>" in page
@@ -216,9 +216,9 @@ def test_a_scoped_fact_is_another_than_the_workspace_s(client, browser):
     assert value(client) == "for all"
 
 
-def test_what_waits_for_review_is_told_and_what_contradicts(client, browser, front):
+def test_what_waits_for_review_is_told_and_what_contradicts(client, browser, container):
     put(client, 5432, valid_from=EARLY)
-    front.settings.paths.workspace("default").config.write_text("review = true\n")
+    container.settings.paths.workspace("default").config.write_text("review = true\n")
     put(client, 9999, valid_from=MIDDLE, source="import")
     denied = client.write("The staging port was never 5432", edges=[{"kind": "contradicts", "to": _id(client)}])
     page = browser.page(one())
@@ -258,12 +258,12 @@ def test_a_change_that_was_not_asked_for_here_is_refused(client, browser):
     assert spans(client) == [(5432, EARLY, None)]
 
 
-def test_a_page_of_keys_goes_on_where_the_last_one_ended(client, front):
+def test_a_page_of_keys_goes_on_where_the_last_one_ended(client, container):
     put(client, 1, attribute="b")
     put(client, 1, attribute="a", scope={"kind": "user"})
     put(client, 1, attribute="a")
     put(client, 2, attribute="a", valid_from=FUTURE)
-    with front.databases.get("default").read() as db:
+    with container.databases.get("default").read() as db:
         everything = subjects.keys(db, "staging", 9, None)
         assert [(one.key.attribute, one.scope.kind) for one in everything] == [
             ("a", "user"),

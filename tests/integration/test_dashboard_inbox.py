@@ -24,8 +24,8 @@ def browser(client):
 
 
 @pytest.fixture
-def reviewing(front):
-    paths = front.settings.paths.workspace("default")
+def reviewing(container):
+    paths = container.settings.paths.workspace("default")
     paths.config.parent.mkdir(parents=True, exist_ok=True)
     paths.config.write_text(tomlkit.dumps({"review": True}))
 
@@ -35,21 +35,21 @@ def candidates(client, *names):
     return [client.post("/v1/memories", body).get_json()["id"] for body in bodies]
 
 
-def pair_up(front, client, count):
+def pair_up(container, client, count):
     """Write pairs that wait, each of two texts of its own."""
     written = [[client.write(f"Crane {n} {verb} on Mondays") for verb in ("lifts", "rests")] for n in range(count)]
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         for older, newer in written:
             first, second = memories.get(db, older), memories.get(db, newer)
             pairs.add(db, first.seq, second.seq, 0.9, ["a word differs"], utc_now())
     return written
 
 
-def deny(front, client, count):
+def deny(container, client, count):
     written = [
         [client.write(f"Crane {n} {verb} on Mondays") for verb in ("lifts", "never lifts")] for n in range(count)
     ]
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         for older, newer in written:
             first, second = memories.get(db, older), memories.get(db, newer)
             edges.add(db, second.seq, EdgeKind.CONTRADICTS, first.seq, "edges-job", utc_now())
@@ -60,8 +60,8 @@ def read(client, memory_id):
     return client.get(f"/v1/memories/{memory_id}").get_json()
 
 
-def waiting(front):
-    with front.databases.get("default").read() as db:
+def waiting(container):
+    with container.databases.get("default").read() as db:
         return inbox.waiting(db)
 
 
@@ -82,42 +82,42 @@ def test_a_query_that_cannot_be_is_refused(client, browser, query):
     assert browser.get(f"{INBOX}?{query}").status_code == 422
 
 
-def test_the_first_kind_of_which_something_waits_is_shown(client, browser, front, digested):
+def test_the_first_kind_of_which_something_waits_is_shown(client, browser, container, digested):
     client.write(ONE)
     client.write(SAME)
     digested()
     assert "Take it back" in browser.page(INBOX)
-    deny(front, client, 1)
+    deny(container, client, 1)
     assert "Keep both" in browser.page(INBOX)
 
 
-def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, front):
+def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, container):
     first, second = candidates(client, "shop", "portal")
     page = browser.page(f"{INBOX}?kind=candidates")
     assert "captured without being asked" in page
     done = browser.submit_in(page, "Let in")
     assert not read(client, second)["candidate"]
-    assert ("default", Stage.DEDUP) in front.notify.sent
+    assert ("default", Stage.DEDUP) in container.notify.sent
     # The next one is where the page goes on.
     assert browser._at.endswith(f"#e-{first}")
     undone = browser.submit_in(done, "Undo")
     assert "It waits again" in undone
     assert browser._at.endswith(f"#e-{second}")
     assert read(client, second)["candidate"]
-    assert waiting(front).candidates == 2
+    assert waiting(container).candidates == 2
     assert client.found("portal deploys") == []
 
 
-def test_a_candidate_is_turned_away_and_brought_back(client, browser, reviewing, front):
+def test_a_candidate_is_turned_away_and_brought_back(client, browser, reviewing, container):
     [memory_id] = candidates(client, "shop")
     done = browser.submit(INBOX, "Turn away")
     assert read(client, memory_id)["archived_at"] is not None
     browser.submit_in(done, "Undo")
     assert read(client, memory_id)["archived_at"] is None
-    assert waiting(front).candidates == 1
+    assert waiting(container).candidates == 1
 
 
-def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, digested, front):
+def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, digested, container):
     older, newer = client.write(ONE, tags=["ci"]), client.write(MORE)
     before = [read(client, one) for one in (older, newer)]
     digested()
@@ -128,17 +128,17 @@ def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, di
     assert read(client, newer)["archived_at"] is not None
     undone = browser.submit_in(done, "Undo")
     assert "<mark>together</mark>" in undone
-    assert waiting(front).pairs == 1
+    assert waiting(container).pairs == 1
     for old in before:
         now = read(client, old["id"])
         changed = ("updated_at", "entities", "edges")
         assert {k: v for k, v in now.items() if k not in changed} == {k: v for k, v in old.items() if k not in changed}
 
 
-def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(client, browser, reviewing, front):
+def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(client, browser, reviewing, container):
     [older] = candidates(client, "shop")
     newer = client.write(MORE)
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         first, second = memories.get(db, older), memories.get(db, newer)
         pairs.add(db, first.seq, second.seq, 0.9, ["a word differs"], utc_now())
     assert read(client, older)["candidate"]
@@ -146,32 +146,32 @@ def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(client, br
     assert not read(client, older)["candidate"]
     browser.submit_in(done, "Undo")
     assert read(client, older)["candidate"]
-    assert (waiting(front).candidates, waiting(front).pairs) == (1, 1)
+    assert (waiting(container).candidates, waiting(container).pairs) == (1, 1)
     assert older not in client.found("shop deploys")
 
 
-def test_both_of_a_pair_are_kept_and_wait_again(client, browser, front):
-    pair_up(front, client, 2)
+def test_both_of_a_pair_are_kept_and_wait_again(client, browser, container):
+    pair_up(container, client, 2)
     done = browser.submit(f"{INBOX}?kind=duplicates", "Keep both")
-    assert waiting(front).pairs == 1
+    assert waiting(container).pairs == 1
     browser.submit_in(done, "Undo")
-    assert waiting(front).pairs == 2
+    assert waiting(container).pairs == 2
 
 
 @pytest.mark.parametrize(("button", "archived"), [("The newer holds", 0), ("The older holds", 1)])
-def test_of_a_contradiction_one_is_archived_and_comes_back(client, browser, front, button, archived):
-    [ids] = deny(front, client, 1)
+def test_of_a_contradiction_one_is_archived_and_comes_back(client, browser, container, button, archived):
+    [ids] = deny(container, client, 1)
     page = browser.page(f"{INBOX}?kind=contradictions")
     assert "The newer denies the older" in page
     assert "<mark>never</mark>" in page
     done = browser.submit_in(page, button)
     assert [read(client, one)["archived_at"] is not None for one in ids] == [archived == 0, archived == 1]
     browser.submit_in(done, "Undo")
-    assert waiting(front).contradictions == 1
+    assert waiting(container).contradictions == 1
 
 
-def test_both_of_a_contradiction_are_kept_and_contradict_each_other_again(client, browser, front):
-    [(older, newer)] = deny(front, client, 1)
+def test_both_of_a_contradiction_are_kept_and_contradict_each_other_again(client, browser, container):
+    [(older, newer)] = deny(container, client, 1)
     before = read(client, newer)["edges"]
     done = browser.submit(f"{INBOX}?kind=contradictions", "Keep both")
     assert [edge["kind"] for edge in read(client, newer)["edges"]] == []
@@ -182,9 +182,9 @@ def test_both_of_a_contradiction_are_kept_and_contradict_each_other_again(client
     assert read(client, newer)["history"] == []
 
 
-def test_of_two_that_deny_each_other_both_do_again(client, browser, front):
-    [(older, newer)] = deny(front, client, 1)
-    with front.databases.get("default").write() as db:
+def test_of_two_that_deny_each_other_both_do_again(client, browser, container):
+    [(older, newer)] = deny(container, client, 1)
+    with container.databases.get("default").write() as db:
         first, second = memories.get(db, older), memories.get(db, newer)
         edges.add(db, first.seq, EdgeKind.CONTRADICTS, second.seq, "caller", utc_now())
     done = browser.submit(f"{INBOX}?kind=contradictions", "Keep both")
@@ -196,10 +196,10 @@ def test_of_two_that_deny_each_other_both_do_again(client, browser, front):
         assert read(client, one)["history"] == []
 
 
-def test_what_was_told_later_of_an_earlier_day_may_be_the_older(client, browser, front):
+def test_what_was_told_later_of_an_earlier_day_may_be_the_older(client, browser, container):
     late = client.write("Crane 1 lifts on Mondays", occurred_at="2026-03-01T00:00:00Z")
     early = client.write("Crane 1 never lifts on Mondays", occurred_at="2026-02-01T00:00:00Z")
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         first, second = memories.get(db, early), memories.get(db, late)
         edges.add(db, first.seq, EdgeKind.CONTRADICTS, second.seq, "caller", utc_now())
     page = browser.page(f"{INBOX}?kind=contradictions")
@@ -220,9 +220,9 @@ def test_what_was_merged_without_asking_is_taken_back(client, browser, digested)
     assert read(client, older)["merge_count"] == 0
 
 
-def test_what_was_archived_without_asking_tells_why(client, browser, front):
+def test_what_was_archived_without_asking_tells_why(client, browser, container):
     memory_id = client.write(ONE)
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         memory = memories.get(db, memory_id)
         memories.archive(db, memory.seq, utc_now())
         detail = {"unused_days": 190, "importance": 0.12, "recalls": 0}
@@ -244,8 +244,8 @@ def test_of_what_was_purged_only_its_id_is_told(client, browser, digested):
     assert newer[-6:] in page
 
 
-def test_whoever_is_too_late_goes_on(client, browser, front):
-    [(_, newer), (_, other)] = pair_up(front, client, 2)
+def test_whoever_is_too_late_goes_on(client, browser, container):
+    [(_, newer), (_, other)] = pair_up(container, client, 2)
     page = browser.page(f"{INBOX}?kind=duplicates")
     client.delete(f"/v1/memories/{other}")
     left = browser.submit_in(page, "Merge")
@@ -262,8 +262,8 @@ def test_whoever_is_too_late_goes_on(client, browser, front):
 @pytest.mark.parametrize(
     ("kind", "fill"), [("duplicates", pair_up), ("contradictions", deny)], ids=["duplicates", "contradictions"]
 )
-def test_long_lists_come_in_pages_and_a_judgement_stays_on_its_page(client, browser, front, kind, fill):
-    fill(front, client, PAGE + 3)
+def test_long_lists_come_in_pages_and_a_judgement_stays_on_its_page(client, browser, container, kind, fill):
+    fill(container, client, PAGE + 3)
     first = browser.page(f"{INBOX}?kind={kind}")
     assert first.count('class="card entry"') == PAGE
     second = browser.follow(first, "Older")
@@ -273,25 +273,25 @@ def test_long_lists_come_in_pages_and_a_judgement_stays_on_its_page(client, brow
     assert browser._at.partition("#")[0] == at
 
 
-def test_many_candidates_come_in_pages(client, browser, reviewing, front):
+def test_many_candidates_come_in_pages(client, browser, reviewing, container):
     candidates(client, *(f"shop {chr(97 + n)}{chr(97 + n)}lkin" for n in range(PAGE + 2)))
     first = browser.page(INBOX)
     assert first.count('class="card entry"') == PAGE
     assert browser.follow(first, "Older").count('class="card entry"') == 2
 
 
-def test_the_longest_texts_make_no_endless_page(client, browser, front):
+def test_the_longest_texts_make_no_endless_page(client, browser, container):
     for number in range(PAGE):
         ids = [client.write(f"{sign}{number} " * 1200) for sign in ("lifts", "rests")]
-        with front.databases.get("default").write() as db:
+        with container.databases.get("default").write() as db:
             first, second = (memories.get(db, one) for one in ids)
             pairs.add(db, first.seq, second.seq, 0.9, [], utc_now())
     assert len(browser.page(f"{INBOX}?kind=duplicates")) < 100_000
 
 
-def test_what_memories_say_stays_text(client, browser, front):
+def test_what_memories_say_stays_text(client, browser, container):
     ids = [client.write(f"<script>alert({n})</script> on Mondays") for n in range(2)]
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         first, second = (memories.get(db, one) for one in ids)
         pairs.add(db, first.seq, second.seq, 0.9, ["<b>bold</b>"], utc_now())
     page = browser.page(f"{INBOX}?kind=duplicates")
@@ -299,16 +299,16 @@ def test_what_memories_say_stays_text(client, browser, front):
     assert "<b>bold" not in page
 
 
-def test_a_way_back_leads_nowhere_else(client, browser, front):
-    pair_up(front, client, 1)
-    with front.databases.get("default").read() as db:
+def test_a_way_back_leads_nowhere_else(client, browser, container):
+    pair_up(container, client, 1)
+    with container.databases.get("default").read() as db:
         [(pair_id,)] = db.execute("SELECT id FROM pair").fetchall()
     for next_ in ("https://example.org", "//example.org", 'e-"><script>', "main"):
         fields = {"action": "keep", "kind": "duplicates", "next": next_}
         assert browser.post(f"{INBOX}/pairs/{pair_id}", fields).status_code == 422
 
 
-def test_a_later_page_that_is_judged_empty_leads_to_the_first(client, browser, reviewing, front):
+def test_a_later_page_that_is_judged_empty_leads_to_the_first(client, browser, reviewing, container):
     ids = candidates(client, *(f"shop {chr(97 + n)}{chr(97 + n)}lkin" for n in range(PAGE + 1)))
     first = browser.page(f"{INBOX}?kind=candidates")
     last = browser.follow(first, "Older")
@@ -323,7 +323,7 @@ def test_a_later_page_that_is_judged_empty_leads_to_the_first(client, browser, r
     # Where it is taken back, it stands again.
     undone = browser.submit_in(page, "Undo")
     assert ids[0] in undone
-    assert waiting(front).candidates == PAGE + 1
+    assert waiting(container).candidates == PAGE + 1
 
 
 def _place(page):

@@ -19,19 +19,19 @@ def browser(client):
 
 
 @pytest.fixture
-def lesson(client, front):
+def lesson(client, container):
     """Keep a lesson that was put before agents so often, and answered so."""
 
     def keep(text: str, shown: int = 0, followed: int = 0, ignored: int = 0, **fields: object) -> str:
         identity = client.write(text, kind="lesson", **fields)
-        workspace = front.workspace("default")
+        workspace = container.workspace("default")
         with workspace.database.read() as db:
             memory = memories.get(db, identity)
         times = [Impression(str(ULID()), memory.seq, f"s{number}", utc_now()) for number in range(shown)]
-        front.feedback.record_impressions(workspace, times)
-        front.feedback.submit(lambda: None).result(timeout=20)
+        container.feedback.record_impressions(workspace, times)
+        container.feedback.submit(lambda: None).result(timeout=20)
         for number, one in enumerate(times[: followed + ignored]):
-            answer_impression(workspace, front.feedback, one.id, None, followed=number < followed)
+            answer_impression(workspace, container.feedback, one.id, None, followed=number < followed)
         return identity
 
     return keep
@@ -85,10 +85,10 @@ def test_what_is_no_lesson_is_not_archived_here(client, browser):
 
 
 @pytest.mark.parametrize("order", ["newest", "shown"])
-def test_every_lesson_stands_on_one_page(client, browser, front, order):
+def test_every_lesson_stands_on_one_page(client, browser, container, order):
     texts = [f"Lesson number {number} of many" for number in range(PAGE_SIZE + 3)]
     ids = [client.write(text, kind="lesson") for text in texts]
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         db.execute("INSERT INTO surface (id, memory_seq, at) SELECT id, seq, created_at FROM memory")
     first = browser.page(f"/w/default/lessons?order={order}")
     second = browser.follow(first, "Older")
@@ -136,9 +136,9 @@ def test_a_first_answer_is_taken_back_to_none(client, browser, lesson):
     assert (item["shown"], item["followed"], item["ignored"]) == (1, 0, 0)
 
 
-def test_what_was_said_with_an_answer_comes_back_with_it(client, browser, front, lesson):
+def test_what_was_said_with_an_answer_comes_back_with_it(client, browser, container, lesson):
     identity = lesson("Take the walrus lock before counting", shown=1)
-    with front.databases.get("default").read() as db:
+    with container.databases.get("default").read() as db:
         (surface_id,) = db.execute("SELECT id FROM surface").fetchone()
     client.post(f"/v1/lessons/surfaces/{surface_id}", {"followed": False, "note": "there was no time"})
     page = browser.page(f"/w/default/lessons/{identity}")
@@ -166,10 +166,10 @@ def test_an_answer_that_cannot_be_is_refused(browser, lesson):
 
 
 @pytest.mark.parametrize("order", ["shown", "followed", "ignored"])
-def test_lessons_that_were_shown_very_often_have_a_second_page(client, browser, front, order):
+def test_lessons_that_were_shown_very_often_have_a_second_page(client, browser, container, order):
     often = 500
     ids = [client.write(f"Lesson number {number} of many", kind="lesson") for number in range(PAGE_SIZE + 1)]
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         db.execute(
             "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?) "
             "INSERT INTO surface (id, memory_seq, at, followed) SELECT id || n, seq, created_at, ? FROM memory, n",

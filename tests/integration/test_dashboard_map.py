@@ -23,8 +23,8 @@ def browser(client):
 
 
 @pytest.fixture
-def database(front):
-    return front.databases.get("default", create=True)
+def database(container):
+    return container.databases.get("default", create=True)
 
 
 @pytest.fixture
@@ -54,12 +54,12 @@ def entity(client, name):
     return found["id"]
 
 
-def test_a_map_is_asked_for_and_drawn(client, browser, named, front, back):
+def test_a_map_is_asked_for_and_drawn(client, browser, named, container, back):
     assert "No map yet" in browser.page("/w/default/map")
     page = browser.submit("/w/default/map", "Draw it now")
     assert "will be drawn in a moment" in page
     assert "The map is being drawn" in page
-    assert front.notify.sent[-1] == ("default", None)
+    assert container.notify.sent[-1] == ("default", None)
     assert requested_jobs(back) == ["layout"]
     assert data(browser)["waiting"]
     run_job(back, "default", "layout")

@@ -30,8 +30,8 @@ def read(client, memory_id):
     return client.get(f"/v1/memories/{memory_id}").get_json()
 
 
-def seq_of(front, memory_id):
-    with front.databases.get("default").read() as db:
+def seq_of(container, memory_id):
+    with container.databases.get("default").read() as db:
         return memories.get(db, memory_id).seq
 
 
@@ -40,14 +40,14 @@ def seen(page):
     return dict(re.findall(r'name="(seen_\w+)" value="([^"]*)"', page.partition('id="edit"')[2]))
 
 
-def fade(front, importance, given):
+def fade(container, importance, given):
     """Let the importance of every memory fade, as a night does."""
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         db.execute("UPDATE memory SET importance = ?, given_importance = ?", (importance, given))
 
 
-def importances(front):
-    with front.databases.get("default").read() as db:
+def importances(container):
+    with container.databases.get("default").read() as db:
         return db.execute("SELECT importance, given_importance FROM memory").fetchall()
 
 
@@ -104,7 +104,7 @@ def test_changed_code_makes_a_memory_stale(client, browser, tmp_path):
     assert "stale" in card(browser.page(path(memory_id)), "In the code")
 
 
-def test_an_edit_is_told_word_by_word_and_undone(client, browser, front):
+def test_an_edit_is_told_word_by_word_and_undone(client, browser, container):
     memory_id = client.write("It listens on port 5433, behind the proxy", tags=["ops", "db"], importance=0.4)
     page = browser.submit(
         path(memory_id), "Save", content="It listens on port 6543, behind the proxy", tags="OPS, net", importance="0.9"
@@ -116,7 +116,7 @@ def test_an_edit_is_told_word_by_word_and_undone(client, browser, front):
         0.9,
     )
     assert "<del>5433</del><ins>6543</ins>" in page
-    assert ("default", Stage.EMBED) in front.notify.sent
+    assert ("default", Stage.EMBED) in container.notify.sent
     undone = browser.submit_in(page, "Undo")
     back = read(client, memory_id)
     assert (back["content"], back["tags"], back["importance"]) == (
@@ -135,45 +135,45 @@ def test_what_is_saved_as_it_is_changes_nothing(client, browser):
     assert read(client, memory_id) == before
 
 
-def test_an_unchanged_importance_is_not_given_anew(client, browser, front):
+def test_an_unchanged_importance_is_not_given_anew(client, browser, container):
     memory_id = client.write(ONE, importance=0.7)
-    fade(front, 0.3, 0.7)
+    fade(container, 0.3, 0.7)
     browser.submit(path(memory_id), "Save", content=ONE, tags="ops", importance="0.3")
-    assert importances(front) == [(0.3, 0.7)]
+    assert importances(container) == [(0.3, 0.7)]
 
 
-def test_an_undone_importance_is_what_it_was_and_fades_from_what_was_given(client, browser, front):
+def test_an_undone_importance_is_what_it_was_and_fades_from_what_was_given(client, browser, container):
     memory_id = client.write(ONE, importance=0.9)
-    fade(front, 0.3, 0.9)
+    fade(container, 0.3, 0.9)
     page = browser.submit(path(memory_id), "Save", content=ONE, tags="", importance="0.5")
-    assert importances(front) == [(0.5, 0.5)]
+    assert importances(container) == [(0.5, 0.5)]
     again = browser.submit_in(page, "Undo")
-    assert importances(front) == [(0.3, 0.9)]
+    assert importances(container) == [(0.3, 0.9)]
     # What was taken back can be wanted after all.
     browser.submit_in(again, "Undo")
-    assert importances(front) == [(0.5, 0.5)]
+    assert importances(container) == [(0.5, 0.5)]
 
 
-def test_what_changed_since_the_page_was_opened_is_left_alone(client, browser, front):
+def test_what_changed_since_the_page_was_opened_is_left_alone(client, browser, container):
     memory_id = client.write(ONE, importance=0.9)
     opened = browser.page(path(memory_id))
     client.patch(f"/v1/memories/{memory_id}", {"content": MORE})
-    fade(front, 0.6, 0.9)
+    fade(container, 0.6, 0.9)
     page = browser.submit_in(opened, "Save", content=ONE, tags="ops", importance="0.9")
     changed = read(client, memory_id)
     assert (changed["content"], changed["tags"]) == (MORE, ["ops"])
-    assert importances(front) == [(0.6, 0.9)]
+    assert importances(container) == [(0.6, 0.9)]
     browser.submit_in(page, "Undo")
     assert (read(client, memory_id)["content"], read(client, memory_id)["tags"]) == (MORE, [])
-    assert importances(front) == [(0.6, 0.9)]
+    assert importances(container) == [(0.6, 0.9)]
 
 
-def test_that_importance_faded_is_no_conflict(client, browser, front):
+def test_that_importance_faded_is_no_conflict(client, browser, container):
     memory_id = client.write(ONE, importance=0.9)
     opened = browser.page(path(memory_id))
-    fade(front, 0.6, 0.9)
+    fade(container, 0.6, 0.9)
     browser.submit_in(opened, "Save", content=ONE, tags="", importance="0.4")
-    assert importances(front) == [(0.4, 0.4)]
+    assert importances(container) == [(0.4, 0.4)]
 
 
 @pytest.mark.parametrize(
@@ -386,10 +386,10 @@ def test_edges_are_told_in_words(client, browser):
     assert "Brought about by The disk was full" in card(browser.page(path(effect)), "Bears on")
 
 
-def test_use_is_told(client, browser, front):
+def test_use_is_told(client, browser, container):
     lesson = client.write("Quote every path", kind="lesson")
-    database = front.databases.get("default")
-    seq = seq_of(front, lesson)
+    database = container.databases.get("default")
+    seq = seq_of(container, lesson)
     count_accesses(database, {seq: 4}, utc_now())
     with database.write() as db:
         impressions.add(db, [Impression("one", seq, "s1", utc_now()), Impression("two", seq, "s1", utc_now())])
@@ -402,7 +402,7 @@ def test_use_is_told(client, browser, front):
     assert "used 4 times" in card(page, "Why it fades")
 
 
-def test_a_purge_is_told_before_it_is_done_and_then_done(client, browser, digested, front):
+def test_a_purge_is_told_before_it_is_done_and_then_done(client, browser, digested, container):
     text = "The build runs nightly on the flumadiddle."
     older, newer = client.write(text), client.write(text.lower())
     digested()
@@ -417,7 +417,7 @@ def test_a_purge_is_told_before_it_is_done_and_then_done(client, browser, digest
     assert "flumadiddle" not in left
     assert "purged" in left
     assert {client.get(f"/v1/memories/{one}").status_code for one in (older, newer)} == {404}
-    assert ("default", Stage.PURGE) in front.notify.sent
+    assert ("default", Stage.PURGE) in container.notify.sent
 
 
 def test_whoever_hesitates_archives_instead(client, browser):

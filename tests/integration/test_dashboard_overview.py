@@ -95,30 +95,30 @@ def test_open_goals_and_active_arcs_lead_to_their_pages(client, browser):
     assert done not in part
 
 
-def test_what_lessons_do_is_counted(client, front, browser):
+def test_what_lessons_do_is_counted(client, container, browser):
     client.write("Never deploy on a Friday afternoon", kind="lesson")
     assert "none in 30 days" in overview(browser)
-    workspace = front.workspace("default")
+    workspace = container.workspace("default")
     now = datetime.now(UTC)
     shown = [
         Impression(f"x{n}", 1, "s1", utc_text(now - timedelta(days=days))) for n, days in enumerate((40, 1, 1, 1, 0))
     ]
-    front.feedback.record_impressions(workspace, shown)
-    front.feedback.submit(lambda: None).result(timeout=20)
+    container.feedback.record_impressions(workspace, shown)
+    container.feedback.submit(lambda: None).result(timeout=20)
     assert "Lessons shown 4 times in 30 days Followed nobody said yet" in overview(browser)
     for number, one in enumerate(shown):
-        answer_impression(workspace, front.feedback, one.id, None, followed=number < 4)
+        answer_impression(workspace, container.feedback, one.id, None, followed=number < 4)
     assert "75% of those that somebody answered: 3 followed, 1 ignored" in overview(browser)
 
 
-def test_trouble_behind_the_front_is_told(client, front, browser):
+def test_trouble_behind_the_front_is_told(client, container, browser):
     client.write("The port is 8123")
-    database = front.databases.get("default")
+    database = container.databases.get("default")
     with database.write() as db:
         db.execute("UPDATE work SET dead = 1 WHERE stage = 'embed'")
         run = runs.begin(db, "decay", utc_now(), 0)
         runs.end(db, run, utc_now(), {}, "KeyError: boom")
-    front.operations.record_error("job.decay", "KeyError: boom", workspace="default")
+    container.operations.record_error("job.decay", "KeyError: boom", workspace="default")
     text = overview(browser)
     assert "Digestion gave up on 1 piece of work." in text
     assert "decay failed" in text
@@ -128,7 +128,7 @@ def test_trouble_behind_the_front_is_told(client, front, browser):
     assert "gave up" not in overview(browser)
 
 
-def test_hints_come_only_where_they_help(client, front, back, browser, digested):
+def test_hints_come_only_where_they_help(client, container, back, browser, digested):
     client.write("The port is 8123", source="user")
     assert "No agent has used this workspace" in hints(browser)
     assert "no copy of this workspace" in hints(browser)
@@ -138,22 +138,22 @@ def test_hints_come_only_where_they_help(client, front, back, browser, digested)
     run_job(back, "default", "snapshot")
     assert "no copy" not in hints(browser)
     install_state.write_state(
-        front.settings.paths.root, {"/home/ann/.claude/settings.json": InstalledFile(frozenset({"claude-code"}))}
+        container.settings.paths.root, {"/home/ann/.claude/settings.json": InstalledFile(frozenset({"claude-code"}))}
     )
     assert hints(browser) == ""
 
 
-def test_what_waits_for_a_decision_leads_to_the_inbox(client, front, browser):
+def test_what_waits_for_a_decision_leads_to_the_inbox(client, container, browser):
     client.write("The port is 8123")
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         db.execute("UPDATE memory SET candidate = 1")
     assert "1 decision waits for you." in hints(browser)
     assert "Wait for review 1" in overview(browser)
 
 
-def test_a_workspace_off_the_record_says_so(client, front, browser):
+def test_a_workspace_off_the_record_says_so(client, container, browser):
     client.write("The port is 8123")
-    front.settings.paths.workspace("default").config.write_text("incognito = true\n")
+    container.settings.paths.workspace("default").config.write_text("incognito = true\n")
     assert "incognito" in hints(browser)
 
 
@@ -176,11 +176,11 @@ def test_a_goal_is_due_in_the_words_of_the_page_of_goals(client, browser, hours)
     assert (on_overview[1] is not None) == (hours < 0)
 
 
-def test_a_candidate_that_is_turned_away_waits_no_more(client, front, browser):
+def test_a_candidate_that_is_turned_away_waits_no_more(client, container, browser):
     client.write("A memory that makes the workspace")
     candidate = client.write("It may be that the port is 8123")
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         db.execute("UPDATE memory SET candidate = 1 WHERE id = ?", (candidate,))
     assert "1 decision waits for you" in overview(browser)
-    settle_candidate(front.workspace("default"), candidate, CandidateVerdict.REJECT)
+    settle_candidate(container.workspace("default"), candidate, CandidateVerdict.REJECT)
     assert "decision waits for you" not in overview(browser)

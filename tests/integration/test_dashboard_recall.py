@@ -132,26 +132,26 @@ def test_the_owner_sees_what_a_session_owns(client, browser, digested):
     assert found(browser.page(lab(q="zebra"))) == [owned]
 
 
-def test_looking_changes_nothing(client, browser, front, zebras):
-    front.feedback.flush_usage(front.workspace("default"))
+def test_looking_changes_nothing(client, browser, container, zebras):
+    container.feedback.flush_usage(container.workspace("default"))
 
     def dump():
-        front.feedback.flush_usage(front.workspace("default"))
-        with front.databases.get("default").read() as db:
+        container.feedback.flush_usage(container.workspace("default"))
+        with container.databases.get("default").read() as db:
             return list(db.iterdump())
 
-    kept = dict(front.contexts.get(front.workspace("default")).answers._kept)
+    kept = dict(container.contexts.get(container.workspace("default")).answers._kept)
     before = dump()
     for query in ({"q": "zebra"}, {"q": "zebra", "compare": 1, "why": zebras[0]}, {"q": "unique", "why": "stable"}):
         browser.page(lab(**query))
     assert dump() == before
-    assert front.contexts.get(front.workspace("default")).answers._kept == kept
-    assert front.feedback.write_usage(front.workspace("default"))
+    assert container.contexts.get(container.workspace("default")).answers._kept == kept
+    assert container.feedback.write_usage(container.workspace("default"))
     assert [client.get(f"/v1/memories/{identity}").get_json()["recall_count"] for identity in zebras] == [0, 0, 0]
 
 
-def test_an_answer_is_measured_anew(front, zebras):
-    reader = front.contexts.get(front.workspace("default"))
+def test_an_answer_is_measured_anew(container, zebras):
+    reader = container.contexts.get(container.workspace("default"))
     query = Query("zebra", filter=Filter(), budget_ms=5000)
     asked = []
     encode = reader.encoder().encode_query
@@ -175,8 +175,8 @@ def test_what_is_asked_and_found_is_text(client, browser, digested):
     assert found(page)
 
 
-def test_what_is_foreseen_can_be_asked(browser, front, zebras):
-    with front.databases.get("default").write() as db:
+def test_what_is_foreseen_can_be_asked(browser, container, zebras):
+    with container.databases.get("default").write() as db:
         predictions.replace(db, [Prediction("where is the zebra & stable?", Reason.REPEATED)], utc_now())
     page = browser.follow(browser.page(lab()), "where is the zebra & stable?")
     assert found(page)[0] == zebras[1]

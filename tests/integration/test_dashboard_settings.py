@@ -25,15 +25,15 @@ def row(page, name):
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", found)).split())
 
 
-def own(front, workspace="default"):
-    return front.settings.paths.workspace(workspace).config
+def own(container, workspace="default"):
+    return container.settings.paths.workspace(workspace).config
 
 
 def set_value(browser, name, value):
     return browser.post(f"{PAGE}/value", {"name": name, "value": value})
 
 
-def test_every_setting_is_told_with_value_help_and_origin(front, browser, monkeypatch):
+def test_every_setting_is_told_with_value_help_and_origin(container, browser, monkeypatch):
     page = browser.page(PAGE)
     for name, field in Settings.model_fields.items():
         if name == "incognito":
@@ -41,17 +41,20 @@ def test_every_setting_is_told_with_value_help_and_origin(front, browser, monkey
         text = row(page, name)
         assert field.description in text, name
         if name not in WORKSPACE_SETTINGS | {"llm_api_key", "home"}:
-            assert f"{name} {getattr(front.settings, name) if str(getattr(front.settings, name)) else 'empty'} " in text
+            assert (
+                f"{name} {getattr(container.settings, name) if str(getattr(container.settings, name)) else 'empty'} "
+                in text
+            )
     assert "embedding_model hash" in row(page, "embedding_model")
-    config = front.settings.paths.config
+    config = container.settings.paths.config
     line = config.read_text().splitlines().index('embedding_model = "hash"') + 1
     assert f"config.toml line {line} of {config}" in row(page, "embedding_model")
     assert "default REVERIE_WEB_THREADS" in row(page, "web_threads")
     assert "environment REVERIE_HOME" in row(page, "home")
 
 
-def test_what_the_next_start_takes_is_told_beside_what_runs(front, browser, monkeypatch):
-    config = front.settings.paths.config
+def test_what_the_next_start_takes_is_told_beside_what_runs(container, browser, monkeypatch):
+    config = container.settings.paths.config
     config.write_text(f"{config.read_text()}port = 7099\n")
     assert "port 7077" in row(browser.page(PAGE), "port")
     assert "the next start takes 7099" in row(browser.page(PAGE), "port")
@@ -68,24 +71,24 @@ def test_no_secret_is_shown(browser, monkeypatch):
     assert "localhost:6379" in row(page, "queue_url")
 
 
-def test_a_broken_file_is_told_and_nothing_else_breaks(front, browser):
-    front.settings.paths.config.write_text("prot = 1\n")
+def test_a_broken_file_is_told_and_nothing_else_breaks(container, browser):
+    container.settings.paths.config.write_text("prot = 1\n")
     page = browser.page(PAGE)
     assert "unknown setting prot; did you mean port?" in html.unescape(page)
     assert "port 7077" in row(page, "port")
     assert set_value(browser, "review", "true").status_code == 303
-    assert own(front).read_text() == "review = true\n"
+    assert own(container).read_text() == "review = true\n"
 
 
-def test_a_workspace_gets_a_value_of_its_own_and_gives_it_back(client, front, browser):
-    file = own(front)
+def test_a_workspace_gets_a_value_of_its_own_and_gives_it_back(client, container, browser):
+    file = own(container)
     file.parent.mkdir(parents=True)
     file.write_text("# ours\nhook_max_chars = 2000 # short\n")
     assert set_value(browser, "review", "true").status_code == 303
     assert set_value(browser, "hook_max_chars", "3000").status_code == 303
     assert file.read_text() == "# ours\nhook_max_chars = 3000 # short\nreview = true\n"
-    assert front.workspace("default").settings.review
-    assert not front.workspace("another").settings.review
+    assert container.workspace("default").settings.review
+    assert not container.workspace("another").settings.review
     page = browser.page(PAGE)
     assert "review true" in row(page, "review")
     assert "this workspace" in row(page, "review")
@@ -95,17 +98,17 @@ def test_a_workspace_gets_a_value_of_its_own_and_gives_it_back(client, front, br
     assert client.write("A memory that is kept", kind="decision")
 
 
-def test_a_change_is_taken_back(front, browser):
+def test_a_change_is_taken_back(container, browser):
     set_value(browser, "recall_budget_ms", "900")
     page = browser.page(PAGE)
     assert "recall_budget_ms is 900, in this workspace." in page
     browser.submit_in(page, "Undo")
-    assert front.workspace("default").settings.recall_budget_ms == front.settings.recall_budget_ms
-    assert own(front).read_text() == ""
+    assert container.workspace("default").settings.recall_budget_ms == container.settings.recall_budget_ms
+    assert own(container).read_text() == ""
     set_value(browser, "recall_budget_ms", "900")
     set_value(browser, "recall_budget_ms", "901")
     browser.submit_in(browser.page(PAGE), "Undo")
-    assert own(front).read_text() == "recall_budget_ms = 900\n"
+    assert own(container).read_text() == "recall_budget_ms = 900\n"
 
 
 @pytest.mark.parametrize(
@@ -122,13 +125,13 @@ def test_a_change_is_taken_back(front, browser):
         ("nothing", "1", 404),
     ],
 )
-def test_what_cannot_be_taken_changes_nothing(front, browser, name, value, status):
+def test_what_cannot_be_taken_changes_nothing(container, browser, name, value, status):
     assert set_value(browser, name, value).status_code == status
-    assert not own(front).exists()
+    assert not own(container).exists()
 
 
-def test_what_cannot_be_edited_stays_as_it_is(front, browser):
-    file = own(front)
+def test_what_cannot_be_edited_stays_as_it_is(container, browser):
+    file = own(container)
     file.parent.mkdir(parents=True)
     file.write_text("review = tru")
     assert set_value(browser, "review", "true").status_code == 409
@@ -144,27 +147,27 @@ def test_the_environment_is_stronger_and_no_control_pretends_otherwise(browser, 
     assert '<select name="value" aria-label="review in this workspace" disabled>' in part
 
 
-def test_a_workspace_goes_off_the_record_and_back(client, front, browser):
+def test_a_workspace_goes_off_the_record_and_back(client, container, browser):
     client.write("The port is 8123")
     page = browser.submit(PAGE, "Take it off the record")
     assert "This workspace is off the record." in page
-    assert front.workspace("default").write_policy().incognito
+    assert container.workspace("default").write_policy().incognito
     page = browser.submit(PAGE, "Put it back on the record")
     assert "This workspace keeps what is said in it." in page
-    assert not front.workspace("default").write_policy().incognito
-    assert own(front).read_text() == ""
+    assert not container.workspace("default").write_policy().incognito
+    assert own(container).read_text() == ""
 
 
-def test_where_the_home_is_off_the_record_a_workspace_may_still_speak(front, browser):
-    config = front.settings.paths.config
+def test_where_the_home_is_off_the_record_a_workspace_may_still_speak(container, browser):
+    config = container.settings.paths.config
     config.write_text(f"{config.read_text()}incognito = true\n")
-    own(front).parent.mkdir(parents=True)
-    own(front).write_text("review = true\n")
+    own(container).parent.mkdir(parents=True)
+    own(container).write_text("review = true\n")
     browser.submit(PAGE, "Put it back on the record")
-    assert own(front).read_text() == "review = true\nincognito = false\n"
+    assert own(container).read_text() == "review = true\nincognito = false\n"
 
 
-def test_sessions_go_off_the_record_and_back(client, front, browser):
+def test_sessions_go_off_the_record_and_back(client, container, browser):
     assert "No session is off the record by itself." in browser.page(PAGE)
     page = browser.submit(PAGE, "Take off", session_id=" s1 ")
     assert [item["session_id"] for item in client.get("/v1/incognito").get_json()["items"]] == ["s1"]
@@ -180,27 +183,27 @@ def test_sessions_go_off_the_record_and_back(client, front, browser):
     assert len(client.get("/v1/incognito").get_json()["items"]) == 50
 
 
-def test_a_new_token_is_made_in_a_second_step_and_this_browser_stays(client, front, app, browser):
-    other, before = signed_in(client), front.token
+def test_a_new_token_is_made_in_a_second_step_and_this_browser_stays(client, container, app, browser):
+    other, before = signed_in(client), container.token
     page = browser.follow(browser.page(PAGE), "Make a new token …")
-    assert front.token == before
+    assert container.token == before
     assert "Make a new token?" in page
     answer = browser.submit_in(page, "Make a new token")
     assert "There is a new token." in answer
-    assert front.token != before
-    assert front.token == front.settings.paths.token()
-    assert front.settings.paths.token_file.stat().st_mode & 0o777 == 0o600
+    assert container.token != before
+    assert container.token == container.settings.paths.token()
+    assert container.settings.paths.token_file.stat().st_mode & 0o777 == 0o600
     assert other.get(PAGE).status_code == 401
     assert browser.get(PAGE).status_code == 200
     assert client.get("/v1/incognito").status_code == 401
-    assert CheckedClient(app, front.token).get("/v1/workspaces").status_code == 200
-    assert front.token not in answer
+    assert CheckedClient(app, container.token).get("/v1/workspaces").status_code == 200
+    assert container.token not in answer
 
 
-def test_who_holds_a_former_token_is_named(front, browser, tmp_path):
+def test_who_holds_a_former_token_is_named(container, browser, tmp_path):
     held = tmp_path / "settings.json"
-    held.write_text(f'{{"headers": {{"Authorization": "Bearer {front.token}"}}}}')
-    install_state.write_state(front.settings.paths.root, {str(held): InstalledFile(frozenset({"claude-code"}))})
+    held.write_text(f'{{"headers": {{"Authorization": "Bearer {container.token}"}}}}')
+    install_state.write_state(container.settings.paths.root, {str(held): InstalledFile(frozenset({"claude-code"}))})
     page = browser.page(PAGE)
     assert str(held) in page
     assert "holds a former one" not in page
@@ -209,10 +212,10 @@ def test_who_holds_a_former_token_is_named(front, browser, tmp_path):
     assert "holds a former one" in browser.submit_in(confirm, "Make a new token")
 
 
-def test_a_token_that_others_may_read_is_told(front, browser):
-    front.settings.paths.token_file.chmod(0o644)
+def test_a_token_that_others_may_read_is_told(container, browser):
+    container.settings.paths.token_file.chmod(0o644)
     assert "by others than you (0644)" in browser.page(PAGE)
-    front.settings.paths.token_file.unlink()
+    container.settings.paths.token_file.unlink()
     assert "goes on with the token that it knows" in browser.page(PAGE)
 
 

@@ -8,7 +8,7 @@ from flask import Flask
 from flask.sessions import SecureCookieSessionInterface
 
 from tests.fakes.client import HOST
-from tests.fakes.house import fast_settings, open_front
+from tests.fakes.house import fast_settings, open_web
 from web.app import create_app
 from web.dashboard.sign_in import LINK_LIFETIME_S, MOST_LINKS, Links, sign_sessions_with
 
@@ -16,20 +16,20 @@ HERE = {"Host": HOST}
 
 
 @pytest.fixture
-def front(tmp_path):
-    front = open_front(fast_settings(tmp_path / "home"))
-    yield front
-    front.close()
+def container(tmp_path):
+    container = open_web(fast_settings(tmp_path / "home"))
+    yield container
+    container.close()
 
 
 @pytest.fixture
-def app(front):
-    return create_app(front)
+def app(container):
+    return create_app(container)
 
 
 @pytest.fixture
-def token(front):
-    return {**HERE, "Authorization": f"Bearer {front.token}"}
+def token(container):
+    return {**HERE, "Authorization": f"Bearer {container.token}"}
 
 
 @pytest.fixture
@@ -129,13 +129,13 @@ def test_without_a_token_no_cookie_can_be_computed(app):
     assert stranger.get("/", headers=HERE).status_code == 401
 
 
-def test_a_new_token_ends_cookies_links_and_the_old_token(app, front, token, browser):
+def test_a_new_token_ends_cookies_links_and_the_old_token(app, container, token, browser):
     path = link(app, token)
-    front.settings.paths.renew_token()
+    container.settings.paths.renew_token()
     assert browser.get("/", headers=HERE).status_code == 401
     assert app.test_client().get(path, headers=HERE).status_code == 401
     assert app.test_client().get("/v1/workspaces", headers=token).status_code == 401
-    now = {**HERE, "Authorization": f"Bearer {front.token}"}
+    now = {**HERE, "Authorization": f"Bearer {container.token}"}
     assert app.test_client().get("/v1/workspaces", headers=now).status_code == 200
     assert app.test_client().get(link(app, now), headers=HERE).status_code == 303
 

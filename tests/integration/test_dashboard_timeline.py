@@ -151,9 +151,9 @@ def test_a_script_gets_the_list_alone_with_links_to_whole_pages(client, browser)
 
 
 @pytest.fixture
-def stream(app, browser, front):
+def stream(app, browser, container):
     """The events that are sent at once, as if the server were about to stop."""
-    front.stopping.set()
+    container.stopping.set()
 
     def read(query="", **headers):
         answer = browser._browser.get(
@@ -181,7 +181,7 @@ def test_a_stream_tells_what_came_after_a_change(client, stream):
     assert set(stream()["digestion"][1]["waiting"][memory_id]) <= set(DIGESTING)
 
 
-def test_a_stream_ends_for_strangers_and_leaves_no_place_taken(app, client, front, stream):
+def test_a_stream_ends_for_strangers_and_leaves_no_place_taken(app, client, container, stream):
     client.write("The port of staging is 5433")
     assert app.test_client().get(f"{TIMELINE}/events", headers={"Host": "127.0.0.1:7077"}).status_code == 401
     for _ in range(5):
@@ -194,17 +194,17 @@ def test_of_what_is_nowhere_there_is_no_stream(browser):
     assert browser.get("/w/nowhere/timeline/events").status_code == 404
 
 
-def test_with_few_threads_no_stream_is_held(app, front, stream, client):
-    front.settings = front.settings.model_copy(update={"web_threads": 2})
+def test_with_few_threads_no_stream_is_held(app, container, stream, client):
+    container.settings = container.settings.model_copy(update={"web_threads": 2})
     client.write("The port of staging is 5433")
     assert stream("?after=0")["changes"][1]["changes"]
     with app.extensions[EXTENSION].hold() as held:
         assert not held
 
 
-def test_the_number_on_the_page_is_where_its_stream_begins(client, browser, front):
+def test_the_number_on_the_page_is_where_its_stream_begins(client, browser, container):
     client.write("The port of staging is 5433")
-    with front.databases.get("default").read() as db:
+    with container.databases.get("default").read() as db:
         number = changes.generation(db)
     page = browser.page(TIMELINE)
     assert f'data-change="{number}"' in page

@@ -21,9 +21,9 @@ def browser(client):
 
 
 @pytest.fixture
-def database(client, front):
+def database(client, container):
     client.write("The port is 8123")
-    return front.databases.get("default")
+    return container.databases.get("default")
 
 
 def now(browser):
@@ -68,14 +68,14 @@ def test_every_job_stands_with_its_schedule_and_its_last_run(client, database, b
     assert (cells["standing-sweep"], cells["next-sweep"]) == ("by itself", "")
 
 
-def test_a_job_is_run_now(client, front, database, back, browser, digested):
+def test_a_job_is_run_now(client, container, database, back, browser, digested):
     digested()
     page = browser.page(PAGE)
     answer = browser.post(f"{PAGE}/jobs/segment")
     assert answer.headers["Location"] == f"{PAGE}#job-segment"
     assert "The job segment is asked for" in browser.page(PAGE)
     assert "asked for" not in page
-    assert front.notify.sent[-1] == ("default", None)
+    assert container.notify.sent[-1] == ("default", None)
     assert now(browser)["standings"]["segment"] == "asked for"
     assert now(browser)["busy"]
     assert requested_jobs(back) == ["segment"]
@@ -106,13 +106,13 @@ def test_a_running_job_tells_how_far_it_is_and_a_failed_one_why(database, browse
     assert "KeyError: &lt;b&gt;boom&lt;/b&gt;" in browser.page(PAGE)
 
 
-def test_dead_letters_are_told_and_tried_again_by_stage(front, database, browser):
+def test_dead_letters_are_told_and_tried_again_by_stage(container, database, browser):
     bury(database)
     page = browser.page(PAGE)
     assert "The port is 8123" in page
     assert "RuntimeError: boom" in page
     assert "1 piece of work will be tried again." in browser.submit(PAGE, "Try embed again (1)")
-    assert front.notify.sent[-1] == ("default", None)
+    assert container.notify.sent[-1] == ("default", None)
     with database.read() as db:
         assert (work.dead(db)[Stage.EMBED], work.pending(db)[Stage.EMBED]) == (0, 1)
     assert "fails five times in a row" in browser.page(PAGE)
@@ -128,13 +128,13 @@ def test_all_dead_letters_are_tried_again_at_once(client, database, browser):
     assert browser.post(f"{PAGE}/retry", {"stage": "nothing"}).status_code == 422
 
 
-def test_both_lists_go_on_independently(client, front, database, browser):
+def test_both_lists_go_on_independently(client, container, database, browser):
     for number in range(2, LISTED + 5):
         client.write(f"Memory number {number} of a long list")
     bury(database, LISTED + 4)
     for number in range(LISTED + 3):
-        front.operations.record_error("night", f"error number {number}.", workspace="default")
-    front.operations.record_error("night", "of another one", workspace="another")
+        container.operations.record_error("night", f"error number {number}.", workspace="default")
+    container.operations.record_error("night", "of another one", workspace="another")
     first = browser.page(PAGE)
     assert first.count("error number") == LISTED
     assert "of another one" not in first
@@ -157,19 +157,19 @@ def test_every_endpoint_that_answered_has_its_times(client, database, browser):
     assert "/v1/jobs" not in rows
 
 
-def test_looking_at_the_queue_does_not_count_as_use(front, database, browser):
-    before = front.requested
+def test_looking_at_the_queue_does_not_count_as_use(container, database, browser):
+    before = container.requested
     now(browser)
-    assert front.requested == before
+    assert container.requested == before
     browser.page(PAGE)
-    assert front.requested > before
+    assert container.requested > before
 
 
-def test_workers_that_live_are_named(front, database, browser):
+def test_workers_that_live_are_named(container, database, browser):
     assert "none has reported" in browser.page(PAGE)
     from config.owner import process_owner
 
-    front.operations.report_worker("elsewhere-long-gone:1:1.00")
-    front.operations.report_worker(process_owner())
+    container.operations.report_worker("elsewhere-long-gone:1:1.00")
+    container.operations.report_worker(process_owner())
     page = browser.page(PAGE)
     assert f"process {process_owner().split(':')[-2]}, started just now" in page

@@ -137,9 +137,9 @@ def context(response):
     return None if body is None else body["hookSpecificOutput"]["additionalContext"]
 
 
-def settled(front):
+def settled(container):
     """Wait until everything that was noted is written."""
-    front.feedback.submit(lambda: None).result(timeout=20)
+    container.feedback.submit(lambda: None).result(timeout=20)
 
 
 def tool(client, name, given, event_name="PostToolUse", **fields):
@@ -147,9 +147,9 @@ def tool(client, name, given, event_name="PostToolUse", **fields):
     return post(client, sent)
 
 
-def journal(front, workspace="default", session="s1"):
-    settled(front)
-    with front.databases.get(workspace).read() as db:
+def journal(container, workspace="default", session="s1"):
+    settled(container)
+    with container.databases.get(workspace).read() as db:
         return [(one.type, one.target, one.ok, one.agent_id) for one in actions.since(db, session, "", 100)]
 
 
@@ -158,7 +158,7 @@ def ambient(client, workspace=None):
     return [item for item in items if item["source"] == "ambient"]
 
 
-def test_nothing_is_told_twice_in_a_session_unless_it_changed(client, front, digested):
+def test_nothing_is_told_twice_in_a_session_unless_it_changed(client, container, digested):
     written = client.write("Billing listens on port 8123")
     digested()
     assert "8123" in context(post(client, event(prompt=PORT)))
@@ -194,7 +194,7 @@ def test_a_start_tells_the_brief_and_not_again_what_it_told(client, digested):
     assert is_silent(post(client, event(prompt=PORT)))
 
 
-def test_after_compacting_a_session_is_told_where_it_left_off(client, front):
+def test_after_compacting_a_session_is_told_where_it_left_off(client, container):
     client.write("Billing moves to port 9000", kind="decision", session_id="s1")
     tool(client, "Edit", {"file_path": "/p/billing.py"}, cwd="/p")
     tool(client, "Bash", {"command": "pytest -q"}, "PostToolUseFailure")
@@ -208,7 +208,7 @@ def test_after_compacting_a_session_is_told_where_it_left_off(client, front):
     assert "left off" not in (context(post(client, event(hook_event_name="SessionStart", source="startup"))) or "")
 
 
-def test_a_deed_is_one_row_in_the_journal(client, front):
+def test_a_deed_is_one_row_in_the_journal(client, container):
     client.write("Something")
     tool(client, "Read", {"file_path": "a.py"})
     tool(client, "Bash", {"command": "git status"})
@@ -218,7 +218,7 @@ def test_a_deed_is_one_row_in_the_journal(client, front):
     tool(client, "Bash", {"command": "make all"}, tool_response={"stdout": "", "interrupted": True})
     tool(client, "Bash", {"command": "make fine"}, tool_response={"stdout": "ok", "interrupted": False})
     tool(client, "Bash", {"command": "make odd"}, tool_response="text")
-    assert journal(front) == [
+    assert journal(container) == [
         ("edit", "a.py", True, "helper"),
         ("command", "make build", False, None),
         ("command", "make lint", False, None),
@@ -229,7 +229,7 @@ def test_a_deed_is_one_row_in_the_journal(client, front):
     assert logged(client) == []
 
 
-def test_the_first_deed_makes_a_projects_workspace_and_nothing_less(client, front, tmp_path):
+def test_the_first_deed_makes_a_projects_workspace_and_nothing_less(client, container, tmp_path):
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     own = identify(project).id
@@ -240,20 +240,20 @@ def test_the_first_deed_makes_a_projects_workspace_and_nothing_less(client, fron
     tool(client, "Bash", {"command": "ls"}, **where)
     post(client, event(hook_event_name="Stop", **where))
     post(client, event(hook_event_name="SessionEnd", **where))
-    settled(front)
-    assert front.settings.paths.workspace_ids() == []
+    settled(container)
+    assert container.settings.paths.workspace_ids() == []
     tool(client, "Edit", {"file_path": str(project / "x.py")}, **where)
-    assert journal(front, own) == [("edit", "x.py", True, None)]
-    assert front.settings.paths.workspace_ids() == [own]
+    assert journal(container, own) == [("edit", "x.py", True, None)]
+    assert container.settings.paths.workspace_ids() == [own]
 
 
-def test_a_folder_that_is_no_project_makes_no_workspace_of_its_own(client, front, tmp_path):
+def test_a_folder_that_is_no_project_makes_no_workspace_of_its_own(client, container, tmp_path):
     tool(client, "Edit", {"file_path": "x.py"}, cwd=str(tmp_path))
-    settled(front)
-    assert front.settings.paths.workspace_ids() == ["default"]
+    settled(container)
+    assert container.settings.paths.workspace_ids() == ["default"]
 
 
-def test_a_lesson_is_told_before_what_it_names_once_a_session(client, front, digested):
+def test_a_lesson_is_told_before_what_it_names_once_a_session(client, container, digested):
     lesson = client.write("Run make migrate before make test", kind="lesson")
     client.write("Wash your hands", kind="lesson")
     told = context(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
@@ -267,21 +267,21 @@ def test_a_lesson_is_told_before_what_it_names_once_a_session(client, front, dig
     for agent, followed in ({}, 1), ({"agent_id": "helper"}, 2):
         tool(client, "Bash", {"command": "make migrate"}, **agent)
         post(client, event(hook_event_name="Stop"))
-        settled(front)
+        settled(container)
         [record] = [item for item in client.get("/v1/lessons").get_json()["items"] if item["id"] == lesson]
         assert (record["shown"], record["followed"], record["ignored"]) == (2, followed, 0)
 
 
-def test_advice_that_has_no_room_is_not_noted_as_told(client, front):
+def test_advice_that_has_no_room_is_not_noted_as_told(client, container):
     client.write("Run make migrate before make test. " + "x" * 300, kind="lesson")
-    front.settings.paths.workspace("default").config.write_text("hook_max_chars = 200\n")
+    container.settings.paths.workspace("default").config.write_text("hook_max_chars = 200\n")
     assert is_silent(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
-    settled(front)
+    settled(container)
     [record] = client.get("/v1/lessons").get_json()["items"]
     assert record["shown"] == 0
 
 
-def test_a_turn_with_a_result_leaves_one_ambient_memory(client, front):
+def test_a_turn_with_a_result_leaves_one_ambient_memory(client, container):
     client.write("Something")
     post(client, event())
     tool(client, "Bash", {"command": "pytest -q"}, "PostToolUseFailure")
@@ -289,7 +289,7 @@ def test_a_turn_with_a_result_leaves_one_ambient_memory(client, front):
     tool(client, "Bash", {"command": "pytest -q"})
     for _ in range(2):
         post(client, event(hook_event_name="Stop", stop_hook_active=False, last_assistant_message="Done"))
-    settled(front)
+    settled(container)
     [kept] = ambient(client)
     assert kept["content"] == "Fixed: `pytest -q` failed and passes now. Edited pool.py."
     assert (kept["session_id"], kept["tags"], kept["trust"], kept["kind"]) == (
@@ -301,50 +301,50 @@ def test_a_turn_with_a_result_leaves_one_ambient_memory(client, front):
     assert kept["merge_count"] == 0
     post(client, event())
     post(client, event(hook_event_name="Stop"))
-    settled(front)
+    settled(container)
     assert len(ambient(client)) == 1
 
 
-def test_what_the_agent_kept_itself_is_not_kept_again(client, front):
+def test_what_the_agent_kept_itself_is_not_kept_again(client, container):
     client.write("Something")
     post(client, event())
-    settled(front)
+    settled(container)
     tool(client, "Bash", {"command": "git commit -m 'Fix the pool race'"})
     client.write("The race in the pool came from a shared cursor", source="agent", session_id="s1")
     post(client, event(hook_event_name="Stop"))
-    settled(front)
+    settled(container)
     assert ambient(client) == []
 
 
-def test_a_subagents_end_is_the_end_of_no_turn(client, front):
+def test_a_subagents_end_is_the_end_of_no_turn(client, container):
     client.write("Something")
     tool(client, "Bash", {"command": "git commit -m 'Fix the pool race'"}, agent_id="helper", agent_type="Explore")
     assert is_silent(post(client, event(hook_event_name="SubagentStop", agent_id="helper")))
     assert is_silent(post(client, event(hook_event_name="Stop", agent_id="helper")))
-    settled(front)
+    settled(container)
     assert ambient(client) == []
     assert logged(client) == []
 
 
-def test_a_turn_without_a_result_leaves_nothing(client, front):
+def test_a_turn_without_a_result_leaves_nothing(client, container):
     client.write("Something")
     tool(client, "Edit", {"file_path": "pool.py"})
     post(client, event(hook_event_name="Stop"))
-    settled(front)
+    settled(container)
     assert ambient(client) == []
 
 
-def test_secrets_reach_no_file(client, front):
+def test_secrets_reach_no_file(client, container):
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     client.write("Something")
     tool(client, "Bash", {"command": f"GITHUB_TOKEN={secret} make release"})
     tool(client, "Bash", {"command": f"git commit -m 'Use {secret} for the release'"})
     post(client, event(hook_event_name="Stop"))
-    assert len(journal(front)) == 2
+    assert len(journal(container)) == 2
     assert ambient(client)
-    front.close()
+    container.close()
     assert [
-        file for file in front.settings.home.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()
+        file for file in container.settings.home.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()
     ] == []
 
 
@@ -364,44 +364,44 @@ EVERY_EVENT = [
 ]
 
 
-def traces(front):
-    front.close()
-    files = [file for file in front.settings.home.rglob("*") if file.is_file()]
+def traces(container):
+    container.close()
+    files = [file for file in container.settings.home.rglob("*") if file.is_file()]
     return [file.name for file in files if SAID.encode() in file.read_bytes() or SAID in file.name]
 
 
-def test_off_the_record_no_event_stores_or_tells_anything(client, front, digested):
+def test_off_the_record_no_event_stores_or_tells_anything(client, container, digested):
     client.write("Billing listens on port 8123", kind="decision")
     client.write("make qwyjib.o needs care: run make all", kind="lesson")
     digested()
     client.post("/v1/incognito", {"session_id": "s1"})
     for one in EVERY_EVENT:
         assert is_silent(post(client, event(**one)))
-    assert traces(front) == []
+    assert traces(container) == []
 
 
-def test_off_the_record_in_the_usual_workspace_a_project_gets_no_workspace(client, front, tmp_path):
+def test_off_the_record_in_the_usual_workspace_a_project_gets_no_workspace(client, container, tmp_path):
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     client.post("/v1/incognito", {"session_id": "s1"})
     for one in EVERY_EVENT:
         assert is_silent(post(client, event(cwd=str(project), **one)))
-    settled(front)
-    assert front.settings.paths.workspace_ids() == ["default"]
+    settled(container)
+    assert container.settings.paths.workspace_ids() == ["default"]
     tool(client, "Edit", {"file_path": "x.py"}, cwd=str(project), session_id="s2")
-    settled(front)
+    settled(container)
     for one in EVERY_EVENT:
         assert is_silent(post(client, event(cwd=str(project), **one)))
-    assert traces(front) == []
+    assert traces(container) == []
 
 
-def test_in_a_silent_workspace_no_event_stores_or_tells_anything(client, front, digested):
+def test_in_a_silent_workspace_no_event_stores_or_tells_anything(client, container, digested):
     client.write("Billing listens on port 8123", kind="decision")
     digested()
-    front.settings.paths.workspace("default").config.write_text("incognito = true\n")
+    container.settings.paths.workspace("default").config.write_text("incognito = true\n")
     for one in EVERY_EVENT:
         assert is_silent(post(client, event(**one)))
-    assert traces(front) == []
+    assert traces(container) == []
 
 
 @pytest.mark.parametrize(
@@ -437,9 +437,9 @@ def test_a_body_beyond_every_bound_disturbs_nobody(client):
     assert is_silent(post(client, event(**huge)))
 
 
-def test_an_agent_is_told_no_more_than_there_is_room_for(client, front, digested):
+def test_an_agent_is_told_no_more_than_there_is_room_for(client, container, digested):
     for number in range(30):
         client.write(f"Billing listens on port {8000 + number} in region {number} " + "of the old estate " * 20)
     digested()
     told = context(post(client, event(prompt=PORT)))
-    assert 0 < len(told) <= front.settings.hook_max_chars
+    assert 0 < len(told) <= container.settings.hook_max_chars

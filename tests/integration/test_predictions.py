@@ -53,17 +53,17 @@ def computed(monkeypatch):
 
 
 @pytest.fixture
-def prefetcher(front):
-    prefetcher = Watched(front.workspace, front.contexts, front.operations, FAST)
+def prefetcher(container):
+    prefetcher = Watched(container.workspace, container.contexts, container.operations, FAST)
     # What the front is told of, this one is told of.
-    front.prefetcher = prefetcher
+    container.prefetcher = prefetcher
     yield prefetcher
     prefetcher.close()
-    assert front.operations.errors(workspace="default", limit=5) == []
+    assert container.operations.errors(workspace="default", limit=5) == []
 
 
-def foresee(front, *texts):
-    with front.databases.get("default").write() as db:
+def foresee(container, *texts):
+    with container.databases.get("default").write() as db:
         predictions.replace(db, [Prediction(text, Reason.REPEATED) for text in texts], AT)
 
 
@@ -80,12 +80,12 @@ def foreseen(prefetcher):
 
 
 @pytest.fixture
-def likely(front, client, digested, prefetcher):
+def likely(container, client, digested, prefetcher):
     """A workspace in which a question is likely and its answer is there."""
     client.write(ABOUT)
     client.write("Ada is on call this week")
     digested()
-    foresee(front, QUESTION)
+    foresee(container, QUESTION)
     foreseen(prefetcher)
     return client
 
@@ -99,8 +99,8 @@ def hook(client, prompt=QUESTION, session_id="s1"):
     return client.post("/hooks/claude-code", event, headers={"X-Reverie-Workspace": "default"}).get_data(as_text=True)
 
 
-def score(front, client):
-    front.feedback.write_usage(front.workspace("default"))
+def score(container, client):
+    container.feedback.write_usage(container.workspace("default"))
     return client.get("/v1/stats").get_json()["predictions"]
 
 
@@ -148,8 +148,8 @@ def test_who_has_memories_of_its_own_gets_an_answer_of_its_own(likely, prefetche
     assert computed == [QUESTION]
 
 
-def test_a_request_comes_first_and_the_rest_is_computed_later(likely, front, prefetcher, monkeypatch, computed):
-    foresee(front, OTHER, QUESTION)
+def test_a_request_comes_first_and_the_rest_is_computed_later(likely, container, prefetcher, monkeypatch, computed):
+    foresee(container, OTHER, QUESTION)
     noted = AnswerCache._compute
 
     def stirred(self, *args):
@@ -165,19 +165,19 @@ def test_a_request_comes_first_and_the_rest_is_computed_later(likely, front, pre
     assert prefetcher.look("default") is LookResult.AT_REST
 
 
-def test_nothing_is_kept_while_a_channel_is_missing(likely, front, prefetcher, monkeypatch, computed):
+def test_nothing_is_kept_while_a_channel_is_missing(likely, container, prefetcher, monkeypatch, computed):
     def absent():
         raise EncoderUnavailable("no encoder yet")
 
-    monkeypatch.setattr(front.encoder, "get", absent)
-    monkeypatch.setattr(front.contexts, "_open", {})
-    foresee(front, OTHER, QUESTION)
+    monkeypatch.setattr(container.encoder, "get", absent)
+    monkeypatch.setattr(container.contexts, "_open", {})
+    foresee(container, OTHER, QUESTION)
     assert prefetcher.look("default") is LookResult.UNSETTLED
     # One is enough to know.
     assert computed == [OTHER]
 
 
-def test_an_idle_front_looks_ahead_by_itself(likely, front, prefetcher, computed, digested):
+def test_an_idle_front_looks_ahead_by_itself(likely, container, prefetcher, computed, digested):
     newer = likely.write("Billing listens on port 9000 from now on")
     digested()
     prefetcher.start()
@@ -190,91 +190,91 @@ def test_an_idle_front_looks_ahead_by_itself(likely, front, prefetcher, computed
     assert computed == []
 
 
-def test_what_the_night_foresees_is_noticed_without_a_request(likely, front, prefetcher, computed):
+def test_what_the_night_foresees_is_noticed_without_a_request(likely, container, prefetcher, computed):
     prefetcher.start()
     prefetcher.notify_activity("default")
     prefetcher.until(LookResult.AT_REST)
-    foresee(front, OTHER)
+    foresee(container, OTHER)
     prefetcher.until(LookResult.PREFETCHED)
     computed.clear()
     likely.recall(OTHER)
     assert computed == []
 
 
-def test_a_workspace_that_is_gone_is_forgotten(likely, front, prefetcher):
-    shutil.rmtree(front.settings.paths.workspace("default").events.parent)
+def test_a_workspace_that_is_gone_is_forgotten(likely, container, prefetcher):
+    shutil.rmtree(container.settings.paths.workspace("default").events.parent)
     prefetcher.start()
     prefetcher.notify_activity("default")
     prefetcher.until(LookResult.GONE)
     assert prefetcher.results.empty()
 
 
-def test_a_failing_workspace_is_told_of_and_the_others_are_looked_after(front, client, digested):
+def test_a_failing_workspace_is_told_of_and_the_others_are_looked_after(container, client, digested):
     client.write(ABOUT)
     digested()
-    foresee(front, QUESTION)
+    foresee(container, QUESTION)
 
     def workspace_of(workspace_id):
         if workspace_id == "broken":
             raise ValueError("broken")
-        return front.workspace(workspace_id)
+        return container.workspace(workspace_id)
 
-    prefetcher = Watched(workspace_of, front.contexts, front.operations, FAST)
+    prefetcher = Watched(workspace_of, container.contexts, container.operations, FAST)
     prefetcher.start()
     prefetcher.notify_activity("broken")
     prefetcher.notify_activity("default")
     prefetcher.until(LookResult.PREFETCHED)
-    assert {one.message for one in front.operations.errors(workspace="broken", limit=5)} == {"ValueError: broken"}
+    assert {one.message for one in container.operations.errors(workspace="broken", limit=5)} == {"ValueError: broken"}
     prefetcher.close()
 
 
-def test_only_the_workspaces_that_were_asked_last_are_looked_after(front):
-    prefetcher = AnswerPrefetcher(front.workspace, front.contexts, front.operations)
+def test_only_the_workspaces_that_were_asked_last_are_looked_after(container):
+    prefetcher = AnswerPrefetcher(container.workspace, container.contexts, container.operations)
     for number in range(20):
         prefetcher.notify_activity(f"w{number}")
     assert list(prefetcher._due) == [f"w{number}" for number in range(12, 20)]
 
 
-def test_the_hit_rate_is_shown(likely, front):
+def test_the_hit_rate_is_shown(likely, container):
     assert likely.get("/v1/stats").get_json()["predictions"] == {"asked": 0, "foreseen": 0, "hit_rate": None}
     likely.recall(QUESTION)
     likely.recall(OTHER)
     likely.recall("")
     prepare(likely)
     hook(likely)
-    assert score(front, likely) == {"asked": 4, "foreseen": 3, "hit_rate": 0.75}
+    assert score(container, likely) == {"asked": 4, "foreseen": 3, "hit_rate": 0.75}
 
 
-def kept(front):
-    with front.databases.get("default").read() as db:
+def kept(container):
+    with container.databases.get("default").read() as db:
         return db.execute("SELECT count(*) FROM query").fetchone()[0]
 
 
-def test_off_the_record_nothing_is_counted_or_noted(likely, front):
+def test_off_the_record_nothing_is_counted_or_noted(likely, container):
     likely.post("/v1/incognito", {"session_id": "quiet"})
     likely.recall(QUESTION, session_id="quiet")
     likely.recall(QUESTION, viewer={"session": "quiet"})
     prepare(likely, session_id="quiet")
     hook(likely, session_id="quiet")
-    assert score(front, likely)["asked"] == 0
-    front.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"incognito": True}))
+    assert score(container, likely)["asked"] == 0
+    container.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"incognito": True}))
     likely.recall(QUESTION)
-    assert score(front, likely)["asked"] == 0
-    assert kept(front) == 0
+    assert score(container, likely)["asked"] == 0
+    assert kept(container) == 0
 
 
 @pytest.mark.parametrize("text", ["long " * 41, "Is AKIAIOSFODNN7EXAMPLE the key of billing?"])
-def test_a_long_question_and_one_with_a_secret_are_counted_only(likely, front, text):
+def test_a_long_question_and_one_with_a_secret_are_counted_only(likely, container, text):
     likely.recall(text)
-    assert score(front, likely) == {"asked": 1, "foreseen": 0, "hit_rate": 0.0}
-    assert kept(front) == 0
+    assert score(container, likely) == {"asked": 1, "foreseen": 0, "hit_rate": 0.0}
+    assert kept(container) == 0
 
 
-def test_a_purge_takes_every_question_along(likely, front, prefetcher):
+def test_a_purge_takes_every_question_along(likely, container, prefetcher):
     likely.recall(QUESTION)
-    assert score(front, likely)["asked"] == 1
+    assert score(container, likely)["asked"] == 1
     [memory_id] = likely.found(QUESTION, k=1)
     likely.delete(f"/v1/memories/{memory_id}?hard=true")
-    assert kept(front) == 0
-    with front.databases.get("default").read() as db:
+    assert kept(container) == 0
+    with container.databases.get("default").read() as db:
         assert predictions.predictions(db) == []

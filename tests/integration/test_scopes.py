@@ -266,7 +266,7 @@ ALIKE = (
 
 
 def rows_of(house: House, space: Workspace, statement: str) -> list[tuple[Any, ...]]:
-    with house.front.databases.get(space.name).read() as db:
+    with house.container.databases.get(space.name).read() as db:
         return list(db.execute(statement).fetchall())
 
 
@@ -314,10 +314,10 @@ def test_a_neighbour_in_the_session_is_shown_only_where_both_may_be_seen(client)
     assert neighbours(task) == [first]
 
 
-def test_who_denies_a_memory_is_named_only_where_it_may_be_seen(client, front):
+def test_who_denies_a_memory_is_named_only_where_it_may_be_seen(client, container):
     fact = client.write("The port is 8123")
     own = client.write("The port is not 8123", scope={"kind": "agent", "id": "a"})
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         one, other = (memories.get(db, memory_id).seq for memory_id in (own, fact))
         edges.add(db, one, EdgeKind.CONTRADICTS, other, "test", AT)
     hits = {hit["id"]: hit for hit in client.recall("port", viewer={"agent": "a"})["results"]}
@@ -343,9 +343,9 @@ def test_the_same_text_in_two_scopes_is_two_memories(client):
     assert len(ids) == len(OWNED) + 1
 
 
-def test_what_waits_for_review_is_listed_to_its_owner_alone(client, front):
+def test_what_waits_for_review_is_listed_to_its_owner_alone(client, container):
     own = client.write("Billing may listen on port 8123", scope={"kind": "agent", "id": "a"})
-    with front.databases.get("default").write() as db:
+    with container.databases.get("default").write() as db:
         memories.update(db, memories.get(db, own).seq, {"candidate": 1}, AT)
 
     def waiting(**viewer: str) -> list[str]:

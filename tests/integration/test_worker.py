@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.house import fast_settings, open_front
+from tests.fakes.house import fast_settings, open_web
 from web.app import create_app
 from workers.queue import WorkerQueue
 
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.timeout(150)
 
 def test_huey_consumer_digests_a_real_write(tmp_path):
     settings = fast_settings(tmp_path / "home")
-    front = open_front(settings)
-    client = create_app(front).test_client()
-    authorised = {"Authorization": f"Bearer {front.token}"}
+    container = open_web(settings)
+    client = create_app(container).test_client()
+    authorised = {"Authorization": f"Bearer {container.token}"}
     client.post("/v1/memories", json={"content": "Ann moved the gateway to Lisbon"}, headers=authorised)
     queue = WorkerQueue(settings)
     queue.task(name="digest")(_named_as_in_the_worker)("default", "entities")
@@ -38,7 +38,7 @@ def test_huey_consumer_digests_a_real_write(tmp_path):
     entities = client.get("/v1/entities", headers=authorised).get_json()["items"]
     assert {"ann", "lisbon"} <= {entity["name"] for entity in entities}
     queue.storage.close()
-    front.close()
+    container.close()
 
 
 def _named_as_in_the_worker(_workspace_id, _stage):

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from werkzeug.serving import make_server
 
 from config.settings import Settings
-from tests.fakes.house import open_front
+from tests.fakes.house import open_web
 from web.app import create_app
 
 
 @contextlib.contextmanager
 def served(settings: Settings) -> Iterator[int]:
     """Serve the settings' home on a free port during a block; yields the port."""
-    front = open_front(settings)
-    server = make_server("127.0.0.1", 0, create_app(front), threaded=True)
+    container = open_web(settings)
+    server = make_server("127.0.0.1", 0, create_app(container), threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -24,4 +24,4 @@ def served(settings: Settings) -> Iterator[int]:
         server.shutdown()
         thread.join()
         server.server_close()
-        front.close()
+        container.close()

@@ -118,7 +118,7 @@ def put_fact(call: Call, subject: str, attribute: str) -> FactSetting:
         session_id=body.session_id,
         occurred_at=bodies.as_text(body.valid_from),
     )
-    return facts.set_fact(call.workspace, call.front.fact_keys, fact_key(subject, attribute), body.value, draft)
+    return facts.set_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), body.value, draft)
 
 
 @api.route(
@@ -128,7 +128,7 @@ def get_fact(call: Call, subject: str, attribute: str) -> Memory:
     """Read a value."""
     query: FactQuery = call.query
     scope, as_of = bodies.scope_of_query(query.scope), bodies.as_text(query.as_of)
-    return facts.get_fact(call.workspace, call.front.fact_keys, fact_key(subject, attribute), scope, as_of)
+    return facts.get_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, as_of)
 
 
 @api.route(
@@ -144,7 +144,7 @@ def get_fact(call: Call, subject: str, attribute: str) -> Memory:
 def fact_history(call: Call, subject: str, attribute: str) -> Page[Memory]:
     """List a fact's values."""
     scope = bodies.scope_of_query(call.query.scope)
-    return Page(facts.list_history(call.workspace, call.front.fact_keys, fact_key(subject, attribute), scope))
+    return Page(facts.list_history(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope))
 
 
 @api.route(
@@ -173,4 +173,4 @@ def delete_fact(call: Call, subject: str, attribute: str) -> Memory:
     """End a value."""
     query: EndQuery = call.query
     scope, moment = bodies.scope_of_query(query.scope), bodies.as_text(query.valid_to)
-    return facts.end_fact(call.workspace, call.front.fact_keys, fact_key(subject, attribute), scope, moment).fact
+    return facts.end_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, moment).fact

@@ -56,7 +56,7 @@ class RequestedRunAnswer(Answer):
 )
 def list_jobs(call: Call) -> Page[JobStatus]:
     """List the jobs of a workspace."""
-    return Page(maintenance.list_jobs(call.workspace, call.front.settings, datetime.now(UTC)))
+    return Page(maintenance.list_jobs(call.workspace, call.container.settings, datetime.now(UTC)))
 
 
 @api.route(
@@ -71,4 +71,4 @@ def list_jobs(call: Call) -> Page[JobStatus]:
 )
 def request_job(call: Call, name: str) -> RequestedRunAnswer:
     """Ask for a run."""
-    return RequestedRunAnswer(run_id=maintenance.request_job(call.workspace, call.front.feedback, name))
+    return RequestedRunAnswer(run_id=maintenance.request_job(call.workspace, call.container.feedback, name))

@@ -83,7 +83,7 @@ def list_lessons(call: Call) -> dict[str, Any]:
     """List lessons."""
     query: LessonsQuery = call.query
     wanted = Filter(kinds=(Kind.LESSON,), viewer=query.viewer())
-    database = call.front.databases.get(call.workspace_id)
+    database = call.container.databases.get(call.workspace_id)
     if query.q is not None:
         return _about(call, query.q, query, wanted)
     with database.read() as db:
@@ -104,7 +104,9 @@ def list_lessons(call: Call) -> dict[str, Any]:
 def answer_surface(call: Call, surface_id: str) -> dict[str, Any]:
     """Keep the answer to an impression."""
     body: OutcomeBody = call.body
-    lesson_id = answer_impression(call.workspace, call.front.feedback, surface_id, body.note, followed=body.followed)
+    lesson_id = answer_impression(
+        call.workspace, call.container.feedback, surface_id, body.note, followed=body.followed
+    )
     return {"surface_id": surface_id, "lesson_id": lesson_id, "followed": body.followed}
 
 
@@ -133,11 +135,11 @@ def lesson_json(lesson: Lesson) -> dict[str, Any]:
 def _about(call: Call, text: str, query: LessonsQuery, wanted: Filter) -> dict[str, Any]:
     budget_ms = call.workspace.settings.recall_budget_ms
     asked = Query(text, k=query.limit, filter=wanted, budget_ms=budget_ms, least_relevance=RELEVANT)
-    shown = [hit.memory for hit in search(call.front.contexts.get(call.workspace), asked).hits]
-    with call.front.databases.get(call.workspace_id).read() as db:
+    shown = [hit.memory for hit in search(call.container.contexts.get(call.workspace), asked).hits]
+    with call.container.databases.get(call.workspace_id).read() as db:
         found = with_records(db, shown)
     impressions = make_impressions(shown, query.session)
     if not is_incognito(call.workspace, query.session):
-        call.front.feedback.record_impressions(call.workspace, impressions)
+        call.container.feedback.record_impressions(call.workspace, impressions)
     items = [lesson_json(lesson) | {"surface_id": one.id} for lesson, one in zip(found, impressions, strict=True)]
     return {"items": items, "next_cursor": None}

@@ -125,16 +125,16 @@ class ErrorPage(PageAnswer[ErrorAnswer]):
 def check_health(call: Call) -> HealthAnswer:
     """Answer that the front lives."""
     now = time.monotonic()
-    front = call.front
-    state = EncoderState(front.encoder.state)
-    return HealthAnswer(encoder=state, uptime_s=now - front.started, idle_s=now - front.requested)
+    container = call.container
+    state = EncoderState(container.encoder.state)
+    return HealthAnswer(encoder=state, uptime_s=now - container.started, idle_s=now - container.requested)
 
 
 @api.route(Endpoint("GET", "/v1/workspaces", "List the workspaces of this home", answer=WorkspacePage))
 def list_workspaces(call: Call) -> Page[WorkspaceAnswer]:
     """List workspaces with their number of active memories."""
-    names = call.front.settings.paths.workspace_ids()
-    counted = {name: operations.count_active_memories(call.front.workspace(name)) for name in names}
+    names = call.container.settings.paths.workspace_ids()
+    counted = {name: operations.count_active_memories(call.container.workspace(name)) for name in names}
     return Page([WorkspaceAnswer(id=name, memories=count) for name, count in counted.items()])
 
 
@@ -149,7 +149,7 @@ def list_workspaces(call: Call) -> Page[WorkspaceAnswer]:
 )
 def measure_workspace(call: Call) -> WorkspaceStatistics:
     """Count memories, entities, index rows and bytes."""
-    return operations.measure_workspace(call.workspace, call.front.encoder.state)
+    return operations.measure_workspace(call.workspace, call.container.encoder.state)
 
 
 @api.route(
@@ -158,7 +158,7 @@ def measure_workspace(call: Call) -> WorkspaceStatistics:
 def list_errors(call: Call) -> Page[LoggedError]:
     """List the error log of a workspace and of the server itself."""
     query: bodies.PageQuery = call.query
-    return operations.list_errors(call.front.operations, call.workspace_id, query.limit, query.before)
+    return operations.list_errors(call.container.operations, call.workspace_id, query.limit, query.before)
 
 
 @api.route(Endpoint("GET", "/metrics", "Measure requests and queues, as Prometheus text", media_type="text/plain"))

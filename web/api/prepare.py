@@ -91,7 +91,9 @@ def prepare_message(call: Call) -> PrepareAnswer:
     if viewer.session is None:
         viewer = replace(viewer, session=body.session_id)
     session = AgentSession(body.session_id, viewer=viewer)
-    briefing = briefings.prepare_message(workspace, call.front.contexts, call.front.feedback, session, body.message)
+    briefing = briefings.prepare_message(
+        workspace, call.container.contexts, call.container.feedback, session, body.message
+    )
     branch = branch_of_folder(Path(body.cwd)) if body.cwd else None
     project = ProjectAnswer(workspace=workspace.id, branch=branch)
     parts = {name: getattr(briefing, name) for name in PrepareAnswer.model_fields if hasattr(briefing, name)}

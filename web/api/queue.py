@@ -62,7 +62,7 @@ class RebuildAnswer(Answer):
 )
 def count_queue(call: Call) -> QueueCounts:
     """Count the work of a workspace."""
-    return operations.count_queue(call.workspace, call.front.operations)
+    return operations.count_queue(call.workspace, call.container.operations)
 
 
 @api.route(

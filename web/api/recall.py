@@ -29,7 +29,7 @@ def recall(call: Call) -> dict[str, Any]:
     body: bodies.RecallBody = call.body
     session = None if body.viewer is None else body.viewer.session
     answer = recall_memories(
-        call.workspace, call.front.contexts, call.front.feedback, _query(call, body), body.session_id, session
+        call.workspace, call.container.contexts, call.container.feedback, _query(call, body), body.session_id, session
     )
     return answer_json(answer, k=body.k, by_session=body.group == "session")
 
@@ -47,7 +47,7 @@ def recall(call: Call) -> dict[str, Any]:
 def explain_one(call: Call) -> MemoryExplanation:
     """Answer why or why not."""
     body: bodies.WhyBody = call.body
-    return explain_memory(call.workspace, call.front.contexts, _query(call, body), body.id)
+    return explain_memory(call.workspace, call.container.contexts, _query(call, body), body.id)
 
 
 def _query(call: Call, body: bodies.RecallBody) -> Query:

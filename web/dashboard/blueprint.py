@@ -32,7 +32,7 @@ from web.dashboard.pages import (
 )
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
 from web.dashboard.view import Section, error_page, undos
-from web.endpoint import front
+from web.endpoint import container
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ def no_such_page(**_path: str) -> AnyResponse:
 
 
 def _usual_workspace() -> str:
-    settings = front().settings
+    settings = container().settings
     known = settings.paths.workspace_ids()
     for name in (session.get("workspace"), settings.workspace):
         if name in known:
@@ -169,7 +169,7 @@ def _add_headers(response: Response) -> Response:
 def _layout_values() -> dict[str, Any]:
     return {
         "navigation": NAVIGATION,
-        "workspaces": front().settings.paths.workspace_ids,
+        "workspaces": container().settings.paths.workspace_ids,
         "csrf_token": csrf_token,
         "asset": _asset,
         "here": _here,
@@ -205,5 +205,5 @@ def _show_http_error(error: HTTPException) -> Response:
 
 def _show_unexpected_error(error: Exception) -> Response:
     log.error("unexpected error", exc_info=error)
-    front().operations.record_error("dashboard", f"{type(error).__name__}: {error}")
+    container().operations.record_error("dashboard", f"{type(error).__name__}: {error}")
     return error_page(HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong; the error log says more.")

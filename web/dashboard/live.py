@@ -64,10 +64,10 @@ class Streams:
         return not self._stopping.wait(POLL_S)
 
 
-def streams_of(front: WebContainer) -> Streams:
+def streams_of(container: WebContainer) -> Streams:
     """Return the streams of the running app: with few threads, most of them must stay free."""
     known: Streams = current_app.extensions.setdefault(
-        EXTENSION, Streams(min(MOST_HELD, front.settings.web_threads // 3), front.stopping)
+        EXTENSION, Streams(min(MOST_HELD, container.settings.web_threads // 3), container.stopping)
     )
     return known
 

@@ -15,7 +15,7 @@ from flask.sessions import SecureCookieSessionInterface
 from itsdangerous import URLSafeTimedSerializer
 from werkzeug.wrappers import Response as AnyResponse
 
-from web.endpoint import front
+from web.endpoint import container
 
 LINK_LIFETIME_S = 120
 SESSION_LIFETIME = timedelta(days=30)
@@ -124,7 +124,7 @@ def sign_out() -> AnyResponse:
 
 def refusal(reason: str, status: int = 401) -> Response:
     """Return the page that tells how to sign in."""
-    page = Response(render("sign_in.html", reason=reason, home=front().settings.home), status, mimetype="text/html")
+    page = Response(render("sign_in.html", reason=reason, home=container().settings.home), status, mimetype="text/html")
     if status == 401:
         page.headers["WWW-Authenticate"] = "Bearer"
     return page

@@ -27,7 +27,7 @@ from pipeline.services.workspace import Workspace
 from pipeline.store.database import Database
 from pipeline.times import utc_text
 from web.dashboard.sign_in import is_forged
-from web.endpoint import front
+from web.endpoint import container
 
 PAGE_SIZE = 50
 MAX_SEARCH_CHARS = 200
@@ -68,7 +68,7 @@ class Paged(Query):
 class View:
     """What a page is asked for: the container, the workspace's id, the validated query or form, and the present."""
 
-    front: WebContainer
+    container: WebContainer
     workspace_id: str
     query: Any
     form: Any
@@ -77,12 +77,12 @@ class View:
     @property
     def workspace(self) -> Workspace:
         """Return the workspace that is looked at, whether anything was written there or not."""
-        return self.front.workspace(self.workspace_id)
+        return self.container.workspace(self.workspace_id)
 
     @property
     def database(self) -> Database:
         """Return the workspace's database; raise NotFound when nothing was ever written to it."""
-        return self.front.databases.get(self.workspace_id)
+        return self.container.databases.get(self.workspace_id)
 
     def read(self) -> AbstractContextManager[Connection]:
         """Read one consistent snapshot: `with view.read() as db`."""
@@ -149,14 +149,14 @@ class Section:
             if query is None and is_forged(request.form.get("csrf", "")):
                 return error_page(HTTPStatus.FORBIDDEN, "This form is too old; open the page again.")
             view = View(
-                front(),
+                container(),
                 workspace,
                 None if query is None else _validated(query, _values(query, request.args)),
                 None if form is None else _validated(form, _values(form, request.form)),
                 datetime.now(UTC),
             )
             if query is None:
-                view.front.prefetcher.notify_activity(workspace)
+                view.container.prefetcher.notify_activity(workspace)
             found = call(view, **path)
             return Response(found, mimetype="text/html") if isinstance(found, str) else found
 

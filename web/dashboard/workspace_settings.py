@@ -83,25 +83,25 @@ class Told:
     problem: str | None
 
 
-def explain_for_page(front: WebContainer, workspace_id: str) -> Told:
+def explain_for_page(container: WebContainer, workspace_id: str) -> Told:
     """Tell of every setting, as it is in force now."""
-    home, problem = _explained(front, None)
-    mine, own_problem = _explained(front, workspace_id)
-    in_force = front.workspace(workspace_id).settings
-    file = str(front.settings.paths.workspace(workspace_id).config)
+    home, problem = _explained(container, None)
+    mine, own_problem = _explained(container, workspace_id)
+    in_force = container.workspace(workspace_id).settings
+    file = str(container.settings.paths.workspace(workspace_id).config)
     return Told(
-        tuple(_shown(front.settings, one) for name, one in home.items() if name not in WORKSPACE_SETTINGS),
+        tuple(_shown(container.settings, one) for name, one in home.items() if name not in WORKSPACE_SETTINGS),
         {name: _own(in_force, home[name], mine[name], file) for name in home if name in WORKSPACE_SETTINGS},
         problem or own_problem,
     )
 
 
-def _explained(front: WebContainer, workspace_id: str | None) -> tuple[dict[str, SettingOrigin], str | None]:
+def _explained(container: WebContainer, workspace_id: str | None) -> tuple[dict[str, SettingOrigin], str | None]:
     try:
-        found = explain_settings(environment_of(front.settings.paths), workspace_id)
+        found = explain_settings(environment_of(container.settings.paths), workspace_id)
     except SettingsError as error:
         running = {
-            name: SettingOrigin(name, getattr(front.settings, name), UNKNOWN, field.description or "")
+            name: SettingOrigin(name, getattr(container.settings, name), UNKNOWN, field.description or "")
             for name, field in Settings.model_fields.items()
         }
         return running, str(error)

@@ -63,15 +63,15 @@ def _prompt(call: Call, event: HookEvent) -> str | None:
     message = event.prompt.strip()[:LONGEST_PROMPT]
     if not message:
         return None
-    return call.front.agent_sessions.answer_prompt(_workspace(call, event), _session(event), message)
+    return call.container.agent_sessions.answer_prompt(_workspace(call, event), _session(event), message)
 
 
 def _session_start(call: Call, event: HookEvent) -> str | None:
-    return call.front.agent_sessions.start_session(_workspace(call, event), _session(event), event.source)
+    return call.container.agent_sessions.start_session(_workspace(call, event), _session(event), event.source)
 
 
 def _before_tool(call: Call, event: HookEvent) -> str | None:
-    return call.front.agent_sessions.advise_tool_use(
+    return call.container.agent_sessions.advise_tool_use(
         _workspace(call, event), _session(event), event.tool_name, event.tool_input
     )
 
@@ -94,15 +94,15 @@ def _after_failure(call: Call, event: HookEvent) -> None:
 
 def _record(call: Call, event: HookEvent, *, ok: bool) -> None:
     workspace = _workspace(call, event, to_write=True)
-    call.front.agent_sessions.record_tool_use(workspace, _session(event), event.tool_name, event.tool_input, ok=ok)
+    call.container.agent_sessions.record_tool_use(workspace, _session(event), event.tool_name, event.tool_input, ok=ok)
 
 
 def _stop(call: Call, event: HookEvent) -> None:
-    call.front.agent_sessions.end_turn(_workspace(call, event, to_write=True), _session(event))
+    call.container.agent_sessions.end_turn(_workspace(call, event, to_write=True), _session(event))
 
 
 def _flush(call: Call, event: HookEvent) -> None:
-    call.front.agent_sessions.flush(_workspace(call, event))
+    call.container.agent_sessions.flush(_workspace(call, event))
 
 
 def _nothing(_call: Call, _event: HookEvent) -> None:
@@ -131,7 +131,7 @@ def _session(event: HookEvent) -> AgentSession:
 
 
 def _note(call: Call, message: str) -> None:
-    call.front.operations.record_error("hooks.claude-code", message)
+    call.container.operations.record_error("hooks.claude-code", message)
 
 
 def _empty() -> Response:

@@ -19,10 +19,10 @@ THREAD = "0198c0de-0000-7000-8000-000000000001"
 
 
 @pytest.fixture
-def served(front, monkeypatch):
-    with serving(front) as port:
+def served(container, monkeypatch):
+    with serving(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
-        yield front
+        yield container
 
 
 def active(client):

@@ -6,8 +6,8 @@ from tests.fakes.command_line import run, run_json, serving
 
 
 @pytest.fixture
-def port(front, monkeypatch):
-    with serving(front) as port:
+def port(container, monkeypatch):
+    with serving(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield port
 

@@ -11,7 +11,7 @@ from pipeline.services import diagnostics
 from pipeline.store import work
 from pipeline.store.runs import Run
 from tests.fakes.command_line import remembered, run, run_json, serving
-from tests.fakes.house import open_back, open_front
+from tests.fakes.house import open_back, open_web
 from web.cli import checks, processes
 from web.cli.processes import Running
 from web.client import ServerProblem
@@ -45,12 +45,12 @@ def port(monkeypatch):
 
 
 @pytest.fixture
-def stack(front, monkeypatch):
+def stack(container, monkeypatch):
     """A server that answers, and its processes."""
     monkeypatch.setattr(processes, "running", lambda _settings: STACK)
-    with serving(front) as number:
+    with serving(container) as number:
         monkeypatch.setenv("REVERIE_PORT", str(number))
-        yield front
+        yield container
 
 
 def run_doctor(*arguments, code=0):
@@ -187,9 +187,9 @@ def test_the_model_is_compiled(home, port, monkeypatch):
     assert (fixed["state"], compiled) == ("ok", ["hash"])
 
 
-def dead_letter(front):
+def dead_letter(container):
     """Let the embedding of every memory fail for good."""
-    database = front.databases.get("default")
+    database = container.databases.get("default")
     with database.write() as db:
         db.execute("UPDATE work SET dead = 1 WHERE stage = ?", (Stage.EMBED,))
     return database
@@ -263,10 +263,10 @@ def test_recent_errors_are_told(stack):
 
 
 def test_one_workspace_is_looked_at_alone(home, port):
-    front = open_front(home)
+    container = open_web(home)
     for name in ("a", "b"):
-        front.databases.get(name, create=True)
-    front.close()
+        container.databases.get(name, create=True)
+    container.close()
     assert {"a: queue", "b: queue"} <= set(run_doctor())
     assert "a: queue" not in run_doctor("-w", "b")
 
@@ -283,7 +283,7 @@ def test_hosts_whose_settings_were_taken_back_are_told(home, port, tmp_path):
 
 
 def test_a_store_of_an_older_version_is_left_as_it_is(home, port, monkeypatch):
-    open_front(home).databases.get("default", create=True)
+    open_web(home).databases.get("default", create=True)
     monkeypatch.setattr("pipeline.store.opening.is_migrated", lambda _file, _migrations: False)
     found = run_doctor()
     assert "older version" in found["default: store"]["says"]

@@ -13,8 +13,8 @@ from web.cli.render import format_value
 
 
 @pytest.fixture
-def server(front, monkeypatch):
-    with serving(front) as port:
+def server(container, monkeypatch):
+    with serving(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield
 

@@ -16,10 +16,10 @@ from web.client import Client
 
 
 @pytest.fixture
-def feed(front, monkeypatch):
-    with serving(front) as port:
+def feed(container, monkeypatch):
+    with serving(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
-        with Client(f"http://127.0.0.1:{port}", front.token) as client:
+        with Client(f"http://127.0.0.1:{port}", container.token) as client:
             yield Feed(client)
 
 
@@ -37,10 +37,10 @@ def test_what_is_new_is_shown_once_the_oldest_first(feed):
     assert contents(feed.look()) == ["number 3"]
 
 
-def test_an_archived_memory_does_not_bring_the_older_ones_back(feed, front):
+def test_an_archived_memory_does_not_bring_the_older_ones_back(feed, container):
     memories = [remembered(f"number {number}") for number in range(3)]
     feed.look()
-    revise.archive(front.databases.get("default"), memories[-1])
+    revise.archive(container.databases.get("default"), memories[-1])
     assert feed.look() == []
     remembered("number 3")
     assert contents(feed.look()) == ["number 3"]

@@ -4,7 +4,7 @@ from pipeline.records import Stage
 from pipeline.store import embeddings, meta
 
 
-def test_a_rebuild_computes_every_index_again(client, front, back, digested, home):
+def test_a_rebuild_computes_every_index_again(client, container, back, digested, home):
     ids = {client.write(f"The module-{n}.py of ABC-{n} writes to Redis", session_id="s") for n in range(5)}
     gone = client.write("Forgotten for good: module-9.py")
     digested()
@@ -32,10 +32,10 @@ def test_a_rebuild_computes_every_index_again(client, front, back, digested, hom
     assert set(client.found("Redis module")) == ids
 
 
-def test_a_rebuild_rings_and_forgets_what_was_embedded(client, front, back, digested, home):
+def test_a_rebuild_rings_and_forgets_what_was_embedded(client, container, back, digested, home):
     client.write("One memory")
     digested()
-    database = front.databases.get("default")
+    database = container.databases.get("default")
     with database.read() as db:
         epoch = meta.get_int(db, meta.VECTORS_EPOCH)
     assert client.post("/v1/rebuild").get_json() == {"queued": 1}

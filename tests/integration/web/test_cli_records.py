@@ -12,8 +12,8 @@ NOBODY = "01M7YZWD2TYS3P4A1GQPPBMFZK"
 
 
 @pytest.fixture(autouse=True)
-def server(front, monkeypatch):
-    with serving(front) as port:
+def server(container, monkeypatch):
+    with serving(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield port
 
@@ -104,9 +104,9 @@ def test_a_purge_asks_first():
     assert run_json("purge", other, "--yes")["purged"]
 
 
-def test_an_archived_memory_comes_back(front):
+def test_an_archived_memory_comes_back(container):
     memory = remembered("The old office was in Mill Lane")
-    revise.archive(front.databases.get("default"), memory)
+    revise.archive(container.databases.get("default"), memory)
     assert "archived" in run("get", memory).stdout
     assert run("restore", memory).stdout == f"restored {memory}: The old office was in Mill Lane\n"
     assert run_json("get", memory)["archived_at"] is None
@@ -160,9 +160,9 @@ def test_recall_takes_a_day():
     assert run_json("recall", "deploy", "--since", "2026-02-02")["results"] == []
 
 
-def test_a_list_is_gathered_from_pages(server, front, client):
+def test_a_list_is_gathered_from_pages(server, container, client):
     client.post("/v1/memories/batch", {"items": [{"content": f"number {n}"} for n in range(205)]})
-    with Client(f"http://127.0.0.1:{server}", front.token) as asking:
+    with Client(f"http://127.0.0.1:{server}", container.token) as asking:
         some, every = asking.listing("/v1/memories", 203), asking.listing("/v1/memories", 1000, kind=None)
         gathered = list(asking.items("/v1/memories", 203, page=50))
     assert some["items"] == every["items"][:203] == gathered

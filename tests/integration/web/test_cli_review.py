@@ -17,8 +17,8 @@ MORE = "The build runs nightly on the small server together."
 
 
 @pytest.fixture
-def server(front, monkeypatch):
-    with serving(front) as port:
+def server(container, monkeypatch):
+    with serving(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield
 
@@ -57,7 +57,7 @@ def test_a_pair_is_left(pair, keys, code):
     assert len(run_json("duplicates")["items"]) == 1
 
 
-def test_a_pair_that_is_settled_meanwhile_does_not_end_the_review(pair, front):
+def test_a_pair_that_is_settled_meanwhile_does_not_end_the_review(pair, container):
     [waiting] = run_json("duplicates")["items"]
     original = Client.settle_pair
 
@@ -96,8 +96,8 @@ def test_of_long_texts_only_the_beginning_is_compared():
 
 
 @pytest.fixture
-def candidate(server, front):
-    paths = front.settings.paths.workspace("default")
+def candidate(server, container):
+    paths = container.settings.paths.workspace("default")
     paths.config.parent.mkdir(parents=True, exist_ok=True)
     paths.config.write_text(tomlkit.dumps({"review": True}))
     return remembered("Deploys of the shop wait for the tests", "--source", "ambient")
@@ -126,19 +126,19 @@ def test_why_something_was_not_saved_is_told_newest_first(candidate):
     run("why-not-saved", "--outcome", "lost", code=2)
 
 
-def archived_by_night(front, memory):
-    database = front.databases.get("default")
+def archived_by_night(container, memory):
+    database = container.databases.get("default")
     revise.archive(database, memory)
     with database.write() as db:
         return audit.add(db, utc_now(), "archive", audit.AuditAction.ARCHIVE, memory)
 
 
-def test_the_audit_tells_what_is_known(server, front, digested):
+def test_the_audit_tells_what_is_known(server, container, digested):
     memory = remembered(ONE, "--session", "s1")
     run("facts", "set", "user", "editor", "vim\x1b[2J", "--scope", "user")
     run("facts", "set", "user", "language", "English")
     remembered("Run the migrations first", "--kind", "lesson", "--source", "import")
-    act = archived_by_night(front, memory)
+    act = archived_by_night(container, memory)
     found = run_json("audit")
     assert found["memories"]["by_kind"] == {"keyed_fact": 2, "lesson": 1}
     assert found["scopes"] == {"workspace": 2, "user": 1}
@@ -168,9 +168,9 @@ def test_jobs_are_listed_and_asked_for(server):
     assert "no such job" in run("jobs", "run", "breakfast", code=1).stderr
 
 
-def test_errors_are_listed(server, front):
+def test_errors_are_listed(server, container):
     remembered("A workspace is needed")
     assert run("errors").stderr == "there are none\n"
-    front.operations.record_error("digest.embed", "broken \x1b[2J", workspace="default")
+    container.operations.record_error("digest.embed", "broken \x1b[2J", workspace="default")
     assert run("errors").stdout.endswith("digest.embed (default): broken [2J\n")
     assert run_json("errors", "-n", "1")["items"][0]["component"] == "digest.embed"

@@ -18,63 +18,63 @@ AGAIN_S = 0.05
 
 
 @pytest.fixture
-def served(front):
-    with serving(front) as port:
-        yield Client(f"http://127.0.0.1:{port}", front.token)
+def served(container):
+    with serving(container) as port:
+        yield Client(f"http://127.0.0.1:{port}", container.token)
 
 
-def rested(front, minutes=10):
+def rested(container, minutes=10):
     """Set the clock of the last request back."""
-    front.requested -= minutes * 60
+    container.requested -= minutes * 60
 
 
-def test_a_request_for_the_memory_is_use_and_a_look_at_the_stack_is_not(client, front, app):
+def test_a_request_for_the_memory_is_use_and_a_look_at_the_stack_is_not(client, container, app):
     # Every stream is told what is new and ends.
-    app.extensions[live.EXTENSION] = live.Streams(0, front.stopping)
+    app.extensions[live.EXTENSION] = live.Streams(0, container.stopping)
     client.write("The port is 8123.")
     for path in sorted(LOOKS):
-        rested(front)
+        rested(container)
         assert client.get(path.replace("<workspace>", "default")).status_code == 200
         assert client.get("/healthz").get_json()["idle_s"] >= 600
-    rested(front)
+    rested(container)
     assert client.get("/v1/stats", headers={"Authorization": "Bearer nobody"}).status_code == 401
     assert client.get("/healthz").get_json()["idle_s"] >= 600
     client.post("/hooks/claude-code", {"hook_event_name": "Stop", "session_id": "s", "cwd": ""})
     assert client.get("/healthz").get_json()["idle_s"] < 60
-    rested(front)
+    rested(container)
     client.recall("port")
     assert client.get("/healthz").get_json()["idle_s"] < 60
-    rested(front)
+    rested(container)
     client.post("/v1/queue/retry", {})
     assert client.get("/healthz").get_json()["idle_s"] < 60
 
 
-def test_who_was_asked_a_moment_ago_waits_for_the_rest_of_the_time(served, front):
-    front.requested -= 45
+def test_who_was_asked_a_moment_ago_waits_for_the_rest_of_the_time(served, container):
+    container.requested -= 45
     left = idleness.waits(served, 60, AGAIN_S)
     assert 0 < left <= 15
 
 
-def test_an_empty_home_may_rest(served, front):
-    rested(front)
+def test_an_empty_home_may_rest(served, container):
+    rested(container)
     assert idleness.waits(served, 60, AGAIN_S) is None
 
 
-def test_what_waits_in_any_workspace_keeps_the_stack_up(served, front, back, digested):
-    accept(front.databases.get("other", create=True), Draft("The port is 8123."))
-    accept(front.databases.get("default", create=True), Draft("The port is 8123."))
+def test_what_waits_in_any_workspace_keeps_the_stack_up(served, container, back, digested):
+    accept(container.databases.get("other", create=True), Draft("The port is 8123."))
+    accept(container.databases.get("default", create=True), Draft("The port is 8123."))
     digested("default")
-    rested(front)
+    rested(container)
     assert idleness.waits(served, 60, AGAIN_S) == AGAIN_S
     digested("other")
     assert idleness.waits(served, 60, AGAIN_S) is None
 
 
-def test_a_job_that_runs_keeps_the_stack_up(served, front):
-    database = front.databases.get("default", create=True)
+def test_a_job_that_runs_keeps_the_stack_up(served, container):
+    database = container.databases.get("default", create=True)
     with database.write() as db:
         run_id = runs.begin(db, "decay", utc_now(), 0)
-    rested(front)
+    rested(container)
     assert idleness.waits(served, 60, AGAIN_S) == AGAIN_S
     with database.write() as db:
         runs.end(db, run_id, utc_now(), {}, None)
@@ -85,9 +85,9 @@ def test_a_server_that_does_not_answer_is_not_known_to_be_idle():
     assert idleness.waits(Client("http://127.0.0.1:9"), 60, AGAIN_S) == AGAIN_S
 
 
-def test_the_watch_tells_once_and_only_where_it_is_wanted(front, home):
+def test_the_watch_tells_once_and_only_where_it_is_wanted(container, home):
     stopped: Future[str] = Future()
-    with serving(front) as port:
+    with serving(container) as port:
         settings = home.model_copy(update={"port": port, "idle_exit_min": 0.001})
         end = idleness.watch(settings, stopped.set_result, AGAIN_S)
         assert stopped.result(DEADLINE_S) == "0.001 min without a request"

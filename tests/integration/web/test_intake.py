@@ -11,7 +11,7 @@ from pipeline.errors import FieldError, InvalidField, NotFound, StoreBusy
 from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source
 from pipeline.services.ingestion import Item, Skipped, Unchanged
 from tests.fakes.command_line import serving
-from tests.fakes.house import fast_settings, open_front
+from tests.fakes.house import fast_settings, open_web
 from web.client import Client
 from web.intake import (
     MAX_BYTES,
@@ -34,11 +34,11 @@ class Broken(Exception):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    front = open_front(fast_settings(tmp_path_factory.mktemp("intake") / "home"))
-    with serving(front) as port, contextlib.closing(Client(f"http://127.0.0.1:{port}", front.token)) as client:
+    container = open_web(fast_settings(tmp_path_factory.mktemp("intake") / "home"))
+    with serving(container) as port, contextlib.closing(Client(f"http://127.0.0.1:{port}", container.token)) as client:
         client.numbers = count()
         yield client
-    front.close()
+    container.close()
 
 
 @pytest.fixture

@@ -241,8 +241,8 @@ class AppServer:
 
 
 @pytest.fixture
-def ask(app, front):
-    server, shown = AppServer(app, front.token), ShownIds()
+def ask(app, container):
+    server, shown = AppServer(app, container.token), ShownIds()
 
     def call(name, **arguments):
         tool = find_tool(PROFILES["full"], name)

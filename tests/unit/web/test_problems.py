@@ -35,7 +35,7 @@ class Journal:
 def answer_to():
     app = Flask("test")
     register_problems(app)
-    journal = app.extensions["front"] = Journal()
+    journal = app.extensions["container"] = Journal()
 
     def raising(error):
         app.view_functions["fail"] = lambda: (_ for _ in ()).throw(error)

@@ -120,7 +120,7 @@ def community(view: View, number: str) -> str:
 @section.action("/map/draw")
 def draw(view: View) -> AnyResponse:
     """Ask for a map now."""
-    maintenance.request_job(view.workspace, view.front.feedback, MAP_JOB)
+    maintenance.request_job(view.workspace, view.container.feedback, MAP_JOB)
     return back(view, "The map will be drawn in a moment; this takes some seconds.", to=url_for("dashboard.map_whole"))
 
 

@@ -177,7 +177,7 @@ def set_value(view: View) -> Response:
     form: ValueForm = view.form
     one = _key_of(form)
     draft = Draft(content="", scope=one.scope, occurred_at=form.valid_from)
-    setting = facts.set_fact(view.workspace, view.front.fact_keys, one.key, _value(form), draft)
+    setting = facts.set_fact(view.workspace, view.container.fact_keys, one.key, _value(form), draft)
     message = _format_setting(setting, form.valid_from)
     if setting.similar:
         others = ", ".join(f"{words(key.attribute)} of {words(key.subject)}" for key in setting.similar[:3])
@@ -191,7 +191,7 @@ def end(view: View) -> Response:
     """Say that a value holds no longer, without another."""
     form: EndForm = view.form
     one = _key_of(form)
-    ended = facts.end_fact(view.workspace, view.front.fact_keys, one.key, one.scope, form.valid_to)
+    ended = facts.end_fact(view.workspace, view.container.fact_keys, one.key, one.scope, form.valid_to)
     assert ended.fact.valid_to is not None
     undo = {"fact_id": ended.fact.id} | ({} if ended.held_until is None else {"until": ended.held_until})
     return back(

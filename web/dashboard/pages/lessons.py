@@ -94,10 +94,10 @@ def answer(view: View, surface_id: str) -> Response:
     if before is None:
         raise NotFound("no such impression")
     if form.followed == "unknown":
-        withdraw_answer(view.workspace, view.front.feedback, surface_id)
+        withdraw_answer(view.workspace, view.container.feedback, surface_id)
         return back(view, "Noted: nobody says.")
     followed = form.followed == "true"
-    answer_impression(view.workspace, view.front.feedback, surface_id, form.note, followed=followed)
+    answer_impression(view.workspace, view.container.feedback, surface_id, form.note, followed=followed)
     undo = (url_for("dashboard.lessons_answer", surface_id=surface_id), _said(before))
     return back(view, f"Noted: {'followed' if followed else 'ignored'}.", undo=undo)
 

@@ -26,7 +26,7 @@ class Hint:
 @section.page("/")
 def home(view: View) -> str:
     """Show how the workspace fares."""
-    overview = read_overview(view.workspace, view.front.operations, view.front.settings, view.now)
+    overview = read_overview(view.workspace, view.container.operations, view.container.settings, view.now)
     return show(
         "overview.html",
         view,
@@ -52,7 +52,7 @@ def _hints(view: View, overview: Overview) -> list[Hint]:
     if waiting:
         text = f"{waiting} decision{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for you."
         found.append(Hint(text, "Open the inbox", url_for("dashboard.inbox_review_entries")))
-    if not install_state.read_state(view.front.settings.paths.root) and not overview.has_agents:
+    if not install_state.read_state(view.container.settings.paths.root) and not overview.has_agents:
         text = "No agent has used this workspace yet. Connected ones remember and recall by themselves."
         found.append(Hint(text, command="reverie setup"))
     if health.snapshot_at is None:

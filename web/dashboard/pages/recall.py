@@ -116,7 +116,7 @@ def _trials(view: View, missed: Memory | None) -> list[Trial]:
 
 
 def _trial(view: View, name: str, prefix: str, missed: Memory | None) -> Trial:
-    query, contexts = _query(view, prefix), view.front.contexts
+    query, contexts = _query(view, prefix), view.container.contexts
     answer = measure_recall(view.workspace, contexts, query)
     explanation = None if missed is None else explain_memory(view.workspace, contexts, query, missed.id)
     return Trial(name, prefix, query, answer, explanation)
@@ -154,7 +154,7 @@ def _missed(view: View, named: str) -> Memory | None:
 
 def _matches(view: View, words: str) -> Sequence[Memory]:
     query = Query(words, k=MATCHES, filter=Filter(viewer=OWNER))
-    answer = measure_recall(view.workspace, view.front.contexts, query)
+    answer = measure_recall(view.workspace, view.container.contexts, query)
     return [hit.memory for hit in answer.hits]
 
 

@@ -68,9 +68,9 @@ def every(view: View) -> str:
         "settings.html",
         view,
         title="Settings",
-        told=explain_for_page(view.front, view.workspace_id),
-        home_config=view.front.settings.paths.config,
-        own_config=view.front.settings.paths.workspace(view.workspace_id).config,
+        told=explain_for_page(view.container, view.workspace_id),
+        home_config=view.container.settings.paths.config,
+        own_config=view.container.settings.paths.workspace(view.workspace_id).config,
         sessions=listed,
         sessions_url=_more(listed[-1]) if len(sessions) > PAGE_SIZE else None,
         token=_token(view),
@@ -83,10 +83,10 @@ def set_value(view: View) -> Response:
     name, given = view.form.name, view.form.value
     if name not in WORKSPACE_SETTINGS:
         raise NotFound("no setting of that name differs between workspaces")
-    before = explain_for_page(view.front, view.workspace_id).own[name].own
+    before = explain_for_page(view.container, view.workspace_id).own[name].own
     _write(view, name, None if given is None else _number(name, given))
     undo = (url_for("dashboard.settings_set_value"), {"name": name, "value": "" if before is None else _told(before)})
-    now = explain_for_page(view.front, view.workspace_id).own[name]
+    now = explain_for_page(view.container, view.workspace_id).own[name]
     whose = "as the home has it" if now.own is None else "in this workspace"
     return back(view, f"{name} is {_told(now.value)}, {whose}.", undo=undo)
 
@@ -116,7 +116,7 @@ def token(view: View) -> str:
 @section.action("/settings/token/new")
 def renew_token(view: View) -> Response:
     """Put a new token in the place of the present one; this browser stays signed in."""
-    view.front.settings.paths.renew_token()
+    view.container.settings.paths.renew_token()
     # Signed anew, with the token of now, even if nothing else in it changes.
     session.modified = True
     to = url_for("dashboard.settings_every", _anchor="token")
@@ -136,11 +136,11 @@ def _more(last: IncognitoSession) -> str:
 
 
 def _token(view: View) -> Token | None:
-    paths = view.front.settings.paths
+    paths = view.container.settings.paths
     if not paths.token_file.is_file():
         return None
     status = paths.token_file.stat()
-    holders = find_token_files(paths.root, view.front.token)
+    holders = find_token_files(paths.root, view.container.token)
     return Token(paths.token_file, status.st_mtime, stat.S_IMODE(status.st_mode), tuple(holders))
 
 
@@ -156,7 +156,7 @@ def _number(name: str, given: str) -> int | bool:
 
 def _write(view: View, name: str, value: int | bool | None) -> None:
     try:
-        save_workspace_setting(view.front.settings.paths, view.workspace_id, name, value)
+        save_workspace_setting(view.container.settings.paths, view.workspace_id, name, value)
     except UnreadableSettings as error:
         raise Conflict(str(error)) from error
     except SettingsError as error:

@@ -118,7 +118,7 @@ def happenings(view: View) -> Response:
         after = int(last)
     if after is None:
         after = timeline.read_change_number(view.workspace)
-    return Response(events(Watch(view.workspace, after), streams_of(view.front)), mimetype="text/event-stream")
+    return Response(events(Watch(view.workspace, after), streams_of(view.container)), mimetype="text/event-stream")
 
 
 def group_by_day(memories: Iterable[Memory], spans: Mapping[str, SessionSpan]) -> list[TimelineDay]:

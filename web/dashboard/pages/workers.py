@@ -66,7 +66,7 @@ def state(view: View) -> str:
     """Show how the work behind the front fares."""
     found, jobs = _read(view)
     dead = operations.list_dead_letters(view.workspace, LISTED, view.query.dead_before)
-    errors = operations.list_errors(view.front.operations, view.workspace_id, LISTED, view.query.before)
+    errors = operations.list_errors(view.container.operations, view.workspace_id, LISTED, view.query.before)
     return show(
         "workers.html",
         view,
@@ -106,14 +106,14 @@ def retry(view: View) -> Response:
 @section.action("/workers/jobs/<name>")
 def run(view: View, name: str) -> Response:
     """Run a job now."""
-    maintenance.request_job(view.workspace, view.front.feedback, name)
+    maintenance.request_job(view.workspace, view.container.feedback, name)
     outcome = "has run" if name in HERE else "is asked for; a worker runs it as soon as it can"
     return back(view, f"The job {name} {outcome}.", to=url_for("dashboard.workers_state", _anchor=f"job-{name}"))
 
 
 def _read(view: View) -> tuple[QueueCounts, list[JobStatus]]:
-    found = operations.count_queue(view.workspace, view.front.operations)
-    return found, maintenance.list_jobs(view.workspace, view.front.settings, view.now)
+    found = operations.count_queue(view.workspace, view.container.operations)
+    return found, maintenance.list_jobs(view.workspace, view.container.settings, view.now)
 
 
 def _cells(found: QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict[str, str]:
@@ -163,7 +163,7 @@ def _until(due: datetime, now: datetime) -> str:
 
 
 def _processes(view: View, workers: tuple[Worker, ...]) -> Processes:
-    front = view.front
-    scheduler = Role(front.settings.paths.root, SCHEDULER)
-    started = view.now - timedelta(seconds=time.monotonic() - front.started)
-    return Processes(started.timestamp(), front.encoder.state, workers, scheduler.is_held())
+    container = view.container
+    scheduler = Role(container.settings.paths.root, SCHEDULER)
+    started = view.now - timedelta(seconds=time.monotonic() - container.started)
+    return Processes(started.timestamp(), container.encoder.state, workers, scheduler.is_held())
