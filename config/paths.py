@@ -1,4 +1,4 @@
-"""Where everything lives under `$REVERIE_HOME`."""
+"""Where everything lives under `$REVERIE_HOME`, and what stands there now: files by identity, the bearer token."""
 
 import os
 import re
@@ -142,3 +142,37 @@ class HomePaths:
             file.flush()
             os.fsync(descriptor)
         return draft
+
+
+class CurrentToken:
+    """Return a home's token when called; read again only when the file changed.
+
+    A new one counts from the next request on, in every process.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._known: tuple[tuple[int, int, int] | None, str] = (None, "")
+
+    def __call__(self) -> str:
+        """Return the token; while there is none in the file the last known one, "" where there never was any."""
+        mark, token = self._known
+        try:
+            status = os.stat(self._file)  # noqa: PTH116 - before every request; Path.stat costs twice as much
+            found = status.st_ino, status.st_mtime_ns, status.st_size
+            if found != mark:
+                token = self._file.read_text(encoding="ascii", errors="replace").strip() or token
+                self._known = (found, token)
+        except OSError:
+            # Gone or out of reach: whoever knew it goes on with it.
+            return token
+        return token
+
+
+def file_identity(file: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Return (device, inode) of a file, None when there is none; another file by the same name has another identity."""
+    try:
+        status = os.stat(file)  # noqa: PTH116 - before every write and queue message; Path.stat costs twice as much
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,4 +1,4 @@
-"""Process plumbing: one holder per role, and no child that outlives its parent."""
+"""Process plumbing: a process's name, one holder per role, and no child that outlives its parent."""
 
 import argparse
 import json
@@ -8,9 +8,8 @@ import socket
 import threading
 from pathlib import Path
 
+import psutil
 from filelock import FileLock, Timeout
-
-from config.owner import is_alive, process_owner
 
 PARENT_CHECK_S = 0.5
 # Another process's look at a lock (`Role.is_held`) takes it for a moment; that must not turn its next holder away.
@@ -18,6 +17,22 @@ LOOK_S = 0.5
 # A program ends with this code (EX_UNAVAILABLE of sysexits.h) when its role or its port belongs to another one:
 # starting it again cannot help.
 EXIT_TAKEN = 69
+
+
+def process_owner() -> str:
+    """Return this process's name, by which others can tell whether it still lives: host, process id, start time."""
+    return f"{socket.gethostname()}:{os.getpid()}:{psutil.Process().create_time():.2f}"
+
+
+def is_alive(owner: str) -> bool:
+    """Tell whether the named process lives; one on another host is taken to live, its lease decides."""
+    host, pid, started = owner.rsplit(":", 2)
+    if host != socket.gethostname():
+        return True
+    try:
+        return f"{psutil.Process(int(pid)).create_time():.2f}" == started
+    except psutil.NoSuchProcess:
+        return False
 
 
 class RoleTaken(Exception):

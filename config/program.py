@@ -1,12 +1,14 @@
-"""How every long-running program of Reverie starts."""
+"""How every long-running program of Reverie starts: its options, its settings, and its log on standard error."""
 
 import argparse
+import logging
 import sys
 from collections.abc import Callable, Sequence
 
-from config.logging import configure_logging
 from config.process import EXIT_TAKEN, Role, RoleTaken, add_parent_option, stop_with_parent
 from config.settings import Settings, SettingsError, load_settings
+
+LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def start_program(
@@ -39,3 +41,25 @@ def run_in_role(role_name: str, settings: Settings, run: Callable[[Settings], in
         return run(settings)
     finally:
         role.release()
+
+
+class RedactingFormatter(logging.Formatter):
+    """Format a record, then mask what the given function calls secret."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__(LINE)
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the finished line without secrets."""
+        return self._redact(super().format(record))
+
+
+def configure_logging(level: str, redact: Callable[[str], str]) -> None:
+    """Send every log line to standard error through the redacting formatter."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(RedactingFormatter(redact))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    # These report every request, job tick and task at INFO, which would bury what matters.
+    for noisy in ("apscheduler", "huey", "sentence_transformers", "waitress.queue"):
+        logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level]))

@@ -13,7 +13,7 @@ from config.process import EXIT_TAKEN
 from config.program import run_in_role, start_program
 from config.settings import Settings
 from config.threads import limit_heaps
-from pipeline.bootstrap.parts import mask
+from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from web.app import MAX_BODY_BYTES, create_app
 from workers.queue import Notifier, WakeUp

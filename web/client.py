@@ -7,8 +7,8 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
+from config.paths import CurrentToken
 from config.settings import Settings
-from config.token import CurrentToken
 from pipeline.errors import (
     FieldError,
     InvalidField,

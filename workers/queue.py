@@ -1,10 +1,13 @@
-"""The queue between the fronts and the workers: what carries and signs its messages, and the notifier.
+"""The queue between the fronts and the workers: what carries and signs its messages, its consumer, and the notifier.
 
 A message carries names only; what there is to do stands in the work table. A lost message costs time, never work.
 """
 
 import logging
+import os
+import signal
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,17 +20,20 @@ from huey.consumer import Consumer
 from huey.serializer import Serializer, SignedSerializer
 from huey.storage import PriorityRedisStorage, SqliteStorage
 
-from config.files import file_identity
-from config.paths import HomePaths
+from config.paths import CurrentToken, HomePaths, file_identity
+from config.process import stop_forks_with_this
+from config.program import start_program
 from config.settings import Settings
-from config.token import CurrentToken
-from workers.consumer import prepare_consumer
 
 log = logging.getLogger(__name__)
 
 QUEUE_NAME = "reverie"
 # Writes come in bursts; one message serves every write of this stretch.
 COALESCE_S = 0.25
+# Digestion takes what the front leaves: a person waits for an answer, nobody for an embedding.
+NICENESS = 10
+# What a worker process gets to release its claims when its consumer was killed.
+ORPHAN_GRACE_S = 2
 
 
 class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships no types
@@ -142,6 +148,21 @@ class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
         """Build the consumer that this process will be; called by `huey_consumer`, whose options these are."""
         prepare_consumer()
         return super().create_consumer(**options)
+
+
+def prepare_consumer() -> None:
+    """Make this process a worker of the home; options of ours stand after `--` on huey's command line."""
+    from pipeline.bootstrap import mask
+
+    ours = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
+    start_program("huey_consumer … --", "Digest memories and run jobs.", mask, ours)
+    # Huey's own handler would say everything twice, once without redaction.
+    huey_log = logging.getLogger("huey")
+    huey_log.handlers.clear()
+    huey_log.setLevel(logging.NOTSET)
+    os.nice(NICENESS)
+    # SIGINT interrupts a task; SIGTERM, which asks the consumer to stop gracefully, is ignored by its processes.
+    stop_forks_with_this(signal.SIGINT, ORPHAN_GRACE_S)
 
 
 @dataclass(frozen=True, slots=True, order=True)

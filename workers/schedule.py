@@ -9,7 +9,7 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 
 from config.program import run_in_role, start_program
 from config.settings import Settings
-from pipeline.bootstrap.parts import mask
+from pipeline.bootstrap import mask
 from pipeline.bootstrap.scheduler import SchedulerContainer
 from pipeline.services import maintenance
 from workers import tasks

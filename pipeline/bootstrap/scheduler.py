@@ -1,7 +1,7 @@
 """What the scheduler is made of: it reads what is due, and neither loads a model nor writes."""
 
 from config.settings import Settings
-from pipeline.bootstrap.parts import mask
+from pipeline.bootstrap import mask
 from pipeline.store.database import Databases, WriterProfile
 from pipeline.store.operations import Operations
 

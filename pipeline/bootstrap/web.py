@@ -5,9 +5,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from config.paths import CurrentToken
 from config.settings import Settings
-from config.token import CurrentToken
-from pipeline.bootstrap.parts import mask
+from pipeline.bootstrap import mask
 from pipeline.errors import NotFound, ReverieError
 from pipeline.index.encoder import Encoder
 from pipeline.recall.search import warm

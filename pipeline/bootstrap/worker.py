@@ -4,16 +4,15 @@ import logging
 from collections.abc import Callable
 from functools import cached_property, partial
 
-from config.owner import process_owner
+from config.process import process_owner
 from config.settings import Settings
 from config.threads import limit_threads
-from pipeline.bootstrap.parts import mask
+from pipeline.bootstrap import mask
 from pipeline.digest.dedup import DedupStage
-from pipeline.digest.digest import DigestPolicy
+from pipeline.digest.digest import DigestPolicy, StageRegistry
 from pipeline.digest.embed import EmbedStage
 from pipeline.digest.entities import EntitiesStage, SpacyTagger, Tagger
 from pipeline.digest.purge import PurgeStage
-from pipeline.digest.stages import StageRegistry
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder, is_compiled
 from pipeline.index.vectors import VectorTable

@@ -1,14 +1,27 @@
 """Digestion: claim a batch of a stage, run it, and settle what failed, until nothing is due."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from pipeline.digest.stages import StageRunner
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreUnavailable
 from pipeline.records import Stage, WorkItem
 from pipeline.store import work
 from pipeline.store.database import Database
+
+
+class StageRunner(Protocol):
+    """One stage of one workspace."""
+
+    def load(self) -> None:
+        """Load what the stage needs; done before anything is claimed, so that no lease waits for a model."""
+
+    def run(self, items: Sequence[WorkItem], owner: str) -> None:
+        """Digest claimed items and complete those that the owner still holds, each at most once."""
+
+
+StageRegistry = Mapping[Stage, StageRunner]
 
 
 @dataclass(frozen=True, slots=True)

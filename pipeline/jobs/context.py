@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from config.owner import is_alive
 from config.paths import WorkspacePaths
+from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorRows, VectorTable

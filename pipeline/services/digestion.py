@@ -4,8 +4,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from pipeline.digest.digest import DigestPolicy, digest
-from pipeline.digest.stages import StageRunner
+from pipeline.digest.digest import DigestPolicy, StageRunner, digest
 from pipeline.jobs.context import JobContext
 from pipeline.records import Stage
 

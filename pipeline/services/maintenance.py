@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from config.owner import is_alive
+from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import NotFound, ReverieError
 from pipeline.jobs import runner

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from config.owner import is_alive
 from config.paths import WorkspacePaths
+from config.process import is_alive
 from pipeline.jobs.upkeep.indexes import request_rebuild
 from pipeline.records import Memory, Page, Stage, page_of
 from pipeline.services.workspace import Workspace

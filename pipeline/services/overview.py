@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import lru_cache, partial
 from sqlite3 import Connection
 
-from config.owner import is_alive
+from config.process import is_alive
 from config.settings import Settings
 from pipeline.jobs.registry import NIGHTLY, scheduled_jobs
 from pipeline.jobs.status import JobState, JobStatus, job_statuses

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from config.files import file_identity
-from config.paths import HomePaths, WorkspacePaths
+from config.paths import HomePaths, WorkspacePaths, file_identity
 from pipeline.errors import NotFound, StoreBusy, StoreFull, StoreUnavailable
 from pipeline.records import Stage
 from pipeline.store.migrations import MIGRATIONS

@@ -11,7 +11,7 @@ from pathlib import Path
 import sqlite_utils
 from sqlite_utils import Migrations
 
-from config.files import file_identity
+from config.paths import file_identity
 from pipeline.store.opening import make_ready
 
 KEPT_ERRORS = 2000

@@ -14,8 +14,7 @@ from config.paths import WorkspacePaths
 from config.settings import Settings
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
-from pipeline.digest.digest import ErrorLog, digest
-from pipeline.digest.stages import StageRunner
+from pipeline.digest.digest import ErrorLog, StageRunner, digest
 from pipeline.errors import EncoderUnavailable
 from pipeline.jobs.runner import RunResult
 from pipeline.jobs.status import asked_jobs

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from pipeline.bootstrap.parts import mask
+from pipeline.bootstrap import mask
 from pipeline.digest.digest import DigestPolicy, digest
 from pipeline.digest.embed import EmbedStage
 from pipeline.digest.entities import EntitiesStage

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from config.owner import process_owner
+from config.process import process_owner
 from pipeline.records import Stage
 from tests.fakes.house import digest_stage
 

@@ -167,7 +167,7 @@ def test_looking_at_the_queue_does_not_count_as_use(container, database, browser
 
 def test_workers_that_live_are_named(container, database, browser):
     assert "none has reported" in browser.page(PAGE)
-    from config.owner import process_owner
+    from config.process import process_owner
 
     container.operations.report_worker("elsewhere-long-gone:1:1.00")
     container.operations.report_worker(process_owner())

@@ -77,7 +77,7 @@ def _greet() -> list[tuple[str, bool]]:
 
 
 def _serve_http(state: State, port: int, profile: str) -> None:
-    from config.token import CurrentToken
+    from config.paths import CurrentToken
     from web.mcp.full_tools import PROFILES
     from web.mcp.server import build_server
     from web.mcp.transports import PATH, listen, serve_http

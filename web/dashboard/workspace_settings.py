@@ -19,7 +19,7 @@ from config.settings import (
     environment_with,
     explain_settings,
 )
-from pipeline.bootstrap.parts import mask
+from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 
 DEFAULT, ENVIRONMENT, UNKNOWN = "default", "environment", "unknown"

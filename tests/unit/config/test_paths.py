@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.files import file_identity
-from config.owner import is_alive, process_owner
-from config.paths import HomePaths, is_workspace_id
-from config.token import CurrentToken
+from config.paths import CurrentToken, HomePaths, file_identity, is_workspace_id
 
 
 def mode(path):
@@ -122,12 +119,3 @@ def test_a_replaced_file_is_another_file(tmp_path):
     other.write_text("three")
     other.replace(file)
     assert file_identity(file) != first
-
-
-def test_this_process_lives_and_one_of_its_number_but_another_start_does_not():
-    owner = process_owner()
-    assert is_alive(owner)
-    host, pid, _ = owner.rsplit(":", 2)
-    assert not is_alive(f"{host}:{pid}:1.00")
-    assert not is_alive(f"{host}:4194304:1.00")
-    assert is_alive("another-host:1:1.00")
