@@ -13,6 +13,7 @@ from werkzeug.serving import make_server
 
 from config.settings import ENVIRONMENT_PREFIX, WORKSPACE_SETTINGS, Settings, load_settings
 from pipeline.recall.features import FEATURES
+from pipeline.records import Kind, Stage
 from tests.fakes.house import open_web
 from web.api.later import PLANNED
 from web.app import create_app
@@ -84,6 +85,24 @@ def test_every_route_is_documented_with_its_problems_and_nothing_else_is(documen
         planned = len(row) == 1
         documented[name] = "501" if planned else row[-1].strip("| ")
     assert documented == served
+
+
+def classes(*folders):
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    return {name for file in files for name in re.findall(r"^class ([A-Z]\w*)", file.read_text("utf-8"), re.MULTILINE)}
+
+
+def test_the_glossary_names_every_record_and_no_class_that_is_not_there():
+    lines = [line for line in read("docs/glossary.md").splitlines() if line.startswith("| ")]
+    named = {name for line in lines for name in re.findall(r"`([A-Z]\w+)`", line.strip(" |").rpartition("|")[2])}
+    assert named - classes("pipeline", "workers") == set()
+    assert classes("pipeline/records") - named == set()
+
+
+def test_the_glossary_has_every_stage_and_what_the_store_calls_a_kind():
+    text = read("docs/glossary.md")
+    assert [stage for stage in Stage if stage not in text] == []
+    assert [kind for kind in Kind if kind.replace("_", " ") not in text and kind != "qa"] == []
 
 
 def commands(command, name):

@@ -6,14 +6,43 @@ from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
 
-from pipeline.records import Memory
-from pipeline.store import impressions
-from pipeline.store.impressions import Tally
+from pipeline.errors import NotFound
+from pipeline.recall.rank import RELEVANT
+from pipeline.recall.search import search
+from pipeline.records import Filter, Kind, Memory, Page, Viewer, page_of
+from pipeline.records.recall import Query
+from pipeline.services.feedback import FeedbackWriter, make_impressions
+from pipeline.services.incognito import is_incognito
+from pipeline.services.recall import SearchContexts
+from pipeline.services.workspace import Workspace
+from pipeline.store import impressions, memories
+from pipeline.store import lessons as table
+from pipeline.store.impressions import Impression, Tally
+
+__all__ = [
+    "ENOUGH",
+    "FoundLesson",
+    "Impression",
+    "Lesson",
+    "LessonOrder",
+    "Usefulness",
+    "find_lessons",
+    "get_impression",
+    "get_lesson",
+    "list_impressions",
+    "list_lessons",
+    "rank_lessons",
+    "usefulness",
+    "wilson_interval",
+    "with_records",
+]
 
 # Fewer answers than this say nothing.
 ENOUGH = 5
 # Of the normal distribution, for 95 %.
 Z = 1.959964
+# A place in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
+MILLIONTHS, SEQ_DIGITS = 10**6, 10
 
 
 class Usefulness(StrEnum):
@@ -22,6 +51,16 @@ class Usefulness(StrEnum):
     USEFUL = "useful"
     UNPROVEN = "unproven"
     DEAD = "dead"
+
+
+class LessonOrder(StrEnum):
+    """What stands first in a list of lessons."""
+
+    NEWEST = "newest"
+    USEFUL = "useful"
+    SHOWN = "shown"
+    FOLLOWED = "followed"
+    IGNORED = "ignored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +72,77 @@ class Lesson:
     low: float
     high: float
     usefulness: Usefulness
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLesson:
+    """A lesson about a text, and the id of the impression that showing it makes."""
+
+    lesson: Lesson
+    impression_id: str
+
+
+def list_lessons(
+    workspace: Workspace, viewer: Viewer, limit: int, before: int | None, words: Sequence[str] = ()
+) -> Page[Lesson]:
+    """List lessons that hold each of some words, newest first."""
+    with workspace.database.read() as db:
+        found = with_records(db, table.page(db, viewer, words, limit + 1, before))
+    return page_of(found, limit, lambda lesson: lesson.memory.seq)
+
+
+def rank_lessons(
+    workspace: Workspace, viewer: Viewer, order: LessonOrder, limit: int, below: int | None, words: Sequence[str] = ()
+) -> Page[Lesson]:
+    """List lessons that hold each of some words by an order, the best first, from below a place in it."""
+    if order is LessonOrder.NEWEST:
+        return list_lessons(workspace, viewer, limit, below, words)
+    with workspace.database.read() as db:
+        places = _places(order, table.tallies(db, viewer, words), below)[: limit + 1]
+        shown = [place % 10**SEQ_DIGITS for place in places[:limit]]
+        found = memories.by_seqs(db, shown)
+        lessons = with_records(db, [found[seq] for seq in shown])
+    return Page(lessons, places[limit - 1] if len(places) > limit else None)
+
+
+def find_lessons(
+    workspace: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, text: str, viewer: Viewer, limit: int
+) -> list[FoundLesson]:
+    """Return the lessons about a text, best first; finding them counts as showing them, unless incognito."""
+    wanted = Filter(kinds=(Kind.LESSON,), viewer=viewer)
+    budget_ms = workspace.settings.recall_budget_ms
+    query = Query(text, k=limit, filter=wanted, budget_ms=budget_ms, least_relevance=RELEVANT)
+    shown = [hit.memory for hit in search(contexts.get(workspace), query).hits]
+    with workspace.database.read() as db:
+        lessons = with_records(db, shown)
+    made = make_impressions(shown, viewer.session)
+    if not is_incognito(workspace, viewer.session):
+        feedback.record_impressions(workspace, made)
+    return [FoundLesson(lesson, one.id) for lesson, one in zip(lessons, made, strict=True)]
+
+
+def get_lesson(workspace: Workspace, lesson_id: str) -> Lesson:
+    """Return a lesson; raise NotFound where there is none."""
+    with workspace.database.read() as db:
+        memory = memories.get(db, lesson_id)
+        if memory is None or memory.kind is not Kind.LESSON:
+            raise NotFound("no such lesson")
+        return with_records(db, [memory])[0]
+
+
+def list_impressions(workspace: Workspace, lesson: Lesson, limit: int) -> list[Impression]:
+    """List the last times that a lesson was put before an agent."""
+    with workspace.database.read() as db:
+        return impressions.latest(db, lesson.memory.seq, limit)
+
+
+def get_impression(workspace: Workspace, impression_id: str) -> Impression:
+    """Return an impression; raise NotFound where there is none."""
+    with workspace.database.read() as db:
+        impression = impressions.get(db, impression_id)
+    if impression is None:
+        raise NotFound("no such impression")
+    return impression
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
@@ -62,3 +172,17 @@ def with_records(db: Connection, lessons: Sequence[Memory]) -> list[Lesson]:
         low, high = wilson_interval(tally.followed, tally.followed + tally.ignored)
         found.append(Lesson(memory, tally, low, high, usefulness(tally)))
     return found
+
+
+def _places(order: LessonOrder, counted: Sequence[tuple[int, Tally]], below: int | None) -> list[int]:
+    """Return the places in a list, best first, of what counts at all, from below a place."""
+    found = (measure * 10**SEQ_DIGITS + seq for seq, tally in counted if (measure := _measure(order, tally)) > 0)
+    return sorted((place for place in found if below is None or place < below), reverse=True)
+
+
+def _measure(order: LessonOrder, tally: Tally) -> int:
+    if order is LessonOrder.USEFUL:
+        return round(wilson_interval(tally.followed, tally.followed + tally.ignored)[0] * MILLIONTHS)
+    # Counts are whole numbers already; in millionths they would soon be greater than any cursor may be.
+    counts = {LessonOrder.SHOWN: tally.shown, LessonOrder.FOLLOWED: tally.followed, LessonOrder.IGNORED: tally.ignored}
+    return counts[order]
