@@ -59,7 +59,7 @@ def digest(
     Raises StoreUnavailable, IndexUnavailable or EncoderUnavailable when the surroundings, not a memory, are at fault.
     """
     with database.read() as db:
-        if stage not in work.due(db, time.time()):
+        if stage not in work.list_due_stages(db, time.time()):
             return DigestReport(0, more=False, retry_in_s=None)
     runner.load()
     claimed = 0
@@ -70,7 +70,7 @@ def digest(
             break
     now = time.time()
     with database.read() as db:
-        wake = work.next_due(db, stage)
+        wake = work.find_next_due(db, stage)
     return DigestReport(claimed, wake is not None and wake <= now, None if wake is None else max(0.0, wake - now))
 
 
@@ -92,7 +92,7 @@ def _run(
     except (StoreUnavailable, IndexUnavailable, EncoderUnavailable, KeyboardInterrupt):
         # No memory is to blame: the items go back with their tries.
         with database.write() as db:
-            work.give_back(db, items, owner)
+            work.release(db, items, owner)
         raise
     except Exception as error:  # noqa: BLE001 - whatever a library raises on a memory becomes that memory's error
         if len(items) == 1:

@@ -37,7 +37,7 @@ class EmbedStage:
         with table.exclusive():
             # An edit or a purge takes the item away; checked under the lock, so that no vector outlives its memory.
             with self.database.read() as db:
-                held = {item.seq for item in items if work.holds(db, item, owner)}
+                held = {item.seq for item in items if work.is_held(db, item, owner)}
                 stamp = meta.get_int(db, meta.VECTORS_GENERATION) + 1
             wanted = {seq: passages for seq, passages in vectors.items() if seq in held}
             if wanted:

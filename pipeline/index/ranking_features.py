@@ -36,7 +36,7 @@ class RankingFeatures:
             if generation <= self._generation:
                 return
             # A purged memory left no row that says which one it was.
-            purged = changes.happened(db, changes.PURGE, self._generation)
+            purged = changes.has_logged(db, changes.PURGE, self._generation)
             rows = memories.standings(db, -1 if purged else self._generation)
             self._grow(max((row.seq for row in rows), default=0) + 1)
             seqs = np.fromiter((row.seq for row in rows), np.int64, len(rows))

@@ -78,7 +78,7 @@ def run_job(
     with database.write() as db:
         if not runs.lock(db, name, owner, time.time(), time.time() + LOCK_S):
             return None
-        run_id = runs.begin(db, name, utc_now(), changes.written(db))
+        run_id = runs.begin(db, name, utc_now(), changes.last_written(db))
     progress = _note_progress(database, name, owner, run_id, on_progress)
     report, error = Report(), None
     try:

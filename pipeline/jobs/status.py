@@ -58,7 +58,7 @@ def _state(last: Run | None, *, is_asked: bool, is_held: bool) -> JobState:
 
 def asked_jobs(db: Connection) -> list[str]:
     """List the jobs that somebody asked for and that have not begun; who finds a segment broken asks for a new one."""
-    asked = runs.asked(db)
+    asked = runs.list_requested(db)
     wanted = meta.get(db, meta.SEGMENT_WANTED) is not None and "segment" not in asked
     return [*asked, "segment"] if wanted else asked
 
@@ -66,7 +66,7 @@ def asked_jobs(db: Connection) -> list[str]:
 def due_jobs(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[str]:
     """List the jobs that were asked for, were interrupted, or whose time has come and that would find anything new."""
     asked = asked_jobs(db)
-    generation = changes.written(db)
+    generation = changes.last_written(db)
     return [job.name for job in jobs if job.name in asked or _is_due(db, job, generation, now)]
 
 

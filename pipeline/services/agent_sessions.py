@@ -208,7 +208,7 @@ def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
         began = actions.turn_began(db, session_id) or ""
         did = actions.since(db, session_id, began, TURN_ACTIONS)
         shown = _list_unanswered(db, session_id)
-        recorded = memories.written_by_agent(db, session_id, began)
+        recorded = memories.has_agent_kept(db, session_id, began)
     with database.write() as db:
         for one in find_followed(shown, did):
             impressions.answer(db, one.impression_id, "by the journal", at, followed=one.followed)

@@ -289,7 +289,7 @@ def _is_critical(lesson: Memory) -> bool:
 def _list_recent_activity(db: Connection, viewer: Viewer, now: datetime) -> list[Memory]:
     """List what happened lately, the latest first."""
     since = utc_text(now - LATELY)
-    return memories.lately(db, Filter(kinds=UNDER_WAY, viewer=viewer), since, SHOWN_EACH, LAST_WRITTEN)
+    return memories.list_latest_happened(db, Filter(kinds=UNDER_WAY, viewer=viewer), since, SHOWN_EACH, LAST_WRITTEN)
 
 
 def _brief(lines: Sequence[str], found: Sequence[Memory], max_chars: int, now: datetime) -> SessionBrief | None:

@@ -177,7 +177,7 @@ def _check_settings(context: CheckContext, name: str) -> Iterator[CheckResult]:
 
 def _check_queue(context: CheckContext, name: str, database: Database) -> Iterator[CheckResult]:
     with database.read() as db:
-        pending, dead, oldest = sum(work.pending(db).values()), work.dead(db), work.oldest_pending(db)
+        pending, dead, oldest = sum(work.count_pending(db).values()), work.count_dead(db), work.oldest_pending(db)
     waits_s = 0.0 if oldest is None else max(0.0, time.time() - oldest)
     failed = {stage: count for stage, count in dead.items() if count}
     if failed:

@@ -79,13 +79,15 @@ def read_map(workspace: Workspace, around: str | None) -> MapOverview:
     with workspace.database.read() as db:
         chosen = None if around is None else entities.get(db, OWNER, around)
         charted = chosen is not None and maps.community_of(db, chosen.seq) is not None
-        return MapOverview(maps.shown(db), maps.communities(db, MEMBERS), _is_being_drawn(db), chosen, charted)
+        return MapOverview(
+            maps.get_shown_drawing(db), maps.communities(db, MEMBERS), _is_being_drawn(db), chosen, charted
+        )
 
 
 def read_map_data(workspace: Workspace) -> MapData:
     """Return everything that is drawn."""
     with workspace.database.read() as db:
-        return MapData(maps.shown(db), _is_being_drawn(db), maps.spots(db), maps.listed_ties(db))
+        return MapData(maps.get_shown_drawing(db), _is_being_drawn(db), maps.spots(db), maps.join_ties(db))
 
 
 def read_surroundings(workspace: Workspace, entity_id: str) -> MapSurroundings:
@@ -111,4 +113,4 @@ def list_members(workspace: Workspace, number: int, limit: int, start: int) -> C
 
 def _is_being_drawn(db: Connection) -> bool:
     last = runs.last(db, MAP_JOB)
-    return MAP_JOB in runs.asked(db) or (last is not None and last.ended_at is None)
+    return MAP_JOB in runs.list_requested(db) or (last is not None and last.ended_at is None)

@@ -162,7 +162,7 @@ def get_fact(
     """Return the value that holds now, or held at a moment; raise NotFound where none does."""
     key = resolver.known(workspace, asked, scope)
     with workspace.database.read() as db:
-        found = table.holding(db, key, scope, as_of or utc_now())
+        found = table.find_holding(db, key, scope, as_of or utc_now())
     if found is None:
         raise NotFound("no value holds")
     return found
@@ -247,8 +247,8 @@ def read_subject(
         keys = [
             KeyView(
                 one,
-                table.holding(db, one.key, one.scope, moment),
-                table.holding(db, one.key, one.scope, now),
+                table.find_holding(db, one.key, one.scope, moment),
+                table.find_holding(db, one.key, one.scope, now),
                 subjects.values(db, one.key, one.scope, values, None),
             )
             for one in page.items
@@ -270,8 +270,8 @@ def read_fact(
         remarks = find_annotations(db, values.items)
         denying = {identity for remark in remarks.values() for identity in remark.contradicted_by}
         return FactView(
-            table.holding(db, key, scope, moment),
-            table.holding(db, key, scope, now),
+            table.find_holding(db, key, scope, moment),
+            table.find_holding(db, key, scope, now),
             values,
             candidates,
             extent,

@@ -106,7 +106,7 @@ def request_job(workspace: Workspace, feedback: FeedbackWriter, name: str) -> st
         # What it writes is in the memory of the front.
         return feedback.write_usage(workspace)
     with database.write() as db:
-        return runs.ask(db, name, utc_now())
+        return runs.request(db, name, utc_now())
 
 
 def run_job(
@@ -182,4 +182,4 @@ def repair_indexes(context: "JobContext") -> list[str]:
 
 def _foreground_waits(database: Database) -> bool:
     with database.read() as db:
-        return not FOREGROUND.isdisjoint(work.due(db, time.time()))
+        return not FOREGROUND.isdisjoint(work.list_due_stages(db, time.time()))

@@ -143,7 +143,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
             tally=impressions.tally(db, seq),
             recalled_at=fading.recalled_at(db, seq),
             forecast=_forecast(db, seq, now),
-            undigested=work.undigested_among(db, [seq]),
+            undigested=work.find_undigested_among(db, [seq]),
             history=changes,
             older=older,
         )
@@ -164,8 +164,8 @@ def preview_purge(workspace: Workspace, memory_id: str) -> PurgePreview:
     with workspace.database.read() as db:
         memory = _existing(db, memory_id)
         seq = memory.seq
-        merged = memories.merged_into(db, seq)
-        made = {one for doomed in (*merged, memory) for one in derivations.derived_summaries(db, doomed.seq)}
+        merged = memories.list_merged_into(db, seq)
+        made = {one for doomed in (*merged, memory) for one in derivations.list_derived_summaries(db, doomed.seq)}
         return PurgePreview(
             memory=memory,
             merged=merged[:DOOMED],
@@ -212,7 +212,8 @@ def _links(db: Connection, linked: Sequence[Edge]) -> dict[tuple[str, bool], lis
 
 def _duplicates(db: Connection, seq: int) -> list[Duplicate]:
     waiting = {
-        pair.older_seq if pair.newer_seq == seq else pair.newer_seq: pair for pair in pairs.beside(db, seq, PAIRS)
+        pair.older_seq if pair.newer_seq == seq else pair.newer_seq: pair
+        for pair in pairs.list_pairs_of(db, seq, PAIRS)
     }
     others = memories.by_seqs(db, waiting)
     return [Duplicate(pair, others[other]) for other, pair in waiting.items()]

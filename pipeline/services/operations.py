@@ -126,7 +126,7 @@ def count_queue(workspace: Workspace, operations: Operations) -> QueueCounts:
     """Count the work of a workspace, and tell who does it."""
     workers = tuple(worker for worker in operations.workers() if is_alive(worker.owner))
     with workspace.database.read() as db:
-        return QueueCounts(work.pending(db), work.dead(db), work.oldest_by_stage(db), workers)
+        return QueueCounts(work.count_pending(db), work.count_dead(db), work.oldest_by_stage(db), workers)
 
 
 def count_digested(workspace: Workspace, now: datetime) -> list[DigestedCount]:

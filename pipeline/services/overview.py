@@ -240,8 +240,8 @@ def _check_health(
     oldest = work.oldest_pending(db)
     copies = backup.snapshots(workspace.paths.snapshots)
     return WorkspaceHealth(
-        sum(work.pending(db).values()),
-        sum(work.dead(db).values()),
+        sum(work.count_pending(db).values()),
+        sum(work.count_dead(db).values()),
         None if oldest is None else utc_text(datetime.fromtimestamp(oldest, UTC)),
         sum(is_alive(worker.owner) for worker in operations.workers()),
         tuple(job for job in jobs if job.state is JobState.RUNNING),

@@ -140,7 +140,7 @@ def list_candidates(workspace: Workspace, viewer: Viewer, limit: int, before: in
 def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | None) -> Page[DuplicatePair]:
     """List the pairs that wait for a verdict, newest first."""
     with workspace.database.read() as db:
-        page = page_of(pairs.waiting(db, viewer, limit + 1, before), limit, lambda pair: pair.seq)
+        page = page_of(pairs.list_waiting(db, viewer, limit + 1, before), limit, lambda pair: pair.seq)
         known = memories.by_seqs(db, {seq for pair in page.items for seq in (pair.older_seq, pair.newer_seq)})
     found = [
         DuplicatePair(pair.id, pair.cosine, pair.reasons, pair.at, known[pair.older_seq], known[pair.newer_seq])

@@ -123,7 +123,7 @@ def take_items(workspace: Workspace, source: str, offered: Sequence[OfferedItem]
     items, policy = [_prepare_item(number, item) for number, item in enumerate(offered)], workspace.write_policy()
     with workspace.create().write() as db:
         names = [name_of(one.memory) for item in items for one in item.prepared]
-        update = _Update(db, policy, utc_now(), ingested.purged_among(db, names), ingested.known_among(db, names))
+        update = _Update(db, policy, utc_now(), ingested.find_purged(db, names), ingested.find_known(db, names))
         taken = tuple(_take_item(update, source, item) for item in items)
         log_and_enqueue(db, update.effects)
         if update.refreshed:

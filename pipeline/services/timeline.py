@@ -60,7 +60,7 @@ def list_timeline(workspace: Workspace, query: JournalQuery, limit: int, before:
         shown = found[:limit]
         sessions = {memory.session_id for memory in shown if memory.session_id is not None}
         spans = {session: journal.span(db, session) for session in sessions}
-        digestion = work.undigested_among(db, [memory.seq for memory in shown])
+        digestion = work.find_undigested_among(db, [memory.seq for memory in shown])
     known = {session: span for session, span in spans.items() if span is not None}
     return TimelinePage(tuple(shown), len(found) > len(shown), known, digestion, number)
 
@@ -76,7 +76,7 @@ def read_news(workspace: Workspace, after: int) -> News:
     with workspace.database.read() as db:
         number = changes.generation(db)
         found = changes.after(db, after, MOST_CHANGES + 1) if number > after else []
-        digestion = work.undigested(db, MOST_WAITING)
+        digestion = work.find_undigested(db, MOST_WAITING)
     # A store that was put back from a copy counts from less.
     more = number < after or len(found) > MOST_CHANGES
     return News(number, tuple(found[:MOST_CHANGES]), more, digestion)

@@ -80,7 +80,7 @@ def seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Sequence
     """Return which of these memories an agent has seen in a session: row number → the version that it saw."""
     return dict(
         db.execute(
-            "SELECT memory_seq, version FROM told WHERE session_id = ? AND agent_id = ? "
+            "SELECT memory_seq, version FROM seen WHERE session_id = ? AND agent_id = ? "
             "AND memory_seq IN (SELECT value FROM json_each(?))",
             (session_id, agent_id, json.dumps(seqs)),
         ).fetchall()
@@ -90,19 +90,19 @@ def seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Sequence
 def add_seen(db: Connection, session_id: str, agent_id: str, versions: Iterable[tuple[int, str]]) -> None:
     """Note what an agent has seen."""
     db.executemany(
-        "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)",
         [(session_id, agent_id, seq, version) for seq, version in versions],
     )
 
 
 def forget_seen(db: Connection, session_id: str) -> None:
-    """Let everything be told again: what an agent saw before its context was compacted, it may have lost."""
-    db.execute("DELETE FROM told WHERE session_id = ?", (session_id,))
+    """Let everything be shown again: what an agent saw before its context was compacted, it may have lost."""
+    db.execute("DELETE FROM seen WHERE session_id = ?", (session_id,))
 
 
 def forget_sessions(db: Connection, before: str) -> None:
     """Delete what is known of sessions whose last turn began before a moment; what they did stays."""
-    db.execute("DELETE FROM told WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
+    db.execute("DELETE FROM seen WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
     db.execute("DELETE FROM agent_session WHERE turn_at < ?", (before,))
 
 
@@ -124,4 +124,4 @@ def _action(row: Sequence[Any]) -> Action:
 
 def purge(db: Connection, memory_seq: int) -> None:
     """Forget for good who has seen a memory."""
-    db.execute("DELETE FROM told WHERE memory_seq = ?", (memory_seq,))
+    db.execute("DELETE FROM seen WHERE memory_seq = ?", (memory_seq,))

@@ -188,14 +188,14 @@ def count_memories(file: Path) -> int:
         return int(db.execute("SELECT count(*) FROM memory").fetchone()[0])
 
 
-def purged(file: Path) -> dict[str, datetime]:
+def list_purged(file: Path) -> dict[str, datetime]:
     """Return every memory that was ever purged from a store, by id, and when (UTC)."""
     with _typed_errors(file), closing(_connect(file)) as db:
         rows = db.execute("SELECT memory_id, hlc FROM change WHERE op = 'purge' ORDER BY seq").fetchall()
     return {memory_id: datetime.fromtimestamp(int(hlc.split("-")[0]) / 1000, UTC) for memory_id, hlc in rows}
 
 
-def held(file: Path, memory_ids: Iterable[str]) -> list[str]:
+def list_held(file: Path, memory_ids: Iterable[str]) -> list[str]:
     """List those of the memories that a store holds."""
     with _typed_errors(file), closing(_connect(file)) as db:
         known = {row[0] for row in db.execute("SELECT id FROM memory")}

@@ -54,7 +54,7 @@ def append(db: Connection, op: str, memory_ids: Sequence[str]) -> int:
     return first
 
 
-def happened(db: Connection, op: str, after: int) -> bool:
+def has_logged(db: Connection, op: str, after: int) -> bool:
     """Tell whether an operation was logged after a change number."""
     return db.execute("SELECT 1 FROM change WHERE seq > ? AND op = ? LIMIT 1", (after, op)).fetchone() is not None
 
@@ -112,7 +112,7 @@ def generation(db: Connection) -> int:
     return 0 if row is None else int(row[0])
 
 
-def written(db: Connection) -> int:
+def last_written(db: Connection) -> int:
     """Return the number of the last change that was more than fading."""
     row = db.execute("SELECT seq FROM change WHERE op <> ? ORDER BY seq DESC LIMIT 1", (FADE,)).fetchone()
     return 0 if row is None else int(row[0])

@@ -109,7 +109,7 @@ def summaries(db: Connection) -> dict[str, list[int]]:
     return found
 
 
-def outdated(db: Connection) -> list[int]:
+def list_outdated(db: Connection) -> list[int]:
     """List the active summaries of which a source changed later, by row number."""
     rows = db.execute(
         "SELECT DISTINCT s.seq FROM edge e JOIN memory s ON s.seq = e.from_seq JOIN memory m ON m.seq = e.to_seq "
@@ -135,7 +135,7 @@ def sources(db: Connection, seq: int) -> list[Memory]:
     )
 
 
-def derived_summaries(db: Connection, seq: int) -> list[int]:
+def list_derived_summaries(db: Connection, seq: int) -> list[int]:
     """List by row number what night jobs made of a memory, reviewed or not: it quotes the memory's text."""
     rows = db.execute(
         f"SELECT from_seq FROM edge WHERE to_seq = ? AND kind = 'derived_from' AND {_MADE} ORDER BY from_seq",  # noqa: S608
@@ -146,10 +146,10 @@ def derived_summaries(db: Connection, seq: int) -> list[int]:
 
 def made_of(db: Connection, seq: int, source_seq: int) -> bool:
     """Tell whether a night job made a memory of another."""
-    return seq in derived_summaries(db, source_seq)
+    return seq in list_derived_summaries(db, source_seq)
 
 
-def unspent(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
+def are_unspent(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
     """Tell whether memories are as they were read, and none is a source of the job by now."""
     for memory in seqs:
         row = db.execute(
@@ -161,7 +161,7 @@ def unspent(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
     return True
 
 
-def told(db: Connection, since: str, after: int, limit: int) -> list[Memory]:
+def list_unlearned(db: Connection, since: str, after: int, limit: int) -> list[Memory]:
     """List what was told since a moment and is no lesson's source yet, above a row number and in that order."""
     return select(
         db,
@@ -171,7 +171,7 @@ def told(db: Connection, since: str, after: int, limit: int) -> list[Memory]:
     )
 
 
-def told_later(db: Connection, memory: Memory, until: str, limit: int) -> list[Memory]:
+def list_later(db: Connection, memory: Memory, until: str, limit: int) -> list[Memory]:
     """List what follows a memory in its session and scope, in the order of time, up to a moment."""
     return select(
         db,
@@ -213,7 +213,7 @@ def common_subjects(db: Connection, one: int, other: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-def surface(db: Connection, subject: Subject) -> str:
+def find_surface_form(db: Connection, subject: Subject) -> str:
     """Return a subject as memories write it most often."""
     row = db.execute(
         "SELECT surface FROM mention WHERE entity_seq = ? GROUP BY surface ORDER BY count(*) DESC, surface LIMIT 1",

@@ -141,7 +141,7 @@ def of(db: Connection, seq: int) -> list[Edge]:
     ]
 
 
-def derived(db: Connection, seq: int) -> list[int]:
+def list_derived(db: Connection, seq: int) -> list[int]:
     """List by row number what is derived from a memory, directly or not."""
     rows = db.execute(
         """

@@ -9,7 +9,7 @@ from pipeline.store.memories import select
 _OF_KEY = "subject = ? AND attribute = ? AND scope_kind = ? AND scope_id = ? AND archived_at IS NULL AND candidate = 0"
 
 
-def holding(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | None:
+def find_holding(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | None:
     """Return the fact of a key that holds at a moment."""
     found = select(
         db,
@@ -26,7 +26,7 @@ def after(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | N
     return found[0] if found else None
 
 
-def holding_beside(db: Connection, fact: Memory) -> Memory | None:
+def find_other_holding(db: Connection, fact: Memory) -> Memory | None:
     """Return another fact of the same key that holds where a fact begins."""
     assert fact.key is not None
     found = select(
@@ -100,7 +100,7 @@ def keys(db: Connection, scope: Scope) -> list[FactKey]:
     return [FactKey(*row) for row in rows]
 
 
-def named_in(db: Connection, text: str, moment: str) -> list[Memory]:
+def find_named_in(db: Connection, text: str, moment: str) -> list[Memory]:
     """List the workspace's facts that hold at a moment and whose attribute stands in a text, letter for letter."""
     return select(
         db,
@@ -110,7 +110,7 @@ def named_in(db: Connection, text: str, moment: str) -> list[Memory]:
     )
 
 
-def replaced_by(db: Connection, fact: Memory) -> Memory | None:
+def find_replaced_by(db: Connection, fact: Memory) -> Memory | None:
     """Return the fact that another one ended where it began, if it still ends there."""
     assert fact.key is not None
     found = select(

@@ -31,13 +31,13 @@ class Tally:
     ignored: int = 0
 
 
-_SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note FROM surface"
+_SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note FROM impression"
 
 
 def add(db: Connection, given: Sequence[Impression]) -> None:
     """Keep impressions."""
     db.executemany(
-        "INSERT OR IGNORE INTO surface (id, memory_seq, session_id, at, agent_id) VALUES (?, ?, ?, ?, ?)",
+        "INSERT OR IGNORE INTO impression (id, memory_seq, session_id, at, agent_id) VALUES (?, ?, ?, ?, ?)",
         [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id) for s in given],
     )
 
@@ -57,17 +57,18 @@ def unanswered(db: Connection, session_id: str) -> list[Impression]:
 def answer(db: Connection, impression_id: str, note: str | None, at: str, *, followed: bool) -> None:
     """Say whether what was shown was followed; the last word counts."""
     db.execute(
-        "UPDATE surface SET followed = ?, note = ?, answered_at = ? WHERE id = ?", (followed, note, at, impression_id)
+        "UPDATE impression SET followed = ?, note = ?, answered_at = ? WHERE id = ?",
+        (followed, note, at, impression_id),
     )
 
 
 def withdraw(db: Connection, impression_id: str) -> None:
     """Take back what was said about what was shown."""
-    db.execute("UPDATE surface SET followed = NULL, note = NULL, answered_at = NULL WHERE id = ?", (impression_id,))
+    db.execute("UPDATE impression SET followed = NULL, note = NULL, answered_at = NULL WHERE id = ?", (impression_id,))
 
 
 _TALLY = (
-    "SELECT count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) FROM surface WHERE "
+    "SELECT count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) FROM impression WHERE "
 )
 
 
@@ -89,7 +90,7 @@ def latest(db: Connection, memory_seq: int, limit: int) -> list[Impression]:
 
 def purge(db: Connection, memory_seq: int) -> None:
     """Delete a memory's impressions for good."""
-    db.execute("DELETE FROM surface WHERE memory_seq = ?", (memory_seq,))
+    db.execute("DELETE FROM impression WHERE memory_seq = ?", (memory_seq,))
 
 
 def _impression(row: Sequence[Any]) -> Impression:

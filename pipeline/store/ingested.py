@@ -125,7 +125,7 @@ def release(db: Connection, item_seq: int, but: Collection[str]) -> list[int]:
     return [row[0] for row in rows]
 
 
-def known_among(db: Connection, names: Iterable[str]) -> set[str]:
+def find_known(db: Connection, names: Iterable[str]) -> set[str]:
     """Return those of some texts for which any memory stands, or stood."""
     rows = db.execute(
         "SELECT DISTINCT hash FROM ingest_memory WHERE hash IN (SELECT value FROM json_each(?))",
@@ -178,7 +178,7 @@ def in_step(db: Connection, seqs: Sequence[int]) -> set[int]:
     return {row[0] for row in rows}
 
 
-def purged_among(db: Connection, names: Iterable[str]) -> set[str]:
+def find_purged(db: Connection, names: Iterable[str]) -> set[str]:
     """Return those of some texts that were purged."""
     if db.execute("SELECT 1 FROM ingest_purged LIMIT 1").fetchone() is None:
         return set()

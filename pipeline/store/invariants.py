@@ -81,7 +81,7 @@ DERIVED: tuple[Derived, ...] = (
         f"{_gone('arc_member.memory_seq')} OR NOT EXISTS (SELECT 1 FROM arc WHERE arc.seq = arc_member.arc_seq)",  # noqa: S608 - constant text
     ),
     Derived("arcs", "arc", ("seq",), "NOT EXISTS (SELECT 1 FROM arc_member WHERE arc_member.arc_seq = arc.seq)"),
-    Derived("surfaces", "surface", ("seq",), _gone("surface.memory_seq")),
+    Derived("impressions", "impression", ("seq",), _gone("impression.memory_seq")),
     Derived("embeddings", "embedding", ("memory_seq",), _gone("embedding.memory_seq")),
     Derived(
         "tail",

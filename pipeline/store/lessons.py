@@ -35,7 +35,7 @@ def tallies(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[tuple[
         seq: Tally(shown, followed, ignored)
         for seq, shown, followed, ignored in db.execute(
             "SELECT memory_seq, count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) "
-            "FROM surface NOT INDEXED GROUP BY memory_seq"
+            "FROM impression NOT INDEXED GROUP BY memory_seq"
         )
     }
     clause, values = _holding(viewer, words)

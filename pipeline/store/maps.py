@@ -121,7 +121,7 @@ def ids(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
     )
 
 
-def shown(db: Connection) -> MapDrawing:
+def get_shown_drawing(db: Connection) -> MapDrawing:
     """Return which drawing is shown."""
     return MapDrawing(meta.get_int(db, SHOWN), meta.get(db, SHOWN_AT))
 
@@ -204,7 +204,7 @@ def ties(db: Connection) -> list[tuple[int, int]]:
     return db.execute("SELECT low, high FROM map_tie WHERE drawing = ? ORDER BY rank", (number,)).fetchall()
 
 
-def listed_ties(db: Connection) -> str:
+def join_ties(db: Connection) -> str:
     """Return the same as one text: all numbers in a row, with commas; several times as fast."""
     ordered = "SELECT low, high FROM map_tie WHERE drawing = ? ORDER BY rank"
     row = db.execute(

@@ -230,7 +230,7 @@ def page(db: Connection, wanted: Filter, limit: int, before: int | None) -> list
     return select(db, f"{clause} AND seq < ? ORDER BY seq DESC LIMIT ?", (*values, below, limit))
 
 
-def lately(db: Connection, wanted: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
+def list_latest_happened(db: Connection, wanted: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:
     """List what happened since a moment, the latest first, among the last that were written."""
     clause, values = condition(wanted)
     return select(
@@ -294,7 +294,7 @@ def restore(db: Connection, seq: int, at: str) -> None:
     db.execute("UPDATE memory SET archived_at = NULL, merged_into = NULL, updated_at = ? WHERE seq = ?", (at, seq))
 
 
-def merged_into(db: Connection, seq: int) -> list[Memory]:
+def list_merged_into(db: Connection, seq: int) -> list[Memory]:
     """List what was merged into a memory, directly or by way of others."""
     return select(
         db,
@@ -328,7 +328,7 @@ def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, 
     ).fetchall()
 
 
-def written_by_agent(db: Connection, session_id: str, since: str) -> bool:
+def has_agent_kept(db: Connection, session_id: str, since: str) -> bool:
     """Tell whether an agent kept something itself in a session since a moment."""
     row = db.execute(
         "SELECT 1 FROM memory WHERE session_id = ? AND source = 'agent' AND created_at >= ? LIMIT 1",

@@ -61,7 +61,7 @@ def add(db: Connection, older_seq: int, newer_seq: int, cosine: float, reasons: 
     )
 
 
-def comparable(db: Connection, seqs: Sequence[int], scope: Scope | None = None) -> list[Memory]:
+def list_comparable(db: Connection, seqs: Sequence[int], scope: Scope | None = None) -> list[Memory]:
     """List, oldest first, those of some memories, of one scope or any, that may be one with another.
 
     What waits to be embedded is left out: its vectors tell of another text.
@@ -81,13 +81,13 @@ def get(db: Connection, pair_id: str) -> Pair | None:
     return None if row is None else _pair(row)
 
 
-def known(db: Connection, older_seq: int, newer_seq: int) -> bool:
+def is_known(db: Connection, older_seq: int, newer_seq: int) -> bool:
     """Tell whether two memories are a pair already, or whether somebody told parts of them apart."""
     row = db.execute("SELECT 1 FROM pair WHERE older_seq = ? AND newer_seq = ?", (older_seq, newer_seq)).fetchone()
-    return row is not None or told_apart(db, older_seq, newer_seq)
+    return row is not None or is_told_apart(db, older_seq, newer_seq)
 
 
-def told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
+def is_told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
     """Tell whether two memories, or parts that were merged into them, were told apart."""
     row = db.execute(
         """
@@ -102,7 +102,7 @@ def told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
     return row is not None
 
 
-def waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> list[Pair]:
+def list_waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> list[Pair]:
     """List the pairs that wait, whose memories are both active and reach a viewer, newest first."""
     reach, values = within_reach(viewer)
     # Looked up pair by pair: a join would let the planner go through every two memories there are.
@@ -115,7 +115,7 @@ def waiting(db: Connection, viewer: Viewer, limit: int, before: int | None) -> l
     return [_pair(row) for row in rows]
 
 
-def beside(db: Connection, seq: int, limit: int) -> list[Pair]:
+def list_pairs_of(db: Connection, seq: int, limit: int) -> list[Pair]:
     """List the pairs of a memory that wait, the most alike first."""
     rows = db.execute(
         f"{_SELECT} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "
@@ -126,7 +126,7 @@ def beside(db: Connection, seq: int, limit: int) -> list[Pair]:
     return [_pair(row) for row in rows]
 
 
-def due(db: Connection, at: str, after: int, limit: int, *, asking: bool) -> list[Pair]:
+def list_due(db: Connection, at: str, after: int, limit: int, *, asking: bool) -> list[Pair]:
     """List the pairs above a number that wait for a look: unseen yet, or a memory changed since they were seen.
 
     What a run that began at `at` has seen is seen. With `asking`, what no model was asked about is due too.

@@ -114,7 +114,7 @@ def _fingerprint(db: Connection, text: str) -> str:
     return _FINGERPRINT + hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).hexdigest()
 
 
-def repeated(db: Connection, since: str) -> list[Repeated]:
+def list_repeated_queries(db: Connection, since: str) -> list[Repeated]:
     """List what was asked on several occasions, the last of them since a moment; most often first."""
     rows = db.execute(
         "SELECT text, times, last_at FROM query WHERE times > 1 AND last_at >= ? "

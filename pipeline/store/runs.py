@@ -44,7 +44,7 @@ class Run:
 _SELECT = "SELECT id, name, asked_at, started_at, ended_at, ok, counts, error, done, total, generation FROM job_run"
 
 
-def ask(db: Connection, name: str, at: str) -> str:
+def request(db: Connection, name: str, at: str) -> str:
     """Ask for a run, for which the commit wakes a worker; return its id. One that has not begun is the same."""
     wake_on_commit(db, None)
     return _waiting(db, name, at)
@@ -59,7 +59,7 @@ def _waiting(db: Connection, name: str, at: str) -> str:
     return run_id
 
 
-def asked(db: Connection) -> list[str]:
+def list_requested(db: Connection) -> list[str]:
     """List the jobs that were asked for and have not begun, in that order."""
     return [row[0] for row in db.execute("SELECT name FROM job_run WHERE started_at IS NULL ORDER BY seq")]
 

@@ -239,7 +239,7 @@ CREATE TABLE admission (
 CREATE INDEX admission_turned_away ON admission (content_hash) WHERE content_hash IS NOT NULL;
 
 -- Memories as they were put before agents, and whether a lesson was followed.
-CREATE TABLE surface (
+CREATE TABLE impression (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     memory_seq INTEGER NOT NULL,
@@ -251,12 +251,12 @@ CREATE TABLE surface (
     agent_id TEXT
 );
 
-CREATE INDEX surface_memory ON surface (memory_seq);
+CREATE INDEX impression_memory ON impression (memory_seq);
 
-CREATE INDEX surface_session ON surface (session_id) WHERE followed IS NULL;
+CREATE INDEX impression_session ON impression (session_id) WHERE followed IS NULL;
 
 -- Which version of a memory an agent has seen in a session, so that it sees nothing twice unless that changed.
-CREATE TABLE told (
+CREATE TABLE seen (
     session_id TEXT NOT NULL,
     agent_id TEXT NOT NULL,
     memory_seq INTEGER NOT NULL,
@@ -264,7 +264,7 @@ CREATE TABLE told (
     PRIMARY KEY (session_id, agent_id, memory_seq)
 ) WITHOUT ROWID;
 
-CREATE INDEX told_memory ON told (memory_seq);
+CREATE INDEX seen_memory ON seen (memory_seq);
 
 -- What an agent did, tool by tool; target is a command or a file, without secrets.
 CREATE TABLE action (

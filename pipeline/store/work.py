@@ -64,7 +64,7 @@ def claim(db: Connection, stage: Stage, owner: str, *, limit: int, lease_s: floa
 
     An item that was tried before is claimed alone: the one that breaks its worker must not take others along.
     """
-    bury(db, now)
+    dead_letter_vanished(db, now)
     ready = "stage = ? AND dead = 0 AND not_before <= ? AND (lease_owner IS NULL OR lease_until <= ?)"
     columns = "SELECT memory_seq, attempts FROM work WHERE"
     rows = db.execute(
@@ -95,7 +95,7 @@ def complete(db: Connection, items: Sequence[WorkItem], owner: str) -> list[Work
     ]
 
 
-def holds(db: Connection, item: WorkItem, owner: str) -> bool:
+def is_held(db: Connection, item: WorkItem, owner: str) -> bool:
     """Tell whether the owner still holds an item."""
     row = db.execute(
         "SELECT 1 FROM work WHERE stage = ? AND memory_seq = ? AND lease_owner = ?",
@@ -105,7 +105,7 @@ def holds(db: Connection, item: WorkItem, owner: str) -> bool:
 
 
 def fail(db: Connection, item: WorkItem, owner: str, error: str, *, backoff_s: float, now: float) -> bool:
-    """Put a failed item off, or bury it after the last try; return whether it is dead."""
+    """Put a failed item off, or turn it into a dead letter after the last try; return whether it is dead."""
     dead = item.attempts >= MAX_ATTEMPTS
     db.execute(
         """
@@ -117,7 +117,7 @@ def fail(db: Connection, item: WorkItem, owner: str, error: str, *, backoff_s: f
     return dead
 
 
-def give_back(db: Connection, items: Sequence[WorkItem], owner: str) -> None:
+def release(db: Connection, items: Sequence[WorkItem], owner: str) -> None:
     """Return claimed items untouched, as if they had not been claimed."""
     db.executemany(
         """
@@ -128,7 +128,7 @@ def give_back(db: Connection, items: Sequence[WorkItem], owner: str) -> None:
     )
 
 
-def bury(db: Connection, now: float) -> None:
+def dead_letter_vanished(db: Connection, now: float) -> None:
     """Turn items whose holder vanished on the last try into dead letters."""
     db.execute(
         """
@@ -167,12 +167,12 @@ def drop(db: Connection, seq: int) -> None:
     db.executemany("DELETE FROM work WHERE stage = ? AND memory_seq = ?", [(stage, seq) for stage in Stage])
 
 
-def pending(db: Connection) -> dict[Stage, int]:
+def count_pending(db: Connection) -> dict[Stage, int]:
     """Count what is not done and not dead, by stage; every stage is named."""
     return _counts(db, dead=False)
 
 
-def dead(db: Connection) -> dict[Stage, int]:
+def count_dead(db: Connection) -> dict[Stage, int]:
     """Count the dead letters by stage; every stage is named."""
     return _counts(db, dead=True)
 
@@ -209,7 +209,7 @@ def oldest_by_stage(db: Connection) -> dict[Stage, float]:
     return {Stage(stage): at for stage, at in rows}
 
 
-def undigested(db: Connection, limit: int) -> Undigested:
+def find_undigested(db: Connection, limit: int) -> Undigested:
     """Return what waits of the newest memories, up to so many of each stage."""
     since, found = 0, []
     for stage in DIGESTING:
@@ -224,7 +224,7 @@ def undigested(db: Connection, limit: int) -> Undigested:
     return _undigested(since, found)
 
 
-def undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
+def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
     """Return what waits of some memories."""
     rows = db.execute(
         "SELECT w.stage, w.dead, m.id FROM json_each(?) s JOIN json_each(?) d "
@@ -234,7 +234,7 @@ def undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
     return _undigested(0, rows)
 
 
-def due(db: Connection, now: float) -> list[Stage]:
+def list_due_stages(db: Connection, now: float) -> list[Stage]:
     """List the stages that have something to claim now."""
     rows = db.execute(
         """
@@ -246,7 +246,7 @@ def due(db: Connection, now: float) -> list[Stage]:
     return [Stage(row[0]) for row in rows]
 
 
-def next_due(db: Connection, stage: Stage) -> float | None:
+def find_next_due(db: Connection, stage: Stage) -> float | None:
     """Return when the next unclaimed item of a stage is due, None when there is none."""
     row = db.execute(
         "SELECT min(not_before) FROM work WHERE stage = ? AND dead = 0 AND lease_owner IS NULL", (stage,)

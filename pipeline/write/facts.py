@@ -31,7 +31,7 @@ def end_fact(database: Database, key: FactKey, scope: Scope, moment: str | None 
     now = utc_now()
     ends = moment or now
     with database.write() as db:
-        holder = facts.holding(db, key, scope, ends)
+        holder = facts.find_holding(db, key, scope, ends)
         if holder is None:
             raise NotFound("no value holds")
         end_at(db, holder, ends, now)
@@ -50,7 +50,7 @@ def take_back_fact(database: Database, fact_id: str) -> Memory:
         assert fact.valid_from is not None
         if facts.repeats(db, fact, fact.valid_from):
             raise Conflict("this was told again since; end it instead")
-        ended = None if fact.candidate else facts.replaced_by(db, fact)
+        ended = None if fact.candidate else facts.find_replaced_by(db, fact)
         put_away(db, fact, now)
         if ended is not None and fact.valid_to != fact.valid_from:
             facts.close(db, ended.seq, fact.valid_to, now)

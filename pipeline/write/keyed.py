@@ -72,7 +72,7 @@ def place_fact(db: Connection, memory: Memory) -> FactPlacement:
     key, begins = memory.key, memory.valid_from
     assert key is not None
     assert begins is not None
-    holder = facts.holding(db, key, memory.scope, begins)
+    holder = facts.find_holding(db, key, memory.scope, begins)
     if holder is not None and _same_value(holder, memory):
         return FactPlacement(memory, same=holder)
     following = facts.after(db, key, memory.scope, begins)
@@ -105,7 +105,7 @@ def fit_between(db: Connection, fact: Memory, at: str) -> Memory | None:
     if fact.valid_from == fact.valid_to:
         # It was replaced where it began, so it holds at no moment and ends nothing.
         return None
-    holder = facts.holding_beside(db, fact)
+    holder = facts.find_other_holding(db, fact)
     following = facts.after(db, fact.key, fact.scope, fact.valid_from)
     resumes = None
     if holder is not None:
@@ -131,7 +131,7 @@ def denies_fact(db: Connection, content: str, source: Source, moment: str) -> bo
     text = content.casefold()
     return any(
         _spoken(fact.key.subject) in text and str(fact.details.get("value", "")).casefold() not in text
-        for fact in facts.named_in(db, text, moment)
+        for fact in facts.find_named_in(db, text, moment)
         if fact.key is not None
     )
 

@@ -102,7 +102,7 @@ def unconfirm(database: Database, memory_id: str, since: str) -> Memory:
 
 def lower_trust(db: Connection, memory: Memory, at: str) -> None:
     """Make a memory evidence, and with it everything that is derived from it, directly or not."""
-    known = memories.by_seqs(db, [memory.seq, *edges.derived(db, memory.seq)]).values()
+    known = memories.by_seqs(db, [memory.seq, *edges.list_derived(db, memory.seq)]).values()
     lowered = [one for one in known if one.trust is Trust.TRUSTED]
     for one in lowered:
         memories.update(db, one.seq, {"trust": Trust.EVIDENCE}, at)
@@ -148,7 +148,7 @@ def separate(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str) -
     except IntegrityError as error:
         raise Conflict("an active memory of the same scope says exactly this") from error
     audit.mark_undone(db, merge.id, at)
-    if merge.detail.get(LET_IN) and all(one.candidate for one in memories.merged_into(db, survivor.seq)):
+    if merge.detail.get(LET_IN) and all(one.candidate for one in memories.list_merged_into(db, survivor.seq)):
         again = existing(db, survivor.id)
         if not again.candidate:
             put_back(db, again, at)
@@ -190,9 +190,9 @@ def purge(database: Database, memory_id: str) -> None:
         survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
         if merge is not None and survivor is not None:
             merging.take_back(db, survivor, memory, merge, utc_now())
-        doomed = [*memories.merged_into(db, memory.seq), memory]
+        doomed = [*memories.list_merged_into(db, memory.seq), memory]
         # What night jobs made of a memory quotes it.
-        made = {seq for one in doomed for seq in derivations.derived_summaries(db, one.seq)}
+        made = {seq for one in doomed for seq in derivations.list_derived_summaries(db, one.seq)}
         for one in (*memories.by_seqs(db, made).values(), *doomed):
             _purge(db, one)
 
@@ -201,7 +201,7 @@ def _reopen_ended(db: Connection, memory: Memory, now: str) -> None:
     assert memory.valid_from is not None
     if facts.repeats(db, memory, memory.valid_from):
         raise Conflict("this was told again since")
-    ended = facts.replaced_by(db, memory)
+    ended = facts.find_replaced_by(db, memory)
     if ended is not None and memory.valid_to != memory.valid_from:
         facts.close(db, ended.seq, memory.valid_to, now)
         edges.remove(db, memory.seq, EdgeKind.SUPERSEDES, ended.seq)

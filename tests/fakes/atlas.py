@@ -47,7 +47,7 @@ def chart(database: Database, count: int, ties: int, seed: int = 5) -> list[str]
         rows = [(first + at, ids[at], KINDS[at % len(KINDS)], name) for at, name in enumerate(names)]
         db.executemany("INSERT INTO entity (seq, id, kind, name) VALUES (?, ?, ?, ?)", rows)
         db.executemany("INSERT INTO mention VALUES (?, ?, ?)", [(seq, row[0], row[3]) for row in rows])
-        number = maps.shown(db).number + 1
+        number = maps.get_shown_drawing(db).number + 1
         places = [
             Place(first + at, *map(float, spot[at]), 4.0, int(home[at]), float(mentions[at]), int(mentions[at]))
             for at in range(count)

@@ -106,7 +106,7 @@ def written_without_notice(container: WebContainer) -> set[tuple[str, Stage]]:
     waiting = set()
     for workspace_id in container.settings.paths.workspace_ids():
         with container.databases.get(workspace_id).read() as db:
-            waiting |= {(workspace_id, stage) for stage in work.due(db, time.time())}
+            waiting |= {(workspace_id, stage) for stage in work.list_due_stages(db, time.time())}
     # What embedding leaves to be checked for duplicates is queued by a worker.
     return {(name, stage) for name, stage in waiting - container.notify.ever if stage is not Stage.DEDUP}
 

@@ -196,7 +196,7 @@ def test_a_full_store_takes_a_batch_whole_or_not_at_all(database):
     refused = fill_store(database)
     with database.read() as db:
         assert len(memories.all_seqs(db)) == refused * BATCH
-        assert sum(work.pending(db).values()) == refused * BATCH * 2
+        assert sum(work.count_pending(db).values()) == refused * BATCH * 2
         assert db.execute("SELECT count(*) FROM tail").fetchone() == (refused * BATCH,)
         assert db.execute("SELECT count(*) FROM change").fetchone() == (refused * BATCH,)
 

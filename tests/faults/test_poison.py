@@ -106,7 +106,7 @@ def turns_until_settled(database, runner, log=print):
 
 def counts(database):
     with database.read() as db:
-        return work.pending(db)[Stage.ENTITIES], work.dead(db)[Stage.ENTITIES]
+        return work.count_pending(db)[Stage.ENTITIES], work.count_dead(db)[Stage.ENTITIES]
 
 
 def test_only_the_guilty_memory_becomes_a_dead_letter(database, poisoned, journal):

@@ -229,7 +229,7 @@ def test_a_purge_is_not_done_while_a_reader_keeps_the_log(tmp_path):
 
     def pending():
         with database.read() as db:
-            return work.pending(db)[Stage.PURGE]
+            return work.count_pending(db)[Stage.PURGE]
 
     with contextlib.closing(sqlite3.connect(database.file, isolation_level=None)) as reader:
         reader.execute("BEGIN")

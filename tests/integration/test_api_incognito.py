@@ -243,5 +243,5 @@ def test_what_was_queued_before_is_digested(silent, back, digested):
     database = back.databases.get("default")
     for left in (1, 0):
         with database.read() as db:
-            assert work.pending(db)[Stage.EMBED] == left
+            assert work.count_pending(db)[Stage.EMBED] == left
         digested()

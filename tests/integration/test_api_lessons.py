@@ -133,7 +133,7 @@ def test_a_note_holds_no_secret(client, surfaced, container):
     learn(client)
     answer(client, surfaced(1)[0], note=f"used {token}")
     with container.databases.get("default").read() as db:
-        (note,) = db.execute("SELECT note FROM surface").fetchone()
+        (note,) = db.execute("SELECT note FROM impression").fetchone()
     assert note.startswith("used [REDACTED:")
 
 

@@ -89,7 +89,7 @@ def test_every_lesson_stands_on_one_page(client, browser, container, order):
     texts = [f"Lesson number {number} of many" for number in range(PAGE_SIZE + 3)]
     ids = [client.write(text, kind="lesson") for text in texts]
     with container.databases.get("default").write() as db:
-        db.execute("INSERT INTO surface (id, memory_seq, at) SELECT id, seq, created_at FROM memory")
+        db.execute("INSERT INTO impression (id, memory_seq, at) SELECT id, seq, created_at FROM memory")
     first = browser.page(f"/w/default/lessons?order={order}")
     second = browser.follow(first, "Older")
     shown = [identity for page in (first, second) for identity in ids if f"/memories/{identity}" in page]
@@ -139,7 +139,7 @@ def test_a_first_answer_is_taken_back_to_none(client, browser, lesson):
 def test_what_was_said_with_an_answer_comes_back_with_it(client, browser, container, lesson):
     identity = lesson("Take the walrus lock before counting", shown=1)
     with container.databases.get("default").read() as db:
-        (surface_id,) = db.execute("SELECT id FROM surface").fetchone()
+        (surface_id,) = db.execute("SELECT id FROM impression").fetchone()
     client.post(f"/v1/lessons/surfaces/{surface_id}", {"followed": False, "note": "there was no time"})
     page = browser.page(f"/w/default/lessons/{identity}")
     assert "there was no time" in page
@@ -172,7 +172,7 @@ def test_lessons_that_were_shown_very_often_have_a_second_page(client, browser, 
     with container.databases.get("default").write() as db:
         db.execute(
             "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?) "
-            "INSERT INTO surface (id, memory_seq, at, followed) SELECT id || n, seq, created_at, ? FROM memory, n",
+            "INSERT INTO impression (id, memory_seq, at, followed) SELECT id || n, seq, created_at, ? FROM memory, n",
             (often, None if order == "shown" else order == "followed"),
         )
     first = browser.page(f"/w/default/lessons?order={order}")

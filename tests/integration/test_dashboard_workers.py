@@ -30,7 +30,7 @@ def now(browser):
     return browser.get(f"{PAGE}/now").get_json()
 
 
-def bury(database, count=1):
+def mark_dead(database, count=1):
     with database.write() as db:
         work.add(db, range(1, count + 1), [Stage.EMBED], 0.0)
         db.execute("UPDATE work SET dead = 1, error = 'RuntimeError: boom' WHERE stage = 'embed'")
@@ -107,7 +107,7 @@ def test_a_running_job_tells_how_far_it_is_and_a_failed_one_why(database, browse
 
 
 def test_dead_letters_are_told_and_tried_again_by_stage(container, database, browser):
-    bury(database)
+    mark_dead(database)
     page = browser.page(PAGE)
     assert "The port is 8123" in page
     assert "RuntimeError: boom" in page
@@ -119,7 +119,7 @@ def test_dead_letters_are_told_and_tried_again_by_stage(container, database, bro
 
 
 def test_all_dead_letters_are_tried_again_at_once(client, database, browser):
-    bury(database)
+    mark_dead(database)
     with database.write() as db:
         db.execute("UPDATE work SET dead = 1")
         count = db.execute("SELECT count(*) FROM work").fetchone()[0]
@@ -131,7 +131,7 @@ def test_all_dead_letters_are_tried_again_at_once(client, database, browser):
 def test_both_lists_go_on_independently(client, container, database, browser):
     for number in range(2, LISTED + 5):
         client.write(f"Memory number {number} of a long list")
-    bury(database, LISTED + 4)
+    mark_dead(database, LISTED + 4)
     for number in range(LISTED + 3):
         container.operations.record_error("night", f"error number {number}.", workspace="default")
     container.operations.record_error("night", "of another one", workspace="another")

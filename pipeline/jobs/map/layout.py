@@ -113,7 +113,7 @@ def _written(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, gener
     """Write a drawing and show it; False when asked to pause, or when a memory was purged on the way."""
     with job.database.read() as db:
         ids = maps.ids(db, graph.seqs.tolist())
-        number = maps.shown(db).number + 1
+        number = maps.get_shown_drawing(db).number + 1
     places = _places(graph, community, spots)
     named = [(ids[place.entity_seq], place) for place in places if place.entity_seq in ids]
     ties = _ties(graph)
@@ -131,7 +131,7 @@ def _written(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, gener
             maps.add_ties(db, number, ties[start : start + PIECE])
         job.progress(len(named) + start, total)
     with job.database.write() as db:
-        if changes.happened(db, changes.PURGE, generation):
+        if changes.has_logged(db, changes.PURGE, generation):
             return False
         maps.show(db, number, job.at)
     return True

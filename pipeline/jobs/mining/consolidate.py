@@ -78,7 +78,7 @@ def consolidate(job: JobRun, tables: Tables | None = None, model: JobModel | Non
     """Renew the summaries whose sources changed, then make and lengthen summaries, subject by subject."""
     run = _Run(job, tables, model, utc_text(job.now - SETTLED))
     with job.database.read() as db:
-        outdated, known = derivations.outdated(db), derivations.summaries(db)
+        outdated, known = derivations.list_outdated(db), derivations.summaries(db)
     for seq in outdated:
         if job.pausing():
             return run.report(more=True)
@@ -149,7 +149,7 @@ def _begin(run: _Run, bucket: Bucket, free: Sequence[Memory], known: dict[str, l
     if not group:
         return False
     with run.job.database.read() as db:
-        name = derivations.surface(db, bucket.subject)
+        name = derivations.find_surface_form(db, bucket.subject)
     seq = write_new(run.job.database, _derivation(run, name, _key(bucket), group), run.job.at)
     if seq is None:
         return False

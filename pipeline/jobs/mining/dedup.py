@@ -79,7 +79,7 @@ def dedup(job: JobRun, ask: Ask | None = None) -> Report:
     after = 0
     while True:
         with job.database.read() as db:
-            page = pairs.due(db, job.at, after, PAGE, asking=ask is not None)
+            page = pairs.list_due(db, job.at, after, PAGE, asking=ask is not None)
         if not page:
             return run.report(more=False)
         for pair in page:
@@ -166,7 +166,7 @@ def _settle(db: Connection, pair: Pair, verdict: Verdict, both: tuple[Memory, Me
         pairs.note(db, pair.id, verdict.reasons, at)
         pairs.settle(db, pair.id, PairState.KEPT, at)
         return "kept"
-    parted = pairs.told_apart(db, older.seq, newer.seq)
+    parted = pairs.is_told_apart(db, older.seq, newer.seq)
     if verdict.relation is Relation.SAME and verdict.survivor is not None and not parted:
         survivor, absorbed = both if verdict.survivor.seq == older.seq else (newer, older)
         detail = {"cosine": pair.cosine} | ({"by_model": True} if verdict.same else {})

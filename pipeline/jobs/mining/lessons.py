@@ -84,7 +84,7 @@ def lessons(job: JobRun, model: JobModel | None = None) -> Report:
         if job.pausing():
             return run.report(more=True)
         with job.database.read() as db:
-            page = derivations.told(db, since, after, PAGE)
+            page = derivations.list_unlearned(db, since, after, PAGE)
         if not page:
             break
         after = page[-1].seq
@@ -172,7 +172,7 @@ def _propose_fix(run: _Run, failure: Memory) -> bool:
         return False
     until = utc_text(parse(failure.occurred_at) + FIXED_WITHIN)
     with run.job.database.read() as db:
-        later = derivations.told_later(db, failure, until, FOLLOWING)
+        later = derivations.list_later(db, failure, until, FOLLOWING)
         fix = next((memory for memory in later if fixes(memory.content) and _of_one_thing(db, failure, memory)), None)
     if fix is not None:
         rule = next((one for one in sentences(fix.content) if fixes(one)), fix.content)

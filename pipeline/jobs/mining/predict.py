@@ -52,7 +52,7 @@ def predict(job: JobRun) -> Report:
     if not same:
         with job.database.write() as db:
             # What was purged since may be among the questions.
-            if changes.happened(db, changes.PURGE, generation):
+            if changes.has_logged(db, changes.PURGE, generation):
                 return Report(more=True)
             store.replace(db, likely, job.at)
             store.forget_days(db, utc_text(job.now - SCORES_KEPT)[:10])
@@ -76,7 +76,7 @@ def likelihood(habit: Repeated, now: datetime) -> float:
 
 
 def _habits(job: JobRun, db: Connection) -> list[Prediction]:
-    habits = store.repeated(db, utc_text(job.now - HABIT_LASTS))
+    habits = store.list_repeated_queries(db, utc_text(job.now - HABIT_LASTS))
     habits.sort(key=lambda habit: (-likelihood(habit, job.now), habit.text))
     return [Prediction(habit.text, Reason.REPEATED) for habit in habits[:MOST]]
 

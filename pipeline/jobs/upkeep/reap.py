@@ -12,14 +12,14 @@ from pipeline.store.database import Database, wake_on_commit
 def something_waits(db: Connection, is_alive: Callable[[str], bool]) -> bool:
     """Tell whether work can be claimed, or is held by somebody who is gone."""
     owners = {*work.owners(db), *runs.lock_owners(db)}
-    return bool(work.due(db, time.time())) or any(not is_alive(owner) for owner in owners)
+    return bool(work.list_due_stages(db, time.time())) or any(not is_alive(owner) for owner in owners)
 
 
 def reap(database: Database, is_alive: Callable[[str], bool]) -> list[Stage]:
     """Release leases and locks of holders that are gone; wake and return the stages that have something to claim."""
     release(database, is_alive)
     with database.read() as db:
-        due = work.due(db, time.time())
+        due = work.list_due_stages(db, time.time())
     if due:
         with database.write() as db:
             wake_on_commit(db, *due)
@@ -35,4 +35,4 @@ def release(database: Database, is_alive: Callable[[str], bool]) -> None:
             for owner in gone:
                 work.expire(db, owner)
                 runs.drop_locks(db, owner)
-            work.bury(db, time.time())
+            work.dead_letter_vanished(db, time.time())

@@ -124,7 +124,7 @@ def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -
     # A snapshot that is being taken was perhaps begun before the purge: the lock waits for it.
     with backup.locked(folder):
         before = backup.snapshots(folder)
-        reached = _scrub_all(before, backup.purged(database.file), on_problem)
+        reached = _scrub_all(before, backup.list_purged(database.file), on_problem)
         if before and not backup.snapshots(folder):
             backup.copy(database.file, backup.new_file(folder, Taken.DAILY, datetime.now(UTC)))
     return reached
@@ -138,7 +138,7 @@ def _scrub(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: Probl
     try:
         # An interrupted run has left its log: what it took out is still in the file.
         backup.settle(snapshot.file)
-        held = backup.held(snapshot.file, purged)
+        held = backup.list_held(snapshot.file, purged)
         if not held:
             return False
         if is_migrated(snapshot.file, MIGRATIONS):
@@ -199,7 +199,7 @@ def _purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, datetime]:
     if not file.exists():
         return {}
     try:
-        return backup.purged(file)
+        return backup.list_purged(file)
     except Damaged as error:
         on_problem(f"what was purged last cannot be read: {error}")
         return {}

@@ -201,7 +201,7 @@ def test_dead_letters_get_a_fresh_start(stack):
     assert run_doctor(code=1)["default: queue"]["says"] == "failed for good: embed 1"
     assert run_doctor("--fix")["default: queue"]["done"] == "1 queued again"
     with database.read() as db:
-        assert not any(work.dead(db).values())
+        assert not any(work.count_dead(db).values())
 
 
 def test_work_that_waits_long_is_told_where_a_server_runs(stack, monkeypatch):

@@ -433,7 +433,7 @@ def test_a_text_is_not_judged_by_the_vectors_of_the_one_before(doubles):
     with doubles.database.write() as db:
         late = work.claim(db, Stage.EMBED, "test", limit=10, lease_s=1e9, now=1e10)
         old = [item for item in late if item.seq == doubles.get(older).seq]
-        work.give_back(db, old, "test")
+        work.release(db, old, "test")
     doubles.embedding.run([item for item in late if item not in old], "test")
     for item in doubles.claim(Stage.DEDUP):
         doubles.stage.run([item], "test")
@@ -484,4 +484,4 @@ def test_every_memory_is_done_even_one_without_vectors(doubles):
         work.add(db, memories.all_seqs(db), [Stage.DEDUP], 0.0)
     doubles.digest()
     with doubles.database.read() as db:
-        assert work.pending(db)[Stage.DEDUP] == 0
+        assert work.count_pending(db)[Stage.DEDUP] == 0

@@ -53,7 +53,7 @@ def run(database, runner, until=None, log=None, stage=Stage.EMBED):
 
 def counts(database):
     with database.read() as db:
-        return work.pending(db)[Stage.EMBED], work.dead(db)[Stage.EMBED]
+        return work.count_pending(db)[Stage.EMBED], work.count_dead(db)[Stage.EMBED]
 
 
 def attempts(database):

@@ -68,12 +68,12 @@ def test_one_that_is_asked_to_end_leaves_its_run_to_the_next(database):
 
 def test_a_run_that_was_asked_for_is_the_one_that_begins(database):
     with database.write() as db:
-        asked = runs.ask(db, "arcs", "2026-01-01T00:00:00.000Z")
-        assert runs.ask(db, "arcs", "2026-01-02T00:00:00.000Z") == asked
-        assert runs.asked(db) == ["arcs"]
+        asked = runs.request(db, "arcs", "2026-01-01T00:00:00.000Z")
+        assert runs.request(db, "arcs", "2026-01-02T00:00:00.000Z") == asked
+        assert runs.list_requested(db) == ["arcs"]
     assert run(database, lambda _night: Report()).run_id == asked
     with database.read() as db:
-        assert runs.asked(db) == []
+        assert runs.list_requested(db) == []
 
 
 def test_only_the_newest_runs_are_kept(database):

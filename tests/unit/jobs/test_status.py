@@ -101,7 +101,7 @@ def test_what_failed_is_due_again_though_nothing_was_written(database):
 def test_what_was_asked_for_is_due(database):
     ran(database, "hourly", 0)
     with database.write() as db:
-        runs.ask(db, "hourly", utc_text(NOW))
+        runs.request(db, "hourly", utc_text(NOW))
         assert unfinished_jobs(db, ["hourly", "fading"]) == ["hourly"]
     assert "hourly" in due(database)
 
@@ -128,7 +128,7 @@ def test_a_run_goes_on_while_its_lock_is_held_and_may_be_asked_for_again(databas
     with database.write() as db:
         runs.lock(db, "fading", "anna", NOW.timestamp(), NOW.timestamp() + 300)
         for name in ("fading", "hourly"):
-            runs.ask(db, name, utc_text(NOW))
+            runs.request(db, name, utc_text(NOW))
     assert states(database) == {
         "hourly": JobState.ASKED,
         "nightly": JobState.NEVER,

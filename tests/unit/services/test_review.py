@@ -257,7 +257,7 @@ def test_a_candidate_that_is_let_in_is_found_by_words_and_compared(doubles):
     assert not doubles.get(memory_id).candidate
     assert in_tail(doubles, memory_id)
     with doubles.database.read() as db:
-        assert work.pending(db)[Stage.DEDUP] == 1
+        assert work.count_pending(db)[Stage.DEDUP] == 1
 
 
 def test_a_candidate_that_is_turned_down_is_archived(doubles):
@@ -283,12 +283,12 @@ def test_a_fact_that_waited_ends_the_one_that_holds(doubles):
     receipt = set_fact(doubles.database, KEY, 6543, draft, REVIEW)
     assert receipt.outcome is Outcome.CANDIDATE
     with doubles.database.read() as db:
-        assert facts.holding(db, KEY, doubles.get(told.id).scope, utc_now()).id == told.id
+        assert facts.find_holding(db, KEY, doubles.get(told.id).scope, utc_now()).id == told.id
     settle_candidate(workspace_over(doubles.database), receipt.id, CandidateVerdict.ACCEPT)
     assert doubles.get(told.id).valid_to == "2026-02-01T00:00:00.000Z"
     assert (receipt.id, "supersedes", told.id) in doubles.edges()
     with doubles.database.read() as db:
-        assert facts.holding(db, KEY, doubles.get(told.id).scope, utc_now()).id == receipt.id
+        assert facts.find_holding(db, KEY, doubles.get(told.id).scope, utc_now()).id == receipt.id
 
 
 def test_a_fact_that_is_turned_down_changes_nothing(doubles):

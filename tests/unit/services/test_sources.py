@@ -338,7 +338,7 @@ def test_a_text_that_moved_in_its_file_says_where_it_stands_now(shelf):
     assert shelf.log(generation) == ["edit"]
     with shelf.database.read() as db:
         # The text is the same, so nothing is digested again.
-        assert work.pending(db)[Stage.EMBED] == 1
+        assert work.count_pending(db)[Stage.EMBED] == 1
 
 
 def test_a_twin_of_another_item_or_person_is_not_moved(shelf):

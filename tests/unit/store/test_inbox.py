@@ -116,9 +116,9 @@ def test_a_memory_s_pairs_stand_beside_it(database):
             pairs.add(db, made[0].seq, made[number].seq, cosine, [], utc_now())
         pairs.keep(db, made[0].seq, made[3].seq, utc_now())
     with database.read() as db:
-        assert [pair.newer_seq for pair in pairs.beside(db, made[0].seq, 5)] == [made[2].seq, made[1].seq]
-        assert [pair.older_seq for pair in pairs.beside(db, made[1].seq, 5)] == [made[0].seq]
-        assert pairs.beside(db, made[3].seq, 5) == []
+        assert [pair.newer_seq for pair in pairs.list_pairs_of(db, made[0].seq, 5)] == [made[2].seq, made[1].seq]
+        assert [pair.older_seq for pair in pairs.list_pairs_of(db, made[1].seq, 5)] == [made[0].seq]
+        assert pairs.list_pairs_of(db, made[3].seq, 5) == []
 
 
 @pytest.mark.parametrize(("viewer", "seen"), [(OWNER, 1), (Viewer(agent="claude"), 1), (Viewer(), 0)])
@@ -127,14 +127,14 @@ def test_a_pair_waits_for_whom_it_may_be_shown(database, viewer, seen):
     with database.write() as db:
         pairs.add(db, one.seq, other.seq, 0.9, [], utc_now())
     with database.read() as db:
-        assert len(pairs.waiting(db, viewer, 5, None)) == seen
+        assert len(pairs.list_waiting(db, viewer, 5, None)) == seen
 
 
 def test_pairs_are_looked_up_one_by_one(database):
     seen = []
     with database.read() as db:
         db.set_trace_callback(seen.append)
-        pairs.waiting(db, OWNER, 5, None)
+        pairs.list_waiting(db, OWNER, 5, None)
         db.set_trace_callback(None)
         [statement] = [one for one in seen if one.startswith("SELECT")]
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}")]

@@ -30,7 +30,7 @@ def test_a_commit_wakes_whoever_digests_what_it_wrote(database, heard):
 def test_the_workers_find_what_they_are_woken_for(database, heard):
     def look(stages):
         with database.read() as db:
-            heard.append(set(work.due(db, 2**40)) == set(stages))
+            heard.append(set(work.list_due_stages(db, 2**40)) == set(stages))
 
     database._on_commit = look
     accept(database, Draft("The staging database listens on port 6543"))
@@ -56,7 +56,7 @@ def test_a_restored_memory_is_checked_and_a_purged_one_erased(database, heard):
 
 def test_a_job_that_is_asked_for_wakes_a_worker_and_one_that_begins_does_not(database, heard):
     with database.write() as db:
-        runs.ask(db, "decay", "2026-01-01T00:00:00.000Z")
+        runs.request(db, "decay", "2026-01-01T00:00:00.000Z")
     with database.write() as db:
         runs.begin(db, "decay", "2026-01-01T00:00:01.000Z", 0)
     assert heard == [{None}]

@@ -66,7 +66,7 @@ class WorkTable(RuleBasedStateMachine):
     def claim(self, stage, owner, limit):
         with self.database.write() as db:
             items = work.claim(db, stage, owner, limit=limit, lease_s=LEASE_S, now=self.now)
-        self.bury()
+        self.dead_letter_vanished()
         ready = {seq for (s, seq), row in self.rows.items() if s is stage and row.is_ready(self.now)}
         fresh = {seq for seq in ready if self.rows[stage, seq].attempts == 0}
         assert {item.seq for item in items} <= ready
@@ -101,10 +101,10 @@ class WorkTable(RuleBasedStateMachine):
             assert dead == row.dead
 
     @rule(claim=consumes(claims))
-    def give_back(self, claim):
+    def release(self, claim):
         owner, item = claim
         with self.database.write() as db:
-            work.give_back(db, [item], owner)
+            work.release(db, [item], owner)
         if self.holds(owner, item):
             row = self.rows[item.stage, item.seq]
             row.release()
@@ -120,10 +120,10 @@ class WorkTable(RuleBasedStateMachine):
             row.lease_until = 0.0
 
     @rule()
-    def bury_vanished(self):
+    def dead_letter(self):
         with self.database.write() as db:
-            work.bury(db, self.now)
-        self.bury()
+            work.dead_letter_vanished(db, self.now)
+        self.dead_letter_vanished()
 
     @rule(stage=st.none() | stages)
     def retry(self, stage):
@@ -140,7 +140,7 @@ class WorkTable(RuleBasedStateMachine):
             work.drop(db, seq)
         self.rows = {key: row for key, row in self.rows.items() if key[1] != seq}
 
-    def bury(self):
+    def dead_letter_vanished(self):
         for row in self.rows.values():
             if row.owner and row.lease_until <= self.now and row.attempts >= work.MAX_ATTEMPTS:
                 row.release()
@@ -159,8 +159,8 @@ class WorkTable(RuleBasedStateMachine):
                     "SELECT stage, memory_seq, attempts, not_before, lease_owner, dead FROM work"
                 )
             }
-            pending, dead = work.pending(db), work.dead(db)
-            due = set(work.due(db, self.now))
+            pending, dead = work.count_pending(db), work.count_dead(db)
+            due = set(work.list_due_stages(db, self.now))
             holders = set(work.owners(db))
         assert stored == {key: (r.attempts, r.not_before, r.owner, r.dead) for key, r in self.rows.items()}
         for stage in Stage:
@@ -198,7 +198,7 @@ def test_an_item_that_fails_five_times_is_a_dead_letter_with_its_last_error(data
         [item] = claim(database, "anna", now)
         with database.write() as db:
             dead = work.fail(db, item, "anna", f"failure {attempt}", backoff_s=2.0, now=now)
-            due = work.next_due(db, Stage.EMBED)
+            due = work.find_next_due(db, Stage.EMBED)
         assert dead == (attempt == work.MAX_ATTEMPTS)
         if due is not None:
             waits.append(due - now)
@@ -239,9 +239,9 @@ def test_who_comes_back_too_late_changes_nothing(database):
     with database.write() as db:
         assert work.complete(db, [late], "anna") == []
         work.fail(db, late, "anna", "too late", backoff_s=1.0, now=LEASE_S)
-        work.give_back(db, [late], "anna")
-        assert work.holds(db, taken, "bert")
-        assert not work.holds(db, late, "anna")
+        work.release(db, [late], "anna")
+        assert work.is_held(db, taken, "bert")
+        assert not work.is_held(db, late, "anna")
         assert work.complete(db, [taken], "bert") == [WorkItem(7, Stage.EMBED, 2)]
 
 
@@ -252,7 +252,7 @@ def test_what_is_queued_afresh_is_not_finished_by_who_held_the_old_text(database
     with database.write() as db:
         work.add(db, [7], [Stage.EMBED], 1.0)
         assert work.complete(db, [old], "anna") == []
-        assert work.pending(db)[Stage.EMBED] == 1
+        assert work.count_pending(db)[Stage.EMBED] == 1
 
 
 def test_the_oldest_pending_item_is_told(database):

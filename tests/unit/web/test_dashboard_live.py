@@ -122,7 +122,7 @@ def test_of_a_long_queue_the_newest_are_named_and_where_they_begin(database):
     assert set(found["waiting"]) == set(ids[3:])
     finish(database, ids[50], *Stage)
     with database.read() as db:
-        among = work.undigested_among(db, [memories.get(db, ids[n]).seq for n in (0, 50)])
+        among = work.find_undigested_among(db, [memories.get(db, ids[n]).seq for n in (0, 50)])
     assert set(among.waiting) == {ids[0]}
 
 

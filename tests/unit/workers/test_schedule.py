@@ -74,7 +74,7 @@ def test_later_sweeps_send_only_what_is_unfinished(fire, workspace):
     fire()
     assert fire() == [("sweep", "alpha")]
     with workspace.write() as db:
-        runs.ask(db, "arcs", "2026-01-01T00:00:00.000Z")
+        runs.request(db, "arcs", "2026-01-01T00:00:00.000Z")
         runs.begin(db, "decay", "2026-01-01T00:00:00.000Z", 0)
     assert sorted(fire()) == [("arcs", "alpha"), ("decay", "alpha"), ("sweep", "alpha")]
 

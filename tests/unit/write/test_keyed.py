@@ -61,7 +61,7 @@ def tell(database, instant, value, source=Source.USER):
 
 def at(database, instant):
     with database.read() as db:
-        held = facts.holding(db, KEY, Scope(), moment(instant))
+        held = facts.find_holding(db, KEY, Scope(), moment(instant))
     return END if held is None else held.details["value"]
 
 

@@ -57,7 +57,7 @@ def rows(database):
     """Every row of every drawing, and which of them is shown."""
     with database.read() as db:
         stored = [db.execute(f"SELECT * FROM {table}").fetchall() for table in ("entity_place", "map_tie")]
-        return stored, maps.shown(db)
+        return stored, maps.get_shown_drawing(db)
 
 
 def run(database, day=DAY, **options):
@@ -239,7 +239,7 @@ def test_what_is_purged_leaves_every_drawing(database):
     run(database)
     with database.read() as db:
         (seq,) = db.execute("SELECT seq FROM entity WHERE name = 'secret thing'").fetchone()
-        number = maps.shown(db).number
+        number = maps.get_shown_drawing(db).number
     with database.write() as db:
         # A drawing that is just being made holds it too.
         db.execute("INSERT INTO entity_place SELECT entity_seq, ?, x, y, 1, 1, 1, 1 FROM entity_place", (number + 1,))

@@ -91,7 +91,7 @@ def test_a_summary_is_digested_announced_and_findable(database):
     consolidate(job_run_on(database, 20))
     [(summary, _)] = made(database)
     with database.read() as db:
-        assert changes.happened(db, changes.CREATE, before)
+        assert changes.has_logged(db, changes.CREATE, before)
         assert db.execute("SELECT count(*) FROM tail WHERE seq = ?", (summary.seq,)).fetchone() == (1,)
         stages = {row[0] for row in db.execute("SELECT stage FROM work WHERE memory_seq = ?", (summary.seq,))}
         assert db.execute("SELECT outcome FROM admission WHERE id = ?", (summary.id,)).fetchone() == ("created",)
@@ -223,7 +223,7 @@ def test_what_a_person_changed_or_archived_stays_so(database):
     consolidate(job_run_on(database, 25))
     assert [memory.id for memory, _ in made(database)] == [summary.id]
     with database.read() as db:
-        assert derivations.derived_summaries(db, read(database, told[0]).seq) == [summary.seq]
+        assert derivations.list_derived_summaries(db, read(database, told[0]).seq) == [summary.seq]
 
 
 def test_what_tries_to_command_its_reader_is_left_out(database):

@@ -81,7 +81,7 @@ def test_a_candidate_is_in_no_answer_and_is_announced_only_when_accepted(databas
         assert db.execute("SELECT outcome FROM admission WHERE id = ?", (lesson.id,)).fetchone() == ("candidate",)
     settle_candidate(workspace_over(database), lesson.id, CandidateVerdict.ACCEPT)
     with database.read() as db:
-        assert changes.happened(db, changes.CREATE, before)
+        assert changes.has_logged(db, changes.CREATE, before)
 
 
 @pytest.mark.parametrize("verdict", [None, *CandidateVerdict])

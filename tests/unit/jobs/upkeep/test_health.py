@@ -122,7 +122,7 @@ ORPHANS = {
         "INSERT INTO arc_member VALUES (1, 4711, 1)",
     ],
     "arcs": ["INSERT INTO arc VALUES (1, 'a', 't', 's', 'open', 'workspace', '', '', '', '')"],
-    "surfaces": ["INSERT INTO surface (id, memory_seq, at) VALUES ('s', 4711, '')"],
+    "impressions": ["INSERT INTO impression (id, memory_seq, at) VALUES ('s', 4711, '')"],
     "ingest_memories": ["INSERT INTO ingest_memory VALUES (1, 'h', 4711, 1, NULL)"],
     "embeddings": ["INSERT INTO embedding VALUES (4711, 'hash', 1)"],
     "tail": [

@@ -31,7 +31,7 @@ def test_what_kills_its_worker_each_time_is_buried():
             reap(database, lambda _owner: False)
         assert claim(database, "gone", 1.0) == []
         with database.read() as db:
-            assert work.dead(db)[Stage.EMBED] == 1
+            assert work.count_dead(db)[Stage.EMBED] == 1
 
 
 def test_nothing_that_waits_is_nothing_due():

@@ -21,7 +21,7 @@ def embedded(client, digested):
 def heal(back):
     count = back.context("default").repair_vectors()
     with back.databases.get("default").read() as db:
-        assert work.pending(db)[EMBED] == count
+        assert work.count_pending(db)[EMBED] == count
     return count
 
 
