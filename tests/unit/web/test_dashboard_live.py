@@ -168,7 +168,7 @@ def test_a_store_that_is_busy_ends_the_stream_and_frees_its_place(database, stop
     def busy(*_):
         raise StoreBusy("another process holds the store")
 
-    monkeypatch.setattr(work, "undigested", busy)
+    monkeypatch.setattr(work, "find_undigested", busy)
     assert list(events(Watch(workspace_over(database), 0), streams)) == [b"retry: 3000\n\n"]
     with streams.hold() as held:
         assert held
