@@ -146,7 +146,7 @@ def digest_stage(
     database = back.databases.get(workspace_id)
     while True:
         with database.read() as db:
-            due = work.next_due(db, stage)
+            due = work.find_next_due(db, stage)
         if due is None:
             return
         threading.Event().wait(max(0.0, due - time.time()))

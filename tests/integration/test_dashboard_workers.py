@@ -114,7 +114,7 @@ def test_dead_letters_are_told_and_tried_again_by_stage(container, database, bro
     assert "1 piece of work will be tried again." in browser.submit(PAGE, "Try embed again (1)")
     assert container.notify.sent[-1] == ("default", None)
     with database.read() as db:
-        assert (work.dead(db)[Stage.EMBED], work.pending(db)[Stage.EMBED]) == (0, 1)
+        assert (work.count_dead(db)[Stage.EMBED], work.count_pending(db)[Stage.EMBED]) == (0, 1)
     assert "fails five times in a row" in browser.page(PAGE)
 
 
