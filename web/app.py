@@ -5,7 +5,6 @@ from flask import Flask, Response
 from pipeline.bootstrap.web import WebContainer
 from web.api import (
     arcs,
-    dashboard,
     entities,
     facts,
     goals,
@@ -46,7 +45,7 @@ APIS = (
     arcs.api,
     entities.api,
     observe.api,
-    dashboard.api,
+    sign_in.api,
     claude_code.api,
     later.api,
 )

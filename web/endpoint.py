@@ -3,16 +3,19 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from flask import Blueprint, Response, current_app, request
 from pydantic import BaseModel, ValidationError
 
 from config.paths import is_workspace_id
+from config.settings import environment_workspace
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
 from pipeline.services.memories import resolve_id
 from pipeline.services.workspace import Workspace
+from pipeline.services.workspaces import choose_workspace
 from web.contract import WORKSPACE_HEADER
 
 # The parameter of a path that names a memory.
@@ -75,7 +78,7 @@ class Api:
                     path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
                 if endpoint.method != "GET":
                     call.container.prefetcher.notify_activity(call.workspace_id)
-                return _rendered(endpoint, handler(call, **path))
+                return _render(endpoint, handler(call, **path))
 
             self.endpoints.append(endpoint)
             rule = endpoint.path.replace("{", "<").replace("}", ">")
@@ -104,7 +107,24 @@ def workspace_of_request() -> str:
     return workspace
 
 
-def _rendered(endpoint: Endpoint, answer: Any) -> Response:
+def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> Workspace:
+    """Return the workspace that the header names, else the one that a folder belongs to, and note that it is in use.
+
+    To write, a project's own workspace is meant even before there is one.
+    """
+    # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
+    chosen = choose_workspace(
+        Path(folder) if folder else None,
+        call.container.settings,
+        explicit=call.workspace_id if WORKSPACE_HEADER in request.headers else None,
+        environment=environment_workspace(),
+        to_write=to_write,
+    ).workspace
+    call.container.prefetcher.notify_activity(chosen)
+    return call.container.workspace(chosen)
+
+
+def _render(endpoint: Endpoint, answer: Any) -> Response:
     if isinstance(answer, Response):
         return answer
     if endpoint.answer is None or isinstance(answer, dict):
@@ -122,7 +142,7 @@ def _body(endpoint: Endpoint) -> BaseModel:
     try:
         return endpoint.body.model_validate_json(raw)
     except ValidationError as error:
-        raise _as_told(error) from error
+        raise _as_problem(error) from error
 
 
 def _query(model: type[BaseModel]) -> BaseModel:
@@ -130,10 +150,10 @@ def _query(model: type[BaseModel]) -> BaseModel:
     try:
         return model.model_validate(values, strict=False)
     except ValidationError as error:
-        raise _as_told(error) from error
+        raise _as_problem(error) from error
 
 
-def _as_told(error: ValidationError) -> InvalidField | MalformedRequest:
+def _as_problem(error: ValidationError) -> InvalidField | MalformedRequest:
     found = error.errors(include_input=False, include_url=False, include_context=False)
     if any(item["type"] == "json_invalid" for item in found):
         return MalformedRequest("the body is not valid JSON")

@@ -1,6 +1,10 @@
-"""The supervisor behind `reverie up`: start the stack's processes, start again what dies, stop them all together."""
+"""The supervisor behind `reverie up`: start the stack's processes, start again what dies, stop them all together.
+
+A stack may also stop by itself: when nobody asked it for anything for a while, nothing waits, and no job runs.
+"""
 
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -12,15 +16,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from types import FrameType
+from typing import Any
 
 from config.process import EXIT_TAKEN, Role, RoleTaken
 from config.settings import Settings
 from pipeline.errors import ReverieError
+from web.client import Client
 
 GRACE_S = 10.0
 # What a stack whose supervisor was killed needs to notice and end.
 ORPHANS_END_S = 3.0
+# What waits or runs is looked at again after this long, and so is a server that does not answer.
+AGAIN_S = 15.0
+TIMEOUT_S = 5.0
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +254,7 @@ class Supervisor:
         child.failures = self._backoff.failures(child.failures, now - child.started)
         delay = self._backoff.delay_s(child.failures)
         child.due = now + delay
-        self._say("reverie", f"{child.command.name} ended ({_fate(code)}); starting it again in {delay:g} s")
+        self._say("reverie", f"{child.command.name} ended ({_format_exit(code)}); starting it again in {delay:g} s")
 
     def _stop_all(self) -> None:
         running = {name: child for name, child in self._children.items() if child.process is not None}
@@ -265,10 +276,55 @@ class Supervisor:
                 running.pop(event.name, None)
 
 
-def _fate(code: int) -> str:
+def _format_exit(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
     try:
         return signal.Signals(-code).name
     except ValueError:
         return f"signal {-code}"
+
+
+def watch_idleness(settings: Settings, stop: Callable[[str], None], again_s: float = AGAIN_S) -> Callable[[], None]:
+    """Call `stop` once with the reason when the stack has been idle for `idle_exit_min`; return what ends the watch."""
+    limit_s = settings.idle_exit_min * 60
+    ended = threading.Event()
+
+    def look() -> None:
+        wait_s: float | None = limit_s
+        while wait_s is not None and not ended.wait(wait_s):
+            # Anew each time: the server makes the token when it first starts.
+            with Client.from_settings(settings, timeout_s=TIMEOUT_S) as client:
+                wait_s = next_look_s(client, limit_s, again_s)
+        if wait_s is None:
+            stop(f"{settings.idle_exit_min:g} min without a request")
+
+    if limit_s:
+        threading.Thread(target=look, name="idleness", daemon=True).start()
+    return ended.set
+
+
+def next_look_s(client: Client, limit_s: float, again_s: float) -> float | None:
+    """Return the seconds after which to look again, None when the stack may stop."""
+    try:
+        left = limit_s - float(client.health()["idle_s"])
+        if left > 0:
+            # As long as nobody can have been idle for the whole time, nobody needs to be asked.
+            return left
+        return again_s if _is_busy(client) else None
+    except ReverieError as error:
+        log.debug("not known to be idle: %s", error)
+        return again_s
+
+
+def _is_busy(client: Client) -> bool:
+    names = [workspace["id"] for workspace in client.workspaces()["items"]]
+    return any(_has_work(client, name) for name in names)
+
+
+def _has_work(client: Client, workspace: str) -> bool:
+    if any(client.queue(workspace)["pending"].values()):
+        return True
+    jobs: dict[str, Any] = client.call("GET", "/v1/jobs", workspace=workspace)
+    # A run that was interrupted is taken up again at once.
+    return any(job["last_run"] is not None and job["last_run"]["ended_at"] is None for job in jobs["items"])

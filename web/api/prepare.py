@@ -16,8 +16,7 @@ from web.api import bodies
 from web.api.answers import Answer, HitAnswer
 from web.api.arcs import ArcAnswer
 from web.api.goals import GoalAnswer
-from web.endpoint import Api, Call, Endpoint
-from web.folders import workspace_of_folder
+from web.endpoint import Api, Call, Endpoint, workspace_of_folder
 
 api = Api("prepare")
 

@@ -68,15 +68,14 @@ def _take(role: "Role", settings: "Settings") -> None:
 
 def _supervise(settings: "Settings", role: "Role") -> int:
     from web.client import server_url
-    from web.idleness import watch
-    from web.supervisor import Supervisor, build_stack
+    from web.supervisor import Supervisor, build_stack, watch_idleness
 
     stack = build_stack(settings.worker_processes)
     say = speaker(sys.stdout, [command.name for command in stack])
     say("reverie", f"{server_url(settings)}, home {settings.paths.root}")
     # Who needs the stack just as it stops can start the next one, which waits for this one's processes to end.
     supervisor = Supervisor(stack, say, on_stop=role.release)
-    end_watch = watch(settings, supervisor.stop)
+    end_watch = watch_idleness(settings, supervisor.stop)
     try:
         return supervisor.run()
     finally:

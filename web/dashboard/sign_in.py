@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from http import HTTPStatus
+from urllib.parse import urljoin
 
 from flask import Flask, Response, abort, current_app, g, redirect, request, session, url_for
 from flask import render_template as render
@@ -15,13 +16,23 @@ from flask.sessions import SecureCookieSessionInterface
 from itsdangerous import URLSafeTimedSerializer
 from werkzeug.wrappers import Response as AnyResponse
 
-from web.endpoint import container
+from web.api.answers import Answer
+from web.endpoint import Api, Call, Endpoint, container
 
 LINK_LIFETIME_S = 120
 SESSION_LIFETIME = timedelta(days=30)
 # Whoever may make links holds the token; more than this are only forgotten tabs.
 MOST_LINKS = 16
 EXTENSION = "dashboard_links"
+
+api = Api("dashboard_links")
+
+
+class LinkAnswer(Answer):
+    """A link that signs one browser in, once."""
+
+    url: str
+    expires_in_s: int
 
 
 class Links:
@@ -93,6 +104,16 @@ def new_link() -> str:
     """Return the path of a one-time link."""
     links: Links = current_app.extensions[EXTENSION]
     return url_for("dashboard.sign_in", code=links.make())
+
+
+@api.route(
+    Endpoint(
+        "POST", "/v1/dashboard/links", "Make a one-time link that opens the dashboard", answer=LinkAnswer, status=201
+    )
+)
+def make_link(call: Call) -> LinkAnswer:  # noqa: ARG001 - every handler takes a call
+    """Make a sign-in link."""
+    return LinkAnswer(url=urljoin(request.host_url, new_link()), expires_in_s=LINK_LIFETIME_S)
 
 
 def open_door() -> AnyResponse | None:

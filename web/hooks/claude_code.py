@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.services.agent_sessions import AgentSession, identify_session
 from pipeline.services.workspace import Workspace
-from web.endpoint import Api, Call, Endpoint, json_response
-from web.folders import workspace_of_folder
+from web.endpoint import Api, Call, Endpoint, json_response, workspace_of_folder
 
 api = Api("claude_code")
 

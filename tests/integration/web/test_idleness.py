@@ -8,10 +8,10 @@ from pipeline.store import runs
 from pipeline.times import utc_now
 from pipeline.write.accept import accept
 from tests.fakes.command_line import serving
-from web import idleness
 from web.client import Client
 from web.dashboard import live
 from web.metrics import LOOKS
+from web.supervisor import next_look_s, watch_idleness
 
 DEADLINE_S = 20
 AGAIN_S = 0.05
@@ -51,13 +51,13 @@ def test_a_request_for_the_memory_is_use_and_a_look_at_the_stack_is_not(client, 
 
 def test_who_was_asked_a_moment_ago_waits_for_the_rest_of_the_time(served, container):
     container.requested -= 45
-    left = idleness.waits(served, 60, AGAIN_S)
+    left = next_look_s(served, 60, AGAIN_S)
     assert 0 < left <= 15
 
 
 def test_an_empty_home_may_rest(served, container):
     rested(container)
-    assert idleness.waits(served, 60, AGAIN_S) is None
+    assert next_look_s(served, 60, AGAIN_S) is None
 
 
 def test_what_waits_in_any_workspace_keeps_the_stack_up(served, container, back, digested):
@@ -65,9 +65,9 @@ def test_what_waits_in_any_workspace_keeps_the_stack_up(served, container, back,
     accept(container.databases.get("default", create=True), Draft("The port is 8123."))
     digested("default")
     rested(container)
-    assert idleness.waits(served, 60, AGAIN_S) == AGAIN_S
+    assert next_look_s(served, 60, AGAIN_S) == AGAIN_S
     digested("other")
-    assert idleness.waits(served, 60, AGAIN_S) is None
+    assert next_look_s(served, 60, AGAIN_S) is None
 
 
 def test_a_job_that_runs_keeps_the_stack_up(served, container):
@@ -75,23 +75,23 @@ def test_a_job_that_runs_keeps_the_stack_up(served, container):
     with database.write() as db:
         run_id = runs.begin(db, "decay", utc_now(), 0)
     rested(container)
-    assert idleness.waits(served, 60, AGAIN_S) == AGAIN_S
+    assert next_look_s(served, 60, AGAIN_S) == AGAIN_S
     with database.write() as db:
         runs.end(db, run_id, utc_now(), {}, None)
-    assert idleness.waits(served, 60, AGAIN_S) is None
+    assert next_look_s(served, 60, AGAIN_S) is None
 
 
 def test_a_server_that_does_not_answer_is_not_known_to_be_idle():
-    assert idleness.waits(Client("http://127.0.0.1:9"), 60, AGAIN_S) == AGAIN_S
+    assert next_look_s(Client("http://127.0.0.1:9"), 60, AGAIN_S) == AGAIN_S
 
 
 def test_the_watch_tells_once_and_only_where_it_is_wanted(container, home):
     stopped: Future[str] = Future()
     with serving(container) as port:
         settings = home.model_copy(update={"port": port, "idle_exit_min": 0.001})
-        end = idleness.watch(settings, stopped.set_result, AGAIN_S)
+        end = watch_idleness(settings, stopped.set_result, AGAIN_S)
         assert stopped.result(DEADLINE_S) == "0.001 min without a request"
         end()
         threads = threading.active_count()
-        idleness.watch(home.model_copy(update={"port": port}), lambda _why: pytest.fail("it was never asked to stop"))()
+        watch_idleness(home.model_copy(update={"port": port}), lambda _why: pytest.fail("it was never asked to stop"))()
         assert threading.active_count() <= threads
