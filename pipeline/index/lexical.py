@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.background import rarity
-from pipeline.index.rows import Floats, Seqs, best_places, mask_scores, values_at
+from pipeline.index.rows import NOBODY, Floats, Seqs, SessionMap, best_places, mask_scores, values_at
 from pipeline.index.segment import K1, Posting, Segment, idf, index_documents, length_norms, load_segment
-from pipeline.index.sessions import NOBODY, SessionMap
 from pipeline.store import changes, meta, tail
 from pipeline.text.tokens import is_field
 

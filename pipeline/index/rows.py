@@ -1,12 +1,23 @@
-"""Arrays indexed by row number: what every index and the ranking exchange."""
+"""Arrays by row number: what indexes and ranking exchange, the order of sessions, what ranks beside relevance."""
 
+import bisect
+import threading
+from sqlite3 import Connection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.records import Kind
+from pipeline.store import changes, memories
+
 Seqs = NDArray[np.int64]
 Floats = NDArray[np.float32]
+
+PAGE = 20_000
+FIRST_CAPACITY = 1024
+# The session of row numbers that no memory has.
+NOBODY = 0
 
 
 def values_at(values: NDArray[Any], seqs: Seqs) -> NDArray[Any]:
@@ -34,3 +45,125 @@ def best_places(scores: Floats, limit: int) -> Seqs:
         # Ties come along, so that age and not memory layout decides which of them stay.
         places = places[found >= np.partition(found, -limit)[-limit]]
     return places[np.lexsort((places, -scores[places]))][:limit]
+
+
+class SessionMap:
+    """Answer which session a memory belongs to, and what stands beside it, brought up to date from the store.
+
+    A memory without a session is a session of its own. Arrays are indexed by row number.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last_seq = 0
+        self._count = 1
+        self._numbers: dict[str, int] = {}
+        self._orders: dict[int, list[tuple[str, int]]] = {}
+        self._session_of = np.zeros(FIRST_CAPACITY, np.int32)
+        self._before = np.zeros(FIRST_CAPACITY, np.int64)
+        self._after = np.zeros(FIRST_CAPACITY, np.int64)
+
+    def refresh(self, db: Connection) -> None:
+        """Take in what was written since the last call."""
+        with self._lock:
+            while rows := memories.after(db, self._last_seq, PAGE):
+                self._grow(rows[-1][0] + 1)
+                for seq, session, occurred_at in rows:
+                    self._add(seq, session, occurred_at)
+                self._last_seq = rows[-1][0]
+
+    def numbers(self) -> tuple[NDArray[np.int32], int]:
+        """Return the session number of every row number so far, and how many sessions there are."""
+        with self._lock:
+            return self._session_of[: self._last_seq + 1], self._count
+
+    def sessions(self, seqs: Seqs) -> NDArray[np.int32]:
+        """Return the session numbers of memories."""
+        return values_at(self._session_of, seqs)
+
+    def before(self, seqs: Seqs) -> Seqs:
+        """Return the memories that come right before the given ones in their sessions, 0 for none."""
+        return values_at(self._before, seqs)
+
+    def after(self, seqs: Seqs) -> Seqs:
+        """Return the memories that come right after the given ones in their sessions, 0 for none."""
+        return values_at(self._after, seqs)
+
+    def around(self, seqs: Seqs) -> Seqs:
+        """Return the memories up to two places away from the given ones."""
+        before, after = self.before(seqs), self.after(seqs)
+        return np.concatenate((before, after, self.before(before), self.after(after)))
+
+    def _add(self, seq: int, session: str | None, occurred_at: str) -> None:
+        if session is None:
+            number, self._count = self._count, self._count + 1
+        else:
+            number = self._numbers.setdefault(session, self._count)
+            self._count = max(self._count, number + 1)
+            self._link(self._orders.setdefault(number, []), seq, occurred_at)
+        self._session_of[seq] = number
+
+    def _link(self, order: list[tuple[str, int]], seq: int, occurred_at: str) -> None:
+        at = bisect.bisect(order, (occurred_at, seq))
+        before = order[at - 1][1] if at else 0
+        after = order[at][1] if at < len(order) else 0
+        order.insert(at, (occurred_at, seq))
+        self._before[seq], self._after[seq] = before, after
+        if before:
+            self._after[before] = seq
+        if after:
+            self._before[after] = seq
+
+    def _grow(self, size: int) -> None:
+        if size > len(self._session_of):
+            more = max(size, 2 * len(self._session_of)) - len(self._session_of)
+            self._session_of = np.pad(self._session_of, (0, more))
+            self._before = np.pad(self._before, (0, more))
+            self._after = np.pad(self._after, (0, more))
+
+
+class RankingFeatures:
+    """Answer whether memories may be shown to anyone in the workspace, and how important, old and repeated they are.
+
+    Brought up to date from the change log. A process may be a moment behind: what is shown is checked against the
+    store.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._generation = -1
+        self.visible = np.zeros(FIRST_CAPACITY, np.bool_)
+        self.importance = np.zeros(FIRST_CAPACITY, np.float32)
+        self.days: NDArray[np.float64] = np.zeros(FIRST_CAPACITY, np.float64)
+        self.keyed = np.zeros(FIRST_CAPACITY, np.bool_)
+        self.repeats = np.zeros(FIRST_CAPACITY, np.float32)
+
+    def refresh(self, db: Connection) -> None:
+        """Take in what was written or changed since the last call."""
+        generation = changes.generation(db)
+        if generation <= self._generation:
+            return
+        with self._lock:
+            if generation <= self._generation:
+                return
+            # A purged memory left no row that says which one it was.
+            purged = changes.has_logged(db, changes.PURGE, self._generation)
+            rows = memories.standings(db, -1 if purged else self._generation)
+            self._grow(max((row.seq for row in rows), default=0) + 1)
+            seqs = np.fromiter((row.seq for row in rows), np.int64, len(rows))
+            visible = np.zeros_like(self.visible) if purged else self.visible
+            visible[seqs] = [row.visible for row in rows]
+            self.visible = visible
+            self.importance[seqs] = [row.importance for row in rows]
+            self.days[seqs] = [row.days for row in rows]
+            self.keyed[seqs] = [row.kind == Kind.KEYED_FACT for row in rows]
+            self.repeats[seqs] = [row.repeats for row in rows]
+            self._generation = generation
+
+    def _grow(self, size: int) -> None:
+        more = max(size, 2 * len(self.visible)) - len(self.visible)
+        if size <= len(self.visible):
+            return
+        self.visible, self.keyed = np.pad(self.visible, (0, more)), np.pad(self.keyed, (0, more))
+        self.importance, self.repeats = np.pad(self.importance, (0, more)), np.pad(self.repeats, (0, more))
+        self.days = np.pad(self.days, (0, more))

@@ -7,8 +7,7 @@ import numpy as np
 
 from pipeline.index.rows import Floats, Seqs, values_at
 from pipeline.recall.evidence import Candidates
-from pipeline.recall.features import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, neighbour_places
-from pipeline.recall.rank import Ranking, relevance
+from pipeline.recall.rank import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, Ranking, neighbour_places, relevance
 from pipeline.records import Filter, Memory
 from pipeline.records.recall import (
     SEARCHED,

@@ -1,11 +1,28 @@
-"""What the words of a query say of what is asked."""
+"""What the words of a query say of what is asked, and of when: "yesterday", "last Tuesday", "since March"."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
-from pipeline.recall.time_ranges import TimeRange, parse_time_range
-from pipeline.text.tokens import identifiers, search_tokens
+from pipeline.text.tokens import MONTHS, WEEKDAYS, identifiers, search_tokens
+
+DAY: Final = timedelta(days=1)
+JULIAN_DAY_OF_YEAR_1: Final = 1721424.5
+
+_NUMBERS: Final = {
+    word: number
+    for number, words in enumerate(
+        ("", "a an one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    )
+    for word in words.split()
+}
+_COUNT: Final = rf"(?P<count>\d{{1,3}}|{'|'.join(_NUMBERS)})"
+_UNIT: Final = r"(?P<unit>day|week|month|year)s?"
+_WEEKDAY: Final = "|".join(WEEKDAYS)
+_MONTH: Final = "|".join(MONTHS)
+_BEFORE_NAME: Final = "last|this|since|before|until|after"
 
 # First person singular in the languages that the analysis knows; the words are few, so a list holds them all.
 _PERSONAL = re.compile(
@@ -13,12 +30,137 @@ _PERSONAL = re.compile(
     r"я|мой|моя|моё|мои|моего|моей|мне|меня|мій|моє|мої|мого|моєї|мені|мене)\b|我|私|僕|俺",
     re.IGNORECASE,
 )
-
-
 _ASKS_TIME = re.compile(
     r"\b(when|(what|which) (date|day|month|year|time)|how long|wann|quand|cuándo|quando|когда|коли)\b|"
     r"什么时候|何时|いつ",
     re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """From a moment on, up to another one; None is open."""
+
+    since: datetime | None
+    until: datetime | None
+
+    @property
+    def days(self) -> tuple[float, float]:
+        """Return the span as Julian days."""
+        since = -float("inf") if self.since is None else _julian(self.since)
+        return since, float("inf") if self.until is None else _julian(self.until)
+
+
+def parse_time_range(text: str, now: datetime) -> TimeRange | None:
+    """Return the span that the first time expression of a text names, counted from a moment; None without one."""
+    for pattern, read in _EXPRESSIONS:
+        if found := pattern.search(text):
+            try:
+                since, until = read(found, now.replace(hour=0, minute=0, second=0, microsecond=0))
+            except (ValueError, OverflowError):
+                # A day that no calendar has, or before all of them: words that look like a date.
+                continue
+            # A preposition may be part of the expression: "since Tuesday".
+            name = found.groupdict().keys() & {"weekday", "named"}
+            return _opened(text[: found.start(*name)], since, until)
+    return None
+
+
+def _opened(before: str, since: datetime, until: datetime) -> TimeRange:
+    preposition = re.search(r"\b(since|after|until|till|before)\s+((the|on|in|last|this)\s+)?$", before, re.IGNORECASE)
+    word = preposition[1].lower() if preposition else ""
+    if word == "since":
+        return TimeRange(since, None)
+    if word == "after":
+        return TimeRange(until, None)
+    return TimeRange(None, since) if word else TimeRange(since, until)
+
+
+Read = Callable[["re.Match[str]", datetime], tuple[datetime, datetime]]
+
+
+def _iso(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    day = today.replace(year=int(found["year"]), month=int(found["month"]), day=int(found["day"]))
+    return day, day + DAY
+
+
+def _days_back(days: int) -> Read:
+    return lambda _found, today: (today - days * DAY, today - (days - 1) * DAY)
+
+
+def _ago(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    start = _back(today, _count(found), found["unit"])
+    width = {"day": 1, "week": 7, "month": 31, "year": 366}[found["unit"].lower()]
+    # "Three weeks ago" is a manner of speaking: half a unit to either side is meant as well.
+    slack = timedelta(days=width // 2)
+    return start - slack, start + slack + DAY
+
+
+def _within(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    return _back(today, _count(found), found["unit"]), today + DAY
+
+
+def _calendar(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    unit, back = found["unit"].lower(), found["which"].lower() != "this"
+    if unit == "week":
+        start = today - today.weekday() * DAY - (7 * DAY if back else timedelta())
+        return start, start + 7 * DAY
+    if unit == "month":
+        this = today.replace(day=1)
+        start = _back(this, 1, "month") if back else this
+        return start, _back(start, -1, "month")
+    start = today.replace(year=today.year - back, month=1, day=1)
+    return start, start.replace(year=start.year + 1)
+
+
+def _weekday(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    wanted = [day.lower() for day in WEEKDAYS].index(found["weekday"].lower())
+    day = today - ((today.weekday() - wanted - 1) % 7 + 1) * DAY
+    return day, day + DAY
+
+
+def _month(found: "re.Match[str]", today: datetime) -> tuple[datetime, datetime]:
+    month = [name.lower() for name in MONTHS].index(found["named"].lower()) + 1
+    year = int(found["year"]) if found["year"] else today.year - (month > today.month)
+    start = today.replace(year=year, month=month, day=1)
+    return start, _back(start, -1, "month")
+
+
+def _back(day: datetime, count: int, unit: str) -> datetime:
+    if unit.lower() in ("day", "week"):
+        return day - count * (7 if unit.lower() == "week" else 1) * DAY
+    months = day.year * 12 + day.month - 1 - count * (12 if unit.lower() == "year" else 1)
+    return day.replace(year=months // 12, month=months % 12 + 1, day=min(day.day, 28))
+
+
+def _count(found: "re.Match[str]") -> int:
+    count = found["count"].lower()
+    return _NUMBERS[count] if count in _NUMBERS else int(count)
+
+
+def _julian(moment: datetime) -> float:
+    return moment.toordinal() + JULIAN_DAY_OF_YEAR_1 + moment.hour / 24
+
+
+_EXPRESSIONS: Final[tuple[tuple["re.Pattern[str]", Read], ...]] = tuple(
+    (re.compile(pattern, re.IGNORECASE), read)
+    for pattern, read in (
+        (r"\b(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)\b", _iso),
+        (
+            r"\b(the day before yesterday|vorgestern|anteayer|avant-hier|anteontem|позавчера|позавчора)\b|前天|一昨日",
+            _days_back(2),
+        ),
+        (r"\b(yesterday|gestern|ayer|ontem|вчера|вчора)\b|昨天|昨日", _days_back(1)),
+        (r"\b(today|this morning|heute|hoy|aujourd'hui|hoje|сегодня|сьогодні)\b|今天|今日", _days_back(0)),
+        (rf"\b{_COUNT}\s+{_UNIT}\s+ago\b", _ago),
+        (rf"\b(?:in|over|within)\s+the\s+(?:last|past)\s+{_COUNT}\s+{_UNIT}\b", _within),
+        (r"\b(?P<which>last|past|previous|this)\s+(?P<unit>week|month|year)\b", _calendar),
+        (rf"\b(?:{_BEFORE_NAME}|on)\s+(?P<weekday>{_WEEKDAY})\b", _weekday),
+        (
+            rf"\b(?:{_BEFORE_NAME}|in|during)\s+(?P<named>{_MONTH})(?:\s+(?P<year>(?:19|20)\d\d))?\b",
+            _month,
+        ),
+    )
 )
 
 

@@ -1,18 +1,39 @@
 """From evidence to one order, and to a probability that a memory is about the question at all.
 
+A memory's score is the weighted sum of the features in the table FEATURES. A memory is judged by itself, by its
+neighbours in its session, and by its session: an answer often shares no word with the question, but the turn before it
+does. docs/recall.md gives the sources, and what each feature is worth.
+
 Scores are relative to the best hit, so they cannot tell a good answer from the least bad one. Relevance asks three
 things that hold on their own: is the memory nearer to the question than everything that people say to any assistant,
 does it share words that they seldom say, and does this workspace know the question's words at all. A logistic
 regression turns the answers into a probability.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.index.rows import Floats, Seqs
-from pipeline.recall.features import FEATURES, CandidatePool, Evidence
+from pipeline.records.recall import Channel
+
+Flags = NDArray[np.bool_]
+
+# From here on a channel's best counts in full: this share of the question's information, this much of a cosine.
+# Below it, the nearest of memories that are all far away must not outweigh one that holds the question's words.
+CONVINCING_COVERAGE = 0.3
+CONVINCING_COSINE = 0.6
+
+# Where a workspace knows less of a question's words than this share (another language, most often), meaning decides
+# alone; from the second on words count in full.
+VOCABULARY_COVERED = (0.4, 0.7)
+UNKNOWN_WORDS_GAIN = 4.0
+
+RECENCY_HALF_LIFE_DAYS = 30.0
 
 # Fitted to the calibration part of tests/data/messages.json by maximum likelihood, a message by its most probable hit.
 INTERCEPT = -8.76
@@ -20,6 +41,231 @@ CLOSER_THAN_BACKGROUND = 8.4
 SHARED_INFORMATION = 2.63
 VOCABULARY_COVERAGE = 5.56
 RELEVANT = 0.5
+
+
+class FeatureGroup(StrEnum):
+    """Groups of features that a person can keep apart."""
+
+    WORDS = "words"
+    MEANING = "meaning"
+    NEIGHBOURS = "neighbours"
+    CUES = "cues"
+    PRIORS = "priors"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for each memory of the pool; arrays are aligned with `seqs`, which ascend.
+
+    Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0, `background_similarity` the
+    nearest background message's among them. `information` and `vocabulary_coverage` are what the lexical index says of
+    words that the world seldom uses. `before` and `after` are the row numbers of the neighbours, 0 for none.
+    """
+
+    seqs: Seqs
+    sessions: Seqs
+    before: Seqs
+    after: Seqs
+    lexical: Floats
+    session_lexical: Floats
+    ceiling: float
+    session_ceiling: float
+    information: Floats
+    dense: Floats
+    context: Floats
+    background_similarity: float
+    vocabulary_coverage: float
+    lengths: Floats
+    asks: Flags
+    speaks: Flags
+    names_time: Flags
+    literal: Flags
+    in_time_range: Flags
+    personal_fact: Flags
+    importance: Floats
+    days: Floats
+    repeats: Floats
+
+
+class CandidatePool:
+    """The evidence of one question's candidates, and what several features share of it."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.word_trust = _word_trust(evidence)
+        self.lexical = self.word_trust * _share_of_best(evidence.lexical, CONVINCING_COVERAGE * evidence.ceiling)
+        self.dense = _share_of_best(evidence.dense, CONVINCING_COSINE)
+        self.own = ((self.lexical + self.dense) / 2).astype(np.float32)
+        self.before = neighbour_places(evidence.seqs, evidence.before)
+        self.after = neighbour_places(evidence.seqs, evidence.after)
+
+    def lifted(self, values: Floats) -> Floats:
+        """Return what others lend to each candidate, as far as words may decide."""
+        return (self.word_trust * values).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class RankFeature:
+    """One addend of a score.
+
+    `label` completes "this memory …". A feature by which a memory is lifted tells, for a place in the pool, the places
+    of those who may have lifted it.
+    """
+
+    name: str
+    weight: float
+    group: FeatureGroup
+    label: str
+    compute: Callable[[CandidatePool], Floats | Flags]
+    lifters: Callable[[CandidatePool, int], Sequence[int]] | None = None
+
+
+def _adjacent_turn(pool: CandidatePool) -> Floats:
+    return pool.lifted(np.maximum(_at(pool.own, pool.before), _at(pool.own, pool.after)))
+
+
+def _two_turns_away(pool: CandidatePool) -> Floats:
+    before, after = _at(_at(pool.own, pool.before), pool.before), _at(_at(pool.own, pool.after), pool.after)
+    return pool.lifted(np.maximum(before, after))
+
+
+def _follows_question(pool: CandidatePool) -> Floats:
+    return pool.lifted(_at(pool.evidence.asks, pool.before) * _at(pool.own, pool.before))
+
+
+def _session(pool: CandidatePool) -> Floats:
+    if not len(pool.own):
+        return pool.own
+    _, places = np.unique(pool.evidence.sessions, return_inverse=True)
+    best = np.zeros(int(places.max()) + 1, np.float32)
+    np.maximum.at(best, places, pool.own)
+    return pool.lifted(best[places])
+
+
+def _session_words(pool: CandidatePool) -> Floats:
+    evidence = pool.evidence
+    return pool.lifted(_share_of_best(evidence.session_lexical, CONVINCING_COVERAGE * evidence.session_ceiling))
+
+
+def _recency(pool: CandidatePool) -> Floats:
+    # Measured from the newest candidate, not from the clock: the same data gives the same answer tomorrow.
+    age = pool.evidence.days.max(initial=0.0) - pool.evidence.days
+    recency: Floats = np.exp2(-age / RECENCY_HALF_LIFE_DAYS).astype(np.float32)
+    return recency
+
+
+def _steps(pool: CandidatePool, place: int, count: int) -> list[int]:
+    """Return the places so many turns before and after one, as far as they are in the pool."""
+    found = []
+    for neighbours in (pool.before, pool.after):
+        at = place
+        for _ in range(count):
+            at = int(neighbours[at]) if at >= 0 else -1
+        found.append(at)
+    return [at for at in found if at >= 0]
+
+
+def _same_session(pool: CandidatePool, place: int) -> list[int]:
+    sessions = pool.evidence.sessions
+    return np.flatnonzero(sessions == sessions[place]).tolist()
+
+
+def _before(pool: CandidatePool, place: int) -> list[int]:
+    return [int(at) for at in pool.before[place : place + 1] if at >= 0]
+
+
+_WORDS, _MEANING, _NEIGHBOURS, _CUES, _PRIORS = FeatureGroup
+
+FEATURES: Final = (
+    RankFeature("lexical", 0.275, _WORDS, "shares words with the question", lambda pool: pool.lexical),
+    RankFeature(
+        "dense",
+        0.15,
+        _MEANING,
+        "is near in meaning",
+        lambda pool: (1 + (1 - pool.word_trust) * UNKNOWN_WORDS_GAIN) * pool.dense,
+    ),
+    RankFeature(
+        "context",
+        0.35,
+        _MEANING,
+        "is near in meaning together with its neighbours",
+        lambda pool: pool.lifted(_share_of_best(pool.evidence.context, CONVINCING_COSINE)),
+    ),
+    RankFeature(
+        "adjacent_turn",
+        0.2,
+        _NEIGHBOURS,
+        "is the turn before or after one that fits",
+        _adjacent_turn,
+        lambda pool, place: _steps(pool, place, 1),
+    ),
+    RankFeature(
+        "two_turns_away",
+        0.1,
+        _NEIGHBOURS,
+        "is two turns away from one that fits",
+        _two_turns_away,
+        lambda pool, place: _steps(pool, place, 2),
+    ),
+    RankFeature("follows_question", 0.225, _NEIGHBOURS, "follows a question that fits", _follows_question, _before),
+    RankFeature("session", 0.125, _NEIGHBOURS, "is in the session of one that fits", _session, _same_session),
+    RankFeature("session_words", 0.2, _WORDS, "is in a session that shares words with the question", _session_words),
+    RankFeature("speaker", 0.1, _CUES, "is said by whom the question names", lambda pool: pool.evidence.speaks),
+    RankFeature(
+        "names_time", 0.1, _CUES, "names a time, which the question asks for", lambda pool: pool.evidence.names_time
+    ),
+    RankFeature("asks", -0.06, _PRIORS, "is a question itself", lambda pool: pool.evidence.asks),
+    RankFeature(
+        "length", 0.025, _PRIORS, "is long enough to answer", lambda pool: np.log(np.maximum(pool.evidence.lengths, 1))
+    ),
+    RankFeature("importance", 0.04, _PRIORS, "is important", lambda pool: pool.evidence.importance - 0.5),
+    RankFeature("recency", 0.02, _PRIORS, "is new among what was found", _recency),
+    RankFeature("reinforcement", 0.01, _PRIORS, "was said again", lambda pool: np.log1p(pool.evidence.repeats)),
+    RankFeature("time_range", 0.15, _CUES, "happened when the question says", lambda pool: pool.evidence.in_time_range),
+    RankFeature("personal_fact", 0.15, _CUES, "is a fact about who asks", lambda pool: pool.evidence.personal_fact),
+    RankFeature(
+        "literal",
+        2.0,
+        _CUES,
+        "alone holds an identifier or a phrase of the question",
+        lambda pool: pool.evidence.literal,
+    ),
+)
+FEATURES_OF_GROUP: Final[Mapping[FeatureGroup, tuple[RankFeature, ...]]] = {
+    group: tuple(feature for feature in FEATURES if feature.group is group) for group in FeatureGroup
+}
+# The group whose features come from a channel; the other features are the neighbours', and small nudges.
+GROUP_OF_CHANNEL: Final[Mapping[Channel, FeatureGroup]] = {
+    Channel.LEXICAL: FeatureGroup.WORDS,
+    Channel.DENSE: FeatureGroup.MEANING,
+}
+
+
+def neighbour_places(seqs: Seqs, neighbours: Seqs) -> Seqs:
+    """Return where in the pool each neighbour stands, -1 for one that is not in it."""
+    if not len(seqs):
+        return np.empty(0, np.int64)
+    places = np.searchsorted(seqs, neighbours).clip(max=len(seqs) - 1)
+    return np.where(seqs[places] == neighbours, places, -1)
+
+
+def _word_trust(evidence: Evidence) -> Floats:
+    """Return how far words and what they lift may decide: fully for what has no vector to be judged by."""
+    low, high = VOCABULARY_COVERED
+    trust = min(max((evidence.vocabulary_coverage - low) / (high - low), 0.0), 1.0)
+    return np.where(evidence.dense == 0, 1.0, trust).astype(np.float32)
+
+
+def _at(values: Floats | Flags, places: Seqs) -> Floats:
+    if not len(values):
+        return np.empty(0, np.float32)
+    return np.where(places >= 0, values[places], 0).astype(np.float32)
+
+
+def _share_of_best(scores: Floats, convincing: float) -> Floats:
+    best = max(float(scores.max(initial=0.0)), convincing)
+    return (np.maximum(scores, 0) / max(best, 1e-9)).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,11 @@
 Recall never writes, never calls a language model, and never outlives its deadline by more than the final check.
 """
 
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from sqlite3 import Connection
@@ -21,15 +24,11 @@ from pipeline.errors import IndexUnavailable, NotFound
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex, LexicalScores
-from pipeline.index.ranking_features import RankingFeatures
-from pipeline.index.rows import Seqs, values_at
-from pipeline.index.sessions import SessionMap
+from pipeline.index.rows import RankingFeatures, Seqs, SessionMap, values_at
 from pipeline.recall.annotations import find_annotations, refresh_staleness
-from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
-from pipeline.recall.evidence import Candidates, gather_evidence
+from pipeline.recall.evidence import Candidates, gather_evidence, identifier_holders
 from pipeline.recall.explain import explain_memory, signals_of
-from pipeline.recall.literals import identifier_holders
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank, relevance
 from pipeline.records import Filter, Memory, Viewer
@@ -38,12 +37,60 @@ from pipeline.store import changes, facts, memories, meta
 from pipeline.store.database import Database
 from pipeline.times import elapsed_ms, utc_text
 
+KEPT = 256
 BEST_OF_CHANNEL = 80
 LIFTING = 20
 NOBODY = np.empty(0, np.int64)
 OFF = ChannelReport(ChannelState.OFF, 0.0)
 
 Mask = NDArray[np.bool_]
+
+
+class AnswerCache:
+    """Compute each answer once; keep those that are whole, by the state of the workspace that they were computed from.
+
+    A key names everything that an answer depends on, so a write makes every older answer unreachable at once; nothing
+    has to be cleared. Whoever asks what is being computed already waits for that computation.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, Answer] = OrderedDict()
+        self._running: dict[Hashable, Future[Answer]] = {}
+
+    def get(self, key: Hashable, compute: Callable[[], Answer], timeout_s: float) -> Answer:
+        """Return the answer for a key; one that another thread computes is awaited for so long, then computed."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+            running = self._running.get(key)
+            if running is None:
+                mine: Future[Answer] = Future()
+                self._running[key] = mine
+        if running is None:
+            return self._compute(key, compute, mine)
+        try:
+            return running.result(timeout=timeout_s)
+        except Exception:  # noqa: BLE001 - whatever befell the other thread, this one computes for itself
+            return compute()
+
+    def _compute(self, key: Hashable, compute: Callable[[], Answer], mine: "Future[Answer]") -> Answer:
+        try:
+            answer = compute()
+        except BaseException as error:
+            with self._lock:
+                del self._running[key]
+            mine.set_exception(error)
+            raise
+        with self._lock:
+            del self._running[key]
+            if answer.settled and not answer.degraded:
+                self._kept[key] = answer
+                if len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+        mine.set_result(answer)
+        return answer
 
 
 @dataclass(frozen=True, slots=True)

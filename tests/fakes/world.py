@@ -6,13 +6,11 @@ from typing import Any
 
 from pipeline.index.dense import DenseIndex
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.ranking_features import RankingFeatures
-from pipeline.index.sessions import SessionMap
+from pipeline.index.rows import RankingFeatures, SessionMap
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.upkeep.indexes import rebuild_segment
-from pipeline.recall.cache import AnswerCache
 from pipeline.recall.channels import ChannelPool
-from pipeline.recall.search import SearchContext, explain_result, search
+from pipeline.recall.search import AnswerCache, SearchContext, explain_result, search
 from pipeline.records import Draft, Filter
 from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
 from pipeline.store import memories, meta

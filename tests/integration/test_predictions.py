@@ -8,7 +8,7 @@ import pytest
 import tomlkit
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.recall.cache import AnswerCache
+from pipeline.recall.search import AnswerCache
 from pipeline.services.prefetch import AnswerPrefetcher, LookResult, Rhythm
 from pipeline.store import predictions
 from pipeline.store.predictions import Prediction, Reason

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.recall.features import FEATURES_OF_GROUP
+from pipeline.recall.rank import FEATURES_OF_GROUP
 from pipeline.records.recall import Hit, Signals
 
 

@@ -17,7 +17,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 
 from config.settings import Settings
 from pipeline.errors import InvalidField, NotFound, ServerUnreachable
-from pipeline.text.echo import find_echoes, is_echo_of
+from pipeline.write.prepare import find_echoes, is_echo_of
 from tests.support.stack import free_port
 from web.client import _problem_to_error
 from web.mcp.bridge import Bridge

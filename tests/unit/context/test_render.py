@@ -9,8 +9,8 @@ from pipeline.context.render import HEADER, LONGEST_LINE, Entry, render_block, r
 from pipeline.kinds import render_text
 from pipeline.records import Anchor, Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.records.recall import Annotations
-from pipeline.text.echo import find_echoes, is_echo_of
 from pipeline.times import utc_text
+from pipeline.write.prepare import find_echoes, is_echo_of
 
 NOW = datetime(2026, 1, 1, 6, 30, tzinfo=UTC)
 PLAIN = Memory(

@@ -9,8 +9,8 @@ import pytest
 from pipeline.errors import IndexUnavailable
 from pipeline.index import lexical
 from pipeline.index.lexical import LexicalIndex
+from pipeline.index.rows import SessionMap
 from pipeline.index.segment import MANIFEST, load_segment
-from pipeline.index.sessions import SessionMap
 from pipeline.jobs.upkeep.indexes import rebuild_segment
 from pipeline.records import Draft, Revision
 from pipeline.store import meta

@@ -4,8 +4,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.index import quantization
-from pipeline.index.quantization import quantize
+from pipeline.index import compile as compilation
+from pipeline.index.compile import quantize
 
 ROWS, WIDTH = 50, 64
 
@@ -58,7 +58,7 @@ def original(tmp_path):
 
 
 def test_a_large_table_is_kept_in_eight_bits_and_a_row_looked_up_is_nearly_itself(monkeypatch, original, tmp_path):
-    monkeypatch.setattr(quantization, "LARGE_TABLE", ROWS * WIDTH - 1)
+    monkeypatch.setattr(compilation, "LARGE_TABLE", ROWS * WIDTH - 1)
     quantize(original, tmp_path / "model.onnx")
     kept = weights(tmp_path / "model.onnx")
     assert "table" not in kept
@@ -76,7 +76,7 @@ def test_a_table_of_one_language_stays_as_it_is(original, tmp_path):
 
 
 def test_a_table_that_is_also_multiplied_stays_as_it_is(monkeypatch, tmp_path):
-    monkeypatch.setattr(quantization, "LARGE_TABLE", 1)
+    monkeypatch.setattr(compilation, "LARGE_TABLE", 1)
     quantize(exported(tmp_path / "exported.onnx", also_multiplied=True), tmp_path / "model.onnx")
     assert weights(tmp_path / "model.onnx")["table"].dtype == np.float32
 

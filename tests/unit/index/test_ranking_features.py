@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import Conflict
-from pipeline.index.ranking_features import FIRST_CAPACITY, RankingFeatures
+from pipeline.index.rows import FIRST_CAPACITY, RankingFeatures
 from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
 from pipeline.store import memories
 from pipeline.write import revise

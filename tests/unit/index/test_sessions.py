@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.index.sessions import FIRST_CAPACITY, NOBODY, SessionMap
+from pipeline.index.rows import FIRST_CAPACITY, NOBODY, SessionMap
 from pipeline.records import Draft
 from pipeline.write.accept import accept_batch
 from tests.fakes.house import scratch_database

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.recall.features import FEATURES_OF_GROUP, GROUP_OF_CHANNEL
+from pipeline.recall.rank import FEATURES_OF_GROUP, GROUP_OF_CHANNEL
 from pipeline.recall.search import BEST_OF_CHANNEL, explain_result
 from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind
 from pipeline.records.recall import Channel, ChannelState, Query

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.recall.literals import longest_common_run
+from pipeline.recall.evidence import longest_common_run
 from pipeline.records import Draft, Filter, Kind, Revision
 from pipeline.write import revise
 from pipeline.write.accept import accept_batch

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.recall.features import FEATURES, Evidence, neighbour_places
-from pipeline.recall.rank import rank
+from pipeline.recall.rank import FEATURES, Evidence, neighbour_places, rank
 from tests.fakes.evidence import evidence, in_session
 
 WEIGHTS = {feature.name: feature.weight for feature in FEATURES}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.recall.features import FEATURES
+from pipeline.recall.rank import FEATURES
 from pipeline.records.recall import Signals
 from web.dashboard import score_bars
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.sessions import SessionMap
+from pipeline.index.rows import SessionMap
 from pipeline.jobs.runner import JobRun
 from pipeline.jobs.upkeep import health as health_module
 from pipeline.jobs.upkeep.health import examine, health

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.sessions import SessionMap
+from pipeline.index.rows import SessionMap
 from pipeline.jobs.upkeep import indexes as segment
 from pipeline.jobs.upkeep.indexes import needs_segment, rebuild_segment
 from pipeline.records import Draft, Revision

@@ -11,8 +11,8 @@ from pipeline.kinds import render_text
 from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.records.line import HEADER, INNER_QUOTES
 from pipeline.records.recall import Annotations
-from pipeline.text.echo import Echo, find_echoes, is_echo_of
 from pipeline.write.fields import normalize_text
+from pipeline.write.prepare import Echo, find_echoes, is_echo_of
 
 MEMORY = Memory(
     seq=1,
