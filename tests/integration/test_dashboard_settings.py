@@ -219,9 +219,11 @@ def test_a_token_that_others_may_read_is_told(container, browser):
     assert "goes on with the token that it knows" in browser.page(PAGE)
 
 
-def test_settings_are_there_before_the_first_memory(browser):
+def test_settings_are_there_before_the_first_memory(container, browser):
     assert "review" in browser.page("/w/unheard-of/settings")
-    assert browser.post("/w/unheard-of/settings/sessions/unsilence", {"session_id": "s"}).status_code == 404
+    # Where nothing was ever written nobody is incognito, and to say so makes no workspace.
+    assert browser.post("/w/unheard-of/settings/sessions/unsilence", {"session_id": "s"}).status_code == 303
+    assert "unheard-of" not in container.settings.paths.workspace_ids()
 
 
 def test_keys_are_turned_off_by_a_switch_that_is_there_only_for_scripts(browser):
