@@ -9,10 +9,10 @@ from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorRows, VectorTable
+from pipeline.jobs import indexes
 from pipeline.jobs.model import Endpoint, JobModel
-from pipeline.jobs.upkeep import indexes
-from pipeline.jobs.upkeep.reap import reap
-from pipeline.jobs.upkeep.snapshot import scrub_snapshots
+from pipeline.jobs.runner import reap
+from pipeline.jobs.snapshot import scrub_snapshots
 from pipeline.records import Stage
 from pipeline.store.database import Database
 

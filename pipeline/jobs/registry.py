@@ -90,7 +90,7 @@ NIGHTLY = Schedule()
 
 
 def _snapshot(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.upkeep.snapshot import snapshot
+    from pipeline.jobs.snapshot import snapshot
 
     return snapshot(run, context.paths.snapshots)
 
@@ -139,13 +139,13 @@ def _predict(run: JobRun, _context: "JobContext") -> Report:
 
 
 def _decay(run: JobRun, _context: "JobContext") -> Report:
-    from pipeline.jobs.aging.decay import decay
+    from pipeline.jobs.aging import decay
 
     return decay(run)
 
 
 def _archive(run: JobRun, _context: "JobContext") -> Report:
-    from pipeline.jobs.aging.archive import archive
+    from pipeline.jobs.aging import archive
 
     return archive(run)
 
@@ -170,7 +170,7 @@ def _layout(run: JobRun, _context: "JobContext") -> Report:
 
 
 def _health(run: JobRun, context: "JobContext") -> Report:
-    from pipeline.jobs.upkeep.health import health
+    from pipeline.jobs.health import health
 
     return health(run, context.paths, context.repair_vectors, context.on_problem)
 

@@ -2,16 +2,18 @@
 
 A job is a function of a JobRun: it does a bounded piece of work, stops when its time is up or somebody waits in the
 foreground, and says whether more is left. Run again after any interruption it comes to the same end: it either changes
-rows in transactions that are complete in themselves, or derives everything anew.
+rows in transactions that are complete in themselves, or derives everything anew. What a dead process held is reaped.
 """
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from sqlite3 import Connection
 
-from pipeline.store import changes, runs
-from pipeline.store.database import Database
+from pipeline.records import Stage
+from pipeline.store import changes, runs, work
+from pipeline.store.database import Database, wake_on_commit
 from pipeline.times import utc_now, utc_text
 
 # A lock outlives the longest run between two of its renewals, so that only a dead holder loses it.
@@ -111,3 +113,32 @@ def _note_progress(database: Database, name: str, owner: str, run_id: str, on_pr
                 runs.lock(db, name, owner, time.time(), time.time() + LOCK_S)
 
     return progress
+
+
+def something_waits(db: Connection, is_alive: Callable[[str], bool]) -> bool:
+    """Tell whether work can be claimed, or is held by somebody who is gone."""
+    owners = {*work.owners(db), *runs.lock_owners(db)}
+    return bool(work.list_due_stages(db, time.time())) or any(not is_alive(owner) for owner in owners)
+
+
+def reap(database: Database, is_alive: Callable[[str], bool]) -> list[Stage]:
+    """Release leases and locks of holders that are gone; wake and return the stages that have something to claim."""
+    release_dead(database, is_alive)
+    with database.read() as db:
+        due = work.list_due_stages(db, time.time())
+    if due:
+        with database.write() as db:
+            wake_on_commit(db, *due)
+    return due
+
+
+def release_dead(database: Database, is_alive: Callable[[str], bool]) -> None:
+    """Take back the leases and locks of holders that are gone."""
+    with database.read() as db:
+        gone = [owner for owner in {*work.owners(db), *runs.lock_owners(db)} if not is_alive(owner)]
+    if gone:
+        with database.write() as db:
+            for owner in gone:
+                work.expire(db, owner)
+                runs.drop_locks(db, owner)
+            work.dead_letter_vanished(db, time.time())

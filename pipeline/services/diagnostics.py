@@ -12,8 +12,8 @@ from typing import Any
 from config.paths import HomePaths
 from config.settings import Settings, SettingsError, environment_of, load_settings
 from pipeline.errors import ReverieError
+from pipeline.jobs import health, snapshot
 from pipeline.jobs.registry import BY_NAME
-from pipeline.jobs.upkeep import health, snapshot
 from pipeline.records.check import CheckResult
 from pipeline.services import encoder
 from pipeline.store import backup, opening, runs, work

@@ -12,9 +12,8 @@ from config.settings import Settings
 from pipeline.errors import NotFound, ReverieError
 from pipeline.jobs import runner
 from pipeline.jobs.registry import BY_NAME, ScheduledJob, scheduled_jobs
-from pipeline.jobs.runner import Progress, RunResult
+from pipeline.jobs.runner import Progress, RunResult, release_dead, something_waits
 from pipeline.jobs.status import JobState, JobStatus, asked_jobs, due_jobs, job_statuses, unfinished_jobs
-from pipeline.jobs.upkeep.reap import release, something_waits
 from pipeline.records import Stage
 from pipeline.services.feedback import USAGE_JOB, FeedbackWriter
 from pipeline.services.workspace import Workspace
@@ -117,7 +116,7 @@ def run_job(
     on_progress: Progress = runner.show_no_progress,
 ) -> RunResult | None:
     """Run a job once, here and now; return None when somebody else runs it."""
-    release(context.database, is_alive)
+    release_dead(context.database, is_alive)
     return runner.run_job(
         name,
         lambda run: BY_NAME[name].function(run, context),

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from pipeline.anchors import is_stale
 from pipeline.errors import NotFound
-from pipeline.jobs.aging.decay import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, lived_time
-from pipeline.jobs.aging.forecast import Forecast, forecast
+from pipeline.jobs.aging import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, Forecast, forecast, lived_time
 from pipeline.kinds import render_text
 from pipeline.records import OWNER, HistoryEntry, Memory
 from pipeline.services.workspace import Workspace

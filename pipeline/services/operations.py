@@ -8,7 +8,7 @@ from pathlib import Path
 
 from config.paths import WorkspacePaths
 from config.process import is_alive
-from pipeline.jobs.upkeep.indexes import request_rebuild
+from pipeline.jobs.indexes import request_rebuild
 from pipeline.records import Memory, Page, Stage, page_of
 from pipeline.services.workspace import Workspace
 from pipeline.store import changes, embeddings, entities, growth, memories, meta, predictions, tail, work

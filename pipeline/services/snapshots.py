@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from config.paths import WorkspacePaths
-from pipeline.jobs.upkeep import snapshot as copies
-from pipeline.jobs.upkeep.snapshot import ProblemSink, Restored
+from pipeline.jobs import snapshot as copies
+from pipeline.jobs.snapshot import ProblemSink, Restored
 from pipeline.store import backup
 from pipeline.store.backup import Damaged, Snapshot
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.index.encoder import Encoder
-from pipeline.jobs.aging.archive import archive
-from pipeline.jobs.aging.decay import decay
+from pipeline.jobs.aging import archive, decay
 from pipeline.jobs.runner import JobRun
 from pipeline.store import audit, changes, memories
 from pipeline.times import utc_text

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline.errors import Conflict
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import SessionMap
-from pipeline.jobs.upkeep.indexes import rebuild_segment
+from pipeline.jobs.indexes import rebuild_segment
 from pipeline.records import Draft, Revision
 from pipeline.store import tail
 from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term

@@ -8,7 +8,7 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import RankingFeatures, SessionMap
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.upkeep.indexes import rebuild_segment
+from pipeline.jobs.indexes import rebuild_segment
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.search import AnswerCache, SearchContext, explain_result, search
 from pipeline.records import Draft, Filter

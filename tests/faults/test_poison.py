@@ -16,7 +16,7 @@ from pipeline.digest.embed import EmbedStage
 from pipeline.digest.entities import EntitiesStage
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.upkeep.reap import reap
+from pipeline.jobs.runner import reap
 from pipeline.records import Draft, Stage
 from pipeline.store import memories, work
 from pipeline.store.database import Database, WriterProfile

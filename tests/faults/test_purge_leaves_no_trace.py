@@ -12,7 +12,7 @@ from pipeline.digest.purge import PurgeStage
 from pipeline.errors import StoreBusy
 from pipeline.index.encoder import encoder_directory
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.upkeep.indexes import rebuild_segment
+from pipeline.jobs.indexes import rebuild_segment
 from pipeline.records import Draft, Stage
 from pipeline.store import work
 from pipeline.store.database import Database, WriterProfile

@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.errors import NotFound, StoreBusy
+from pipeline.jobs import snapshot as job
 from pipeline.jobs.runner import JobRun
-from pipeline.jobs.upkeep import snapshot as job
-from pipeline.jobs.upkeep.snapshot import restore_snapshot, scrub_snapshots, snapshot, take_snapshot
+from pipeline.jobs.snapshot import restore_snapshot, scrub_snapshots, snapshot, take_snapshot
 from pipeline.records import Draft
 from pipeline.store import backup
 from pipeline.store.backup import Damaged, Taken
@@ -209,7 +209,7 @@ import sys, threading
 from datetime import UTC, datetime
 from pathlib import Path
 from pipeline.jobs.runner import JobRun
-from pipeline.jobs.upkeep.snapshot import snapshot
+from pipeline.jobs.snapshot import snapshot
 from pipeline.store import backup
 from pipeline.store.database import Database
 from tests.fakes.house import PROFILE

@@ -3,23 +3,44 @@
 A tie is normalised pointwise mutual information (Bouma, "Normalized (Pointwise) Mutual Information in Collocation
 Extraction", 2009): how much more often two are mentioned together than chance would have it, so that who is mentioned
 everywhere is not tied to everything. What was seen once proves little and counts half.
+
+Its communities are entities that are tied to each other more than to the rest, under numbers that last.
+
+They are found by the Leiden method (Traag, Waltman and van Eck, "From Louvain to Leiden: guaranteeing well-connected
+communities", 2019). Where ties are spread evenly, many partitions are about as good as the best, and a few other ties
+lead from one to the next. So the communities of the last drawing go on, each entity moving where it gains by it, until
+those found from scratch are clearly better; and a community that goes on keeps its number.
 """
 
-from collections.abc import Iterable
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import igraph
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.store.entities import MAX_PAIRED
+from pipeline.store.maps import STRAY
 
 Ids = NDArray[np.int64]
 Numbers = NDArray[np.float64]
+Pausing = Callable[[], bool]
 
 # With fewer entities that are mentioned twice, those that are mentioned once are shown too.
 FEW = 200
 # The strongest ties of every entity are drawn, however weak beside those of others.
 OWN_TIES = 6
+
+SEED = 7
+# A pair that is tied to nobody else is no community.
+LEAST = 3
+MAX_SWEEPS = 20
+# By how much communities found from scratch must be better, in modularity.
+CLEARLY = 0.05
+# A community has the number of another when it holds at least this share of it, or is made of it to this share.
+LEAST_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +68,23 @@ class MapGraph:
         return np.bincount(ends, np.concatenate((self.weight, self.weight)), self.size).astype(np.float64)
 
 
-def mapped(memory: Ids, entity: Ids, most: int, most_ties: int) -> MapGraph:
+def build_graph(memory: Ids, entity: Ids, most: int, most_ties: int) -> MapGraph:
     """Return the graph of (memory, entity) mentions, given in order: at most so many entities and ties."""
     seqs, named, counts = np.unique(entity, return_inverse=True, return_counts=True)
     chosen = _most_mentioned(counts, most)
     place = np.full(len(seqs), -1, np.int64)
     place[chosen] = np.arange(len(chosen))
     at = place[named]
-    low, high, together = _pairs(memory[at >= 0], at[at >= 0], len(chosen))
+    low, high, together = _count_pairs(memory[at >= 0], at[at >= 0], len(chosen))
     mentions = counts[chosen]
     weight = _npmi(together, mentions[low], mentions[high], len(np.unique(memory))) * together / (together + 1)
     order = np.lexsort((high, low, -weight))
     order = order[weight[order] > 0]
-    order = _strongest(low[order], high[order], order, len(chosen), most_ties)
+    order = _keep_strongest(low[order], high[order], order, len(chosen), most_ties)
     return MapGraph(seqs[chosen], mentions, low[order], high[order], weight[order], together[order])
 
 
-def change(graph: MapGraph, places: Ids, ties: Iterable[tuple[int, int]]) -> float:
+def measure_change(graph: MapGraph, places: Ids, ties: Iterable[tuple[int, int]]) -> float:
     """Return which share of entities or ties came or went since a drawing; 1 where all did."""
     before, now = set(places.tolist()), set(graph.seqs.tolist())
     drawn = set(ties)
@@ -79,7 +100,7 @@ def _most_mentioned(counts: Ids, most: int) -> Ids:
     return np.sort(fit[np.argsort(-counts[fit], kind="stable")][:most])
 
 
-def _pairs(memory: Ids, place: Ids, size: int) -> tuple[Ids, Ids, Ids]:
+def _count_pairs(memory: Ids, place: Ids, size: int) -> tuple[Ids, Ids, Ids]:
     """Return which two places stand in one memory, and in how many."""
     keys = []
     for step in range(1, MAX_PAIRED):
@@ -101,7 +122,7 @@ def _npmi(together: Ids, one: Ids, other: Ids, memories: int) -> Numbers:
     return surplus
 
 
-def _strongest(low: Ids, high: Ids, order: Ids, size: int, most: int) -> Ids:
+def _keep_strongest(low: Ids, high: Ids, order: Ids, size: int, most: int) -> Ids:
     """Cut ties, given the strongest first, to the strongest of each place and then the strongest of all."""
     if len(order) <= most:
         return order
@@ -114,3 +135,100 @@ def _strongest(low: Ids, high: Ids, order: Ids, size: int, most: int) -> Ids:
     own[ranks[nth < OWN_TIES]] = True
     kept = np.concatenate((np.flatnonzero(own), np.flatnonzero(~own)))[:most]
     return order[np.sort(kept)]
+
+
+def find_communities(graph: MapGraph, before: Ids, pausing: Pausing) -> Ids | None:
+    """Return the community of each place, `STRAY` for those that belong to none; None when asked to pause.
+
+    `before` are the numbers of the last drawing, `STRAY` where there was none.
+    """
+    # Who belonged to none begins alone.
+    gone_on = _move_until_stable(graph, np.where(before == STRAY, -2 - np.arange(graph.size), before), pausing)
+    if gone_on is None:
+        return None
+    ties = as_igraph(graph)
+    fresh = ties.community_leiden(objective_function="modularity", weights="weight", n_iterations=-1).membership
+    if pausing():
+        return None
+    better = ties.modularity(fresh, "weight") > ties.modularity(gone_on, "weight") + CLEARLY
+    chosen = np.array(fresh if better else gone_on)
+    found = (np.flatnonzero(chosen == name).tolist() for name in np.unique(chosen))
+    groups = sorted((group for group in found if len(group) >= LEAST), key=lambda group: (-len(group), group))
+    numbers = np.full(graph.size, STRAY, np.int64)
+    for number, group in zip(number_communities(groups, before), groups, strict=True):
+        numbers[group] = number
+    return numbers
+
+
+def number_communities(groups: Sequence[Sequence[int]], before: Ids) -> list[int]:
+    """Return a number for each group of places: that of the community which it goes on from, else the lowest free."""
+    sizes = Counter(before.tolist())
+    shared = [Counter(before[group].tolist()) for group in groups]
+    claims = sorted(
+        (-count, number, place)
+        for place, counts in enumerate(shared)
+        for number, count in counts.items()
+        if number != STRAY and count >= LEAST_SHARE * min(sizes[number], len(groups[place]))
+    )
+    numbers: dict[int, int] = {}
+    for _, number, place in claims:
+        if place not in numbers and number not in numbers.values():
+            numbers[place] = number
+    taken = set(numbers.values())
+    free = (number for number in range(2 * len(groups)) if number not in taken)
+    return [numbers[place] if place in numbers else next(free) for place in range(len(groups))]
+
+
+def as_igraph(graph: MapGraph) -> igraph.Graph:
+    """Return the ties as a graph of igraph, whose chance is the same each time."""
+    igraph.set_random_number_generator(random.Random(SEED))  # noqa: S311 - no secret: the same map each time
+    edges = list(zip(graph.low.tolist(), graph.high.tolist(), strict=True))
+    return igraph.Graph(graph.size, edges, edge_attrs={"weight": graph.weight.tolist()})
+
+
+def _move_until_stable(graph: MapGraph, numbers: Ids, pausing: Pausing) -> list[int] | None:
+    """Let entities move from one community to another until none gains by it; return the community of each.
+
+    The library's refinement would tear apart and join anew what only has to go on: in measurements 1.5 % of entities
+    changed their community instead of 0.3 %.
+    """
+    ties: list[list[tuple[int, float]]] = [[] for _ in range(graph.size)]
+    for low, high, weight in zip(graph.low.tolist(), graph.high.tolist(), graph.weight.tolist(), strict=True):
+        ties[low].append((high, weight))
+        ties[high].append((low, weight))
+    degree = graph.strength().tolist()
+    home = numbers.tolist()
+    total: dict[int, float] = {}
+    for place, name in enumerate(home):
+        total[name] = total.get(name, 0.0) + degree[place]
+    for _ in range(MAX_SWEEPS):
+        if pausing():
+            return None
+        if not _move_once(ties, degree, home, total):
+            break
+    homes: list[int] = np.unique(home, return_inverse=True)[1].tolist()
+    return homes
+
+
+def _move_once(
+    ties: Sequence[Sequence[tuple[int, float]]], degree: Sequence[float], home: list[int], total: dict[int, float]
+) -> int:
+    """Move everybody to where it gains most; return how many moved."""
+    moves = 0
+    whole = sum(degree) or 1.0
+    for place, near in enumerate(ties):
+        here = home[place]
+        towards: dict[int, float] = {here: 0.0}
+        for other, weight in near:
+            towards[home[other]] = towards.get(home[other], 0.0) + weight
+        total[here] -= degree[place]
+        burden = degree[place] / whole
+        best, gain = here, towards[here] - burden * total[here]
+        for there, weight in towards.items():
+            better = weight - burden * total[there]
+            if better > gain + 1e-9:
+                best, gain = there, better
+        total[best] += degree[place]
+        home[place] = best
+        moves += best != here
+    return moves

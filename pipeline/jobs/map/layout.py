@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.jobs.map.communities import communities
-from pipeline.jobs.map.forces import Before, placed, radii
-from pipeline.jobs.map.graph import Ids, MapGraph, Numbers, change, mapped
+from pipeline.jobs.map.graph import Ids, MapGraph, Numbers, build_graph, find_communities, measure_change
+from pipeline.jobs.map.placement import Before, entity_radii, place_entities
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EntityKind
 from pipeline.store import changes, maps
@@ -39,28 +38,28 @@ class _Known:
 
 def layout(job: JobRun, most: int = MOST_ENTITIES, most_ties: int = MOST_TIES) -> Report:
     """Draw the map anew if the graph has changed enough."""
-    if not _tidied(job):
+    if not _delete_leftovers(job):
         return Report(more=True)
     with job.database.read() as db:
         generation = changes.generation(db)
         known = _Known(maps.places(db), maps.ties(db))
-    mentions = _read(job)
+    mentions = _read_mentions(job)
     if mentions is None:
         return Report(more=True)
-    graph = mapped(*mentions, most, most_ties)
+    graph = build_graph(*mentions, most, most_ties)
     counts = {"entities": graph.size, "ties": len(graph.low), "redrawn": 0}
     drawn = np.array([place.entity_seq for place in known.places], np.int64)
-    if change(graph, drawn, known.ties) <= ENOUGH:
+    if measure_change(graph, drawn, known.ties) <= ENOUGH:
         return Report(counts)
-    found = _drawn(job, graph, known.places)
+    found = _draw(job, graph, known.places)
     if found is None:
         return Report(counts, more=True)
-    if not _written(job, graph, *found, generation):
+    if not _write(job, graph, *found, generation):
         return Report(counts, more=True)
-    return Report(counts | {"redrawn": 1}, more=not _tidied(job))
+    return Report(counts | {"redrawn": 1}, more=not _delete_leftovers(job))
 
 
-def _tidied(job: JobRun) -> bool:
+def _delete_leftovers(job: JobRun) -> bool:
     """Delete what is of no use: earlier drawings, and the beginnings of one; False when asked to pause."""
     deleted = PIECE
     while deleted == PIECE:
@@ -74,7 +73,7 @@ def _tidied(job: JobRun) -> bool:
     return True
 
 
-def _read(job: JobRun) -> tuple[Ids, Ids] | None:
+def _read_mentions(job: JobRun) -> tuple[Ids, Ids] | None:
     """Return who mentions what, in order; None when asked to pause."""
     rows: list[Ids] = [np.empty((0, 2), np.int64)]
     after = (0, 0)
@@ -91,7 +90,7 @@ def _read(job: JobRun) -> tuple[Ids, Ids] | None:
     return whole[:, 0], whole[:, 1]
 
 
-def _drawn(job: JobRun, graph: MapGraph, places: Sequence[Place]) -> tuple[Ids, Numbers] | None:
+def _draw(job: JobRun, graph: MapGraph, places: Sequence[Place]) -> tuple[Ids, Numbers] | None:
     """Return the community and the place of every entity; None when asked to pause."""
     if not graph.size:
         return np.empty(0, np.int64), np.empty((0, 2))
@@ -102,14 +101,14 @@ def _drawn(job: JobRun, graph: MapGraph, places: Sequence[Place]) -> tuple[Ids, 
         if seq in stood:
             spots[at] = stood[seq].x, stood[seq].y
             numbers[at] = stood[seq].community
-    community = communities(graph, numbers, job.pausing)
+    community = find_communities(graph, numbers, job.pausing)
     if community is None:
         return None
-    spots_now = placed(graph, community, Before(spots, numbers), job.pausing)
+    spots_now = place_entities(graph, community, Before(spots, numbers), job.pausing)
     return None if spots_now is None else (community, spots_now)
 
 
-def _written(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generation: int) -> bool:
+def _write(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generation: int) -> bool:
     """Write a drawing and show it; False when asked to pause, or when a memory was purged on the way."""
     with job.database.read() as db:
         ids = maps.ids(db, graph.seqs.tolist())
@@ -143,7 +142,7 @@ def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[Place]:
     ends = np.concatenate((graph.low, graph.high))
     own = np.bincount(ends, np.concatenate((inside, inside)), graph.size)
     central = own**2 / np.maximum(graph.strength(), 1e-9) * np.log2(1 + graph.mentions)
-    spot = np.round(np.column_stack((spots, radii(graph.mentions))), 1)
+    spot = np.round(np.column_stack((spots, entity_radii(graph.mentions))), 1)
     columns = (graph.seqs, *spot.T, community, np.round(central, 4), graph.mentions)
     return [Place(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 

@@ -18,8 +18,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorTable
-from pipeline.jobs.mining.derived import Derivation, rewrite, write_new
-from pipeline.jobs.mining.extract import central_sentences, is_grounded, sentences, shortened
+from pipeline.jobs.mining.derived import (
+    Derivation,
+    find_central_sentences,
+    is_grounded,
+    rewrite,
+    shorten,
+    split_sentences,
+    write_new,
+)
 from pipeline.jobs.model import JobModel, as_data
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EntityKind, Kind, Memory
@@ -216,7 +223,7 @@ def _derivation(run: _Run, subject: str, bucket: str, members: Sequence[Memory])
 
 
 def _extracted(head: str, members: Sequence[Memory]) -> str:
-    chosen = central_sentences(members)
+    chosen = find_central_sentences(members)
     return "\n".join((head, *(f"- {memory.occurred_at[:10]}: {sentence}" for memory, sentence in chosen)))
 
 
@@ -224,7 +231,7 @@ def _worded(run: _Run, subject: str, members: Sequence[Memory]) -> str | None:
     if run.model is None:
         return None
     notes = [
-        {"date": memory.occurred_at[:10], "note": " ".join(map(shortened, sentences(memory.content)[:3]))}
+        {"date": memory.occurred_at[:10], "note": " ".join(map(shorten, split_sentences(memory.content)[:3]))}
         for memory in members[-30:]
     ]
     told = as_data(subject=subject, notes=notes)

@@ -1,6 +1,12 @@
-"""Write what a job made of other memories: the row, its edges, tail, change log, work and decision together."""
+"""What a job makes of other memories: sentences taken from them, in any language, and the memory that is written.
 
+Its row, edges, tail, change log, work and decision are written together.
+"""
+
+import math
+import re
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
@@ -10,9 +16,23 @@ from pipeline.records import Draft, EdgeKind, Kind, Memory, Outcome, Source, Tie
 from pipeline.store import admissions, changes, derivations, edges, history, memories, tail, work
 from pipeline.store.admissions import Decision
 from pipeline.store.database import Database
-from pipeline.text.tokens import memory_tokens
+from pipeline.text.instructions import instructs
+from pipeline.text.redaction import redact
+from pipeline.text.tokens import memory_tokens, search_tokens
 from pipeline.write.accept import DIGESTION
 from pipeline.write.prepare import prepare
+
+FEWEST, MOST = 3, 5
+MAX_SENTENCE_CHARS = 400
+# A text longer than this is represented by its beginning.
+READ_CHARS = 2000
+CUT = "…"
+
+_ENDS = re.compile(r"(?<=[.!?…])[\"'”»)]*\s+(?=[^\W_a-zà-ÿа-яёіїєґ]|[\"'«„“(\[`])|(?<=[。！？])(?=.)|\n+")
+_ABBREVIATED = re.compile(r"(?:^|[\s(])(?:[^\W\d_]|\d{1,2}|[A-ZÀ-ÞА-ЯЁІЇЄҐ]\w{1,2}|vs|etc|bzw|ca|approx)\.$")
+_DIGIT = re.compile(r"\d")
+# Of what a model says, this much must stand in what it was told.
+_GROUNDED = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +49,7 @@ class Derivation:
     candidate: bool = False
 
 
-def prepared(derivation: Derivation, at: str) -> Memory:
+def prepare_derived(derivation: Derivation, at: str) -> Memory:
     """Return the memory as it will be stored: without secrets, and evidence if any of its sources is."""
     sources = derivation.sources
     draft = Draft(
@@ -55,7 +75,7 @@ def prepared(derivation: Derivation, at: str) -> Memory:
 
 def write_new(database: Database, derivation: Derivation, at: str) -> int | None:
     """Store a derived memory; return its row number, None when its sources changed meanwhile or it says nothing new."""
-    memory = prepared(derivation, at)
+    memory = prepare_derived(derivation, at)
     if memory.instructs:
         return None
     tokens = memory_tokens(memory.content, memory.occurred_at)
@@ -65,7 +85,7 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
         if memories.find_active_text(db, memory.scope, memory.content_hash) is not None:
             return None
         seq = memories.insert(db, memory)
-        _draw_edges(db, seq, derivation, at)
+        _add_edges(db, seq, derivation, at)
         if not memory.candidate:
             tail.put(db, seq, tokens, changes.append(db, changes.CREATE, [memory.id]))
         work.add(db, [seq], DIGESTION, time.time())
@@ -77,14 +97,14 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
 
 def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) -> bool:
     """Let a derived memory tell more or other sources; return whether it does, which one changed meanwhile does not."""
-    memory = prepared(derivation, at)
+    memory = prepare_derived(derivation, at)
     added = derivation.sources
     with database.write() as db:
         current = memories.by_seqs(db, [known.seq]).get(known.seq)
         if current is None or current.content_hash != known.content_hash or current.archived_at is not None:
             return False
-        twin = memories.find_active_text(db, memory.scope, memory.content_hash)
-        if memory.instructs or (twin is not None and twin.seq != known.seq):
+        duplicate = memories.find_active_text(db, memory.scope, memory.content_hash)
+        if memory.instructs or (duplicate is not None and duplicate.seq != known.seq):
             return False
         joined = [source for source in added if source.seq not in _known_sources(db, known.seq)]
         if not derivations.are_unspent(db, joined, derivation.job):
@@ -95,7 +115,7 @@ def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) 
             "metadata": {**current.metadata, **memory.metadata},
         }
         memories.update(db, known.seq, values, at)
-        _draw_edges(db, known.seq, derivation, at)
+        _add_edges(db, known.seq, derivation, at)
         number = changes.append(db, changes.EDIT, [known.id])
         if memory.content_hash != known.content_hash:
             history.add(db, known.seq, at, "edited", known.content, {"by": derivation.job})
@@ -108,6 +128,57 @@ def _known_sources(db: Connection, seq: int) -> set[int]:
     return {source.seq for source in derivations.sources(db, seq)}
 
 
-def _draw_edges(db: Connection, seq: int, derivation: Derivation, at: str) -> None:
+def _add_edges(db: Connection, seq: int, derivation: Derivation, at: str) -> None:
     for source in derivation.sources:
         edges.add(db, seq, EdgeKind.DERIVED_FROM, source.seq, derivation.job, at)
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text into its sentences and lines."""
+    found: list[str] = []
+    for part in (piece.strip() for piece in _ENDS.split(text[:READ_CHARS])):
+        if found and _ABBREVIATED.search(found[-1]):
+            found[-1] = f"{found[-1]} {part}"
+        elif part:
+            found.append(part)
+    return found
+
+
+def shorten(sentence: str) -> str:
+    """Return a sentence of at most so many characters, cut between words."""
+    if len(sentence) <= MAX_SENTENCE_CHARS:
+        return sentence
+    head = sentence[:MAX_SENTENCE_CHARS]
+    return f"{head.rsplit(' ', 1)[0]}{CUT}"
+
+
+def find_central_sentences(given: Sequence[Memory]) -> list[tuple[Memory, str]]:
+    """Return the sentences that say most of what memories have in common, with their memories, one of each."""
+    parts = [(place, sentence) for place, memory in enumerate(given) for sentence in split_sentences(memory.content)]
+    tokens = [frozenset(search_tokens(sentence)) for _, sentence in parts]
+    mentions: Counter[str] = Counter()
+    for place in range(len(given)):
+        mentions.update(frozenset[str]().union(*(t for t, (p, _) in zip(tokens, parts, strict=True) if p == place)))
+    # What only one memory says speaks for none of the others.
+    weights = {token: math.log(times) for token, times in mentions.items()}
+    wanted = min(MOST, max(FEWEST, len(given) // 2))
+    chosen: dict[int, str] = {}
+    while len(chosen) < wanted:
+        left = [number for number, (place, _) in enumerate(parts) if place not in chosen]
+        if not left:
+            break
+        best = max(left, key=lambda n: (sum(weights[t] for t in tokens[n]) / math.sqrt(len(tokens[n]) + 4), -n))
+        chosen[parts[best][0]] = parts[best][1]
+        for token in tokens[best]:
+            # What was said once is worth less the next time.
+            weights[token] /= 2
+    return [(given[place], shorten(chosen[place])) for place in sorted(chosen)]
+
+
+def is_grounded(text: str, told: str) -> bool:
+    """Tell whether a model's text keeps to what it was told: every number and name of it, and most of its words."""
+    tokens, known = set(search_tokens(text)), set(search_tokens(told))
+    if not tokens or instructs(text) or redact(text).kinds:
+        return False
+    invented = tokens - known
+    return not any(map(_DIGIT.search, invented)) and len(invented) <= (1 - _GROUNDED) * len(tokens)

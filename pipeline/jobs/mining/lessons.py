@@ -16,8 +16,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.jobs.mining.derived import Derivation, write_new
-from pipeline.jobs.mining.extract import is_grounded, sentences, shortened
+from pipeline.jobs.mining.derived import Derivation, is_grounded, shorten, split_sentences, write_new
 from pipeline.jobs.model import JobModel, as_data
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Memory, Scope, Source
@@ -103,7 +102,7 @@ def _remarks(page: Sequence[Memory]) -> Iterator[_Remark]:
     for memory in page:
         if memory.source not in (Source.USER, Source.AMBIENT):
             continue
-        sentence = next((one for one in sentences(memory.content) if corrects(one)), None)
+        sentence = next((one for one in split_sentences(memory.content) if corrects(one)), None)
         if sentence is not None:
             yield _Remark(memory, sentence, frozenset(search_tokens(sentence)), frozenset(identifiers(memory.content)))
 
@@ -156,7 +155,7 @@ def _propose_correction(run: _Run, group: Sequence[_Remark]) -> None:
         # What was merged into it was said in the same breath.
         return
     names = set.intersection(*shared) if shared else set()
-    rule = shortened(group[-1].sentence)
+    rule = shorten(group[-1].sentence)
     _propose(run, sources, rule, ", ".join(sorted(names)) or None, "corrections")
 
 
@@ -175,9 +174,9 @@ def _propose_fix(run: _Run, failure: Memory) -> bool:
         later = derivations.list_later(db, failure, until, FOLLOWING)
         fix = next((memory for memory in later if fixes(memory.content) and _of_one_thing(db, failure, memory)), None)
     if fix is not None:
-        rule = next((one for one in sentences(fix.content) if fixes(one)), fix.content)
-        when = next((one for one in sentences(failure.content) if fails(one)), failure.content)
-        _propose(run, [failure, fix], shortened(rule), shortened(when), "fixes")
+        rule = next((one for one in split_sentences(fix.content) if fixes(one)), fix.content)
+        when = next((one for one in split_sentences(failure.content) if fails(one)), failure.content)
+        _propose(run, [failure, fix], shorten(rule), shorten(when), "fixes")
     return True
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from config.paths import HomePaths
 from pipeline.errors import EncoderUnavailable, StoreBusy
-from pipeline.jobs.upkeep.health import Problem
+from pipeline.jobs.health import Problem
 from pipeline.records import Stage
 from pipeline.services import diagnostics
 from pipeline.store import work
@@ -228,7 +228,7 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
 def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):
     remembered("The deploy runs on Fridays")
     problem = Problem("damage", 1, "damage: 1 faults in the file", repairable=False)
-    monkeypatch.setattr("pipeline.jobs.upkeep.health.examine", lambda _database, _paths: [problem])
+    monkeypatch.setattr("pipeline.jobs.health.examine", lambda _database, _paths: [problem])
     found = run_doctor(code=1)["default: store"]
     assert (found["state"], found["fixable"]) == ("fail", False)
     assert "snapshot list" in found["hint"]
@@ -296,7 +296,7 @@ def test_a_check_that_cannot_be_made_does_not_end_the_others(stack, monkeypatch)
     def busy(database, paths):
         raise StoreBusy("another write holds the store")
 
-    monkeypatch.setattr("pipeline.jobs.upkeep.health.examine", busy)
+    monkeypatch.setattr("pipeline.jobs.health.examine", busy)
     found = run_doctor(code=1)
     assert found["workspace"]["says"] == "another write holds the store"
     assert found["default: queue"]["state"] == "ok"

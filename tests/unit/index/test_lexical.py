@@ -11,7 +11,7 @@ from pipeline.index import lexical
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import SessionMap
 from pipeline.index.segment import MANIFEST, load_segment
-from pipeline.jobs.upkeep.indexes import rebuild_segment
+from pipeline.jobs.indexes import rebuild_segment
 from pipeline.records import Draft, Revision
 from pipeline.store import meta
 from pipeline.write import revise

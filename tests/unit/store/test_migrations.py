@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 from sqlite_utils import Database as Schema
 
-from pipeline.jobs.upkeep.indexes import needs_segment
+from pipeline.jobs.indexes import needs_segment
 from pipeline.records import Draft
 from pipeline.store import memories, meta
 from pipeline.store.database import Database

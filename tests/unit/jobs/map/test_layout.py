@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.jobs.map import forces, islands
 from pipeline.jobs.map import layout as module
-from pipeline.jobs.map.communities import numbered
-from pipeline.jobs.map.graph import OWN_TIES, change, mapped
-from pipeline.jobs.map.islands import apart, settled
+from pipeline.jobs.map import placement
+from pipeline.jobs.map.graph import OWN_TIES, build_graph, measure_change, number_communities
 from pipeline.jobs.map.layout import layout
+from pipeline.jobs.map.placement import push_apart, separate_discs
 from pipeline.records import EntityKind
 from pipeline.store import entities, maps
 from pipeline.store.maps import STRAY
@@ -189,9 +188,9 @@ def half_way():
 def short_runs(monkeypatch):
     """Few rounds and small pieces: where things come to stand is of no matter here, only that it is the same place."""
     monkeypatch.setattr(module, "PIECE", 10)
-    monkeypatch.setattr(forces, "COLD_ROUNDS", 12)
-    monkeypatch.setattr(forces, "WARM_ROUNDS", 8)
-    monkeypatch.setattr(islands, "ROUNDS", 6)
+    monkeypatch.setattr(placement, "COLD_ROUNDS", 12)
+    monkeypatch.setattr(placement, "WARM_ROUNDS", 8)
+    monkeypatch.setattr(placement, "DISC_ROUNDS", 6)
 
 
 def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(short_runs):
@@ -290,7 +289,7 @@ pairs = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 12)), min_size=1, 
 @given(pairs, st.integers(1, 12), st.integers(1, 40))
 def test_a_graph_keeps_within_its_bounds(mentions, most, most_ties):
     table = np.array(sorted(mentions), np.int64)
-    graph = mapped(table[:, 0], table[:, 1], most, most_ties)
+    graph = build_graph(table[:, 0], table[:, 1], most, most_ties)
     counts = {entity: (table[:, 1] == entity).sum() for entity in table[:, 1].tolist()}
     assert graph.size == min(most, len(counts))
     left_out = set(counts) - set(graph.seqs.tolist())
@@ -318,19 +317,19 @@ def test_of_too_many_ties_everybody_keeps_its_strongest():
             memory += [number] * 2
             entity += [20 + link, 21 + link] if number % 3 == 1 else [20 + link, 200 + number]
     order = np.lexsort((entity, memory))
-    graph = mapped(np.array(memory)[order], np.array(entity)[order], 1000, 60 + 20 * OWN_TIES)
+    graph = build_graph(np.array(memory)[order], np.array(entity)[order], 1000, 60 + 20 * OWN_TIES)
     assert len(graph.low) <= 60 + 20 * OWN_TIES
     assert set(np.concatenate((graph.low, graph.high)).tolist()) == set(range(graph.size))
 
 
 def test_change_is_told_as_the_larger_share():
-    empty = mapped(np.empty(0, np.int64), np.empty(0, np.int64), 10, 10)
-    assert change(empty, np.empty(0, np.int64), []) == 0
-    assert change(empty, np.array([4]), []) == 1
-    graph = mapped(np.array([1, 1, 2, 2, 3]), np.array([5, 6, 5, 6, 7]), 10, 10)
-    assert change(graph, np.array([5, 6, 7]), [(5, 6)]) == 0
-    assert change(graph, np.array([5, 6, 7]), [(5, 7)]) == 1
-    assert change(graph, np.array([5, 6]), [(5, 6)]) == pytest.approx(1 / 3)
+    empty = build_graph(np.empty(0, np.int64), np.empty(0, np.int64), 10, 10)
+    assert measure_change(empty, np.empty(0, np.int64), []) == 0
+    assert measure_change(empty, np.array([4]), []) == 1
+    graph = build_graph(np.array([1, 1, 2, 2, 3]), np.array([5, 6, 5, 6, 7]), 10, 10)
+    assert measure_change(graph, np.array([5, 6, 7]), [(5, 6)]) == 0
+    assert measure_change(graph, np.array([5, 6, 7]), [(5, 7)]) == 1
+    assert measure_change(graph, np.array([5, 6]), [(5, 6)]) == pytest.approx(1 / 3)
 
 
 partitions = st.lists(st.integers(-1, 6), min_size=1, max_size=40)
@@ -341,7 +340,7 @@ def test_every_community_has_a_number_of_its_own(before, data):
     places = data.draw(st.permutations(range(len(before))))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(before)), max_size=5)))
     groups = [sorted(group.tolist()) for group in np.split(np.array(places), cuts) if len(group)]
-    found = numbered(groups, np.array(before))
+    found = number_communities(groups, np.array(before))
     assert len(set(found)) == len(groups)
     assert min(found) >= 0
     for number, group in zip(found, groups, strict=True):
@@ -354,7 +353,7 @@ def test_communities_that_stay_the_same_keep_their_numbers(before, chance):
     numbers = sorted({*before} - {STRAY})
     chance.shuffle(numbers)
     groups = [np.flatnonzero(np.array(before) == number).tolist() for number in numbers]
-    assert numbered(groups, np.array(before)) == numbers
+    assert number_communities(groups, np.array(before)) == numbers
 
 
 @settings(max_examples=40)
@@ -364,6 +363,6 @@ def test_discs_part_without_leaving_their_middle(discs, seed):
     radius = chance.uniform(1, 20, discs)
     place = chance.normal(0, 10, (discs, 2))
     place[: discs // 2] = place[0]
-    parted = settled(place, radius, 3.0, 2000)
-    assert apart(parted, radius, 3.0)[1] < 1
+    parted = separate_discs(place, radius, 3.0, 2000)
+    assert push_apart(parted, radius, 3.0)[1] < 1
     assert np.hypot(*(parted.mean(axis=0) - place.mean(axis=0))) < np.sqrt((radius**2).sum()) * 3 + 20

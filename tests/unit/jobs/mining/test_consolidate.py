@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.jobs.mining import consolidate as job
 from pipeline.jobs.mining.consolidate import coherent, consolidate, joined
-from pipeline.jobs.mining.extract import MAX_SENTENCE_CHARS, central_sentences, is_grounded, sentences
+from pipeline.jobs.mining.derived import MAX_SENTENCE_CHARS, find_central_sentences, is_grounded, split_sentences
 from pipeline.jobs.model import JobModel
 from pipeline.records import EntityKind, EntityMention, Kind, Revision, Scope, ScopeKind, Source, Tier, Trust
 from pipeline.store import changes, derivations, edges, entities, incognito, memories
@@ -376,18 +376,18 @@ def test_no_prompt_holds_a_secret_or_what_is_off_the_record(database, server):
 
 
 def test_sentences_end_where_they_end():
-    assert sentences("Dr. Holm called. She is external.\nNext line") == [
+    assert split_sentences("Dr. Holm called. She is external.\nNext line") == [
         "Dr. Holm called.",
         "She is external.",
         "Next line",
     ]
-    assert sentences("第一句。第二句。") == ["第一句。", "第二句。"]
-    assert sentences("v1.2.3 is out, see api.py. Done") == ["v1.2.3 is out, see api.py.", "Done"]
+    assert split_sentences("第一句。第二句。") == ["第一句。", "第二句。"]
+    assert split_sentences("v1.2.3 is out, see api.py. Done") == ["v1.2.3 is out, see api.py.", "Done"]
 
 
 @given(st.text(max_size=3000))
 def test_sentences_lose_no_letter(text):
-    joined_text = "".join(sentences(text))
+    joined_text = "".join(split_sentences(text))
     kept = [c for c in text[:2000] if c.isalnum()]
     assert [c for c in joined_text if c.isalnum()] == kept
 
@@ -395,7 +395,7 @@ def test_sentences_lose_no_letter(text):
 @pytest.mark.parametrize("text", ["word " * 500, "x" * 3000])
 def test_a_sentence_is_bounded(database, text):
     memory = read(database, write(database, 0, text))
-    [(_, sentence)] = central_sentences([memory])
+    [(_, sentence)] = find_central_sentences([memory])
     assert len(sentence) <= MAX_SENTENCE_CHARS + 1
 
 

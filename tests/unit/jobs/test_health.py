@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import SessionMap
+from pipeline.jobs import health as health_module
+from pipeline.jobs.health import examine, health
 from pipeline.jobs.runner import JobRun
-from pipeline.jobs.upkeep import health as health_module
-from pipeline.jobs.upkeep.health import examine, health
 from pipeline.records import Draft, Kind, Stage
 from pipeline.store import changes, entities, invariants, meta, runs, work
 from pipeline.text.tokens import search_tokens

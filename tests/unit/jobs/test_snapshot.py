@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from config.paths import WorkspacePaths
 from pipeline.errors import NotFound, StoreBusy
 from pipeline.jobs.runner import JobRun
-from pipeline.jobs.upkeep.snapshot import find_snapshot, outlived, scrub_snapshots, snapshot
+from pipeline.jobs.snapshot import find_snapshot, outlived, scrub_snapshots, snapshot
 from pipeline.records import Draft, Revision
 from pipeline.store import backup
 from pipeline.store.backup import Damaged, Snapshot, Taken

@@ -3,18 +3,18 @@
 Ties pull, everybody pushes everybody away, and the middle of the community holds them together (Fruchterman and
 Reingold, "Graph drawing by force-directed placement", 1991). The push is felt on a grid, by convolution (Linderman and
 others, "Fast interpolation-based t-SNE", 2019), so that a round costs as much as the map is large and not the square of
-it. Units are the pixels of a map that is not zoomed.
+it. Communities are discs that keep clear of each other, tied ones close together. Units are the pixels of a map that is
+not zoomed.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, sparse
+from scipy.spatial import cKDTree
 
-from pipeline.jobs.map.graph import Ids, MapGraph, Numbers
-from pipeline.jobs.map.islands import apart, islands, settled
+from pipeline.jobs.map.graph import Ids, MapGraph, Numbers, Pausing
 
 SEED = 7
 LEAST_RADIUS, MOST_RADIUS, GROWTH = 2.5, 16.0, 0.8
@@ -31,8 +31,15 @@ LEANING = 3.0
 FASTEST, SLOWEST, HASTE = 20.0, 1.0, 0.8
 CELL = 10.0
 REACH = 90.0
-
-Pausing = Callable[[], bool]
+# Communities, as discs.
+DISC_ROUNDS = 300
+DISC_SETTLING = 200
+DISC_PULL, DISC_GRAVITY, DISC_LOYALTY, DISC_DRIFT = 0.25, 0.03, 0.3, 0.05
+# How far discs keep apart, in parts of their mean radius.
+SHORE = 0.25
+GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
+# Whoever is pushed by several at once gives way to all of them, but not by the whole sum.
+YIELDING = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +50,15 @@ class Before:
     community: Ids
 
 
-def radii(mentions: Ids) -> Numbers:
+def entity_radii(mentions: Ids) -> Numbers:
     """Return how large entities are drawn."""
     return np.minimum(LEAST_RADIUS + GROWTH * np.sqrt(mentions - 1), MOST_RADIUS)
 
 
-def placed(graph: MapGraph, community: Ids, before: Before, pausing: Pausing) -> Numbers | None:
+def place_entities(graph: MapGraph, community: Ids, before: Before, pausing: Pausing) -> Numbers | None:
     """Return where entities stand, close to where they stood before; None when asked to pause."""
     names, home = np.unique(community, return_inverse=True)
-    radius = radii(graph.mentions)
+    radius = entity_radii(graph.mentions)
     discs = np.sqrt(np.bincount(home, (radius + GAP) ** 2) / FILLED) + 2 * GAP
     stays = ~np.isnan(before.place[:, 0]) & (before.community == community)
     start = np.full((len(names), 2), np.nan)
@@ -59,18 +66,18 @@ def placed(graph: MapGraph, community: Ids, before: Before, pausing: Pausing) ->
     for axis in (0, 1):
         total = np.bincount(home[stays], before.place[stays, axis], len(names))
         start[known, axis] = total[known] / np.bincount(home[stays], minlength=len(names))[known]
-    centre = islands(discs, _between(graph, home, discs), start, pausing)
+    centre = place_discs(discs, _sum_ties(graph, home, discs), start, pausing)
     if centre is None:
         return None
     # An entity goes along with its community.
     moved = before.place + np.where(stays[:, None], (centre - start)[home], 0)
-    first = np.where(stays[:, None], moved, _scattered(graph, home, centre, discs, moved, stays))
+    first = np.where(stays[:, None], moved, _scatter(graph, home, centre, discs, moved, stays))
     forces = _Forces.of(graph, home, centre, discs, np.where(stays[:, None], first, np.nan))
     rounds = WARM_ROUNDS if stays.sum() > graph.size / 2 else COLD_ROUNDS
-    return _rounds(forces, first, radius, rounds, pausing)
+    return _run_rounds(forces, first, radius, rounds, pausing)
 
 
-def _between(graph: MapGraph, home: Ids, discs: Numbers) -> Numbers:
+def _sum_ties(graph: MapGraph, home: Ids, discs: Numbers) -> Numbers:
     """Return how strongly each two communities are tied; large ones have more ties for being large."""
     count = len(discs)
     ties = np.zeros((count, count))
@@ -81,7 +88,7 @@ def _between(graph: MapGraph, home: Ids, discs: Numbers) -> Numbers:
     return shared
 
 
-def _scattered(
+def _scatter(
     graph: MapGraph, home: Ids, centre: Numbers, discs: Numbers, moved: Numbers, stays: NDArray[np.bool_]
 ) -> Numbers:
     """Return a first place for everybody: beside those of the community whose place is known, else anywhere in it."""
@@ -127,7 +134,7 @@ class _Forces:
         pulled = np.asarray(pull.sum(axis=1)).reshape(-1)
         usual = pulled.mean() or 1.0
         mass = 0.6 + 0.4 * np.sqrt(pulled / usual)
-        lean = _lean(graph, ~inside, home, centre) / usual
+        lean = _lean_outwards(graph, ~inside, home, centre) / usual
         lean /= 1 + np.hypot(lean[:, 0], lean[:, 1])[:, None] / LEANING
         edge = discs[:, None]
         field = _Field.over((centre - edge).min(axis=0), (centre + edge).max(axis=0))
@@ -150,7 +157,7 @@ class _Forces:
         return force
 
 
-def _lean(graph: MapGraph, across: NDArray[np.bool_], home: Ids, centre: Numbers) -> Numbers:
+def _lean_outwards(graph: MapGraph, across: NDArray[np.bool_], home: Ids, centre: Numbers) -> Numbers:
     """Return in which direction, and how much, ties to other communities pull everybody."""
     low, high, weight = graph.low[across], graph.high[across], graph.weight[across]
     way = centre[home[high]] - centre[home[low]]
@@ -161,7 +168,7 @@ def _lean(graph: MapGraph, across: NDArray[np.bool_], home: Ids, centre: Numbers
     return lean
 
 
-def _rounds(forces: _Forces, place: Numbers, radius: Numbers, rounds: int, pausing: Pausing) -> Numbers | None:
+def _run_rounds(forces: _Forces, place: Numbers, radius: Numbers, rounds: int, pausing: Pausing) -> Numbers | None:
     for step in range(rounds):
         if pausing():
             return None
@@ -170,8 +177,8 @@ def _rounds(forces: _Forces, place: Numbers, radius: Numbers, rounds: int, pausi
         strength = np.maximum(np.hypot(force[:, 0], force[:, 1]), 1e-9)
         place = place + force * np.minimum(HASTE, fastest / strength)[:, None]
         if step >= BODILESS * rounds:
-            place, _ = apart(place, radius, GAP)
-    return settled(place, radius, GAP, SETTLING)
+            place, _ = push_apart(place, radius, GAP)
+    return separate_discs(place, radius, GAP, SETTLING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +220,72 @@ class _Field:
             fft.irfft2(waves * kernel, self.size)[:rows, :columns].ravel() for kernel in (self.across, self.along)
         )
         return np.column_stack([sum(share * field[where] for where, share in corners) for field in fields])
+
+
+def place_discs(radius: Numbers, ties: Numbers, start: Numbers, pausing: Pausing) -> Numbers | None:
+    """Return the centres of discs; None when asked to pause.
+
+    `ties` tells how strongly each two are tied, `start` where they stood before, with NaN for those that are new.
+    """
+    known = ~np.isnan(start[:, 0])
+    centre = np.where(known[:, None], start, _sunflower(len(radius)) * 2 * np.median(radius))
+    pull = sparse.csr_matrix(ties / max(ties.sum(axis=1).max(), 1e-9))
+    whole = np.asarray(pull.sum(axis=1)).reshape(-1, 1)
+    gap = SHORE * radius.mean()
+    for step in range(DISC_ROUNDS):
+        if pausing():
+            return None
+        heat = 1 - step / DISC_ROUNDS
+        drift = (pull @ centre - whole * centre) * DISC_PULL - centre * DISC_GRAVITY
+        # Those that were there hardly move, but do close the gaps that others leave.
+        home = (start - centre) * DISC_LOYALTY + drift * DISC_DRIFT
+        centre = centre + np.where(known[:, None], home, drift) * heat
+        for _ in range(2):
+            centre, _ = push_apart(centre, radius, gap)
+    centre = separate_discs(centre, radius, gap, DISC_SETTLING)
+    # One that is new may push all others aside: the map as a whole stays where it is.
+    return centre - (centre - start)[known].mean(axis=0) if known.any() else centre
+
+
+def separate_discs(place: Numbers, radius: Numbers, gap: float, rounds: int) -> Numbers:
+    """Return places at which no two discs overlap by a unit or more, as far as that is reached in time."""
+    for _ in range(rounds):
+        place, overlap = push_apart(place, radius, gap)
+        if overlap < 1:
+            break
+    return place
+
+
+def push_apart(place: Numbers, radius: Numbers, gap: float) -> tuple[Numbers, float]:
+    """Push discs that are closer than a gap away from each other, the smaller further; return the worst overlap."""
+    pairs: Ids = cKDTree(place).query_pairs(2 * radius.max() + gap, output_type="ndarray")
+    one, other = pairs[:, 0], pairs[:, 1]
+    way = place[one] - place[other]
+    distance = np.hypot(way[:, 0], way[:, 1])
+    lack = radius[one] + radius[other] + gap - distance
+    close = lack > 1e-3
+    if not close.any():
+        return place, 0.0
+    one, other, way, distance, lack = one[close], other[close], way[close], distance[close], lack[close]
+    # Two on the same spot part along a line of their own.
+    angle = GOLDEN_ANGLE * (one + other)
+    direction = np.where(
+        distance[:, None] > 1e-6,
+        way / np.maximum(distance, 1e-6)[:, None],
+        np.column_stack((np.cos(angle), np.sin(angle))),
+    )
+    yields = (radius[other] ** 2 / (radius[one] ** 2 + radius[other] ** 2))[:, None]
+    push = direction * lack[:, None]
+    ends = np.concatenate((one, other))
+    shift = np.concatenate((push * yields, -push * (1 - yields)))
+    crowd = np.sqrt(np.maximum(np.bincount(ends, minlength=len(place)), 1))
+    moved = [np.bincount(ends, shift[:, axis], len(place)) / crowd for axis in (0, 1)]
+    return place + YIELDING * np.column_stack(moved), float(lack.max())
+
+
+def _sunflower(count: int) -> Numbers:
+    """Return points that fill a disc evenly, from the middle outwards."""
+    number = np.arange(count)
+    angle = number * GOLDEN_ANGLE
+    points: Numbers = np.sqrt(number + 0.5)[:, None] * np.column_stack((np.cos(angle), np.sin(angle)))
+    return points

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from config.paths import WorkspacePaths
 from pipeline.errors import NotFound
+from pipeline.jobs.indexes import request_rebuild
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.jobs.upkeep.indexes import request_rebuild
 from pipeline.store import backup, meta
 from pipeline.store.backup import Damaged, Snapshot, Taken
 from pipeline.store.database import Database, WriterProfile

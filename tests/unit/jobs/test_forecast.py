@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.jobs.aging.archive import UNIMPORTANT, may_go
-from pipeline.jobs.aging.decay import decay, importance_of, lived_time, tier_of
-from pipeline.jobs.aging.forecast import forecast
+from pipeline.jobs.aging import UNIMPORTANT, decay, forecast, importance_of, lived_time, may_go, tier_of
 from pipeline.kinds import TRAITS
 from pipeline.records import Kind, Revision, Tier
 from pipeline.store import fading

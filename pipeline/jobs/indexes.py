@@ -1,4 +1,4 @@
-"""The segment job: fold the tail into a new lexical segment and swap it in."""
+"""The indexes of a workspace: fold the tail into a new lexical segment, repair and compact the vectors, rebuild."""
 
 import shutil
 import time

@@ -7,8 +7,8 @@ import pytest
 from pipeline.errors import IndexUnavailable
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import SessionMap
-from pipeline.jobs.upkeep import indexes as segment
-from pipeline.jobs.upkeep.indexes import needs_segment, rebuild_segment
+from pipeline.jobs import indexes as segment
+from pipeline.jobs.indexes import needs_segment, rebuild_segment
 from pipeline.records import Draft, Revision
 from pipeline.services.feedback import ask_for_segment
 from pipeline.store import changes, meta, tail

@@ -1,7 +1,7 @@
 import pytest
 
-from pipeline.jobs.aging import archive as module
-from pipeline.jobs.aging.archive import ACTOR, COLD_DAYS, archive
+from pipeline.jobs import aging as module
+from pipeline.jobs.aging import ACTOR, COLD_DAYS, archive
 from pipeline.records import EdgeKind, FactKey, Kind, Revision, Tier
 from pipeline.services import review
 from pipeline.store import audit, changes, edges, memories, tail
@@ -248,7 +248,7 @@ def crowd(database):
 
 
 def test_a_night_takes_only_so_many_and_the_next_goes_on(database, monkeypatch):
-    monkeypatch.setattr(module, "PER_NIGHT", 12)
+    monkeypatch.setattr(module, "ARCHIVE_LIMIT", 12)
     ids = crowd(database)
     assert archive(job_run_on(database, LATE)).counts == {"archived": 12}
     assert archive(job_run_on(database, LATE + 0.2)).counts == {"archived": 0}
@@ -261,8 +261,8 @@ def test_a_night_takes_only_so_many_and_the_next_goes_on(database, monkeypatch):
 @pytest.fixture
 def small_pieces(monkeypatch):
     monkeypatch.setattr(module, "PAGE", 7)
-    monkeypatch.setattr(module, "PER_TRANSACTION", 3)
-    monkeypatch.setattr(module, "PER_NIGHT", 20)
+    monkeypatch.setattr(module, "ARCHIVED_PER_TRANSACTION", 3)
+    monkeypatch.setattr(module, "ARCHIVE_LIMIT", 20)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 2, 4, 6])

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.jobs.aging import decay as module
-from pipeline.jobs.aging.decay import FLOOR, IDLE_DAYS, decay, importance_of, lived_time
+from pipeline.jobs import aging as module
+from pipeline.jobs.aging import FLOOR, IDLE_DAYS, decay, importance_of, lived_time
 from pipeline.records import FactKey, Kind, Revision, Source, Tier
 from pipeline.store import changes, facts, fading
 from pipeline.store.fading import Usage
@@ -192,7 +192,7 @@ def test_what_somebody_writes_meanwhile_wins(database, monkeypatch):
 @pytest.fixture
 def small_pieces(monkeypatch):
     monkeypatch.setattr(module, "PAGE", 5)
-    monkeypatch.setattr(module, "PER_TRANSACTION", 2)
+    monkeypatch.setattr(module, "FADED_PER_TRANSACTION", 2)
 
 
 def filled():

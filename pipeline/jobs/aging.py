@@ -1,0 +1,280 @@
+"""Aging: importance fades with time (the decay job), and what is cold leaves the answers (the archive job).
+
+Decay: importance falls with the time in which nobody uses a memory and rises with use; tiers rise.
+
+    raised = given + (1 − given) · ½ · (1 − 2^(−uses / 5))
+    half-life = the kind's · 2^(tiers risen) · (1 + log₂(1 + uses))
+    importance = max(floor, raised · 2^(−days / half-life))
+
+in days as the workspace lives them since the memory was last written, changed or recalled; a use is a recall or a
+repeated write. All of it follows from the row alone, so that a run that is repeated fades nothing twice.
+
+Archive: what is cold, old and unimportant, and what nothing holds, leaves the answers. Each act stands in the audit
+trail with an undo. What comes back counts as used that day, so that it is not archived again at once.
+
+The forecast tells what both will make of a memory that nobody uses.
+"""
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import accumulate, pairwise
+
+from pipeline.jobs.runner import JobRun, Report
+from pipeline.kinds import TRAITS
+from pipeline.records import Kind, Tier
+from pipeline.store import audit, changes, fading, memories, tail
+from pipeline.store.audit import AuditAction
+from pipeline.store.fading import Usage
+from pipeline.times import utc_text
+
+# Nothing fades below this unless it was given less.
+FLOOR = 0.05
+# Use brings importance at most this share of the way to 1, and half of that share in so many uses.
+REACH = 0.5
+HALF_WAY_USES = 5.0
+# Importance falls in this many steps per half-life: a step moves no rank that a person would notice, and each one is a
+# change that every reader takes in.
+STEPS = 4
+EPISODIC_RECALLS, SEMANTIC_RECALLS = 3, 10
+# A stretch in which nobody writes or recalls anything counts for a fortnight at most: who comes back after half a year
+# finds what was there.
+IDLE_DAYS = 14.0
+PAGE = 500
+# A write of the front waits for a few milliseconds at most.
+FADED_PER_TRANSACTION = 100
+
+TIERS = tuple(Tier)
+UNIX_EPOCH_JULIAN, DAY_S = 2_440_587.5, 86_400.0
+
+ACTOR = "archive"
+# Lived days since anybody wrote, changed or recalled it: two months for chatter, half a year for facts. What is settled
+# (lessons, decisions, milestones, documents, what was recalled often) goes only after two years.
+COLD_DAYS: Mapping[Tier, float] = {Tier.WORKING: 60.0, Tier.EPISODIC: 180.0, Tier.SEMANTIC: 730.0}
+# Lived days since it was written.
+OLD_DAYS = 90.0
+UNIMPORTANT = 0.15
+# A first run on an old workspace must not empty it before anybody has seen what the job does.
+ARCHIVE_LIMIT = 1000
+# Runs closer together than this share one limit.
+LIMIT_WINDOW = timedelta(hours=20)
+ARCHIVED_PER_TRANSACTION = 25
+
+AHEAD_DAYS = (30.0, 90.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LivedTime:
+    """Time as a workspace lives it: `days` (Julian) on which something happened, `idle` what is left out before."""
+
+    days: Sequence[float]
+    idle: Sequence[float]
+
+    def between(self, begin: float, end: float) -> float:
+        """Return the lived days from one Julian day to another, 0 for one that is not after it."""
+        return max(0.0, self._at(end) - self._at(begin))
+
+    def _at(self, day: float) -> float:
+        place = bisect_right(self.days, day) - 1
+        if place < 0:
+            return day
+        return self.days[place] - self.idle[place] + min(day - self.days[place], IDLE_DAYS)
+
+
+def lived_time(days: Sequence[float]) -> LivedTime:
+    """Return how time went by for a workspace with these active days, in order."""
+    gaps = (max(0.0, after - before - IDLE_DAYS) for before, after in pairwise(days))
+    return LivedTime(days, list(accumulate(gaps, initial=0.0)))
+
+
+def decay(job: JobRun) -> Report:
+    """Bring the importance and tier of every active memory up to the job."""
+    with job.database.read() as db:
+        lived, total = lived_time(fading.active_days(db)), fading.count(db)
+    counts: Counter[str] = Counter()
+    today, last, done = julian_day(job), 0, 0
+    while True:
+        if job.pausing():
+            return Report(counts, more=True)
+        with job.database.read() as db:
+            page = fading.page(db, job.at, last, PAGE)
+        if not page:
+            return Report(counts)
+        due = [(usage, *wanted) for usage in page if (wanted := due_change(usage, lived, today)) is not None]
+        for chunk in _chunks(due):
+            if job.pausing():
+                return Report(counts, more=True)
+            _write_changes(job, chunk, counts)
+        last, done = page[-1].seq, done + len(page)
+        job.progress(done, total)
+
+
+def due_change(usage: Usage, lived: LivedTime, today: float) -> tuple[float, Tier] | None:
+    """Return the importance and tier that a memory should have and has not."""
+    tier = tier_of(usage)
+    importance = importance_of(usage, tier, lived.between(usage.used, today))
+    return None if importance == usage.importance and tier == usage.tier else (importance, tier)
+
+
+def importance_of(usage: Usage, tier: Tier, days: float) -> float:
+    """Return the importance of a memory of a tier that nobody used for so many lived days."""
+    raised = usage.given + (1 - usage.given) * REACH * (1 - 2 ** (-_uses(usage) / HALF_WAY_USES))
+    if not usage.lasting:
+        steps = math.floor(STEPS * days / half_life_days(usage, tier))
+        raised = max(raised * 2 ** (-steps / STEPS), min(usage.given, FLOOR))
+    # What was given stays as it was given, to the last digit.
+    return usage.given if raised == usage.given else round(raised, 4)
+
+
+def half_life_days(usage: Usage, tier: Tier) -> float:
+    """Return in how many days a memory's importance halves: its kind's, longer with each tier risen and each use.
+
+    What was needed again is likely to be needed once more (Pimsleur, "A Memory Schedule", 1967).
+    """
+    traits = TRAITS[Kind(usage.kind)]
+    risen = TIERS.index(tier) - TIERS.index(traits.tier)
+    return traits.half_life_days * float(2**risen) * (1 + math.log2(1 + _uses(usage)))
+
+
+def tier_of(usage: Usage) -> Tier:
+    """Return the tier that a memory's recalls have earned it; none falls."""
+    earned = Tier.WORKING
+    if usage.recalls >= EPISODIC_RECALLS:
+        earned = Tier.EPISODIC
+    if usage.recalls >= SEMANTIC_RECALLS:
+        earned = Tier.SEMANTIC
+    return max(Tier(usage.tier), earned, key=TIERS.index)
+
+
+def julian_day(job: JobRun) -> float:
+    """Return the present as a Julian day."""
+    return job.now.timestamp() / DAY_S + UNIX_EPOCH_JULIAN
+
+
+def _uses(usage: Usage) -> int:
+    return usage.recalls + usage.repeats
+
+
+def _chunks(due: Sequence[tuple[Usage, float, Tier]]) -> Iterator[Sequence[tuple[Usage, float, Tier]]]:
+    return (due[start : start + FADED_PER_TRANSACTION] for start in range(0, len(due), FADED_PER_TRANSACTION))
+
+
+def _write_changes(job: JobRun, chunk: Sequence[tuple[Usage, float, Tier]], counts: Counter[str]) -> None:
+    with job.database.write() as db:
+        written = [one for one in chunk if fading.set_importance(db, *one)]
+        if written:
+            changes.append(db, changes.FADE, [usage.id for usage, _, _ in written])
+    for usage, importance, tier in written:
+        counts["faded"] += importance < usage.importance
+        counts["raised"] += importance > usage.importance
+        counts["risen"] += tier != usage.tier
+
+
+def archive(job: JobRun) -> Report:
+    """Archive what may go, the oldest first, up to a number a night."""
+    used_by = utc_text(job.now - timedelta(days=min(COLD_DAYS.values())))
+    with job.database.read() as db:
+        lived = lived_time(fading.active_days(db))
+        room = ARCHIVE_LIMIT - fading.archived_since(db, ACTOR, utc_text(job.now - LIMIT_WINDOW), ARCHIVE_LIMIT)
+    archived, last, today = 0, 0, julian_day(job)
+    while archived < room:
+        if job.pausing():
+            return _report_archived(archived, more=True)
+        with job.database.read() as db:
+            page = fading.loose(db, job.at, used_by, last, PAGE)
+        if not page:
+            break
+        due = [usage for usage in page if may_go(usage, lived, today)][: room - archived]
+        for start in range(0, len(due), ARCHIVED_PER_TRANSACTION):
+            if job.pausing():
+                return _report_archived(archived, more=True)
+            archived += _archive_batch(job, used_by, due[start : start + ARCHIVED_PER_TRANSACTION], lived)
+        last = page[-1].seq
+        job.progress(archived, room)
+    return _report_archived(archived, more=False)
+
+
+def may_go(usage: Usage, lived: LivedTime, today: float) -> bool:
+    """Tell whether a memory that nothing holds is cold, old and unimportant enough."""
+    unused, tier = lived.between(usage.used, today), tier_of(usage)
+    return (
+        unused >= COLD_DAYS[tier]
+        and lived.between(usage.written, today) >= OLD_DAYS
+        and importance_of(usage, tier, unused) < UNIMPORTANT
+    )
+
+
+def _archive_batch(job: JobRun, used_by: str, due: Sequence[Usage], lived: LivedTime) -> int:
+    today = julian_day(job)
+    with job.database.write() as db:
+        # What somebody used or tied to something since it was read stays.
+        going = fading.still_loose(db, job.at, used_by, due)
+        for usage in going:
+            memories.archive(db, usage.seq, job.at)
+            tail.drop(db, usage.seq)
+            unused = lived.between(usage.used, today)
+            detail = {
+                "unused_days": round(unused),
+                "importance": importance_of(usage, tier_of(usage), unused),
+                "recalls": usage.recalls,
+            }
+            audit.add(db, job.at, ACTOR, AuditAction.ARCHIVE, usage.id, detail=detail)
+        if going:
+            changes.append(db, changes.ARCHIVE, [usage.id for usage in going])
+    return len(going)
+
+
+def _report_archived(archived: int, *, more: bool) -> Report:
+    return Report({"archived": archived}, more)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How a memory fades, in days as its workspace lives them.
+
+    `raised` is its importance as use has raised it, before any fading; `now` is what it should be today and `later` in
+    so many days. `kind_days` is the half-life of its kind, `half_life_days` its own: twice as long for each of `risen`
+    tiers, and longer with each of `uses`. `leaves_in_days` is when the archive may take it if nothing holds it.
+    """
+
+    given: float
+    raised: float
+    now: float
+    later: tuple[tuple[float, float], ...]
+    lasting: bool
+    kind_days: float
+    half_life_days: float
+    risen: int
+    uses: int
+    unused_days: float
+    leaves_in_days: float | None
+
+
+def forecast(usage: Usage, lived: LivedTime, today: float, ahead: Sequence[float] = AHEAD_DAYS) -> Forecast:
+    """Return how a memory fades from a Julian day on; whoever uses it, and a workspace that rests, puts it off."""
+    tier, unused = tier_of(usage), lived.between(usage.used, today)
+    half_life, raised = half_life_days(usage, tier), importance_of(usage._replace(lasting=True), tier, 0)
+    return Forecast(
+        given=usage.given,
+        raised=raised,
+        now=importance_of(usage, tier, unused),
+        later=tuple((days, importance_of(usage, tier, unused + days)) for days in ahead),
+        lasting=usage.lasting,
+        kind_days=TRAITS[Kind(usage.kind)].half_life_days,
+        half_life_days=half_life,
+        risen=TIERS.index(tier) - TIERS.index(TRAITS[Kind(usage.kind)].tier),
+        uses=usage.recalls + usage.repeats,
+        unused_days=unused,
+        leaves_in_days=None if usage.lasting else _leaves_in(usage, lived, today, raised, tier),
+    )
+
+
+def _leaves_in(usage: Usage, lived: LivedTime, today: float, raised: float, tier: Tier) -> float:
+    unused = lived.between(usage.used, today)
+    # The first step at which it is less important than what may go; nothing is taken below the floor.
+    steps = 0 if raised < UNIMPORTANT else math.floor(STEPS * math.log2(raised / UNIMPORTANT)) + 1
+    faded = steps * half_life_days(usage, tier) / STEPS - unused
+    return max(0.0, faded, COLD_DAYS[tier] - unused, OLD_DAYS - lived.between(usage.written, today))

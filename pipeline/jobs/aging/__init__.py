@@ -1,1 +1,0 @@
-"""How importance fades with time, and what leaves the answers for the archive."""
