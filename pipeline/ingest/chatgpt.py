@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.ingest.entries import ExportEntry
-from pipeline.ingest.exchanges import Conversation, Extra, Turn, read_conversation
-from pipeline.ingest.exports import ExportFormat, read_export
-from pipeline.ingest.fields import id_of, name_of, text_of, time_of
-from pipeline.ingest.items import Known, Progress, Reading, Readings, Skipped
+from pipeline.ingest.exports import Conversation, ExportFormat, Extra, Turn, read_conversation, read_export
+from pipeline.ingest.fields import Known, Progress, Reading, Readings, Skipped, id_of, name_of, text_of, time_of
 from pipeline.records import Kind
 
 SOURCE = "chatgpt"

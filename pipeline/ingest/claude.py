@@ -12,10 +12,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.ingest.entries import ExportEntry
-from pipeline.ingest.exchanges import Conversation, Extra, Turn, read_conversation
-from pipeline.ingest.exports import ExportFormat, read_export
-from pipeline.ingest.fields import digest_of, id_of, name_of, split_under_heading, text_of, time_of
-from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.exports import Conversation, ExportFormat, Extra, Turn, read_conversation, read_export
+from pipeline.ingest.fields import (
+    Item,
+    Known,
+    Progress,
+    Reading,
+    Readings,
+    Skipped,
+    Unchanged,
+    digest_of,
+    id_of,
+    name_of,
+    split_under_heading,
+    text_of,
+    time_of,
+)
 from pipeline.records import Draft, Kind, Source
 
 SOURCE = "claude"

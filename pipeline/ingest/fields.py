@@ -1,15 +1,20 @@
-"""What may be taken from another tool's data, whatever its types turn out to be, and long texts cut into pieces."""
+"""What every reader of a source shares.
+
+The items that it hands on; fields taken from another tool's data, whatever their types turn out to be; long texts cut
+into pieces.
+"""
 
 import hashlib
 import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS
+from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, MAX_SESSION_ID_CHARS, MAX_TAGS, Draft
 from pipeline.text.redaction import redact, redact_json
 from pipeline.times import utc_text
 from pipeline.write.fields import normalize_json, normalize_text
@@ -32,6 +37,8 @@ _ENDS = (
     re.compile(r"[.!?…][\"'»”’)\]]*\s|[。！？]"),
     re.compile(r"\s"),
 )
+# How many commits of a history are read, the newest first, unless somebody says how many.
+COMMITS = 2000
 
 
 def text_of(value: Any) -> str:
@@ -190,3 +197,35 @@ def _stop(text: str, start: int, end: int, limit: int) -> int:
         if places:
             return min(places, key=lambda place: abs(place - aim))
     return highest
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that may be read again: `key` names it within its source, `digest` is the SHA-256 of what was read."""
+
+    key: str
+    digest: str
+    drafts: tuple[Draft, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """An item that is kept already as it is."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What was left out, and why."""
+
+    key: str
+    reason: str
+
+
+Reading = Item | Unchanged | Skipped
+Readings = Iterator[Reading]
+# The digest of every item that a source is known by.
+Known = Mapping[str, str]
+# Called with how much is done and how much there is, in whatever unit the reader counts.
+Progress = Callable[[int, int], None]

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.ingest.fields import split_text
-from pipeline.ingest.items import COMMITS, Item, Known, Progress, Readings, Skipped, Unchanged
+from pipeline.ingest.fields import COMMITS, Item, Known, Progress, Readings, Skipped, Unchanged, split_text
 from pipeline.records import MAX_CONTENT_CHARS, Draft, Kind, Source
 from pipeline.times import parse, utc_text
 

@@ -25,8 +25,19 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.ingest.entries import LostValue, broken, value_of
-from pipeline.ingest.fields import digest_of_json, id_of, name_of, split_text
-from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.fields import (
+    Item,
+    Known,
+    Progress,
+    Reading,
+    Readings,
+    Skipped,
+    Unchanged,
+    digest_of_json,
+    id_of,
+    name_of,
+    split_text,
+)
 from pipeline.records import (
     MAX_BRANCH_CHARS,
     MAX_PATH_CHARS,

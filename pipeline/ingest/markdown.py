@@ -10,6 +10,13 @@ from pathlib import Path
 from pipeline.ingest.entries import broken
 from pipeline.ingest.fields import (
     MAX_KEY_CHARS,
+    Item,
+    Known,
+    Progress,
+    Reading,
+    Readings,
+    Skipped,
+    Unchanged,
     metadata_of,
     name_of,
     session_of,
@@ -17,7 +24,6 @@ from pipeline.ingest.fields import (
     tags_of,
     time_of,
 )
-from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
 from pipeline.records import Draft, Kind, Source
 from pipeline.write.fields import normalize_text
 

@@ -13,8 +13,23 @@ from typing import Any
 
 from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exports import ExportFormat, read_export
-from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, session_of, split_text, tags_of, text_of, time_of
-from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.fields import (
+    Item,
+    Known,
+    Progress,
+    Reading,
+    Readings,
+    Skipped,
+    Unchanged,
+    digest_of_json,
+    id_of,
+    metadata_of,
+    session_of,
+    split_text,
+    tags_of,
+    text_of,
+    time_of,
+)
 from pipeline.records import Draft, Source
 
 SOURCE = "mem0"

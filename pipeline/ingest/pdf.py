@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.ingest.fields import split_text
-from pipeline.ingest.items import Item, Known, Progress, Readings, Skipped, Unchanged
+from pipeline.ingest.fields import Item, Known, Progress, Readings, Skipped, Unchanged, split_text
 from pipeline.records import Draft, Kind, Source
 from pipeline.times import utc_text
 

@@ -12,8 +12,23 @@ from typing import Any
 from pipeline.errors import InvalidField
 from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exports import ExportFormat, read_export
-from pipeline.ingest.fields import digest_of_json, id_of, metadata_of, name_of, split_text, tags_of, text_of, time_of
-from pipeline.ingest.items import Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.fields import (
+    Item,
+    Known,
+    Progress,
+    Reading,
+    Readings,
+    Skipped,
+    Unchanged,
+    digest_of_json,
+    id_of,
+    metadata_of,
+    name_of,
+    split_text,
+    tags_of,
+    text_of,
+    time_of,
+)
 from pipeline.records import Draft, GoalStatus, Kind, Source
 from pipeline.write.fields import check_details
 from pipeline.write.keyed import fact_key

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pipeline.ingest.items import COMMITS, Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.fields import COMMITS, Item, Known, Progress, Reading, Readings, Skipped, Unchanged
 
 __all__ = [
     "COMMITS",

@@ -24,7 +24,7 @@ from pipeline.store import admissions, audit, entities, history, memories
 from pipeline.store.admissions import Decision
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
-from pipeline.write import relate, revise
+from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.fields import normalize_id, resolve_scope
 from pipeline.write.prepare import prepare, prepare_batch
@@ -102,11 +102,11 @@ def list_memories(workspace: Workspace, wanted: Filter, limit: int, before: int 
 def read_record(workspace: Workspace, memory_id: str) -> MemoryRecord:
     """Return a memory, archived or not, with everything that is known of it; raise NotFound where there is none."""
     with workspace.database.read() as db:
-        memory = revise.existing(db, memory_id)
+        memory = revise.get_existing(db, memory_id)
         return MemoryRecord(
             memory,
             admissions.of(db, memory.id),
-            relate.visible_edges(db, memory),
+            revise.list_visible_edges(db, memory),
             entities.of(db, memory.seq),
             history.of(db, memory.seq),
         )
@@ -141,7 +141,7 @@ def edit_as_seen(workspace: Workspace, memory_id: str, revision: Revision, seen:
     Raises Conflict when a field of the revision is neither as it was seen nor as it shall be.
     """
     with workspace.database.read() as db:
-        before = revise.existing(db, memory_id)
+        before = revise.get_existing(db, memory_id)
         given_before = memories.given_importance(db, before.seq)
     after = before if revision == Revision() else revise.edit(workspace.database, memory_id, revision, seen)
     with workspace.database.read() as db:
@@ -153,7 +153,7 @@ def edit_as_seen(workspace: Workspace, memory_id: str, revision: Revision, seen:
 def confirm(workspace: Workspace, memory_id: str) -> tuple[Memory, bool]:
     """Let a memory speak as a rule; return it, and whether nobody vouched for it before."""
     with workspace.database.read() as db:
-        before = revise.existing(db, memory_id)
+        before = revise.get_existing(db, memory_id)
     if before.trust is Trust.TRUSTED:
         return before, False
     return revise.edit(workspace.database, memory_id, Revision(trust=Trust.TRUSTED)), True
@@ -187,9 +187,9 @@ def purge(workspace: Workspace, memory_id: str) -> None:
 
 def add_edge(workspace: Workspace, memory_id: str, edge: EdgeDraft) -> list[Edge]:
     """Say how a memory bears on another; return its edges."""
-    return relate.draw(workspace.database, memory_id, edge)
+    return revise.add_edge(workspace.database, memory_id, edge)
 
 
 def remove_edge(workspace: Workspace, memory_id: str, kind: EdgeKind, to: str) -> list[Edge]:
     """Take an edge back; return what is left."""
-    return relate.erase(workspace.database, memory_id, kind, to)
+    return revise.remove_edge(workspace.database, memory_id, kind, to)

@@ -30,7 +30,7 @@ from pipeline.store.edges import Edge
 from pipeline.store.impressions import Tally
 from pipeline.store.pairs import Pair
 from pipeline.times import utc_text
-from pipeline.write.revise import existing, text_mark
+from pipeline.write.revise import get_existing, text_mark
 
 __all__ = [
     "EDITED",
@@ -180,7 +180,7 @@ def preview_purge(workspace: Workspace, memory_id: str) -> PurgePreview:
 
 def _existing(db: Connection, memory_id: str) -> Memory:
     try:
-        return existing(db, memory_id)
+        return get_existing(db, memory_id)
     except NotFound as error:
         raise NotFound("There is no such memory; it may have been purged.") from error
 

@@ -16,7 +16,7 @@ from pipeline.store.pairs import PairState
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.keyed import fit_between
-from pipeline.write.revise import LET_IN, bring_back, existing, put_away, put_back, separate
+from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
 
 __all__ = [
     "MOST_COUNTED",
@@ -199,21 +199,21 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
             if let_in and entry is not None:
                 audit.amend(db, entry_id, {**entry.detail, LET_IN: True})
             pairs.settle(db, pair.id, PairState.MERGED, now)
-        return existing(db, older.id)
+        return get_existing(db, older.id)
 
 
 def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVerdict) -> Memory:
     """Let a candidate in, or archive it; raise Conflict for a memory that is none."""
     now = utc_now()
     with workspace.database.write() as db:
-        memory = existing(db, memory_id)
+        memory = get_existing(db, memory_id)
         if not memory.candidate or memory.archived_at is not None:
             raise Conflict("this memory does not wait for review")
         if verdict is CandidateVerdict.REJECT:
             memories.archive(db, memory.seq, now)
         else:
             _let_in(db, memory, now)
-        return existing(db, memory_id)
+        return get_existing(db, memory_id)
 
 
 def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
@@ -231,9 +231,9 @@ def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
             merge = audit.merge_of(db, newer.id)
             if merge is None or merge.other_id != found[pair.older_seq].id:
                 raise Conflict("this was undone already")
-            separate(db, merge, newer, now)
+            undo_merge(db, merge, newer, now)
         pairs.settle(db, pair.id, PairState.WAITING, now)
-        return existing(db, newer.id)
+        return get_existing(db, newer.id)
 
 
 def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVerdict) -> Memory:
@@ -243,14 +243,14 @@ def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
     """
     now = utc_now()
     with workspace.database.write() as db:
-        memory = existing(db, memory_id)
+        memory = get_existing(db, memory_id)
         if verdict is CandidateVerdict.REJECT:
             _restore(db, memory, now)
         elif memory.candidate or memory.archived_at is not None:
             raise Conflict("this memory is not as it was let in")
         else:
-            put_back(db, memory, now)
-        return existing(db, memory_id)
+            return_to_review(db, memory, now)
+        return get_existing(db, memory_id)
 
 
 def settle_contradiction(
@@ -263,7 +263,7 @@ def settle_contradiction(
     """
     now = utc_now()
     with workspace.database.write() as db:
-        denying, denied = existing(db, denying_id), existing(db, denied_id)
+        denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)
         made_by = edges.maker(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq)
         reverse = edges.maker(db, denied.seq, EdgeKind.CONTRADICTS, denying.seq)
         if made_by is None:
@@ -272,7 +272,7 @@ def settle_contradiction(
             raise Conflict("this contradiction is settled")
         if verdict is not ContradictionVerdict.BOTH:
             wrong = denied if verdict is ContradictionVerdict.DENYING else denying
-            put_away(db, wrong, now)
+            archive_memory(db, wrong, now)
             return Settlement(archived=wrong.id)
         for one, other in ((denying, denied), (denied, denying)):
             edges.erase(db, one.seq, EdgeKind.CONTRADICTS, other.seq, now)
@@ -284,7 +284,7 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
     """Let a contradiction stand again as it did; raise Conflict where it was not settled so."""
     now = utc_now()
     with workspace.database.write() as db:
-        denying, denied = existing(db, denying_id), existing(db, denied_id)
+        denying, denied = get_existing(db, denying_id), get_existing(db, denied_id)
         if settlement.archived is not None:
             wrong = denied if settlement.archived == denied_id else denying
             if wrong.id != settlement.archived:
@@ -315,11 +315,11 @@ def undo_act(workspace: Workspace, entry_id: str) -> Memory:
         if entry.undone_at is not None or memory.archived_at is None:
             raise Conflict("this was undone already")
         if entry.action is AuditAction.MERGE:
-            separate(db, entry, memory, now)
+            undo_merge(db, entry, memory, now)
         else:
-            bring_back(db, memory, now)
+            restore_memory(db, memory, now)
             audit.mark_undone(db, entry.id, now)
-        return existing(db, memory.id)
+        return get_existing(db, memory.id)
 
 
 def _restore(db: Connection, memory: Memory, now: str) -> None:
@@ -327,9 +327,9 @@ def _restore(db: Connection, memory: Memory, now: str) -> None:
         raise Conflict("this memory is not archived")
     merge = audit.merge_of(db, memory.id)
     if merge is not None:
-        separate(db, merge, memory, now)
+        undo_merge(db, merge, memory, now)
     else:
-        bring_back(db, memory, now)
+        restore_memory(db, memory, now)
 
 
 def _let_in(db: Connection, memory: Memory, now: str) -> None:

@@ -18,7 +18,7 @@ from pipeline.text.redaction import redact
 from pipeline.times import utc_now
 from pipeline.write.accept import INCOGNITO, WriteEffects, WritePolicy, is_incognito, log_and_enqueue, write_one
 from pipeline.write.prepare import Prepared, prepare
-from pipeline.write.revise import bring_back
+from pipeline.write.revise import restore_memory
 
 __all__ = [
     "ForgottenItems",
@@ -203,7 +203,7 @@ def _take_text(update: _Update, item_seq: int, item: Prepared, name: str) -> Rec
         return _admit(update, item_seq, item, name)
     ingested.link(update.db, item_seq, name, memory.seq)
     if comes_back:
-        bring_back(update.db, memory, update.at)
+        restore_memory(update.db, memory, update.at)
         update.restored.append(memory.id)
     elif memory.archived_at is not None:
         return Receipt(memory.id, Outcome.REJECTED, reason=PUT_AWAY)

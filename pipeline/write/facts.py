@@ -11,7 +11,7 @@ from pipeline.times import utc_now
 from pipeline.write.accept import WritePolicy, commit
 from pipeline.write.keyed import end_at
 from pipeline.write.prepare import prepare_fact
-from pipeline.write.revise import existing, put_away
+from pipeline.write.revise import archive_memory, get_existing
 
 
 class EndedFact(NamedTuple):
@@ -36,7 +36,7 @@ def end_fact(database: Database, key: FactKey, scope: Scope, moment: str | None 
             raise NotFound("no value holds")
         end_at(db, holder, ends, now)
         changes.append(db, changes.CLOSE, [holder.id])
-        return EndedFact(existing(db, holder.id), holder.valid_to)
+        return EndedFact(get_existing(db, holder.id), holder.valid_to)
 
 
 def take_back_fact(database: Database, fact_id: str) -> Memory:
@@ -51,11 +51,11 @@ def take_back_fact(database: Database, fact_id: str) -> Memory:
         if facts.repeats(db, fact, fact.valid_from):
             raise Conflict("this was told again since; end it instead")
         ended = None if fact.candidate else facts.find_replaced_by(db, fact)
-        put_away(db, fact, now)
+        archive_memory(db, fact, now)
         if ended is not None and fact.valid_to != fact.valid_from:
             facts.close(db, ended.seq, fact.valid_to, now)
             changes.append(db, changes.CLOSE, [ended.id])
-        return existing(db, fact_id)
+        return get_existing(db, fact_id)
 
 
 def reopen_fact(database: Database, fact_id: str, until: str | None) -> Memory:
@@ -72,7 +72,7 @@ def reopen_fact(database: Database, fact_id: str, until: str | None) -> Memory:
             raise Conflict("it would end earlier than it does")
         facts.close(db, fact.seq, ends, now)
         changes.append(db, changes.CLOSE, [fact.id])
-        return existing(db, fact_id)
+        return get_existing(db, fact_id)
 
 
 def _standing(db: Connection, fact_id: str) -> Memory:

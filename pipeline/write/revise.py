@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 from sqlite3 import Connection, IntegrityError
 from typing import Any
 
-from pipeline.errors import Conflict, NotFound
-from pipeline.records import EdgeKind, Memory, Revision, Seen, Source, Stage, Trust
+from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
+from pipeline.records import EdgeDraft, EdgeKind, Memory, Revision, Seen, Source, Stage, Trust
 from pipeline.store import (
     actions,
     admissions,
@@ -32,6 +32,8 @@ from pipeline.store import (
     work,
 )
 from pipeline.store.database import Database
+from pipeline.store.edges import Edge
+from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.instructions import instructs
 from pipeline.text.redaction import redact, redact_json
 from pipeline.text.tokens import memory_tokens
@@ -51,6 +53,7 @@ from pipeline.write.tool_actions import mentions_action
 
 # In the detail of a merge: the one that speaks for both was a candidate, and was let in for that alone.
 LET_IN = "let_in"
+CALLER = "caller"
 
 
 def text_mark(text: str) -> str:
@@ -66,7 +69,7 @@ def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | No
     values = _values(revision)
     now = utc_now()
     with database.write() as db:
-        memory = existing(db, memory_id)
+        memory = get_existing(db, memory_id)
         if seen is not None:
             _check_seen(db, memory, revision, seen)
         if memory.key is not None and (revision.content is not None or revision.details is not None):
@@ -80,7 +83,7 @@ def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | No
         changed = {name: value for name, value in values.items() if not (same and name in ("content", "content_hash"))}
         if changed:
             _apply(db, memory, changed, now)
-        return existing(db, memory_id)
+        return get_existing(db, memory_id)
 
 
 def unconfirm(database: Database, memory_id: str, since: str) -> Memory:
@@ -90,14 +93,14 @@ def unconfirm(database: Database, memory_id: str, since: str) -> Memory:
     """
     now = utc_now()
     with database.write() as db:
-        memory = existing(db, memory_id)
+        memory = get_existing(db, memory_id)
         if memory.trust is Trust.TRUSTED:
             memories.update(db, memory.seq, {"trust": Trust.EVIDENCE}, now)
             changes.append(db, changes.EDIT, [memory.id])
             for edge in edges.of(db, memory.seq):
                 if edge.kind is EdgeKind.DERIVED_FROM and not edge.outgoing and edge.at >= since:
-                    lower_trust(db, existing(db, edge.other_id), now)
-        return existing(db, memory_id)
+                    lower_trust(db, get_existing(db, edge.other_id), now)
+        return get_existing(db, memory_id)
 
 
 def lower_trust(db: Connection, memory: Memory, at: str) -> None:
@@ -112,13 +115,13 @@ def lower_trust(db: Connection, memory: Memory, at: str) -> None:
 def archive(database: Database, memory_id: str) -> Memory:
     """Take a memory out of every answer; doing it twice changes nothing."""
     with database.write() as db:
-        memory = existing(db, memory_id)
+        memory = get_existing(db, memory_id)
         if memory.archived_at is None:
-            put_away(db, memory, utc_now())
-        return existing(db, memory_id)
+            archive_memory(db, memory, utc_now())
+        return get_existing(db, memory_id)
 
 
-def put_away(db: Connection, memory: Memory, at: str) -> None:
+def archive_memory(db: Connection, memory: Memory, at: str) -> None:
     """Archive a memory within a transaction."""
     memories.archive(db, memory.seq, at)
     tail.drop(db, memory.seq)
@@ -129,16 +132,16 @@ def restore(database: Database, memory_id: str) -> Memory:
     """Undo an archive or a merge; raise Conflict when an active memory says the same by now."""
     now = utc_now()
     with database.write() as db:
-        memory = existing(db, memory_id)
+        memory = get_existing(db, memory_id)
         merge = audit.merge_of(db, memory.id)
         if memory.archived_at is not None and merge is not None:
-            separate(db, merge, memory, now)
+            undo_merge(db, merge, memory, now)
         elif memory.archived_at is not None:
-            bring_back(db, memory, now)
-        return existing(db, memory_id)
+            restore_memory(db, memory, now)
+        return get_existing(db, memory_id)
 
 
-def separate(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str) -> None:
+def undo_merge(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str) -> None:
     """Take a merge back within a transaction."""
     survivor = None if merge.other_id is None else memories.get(db, merge.other_id)
     if survivor is None:
@@ -149,12 +152,12 @@ def separate(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str) -
         raise Conflict("an active memory of the same scope says exactly this") from error
     audit.mark_undone(db, merge.id, at)
     if merge.detail.get(LET_IN) and all(one.candidate for one in memories.list_merged_into(db, survivor.seq)):
-        again = existing(db, survivor.id)
+        again = get_existing(db, survivor.id)
         if not again.candidate:
-            put_back(db, again, at)
+            return_to_review(db, again, at)
 
 
-def put_back(db: Connection, memory: Memory, at: str) -> None:
+def return_to_review(db: Connection, memory: Memory, at: str) -> None:
     """Let what was a candidate wait for review again within a transaction, and what it ended hold again.
 
     Raises Conflict for a fact that was told again since.
@@ -166,7 +169,7 @@ def put_back(db: Connection, memory: Memory, at: str) -> None:
     changes.append(db, changes.ARCHIVE, [memory.id])
 
 
-def bring_back(db: Connection, memory: Memory, at: str) -> None:
+def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     """Make an archived memory active again within a transaction; a keyed fact holds only where no later one does."""
     try:
         memories.restore(db, memory.seq, at)
@@ -185,7 +188,7 @@ def bring_back(db: Connection, memory: Memory, at: str) -> None:
 def purge(database: Database, memory_id: str) -> None:
     """Delete a memory for good, with what was merged into it or made of it; a worker then scrubs the indexes."""
     with database.write() as db:
-        memory = existing(db, memory_id)
+        memory = get_existing(db, memory_id)
         merge = audit.merge_of(db, memory.id)
         survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
         if merge is not None and survivor is not None:
@@ -315,9 +318,47 @@ def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) 
             tail.put(db, memory.seq, memory_tokens(values["content"], memory.occurred_at), number)
 
 
-def existing(db: Connection, memory_id: str) -> Memory:
+def get_existing(db: Connection, memory_id: str) -> Memory:
     """Return a memory; raise NotFound for one that does not exist."""
     memory = memories.get(db, memory_id)
     if memory is None:
         raise NotFound("no such memory")
     return memory
+
+
+def add_edge(database: Database, memory_id: str, draft: EdgeDraft) -> list[Edge]:
+    """Draw an edge and return the memory's edges; what is derived from evidence becomes evidence."""
+    now = utc_now()
+    with database.write() as db:
+        memory = get_existing(db, memory_id)
+        other = memories.get(db, draft.to)
+        if other is None or other.seq == memory.seq or not reaches(other.scope, viewer_within(memory.scope)):
+            raise InvalidField(FieldError("to", "names no other memory that this one can reach"))
+        if edges.add(db, memory.seq, draft.kind, other.seq, CALLER, now):
+            changes.append(db, changes.RELATE, [memory.id, other.id])
+            if draft.kind is EdgeKind.DERIVED_FROM and other.trust is Trust.EVIDENCE:
+                lower_trust(db, memory, now)
+        return list_visible_edges(db, memory)
+
+
+def remove_edge(database: Database, memory_id: str, kind: EdgeKind, to: str) -> list[Edge]:
+    """Take an edge away for good and return the memory's edges; raise NotFound when there is no such edge.
+
+    Raises Conflict for one that a night job drew from what it wrote to what it read: a purge follows it.
+    """
+    now = utc_now()
+    with database.write() as db:
+        memory = get_existing(db, memory_id)
+        other = memories.get(db, to)
+        if other is not None and kind is EdgeKind.DERIVED_FROM and derivations.made_of(db, memory.seq, other.seq):
+            raise Conflict("this memory was made of that one; archive it instead")
+        if other is None or not edges.erase(db, memory.seq, kind, other.seq, now):
+            raise NotFound("no such edge")
+        changes.append(db, changes.RELATE, [memory.id, other.id])
+        return list_visible_edges(db, memory)
+
+
+def list_visible_edges(db: Connection, memory: Memory) -> list[Edge]:
+    """List a memory's edges to what may be seen from where it is."""
+    home = viewer_within(memory.scope)
+    return [edge for edge in edges.of(db, memory.seq) if reaches(edge.other_scope, home)]

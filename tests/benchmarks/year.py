@@ -17,10 +17,10 @@ from pipeline.errors import EncoderUnavailable
 from pipeline.index.encoder import Encoder
 from pipeline.jobs.aging import archive, decay
 from pipeline.jobs.runner import JobRun
+from pipeline.services.feedback import UsageBuffer, write_usage
 from pipeline.store import audit, changes, memories
 from pipeline.times import utc_text
 from pipeline.write.accept import commit
-from pipeline.write.usage import UsageBuffer, write_usage
 from tests.benchmarks.figures import Aim, Report, latency
 from tests.benchmarks.questions import Question, questions
 from tests.benchmarks.year_plan import DAYS, Planned, moment, plan

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from pipeline.ingest.items import Item, Skipped, Unchanged
+from pipeline.ingest.fields import Item, Skipped, Unchanged
 from pipeline.records import MAX_CONTENT_CHARS, MAX_SESSION_ID_CHARS, MAX_TAGS, Source
 from pipeline.write.prepare import prepare
 from web.intake import draft_body, problem_of_key

@@ -8,12 +8,12 @@ from pipeline.jobs.registry import BY_NAME
 from pipeline.jobs.runner import JobRun
 from pipeline.records import Draft, Memory
 from pipeline.services import maintenance
+from pipeline.services.feedback import NotedUsage, write_usage
 from pipeline.store import memories
 from pipeline.store.database import Database
 from pipeline.times import utc_text
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare, prepare_fact
-from pipeline.write.usage import NotedUsage, write_usage
 
 # Long past, so that what holds from a simulated day on holds on the real one.
 FIRST_DAY = datetime(2024, 6, 3, 3, tzinfo=UTC)

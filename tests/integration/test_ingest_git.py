@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.errors import InvalidField
 from pipeline.ingest import git as module
+from pipeline.ingest.fields import Item, Skipped, Unchanged
 from pipeline.ingest.git import MAX_PIECE_BYTES, read_git
-from pipeline.ingest.items import Item, Skipped, Unchanged
 from pipeline.records import MAX_CONTENT_CHARS, Kind, Source
 from pipeline.write.prepare import prepare
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from config.paths import is_workspace_id
 from pipeline.errors import InvalidField
 from pipeline.identity import identify
-from pipeline.identity.place import place_of_remote
+from pipeline.identity.identify import place_of_remote
 from pipeline.identity.repository import branch_of_folder
 
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from pipeline.errors import InvalidField
 from pipeline.identity.repository import root_of_folder
+from pipeline.ingest.fields import Skipped
 from pipeline.ingest.git import Git
-from pipeline.ingest.items import Skipped
 
 
 class SkippedFile(Exception):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
-from pipeline.ingest.project.comments import one_line, shorten, strip_markers
 from pipeline.ingest.project.files import SkippedFile
+from pipeline.ingest.project.prose import one_line, shorten, strip_markers
 from pipeline.ingest.project.render import listed, sentence, split_into_parts
 
 LONGEST_COMMAND: Final = 160

@@ -8,8 +8,8 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Final
 
-from pipeline.ingest.project.comments import find_purpose, one_line, purpose, shorten, strip_markers, summary
 from pipeline.ingest.project.grammars import GRAMMARS, Grammar, Node, match_queries, parse
+from pipeline.ingest.project.prose import find_purpose, one_line, purpose, shorten, strip_markers, summary
 
 LONGEST_SIGNATURE: Final = 120
 LONGEST_VALUE: Final = 60

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pipeline.ingest.project.comments import LONGEST_PURPOSE, shorten
 from pipeline.ingest.project.outline import Outline, Symbol, SymbolRole
+from pipeline.ingest.project.prose import LONGEST_PURPOSE, shorten
 
 # A part is what one memory holds: short enough that what is found is what was asked for.
 PART_CHARS: Final = 4000

@@ -5,6 +5,128 @@ values given to a name such as `password`. A rule runs only when a plain substri
 in its input. Entropy and addresses decide nothing: hashes, ULIDs and IP addresses are no secrets.
 """
 
-from pipeline.text.redaction.redact import Redaction, redact, redact_json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
-__all__ = ["Redaction", "redact", "redact_json"]
+from pipeline.text.redaction.credentials import (
+    find_assigned,
+    find_client_passwords,
+    find_jwts,
+    find_private_keys,
+    find_schemes,
+    find_signatures,
+    find_url_passwords,
+    is_harmless,
+    kind_of_key,
+)
+from pipeline.text.redaction.formats import FORMATS, NOTHING, FoundSecret, SecretRule
+
+_MAX_PASSES: Final = 8  # a second pass settles what the first one uncovered; more is never seen in practice
+_RULES: Final = (
+    SecretRule(("PRIVATE KEY", "Private-Lines"), find_private_keys),
+    *FORMATS,
+    SecretRule(("eyJ", "eyA"), find_jwts),
+    SecretRule(("://",), find_url_passwords),
+    SecretRule(("curl", "wget", "http ", "sshpass", "mysql", "mariadb"), find_client_passwords),
+    SecretRule(("bearer", "basic"), find_schemes, folds_case=True),
+    SecretRule(("sig=", "signature=", "key=", "security-token="), find_signatures, folds_case=True),
+    SecretRule(
+        ("pass", "pw", "key", "token", "secret", "auth", "contrase", "senha", "пароль", "密码"),
+        find_assigned,
+        folds_case=True,
+    ),
+)
+_EXACT: Final = tuple((t, n) for n, rule in enumerate(_RULES) if not rule.folds_case for t in rule.triggers)
+_FOLDED: Final = tuple((t, n) for n, rule in enumerate(_RULES) if rule.folds_case for t in rule.triggers)
+
+
+@dataclass(frozen=True)
+class Redaction:
+    """A text without its secrets, and the kinds that were taken out, sorted."""
+
+    text: str
+    kinds: tuple[str, ...]
+
+
+def _woken_by(text: str) -> list[SecretRule]:
+    lowered = text.lower()
+    numbers = {number for trigger, number in _EXACT if trigger in text}
+    numbers |= {number for trigger, number in _FOLDED if trigger in lowered}
+    return [_RULES[number] for number in sorted(numbers)]
+
+
+def _replace(text: str, found: Iterator[FoundSecret], kinds: set[str]) -> str:
+    pieces: list[str] = []
+    position = 0
+    for start, end, kind in found:
+        if start >= position and not NOTHING.fullmatch(text, start, end):
+            pieces += (text[position:start], f"[REDACTED:{kind}]")
+            position = end
+            kinds.add(kind)
+    return "".join((*pieces, text[position:])) if pieces else text
+
+
+def redact(text: str) -> Redaction:
+    """Replace every secret by `[REDACTED:<kind>]`; redacting the result again changes nothing."""
+    kinds: set[str] = set()
+    for _ in range(_MAX_PASSES):
+        before = text
+        for rule in _woken_by(text):
+            text = _replace(text, rule.find(text), kinds)
+        if text == before:
+            break
+    return Redaction(text, tuple(sorted(kinds)))
+
+
+def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
+    """Redact strings and keys of a JSON-like value, and whatever stands under a key that names a secret.
+
+    Answers a copy (tuples become lists) and the sorted kinds. Nesting may be of any depth.
+    """
+    kinds: set[str] = set()
+    root: list[Any] = [value]
+    waiting: list[tuple[Any, Any, Any, str | None]] = [(root, 0, value, None)]
+    while waiting:
+        holder, place, item, kind = waiting.pop()
+        if isinstance(item, Mapping):
+            copy: Any = {}
+            for key, child in item.items():
+                clean = _free_key(copy, key, kinds)
+                copy[clean] = None
+                waiting.append((copy, clean, child, kind or kind_of_key(key)))
+        elif isinstance(item, list | tuple):
+            copy = [None] * len(item)
+            waiting.extend((copy, number, child, kind) for number, child in enumerate(item))
+        else:
+            copy = _redact_scalar(item, kind, kinds)
+        holder[place] = copy
+    return root[0], tuple(sorted(kinds))
+
+
+def _redact_scalar(item: Any, kind: str | None, kinds: set[str]) -> Any:
+    is_number = isinstance(item, int | float) and not isinstance(item, bool)
+    if kind and (is_number or (isinstance(item, str) and not _is_empty_of_secrets(item))):
+        kinds.add(kind)
+        return f"[REDACTED:{kind}]"
+    if not isinstance(item, str):
+        return item
+    redaction = redact(item)
+    kinds.update(redaction.kinds)
+    return redaction.text
+
+
+def _is_empty_of_secrets(item: str) -> bool:
+    return not item or is_harmless(item, "", quoted=True, tight=True, is_password=True)
+
+
+def _free_key(taken: Mapping[Any, Any], key: Any, kinds: set[str]) -> Any:
+    if not isinstance(key, str):
+        return key
+    redaction = redact(key)
+    kinds.update(redaction.kinds)
+    # Two secrets used as keys may turn into one marker; neither entry is lost for it.
+    clean, number = redaction.text, 2
+    while clean in taken:
+        clean, number = f"{redaction.text}#{number}", number + 1
+    return clean

@@ -1,1 +1,1 @@
-"""What two texts are to each other: normalizer, token diff and pair classifier."""
+"""What two texts are to each other: normalizer, and pair classifier over a token diff."""

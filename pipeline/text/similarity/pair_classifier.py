@@ -6,21 +6,33 @@ the text that remains; a pair that waits costs a look. The rules therefore err t
 """
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from pipeline.records import Kind, Memory
 from pipeline.text.lexicon import load_lexicon
-from pipeline.text.similarity.normalizer import normalize_pair
-from pipeline.text.similarity.token_diff import (
-    diff_tokens,
-    find_denial,
-    find_hard_differences,
-    find_soft_differences,
-    to_active_voice,
-)
+from pipeline.text.similarity import vocabulary as v
+from pipeline.text.similarity.normalizer import NormalizedText, Tense, Word, WordClass, normalize_pair
 
+Words = Sequence[Word]
+
+# More words than these on one side alone are no rewording: they are not looked up as synonyms.
+MAX_REWORDED = 8
+MAX_SWAPPED = 4
+MAX_VALUE = 3
+# Longer texts are no longer tried in another order.
+MAX_REORDERED = 100
+
+_VALUES = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
+_REASONS = {
+    WordClass.NUMBER: "numbers differ",
+    WordClass.DATE: "dates differ",
+    WordClass.NAME: "names differ",
+    WordClass.CODE: "identifiers differ",
+}
 MERGE_COSINE: Final = 0.92
 PAIR_COSINE: Final = 0.80
 # From here a denial counts as one of the same subject: the rules for it are strict, a cosine alone says little.
@@ -33,6 +45,293 @@ _DAYS: Final = load_lexicon("similarity").table("of_its_day")
 _OF_ITS_DAY: Final = re.compile(
     rf"\b(?:{_DAYS.alternatives('words')})\b|{_DAYS.alternatives('unspaced')}", re.IGNORECASE
 )
+
+
+class TokenDiff(NamedTuple):
+    """Two readings whose common rewordings read alike, and the words that only one of them has."""
+
+    first: NormalizedText
+    second: NormalizedText
+    only_first: Words
+    only_second: Words
+
+
+def diff_tokens(first: NormalizedText, second: NormalizedText) -> TokenDiff:
+    """Set two readings side by side: synonyms and compounds written apart become one word."""
+    only_first, only_second = _only(first.words, second.words), _only(second.words, first.words)
+    if (only_first or only_second) and max(len(only_first), len(only_second)) <= MAX_REWORDED:
+        first = first._replace(words=_joined(first.words, {word.text for word in only_second}))
+        second = second._replace(words=_joined(second.words, {word.text for word in only_first}))
+        first = first._replace(words=_reworded(first.words, second.words))
+        only_first, only_second = _only(first.words, second.words), _only(second.words, first.words)
+    return TokenDiff(first, second, only_first, only_second)
+
+
+def word_texts(words: Words) -> list[str]:
+    """Return the comparable forms of words."""
+    return [word.text for word in words]
+
+
+def _only(words: Words, others: Words) -> Words:
+    left = Counter(word_texts(others))
+    only = []
+    for word in words:
+        if count := left.get(word.text, 0):
+            left[word.text] = count - 1
+        else:
+            only.append(word)
+    return only
+
+
+def _joined(words: Words, wanted: set[str]) -> tuple[Word, ...]:
+    joined: list[Word] = []
+    for word in words:
+        if joined and not joined[-1].ends and joined[-1].text + word.text in wanted:
+            joined[-1] = joined[-1]._replace(text=joined[-1].text + word.text, ends=word.ends)
+        else:
+            joined.append(word)
+    return tuple(joined)
+
+
+def _reworded(words: Words, others: Words) -> tuple[Word, ...]:
+    free = list(_only(others, words))
+    reworded = list(words)
+    for word in _only(words, others):
+        match = next((other for other in free if v.same_meaning(word.text, other.text)), None)
+        if match is not None:
+            free.remove(match)
+            place = max(i for i, known in enumerate(reworded) if known == word)
+            reworded[place] = word._replace(text=match.text, sort=match.sort)
+    return tuple(reworded)
+
+
+def find_hard_differences(c: TokenDiff) -> list[str]:
+    """Name what differs and forbids a merge, whatever the cosine: a value replaced, a polarity, a role."""
+    reasons = [
+        reason
+        for sort, reason in _REASONS.items()
+        if any(w.sort is sort for w in c.only_first) and any(w.sort is sort for w in c.only_second)
+    ]
+    if any(word.sort is WordClass.NEGATION for word in (*c.only_first, *c.only_second)):
+        reasons.append("negation differs")
+    others = set(word_texts(c.only_second))
+    if others and any(not others.isdisjoint(v.opposites_of(word.text)) for word in c.only_first):
+        reasons.append("opposites")
+    if all(any(word.text in v.PLACES_OF_WORK for word in only) for only in (c.only_first, c.only_second)):
+        reasons.append("environments differ")
+    if not reasons and all(any(word.sort in _VALUES for word in only) for only in (c.only_first, c.only_second)):
+        reasons.append("values differ")
+    persons, other_persons = set(c.first.persons), set(c.second.persons)
+    if persons - other_persons and other_persons - persons:
+        reasons.append("persons differ")
+    # Where endings tell the parts of a sentence, their order may change freely.
+    if c.first.english and _swapped_around(c) is not None:
+        reasons.append("roles swapped")
+    return reasons
+
+
+def find_soft_differences(c: TokenDiff) -> list[str]:
+    """Name what differs and leaves two memories to be looked at: words, order, tense, person, sentences."""
+    reasons = []
+    if c.only_first and c.only_second:
+        reasons.append("words differ")
+    elif c.only_first or c.only_second:
+        reasons.append("one says more")
+    else:
+        pairs = align_words(c.first, c.second)
+        if pairs is None:
+            reasons.append("order differs")
+        elif any(_links_differ(word.link, other.link) for word, other in pairs):
+            reasons.append("prepositions differ")
+        elif any(abs(word.tense - other.tense) > 1 for word, other in pairs):
+            reasons.append("tense differs")
+        elif [word.ends for word in c.first.words[:-1]] != [word.ends for word in c.second.words[:-1]]:
+            reasons.append("sentences differ")
+    if abs(c.first.tense - c.second.tense) > 1 and "tense differs" not in reasons:
+        reasons.append("tense differs")
+    if _persons(c.first) != _persons(c.second) and c.first.persons != c.second.persons:
+        reasons.append("persons differ")
+    if c.first.asks != c.second.asks:
+        reasons.append("one asks")
+    return reasons
+
+
+def _persons(reading: NormalizedText) -> list[str]:
+    return [person for person in reading.persons if person not in v.IMPERSONAL]
+
+
+def _links_differ(link: str, other: str) -> bool:
+    return link != other and not {link, other} & {"", "of"}
+
+
+def align_words(first: NormalizedText, second: NormalizedText) -> list[tuple[Word, Word]] | None:
+    """Pair the words of two readings, if only the place of a phrase or the voice of the verb differs."""
+    if word_texts(first.words) == word_texts(second.words):
+        return list(zip(first.words, second.words, strict=True))
+    for x, y, turned in ((first, second, False), (second, first, True)):
+        for order in _reorderings(x, y):
+            if word_texts(order) == word_texts(y.words):
+                pairs = zip(order, y.words, strict=True)
+                return [(other, word) if turned else (word, other) for word, other in pairs]
+    return None
+
+
+def _reorderings(x: NormalizedText, y: NormalizedText) -> Iterator[Words]:
+    words = x.words
+    if len(words) != len(y.words) or len(words) > MAX_REORDERED:
+        return
+    # A phrase that moves past a second clause would belong to that.
+    if (
+        x.commas == 0
+        and y.commas < 2
+        and not (x.joins or y.joins or any(word.ends for word in (*words[:-1], *y.words[:-1])))
+    ):
+        yield from _with_a_phrase_moved(words, y.words)
+    yield from _with_a_genitive_turned(words, y.words)
+    yield from _in_active_voice(words, y)
+
+
+def _with_a_phrase_moved(words: Words, others: Words) -> Iterator[Words]:
+    for k in range(1, len(words)):
+        head, lead = words[k], others[0]
+        if head.text == lead.text and (head.text in v.MARKERS or (head.link and head.link == lead.link)):
+            yield [*words[k:], *words[:k]]
+
+
+def _with_a_genitive_turned(words: Words, others: Words) -> Iterator[Words]:
+    """Turn "port of the server" to "server port"."""
+    start, end = _differing(words, others)
+    for k in range(start + 1, end):
+        if words[k].link == "of":
+            yield [*words[:start], *words[k:end], *words[start:k], *words[end:]]
+
+
+def _in_active_voice(words: Words, other: NormalizedText) -> Iterator[Words]:
+    """Turn "dates are stored" to what "we store dates" reads like."""
+    if other.persons[:1] != ("we",):
+        return
+    for k, verb in enumerate(words):
+        if k > 0 and verb.tense is Tense.PARTICIPLE and verb.stated:
+            yield [verb, *words[:k], *words[k + 1 :]]
+
+
+def _differing(words: Words, others: Words) -> tuple[int, int]:
+    start, end, other_end = 0, len(words), len(others)
+    while start < min(end, other_end) and words[start].text == others[start].text:
+        start += 1
+    while min(end, other_end) > start and words[end - 1].text == others[other_end - 1].text:
+        end, other_end = end - 1, other_end - 1
+    return start, end
+
+
+def to_active_voice(reading: NormalizedText, other: NormalizedText) -> NormalizedText:
+    """Turn "X is owned by Y" to "Y owns X" where the other text says it that way."""
+    words = reading.words
+    for k in range(1, len(words) - 2):
+        verb = words[k]
+        said_so = verb.tense is Tense.PARTICIPLE and verb.stated and words[k + 1].text == "by"
+        if said_so and "by" not in word_texts(other.words):
+            turned = verb._replace(stated=False, tense=Tense.NONE)
+            return reading._replace(words=(*words[k + 2 :], turned, *words[:k]))
+    return reading
+
+
+def find_denial(c: TokenDiff) -> str | None:
+    """Say how one text denies the other, if it does."""
+    if abs(c.first.tense - c.second.tense) > 1 or c.first.asks or c.second.asks:
+        return None
+    if (mid := _swapped_around(c)) is not None:
+        start, _ = _differing(c.first.words, c.second.words)
+        chooses = any(word.text in v.PREFERRING or word.sort is WordClass.NEGATION for word in mid)
+        return "sides swapped" if chooses and c.first.words[start].sort is not WordClass.NUMBER else None
+    if sorted(_persons(c.first)) != sorted(_persons(c.second)):
+        return None
+    if _negates(c):
+        return "negation differs"
+    start, end = _differing(c.first.words, c.second.words)
+    _, other_end = _differing(c.second.words, c.first.words)
+    if _turns_opposite(c, start, end, other_end):
+        return "opposites"
+    return "value differs" if _states_another_value(c, start, end, other_end) else None
+
+
+def _negates(c: TokenDiff) -> bool:
+    only = (*c.only_first, *c.only_second)
+    negations = [word for word in only if word.sort is WordClass.NEGATION]
+    if not 1 <= len(negations) <= 2 or any(word.text != "not" for word in negations):
+        return False
+    if any(word.sort is not WordClass.NEGATION and word.text not in v.BESIDE_NEGATION for word in only):
+        return False
+    denying = c.first if any(word.sort is WordClass.NEGATION for word in c.only_first) else c.second
+    if denying is c.first and any(word.sort is WordClass.NEGATION for word in c.only_second):
+        return False
+    place = word_texts(denying.words).index("not")
+    if any(word.text in v.CONDITIONS for word in denying.words[:place]):
+        return False
+    kept = [r._replace(words=tuple(w for w in r.words if not _comes_with_negation(w))) for r in (c.first, c.second)]
+    return len(kept[0].words) > 0 and align_words(*kept) is not None
+
+
+def _comes_with_negation(word: Word) -> bool:
+    return word.sort is WordClass.NEGATION or word.text in v.BESIDE_NEGATION
+
+
+def _turns_opposite(c: TokenDiff, start: int, end: int, other_end: int) -> bool:
+    if end - start != 1 or other_end - start != 1:
+        return False
+    word, other = c.first.words[start], c.second.words[start]
+    if other.text not in v.denials_of(word.text):
+        return False
+    if any(known.text in v.CONDITIONS for known in c.first.words[:start]):
+        return False
+    claimed = word.stated and other.stated
+    return claimed or not ({word.text, other.text} & v.PREDICATES or other.text in v.by_prefix(word.text))
+
+
+def _states_another_value(c: TokenDiff, start: int, end: int, other_end: int) -> bool:
+    value, other = c.first.words[start:end], c.second.words[start:other_end]
+    if not (0 < len(value) <= MAX_VALUE and 0 < len(other) <= MAX_VALUE) or start == 0:
+        return False
+    if Tense.PAST in (c.first.tense, c.second.tense) or any(word.text in v.PLACES_OF_WORK for word in (*value, *other)):
+        return False
+    subject, rest = c.first.words[:start], c.first.words[end:]
+    if any(word.text in v.CONDITIONS for word in subject):
+        return False
+    if set(word_texts(value)) & set(word_texts(other)):
+        return False
+    typed = any(w.sort in _VALUES for w in value) and any(w.sort in _VALUES for w in other)
+    singular = any(word.text in v.SINGULAR for word in subject)
+    if subject[-1].text == "use":
+        return bool(rest) and rest[0].link == "for" and typed
+    return (typed or singular) and _has_one_value(subject, value[0].stated and other[0].stated)
+
+
+def _has_one_value(subject: Words, stated: bool) -> bool:
+    """Tell whether the subject's verb, or the noun that stands after it, says that one value follows."""
+    for word in reversed(subject):
+        if stated or word.text in v.STATIVE or (word.stated and word.text in v.STATIVE_PARTICIPLES):
+            return True
+        if word.text not in v.SINGULAR:
+            return word.text == "use" and subject[-1].text in v.SINGULAR
+        stated = word.stated
+    return False
+
+
+def _swapped_around(c: TokenDiff) -> Words | None:
+    """Return what stands between two things that changed places; nothing may stand between two values."""
+    if c.only_first or c.only_second or len(c.first.words) > MAX_REORDERED:
+        return None
+    start, end = _differing(c.first.words, c.second.words)
+    x, y = c.first.words[start:end], c.second.words[start:end]
+    a, b = word_texts(x), word_texts(y)
+    for left in range(1, min(MAX_SWAPPED, len(a) - 1) + 1):
+        for right in range(1, min(MAX_SWAPPED, len(a) - left) + 1):
+            mid = x[left : len(a) - right]
+            if b == [*a[len(a) - right :], *a[left : len(a) - right], *a[:left]] and (
+                mid or all(word.sort in _VALUES for word in x)
+            ):
+                return mid if align_words(c.first, c.second) is None else None
+    return None
 
 
 class Relation(StrEnum):

@@ -21,7 +21,7 @@ import json, resource, sys
 from pathlib import Path
 from pipeline.ingest.chatgpt import read_chatgpt
 from pipeline.ingest.claude import read_claude
-from pipeline.ingest.items import Item
+from pipeline.ingest.fields import Item
 from pipeline.ingest.jsonl import read_jsonl
 from pipeline.ingest.markdown import read_markdown
 

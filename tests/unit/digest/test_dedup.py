@@ -25,7 +25,7 @@ from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy
 from pipeline.write.facts import set_fact
-from pipeline.write.relate import draw
+from pipeline.write.revise import add_edge
 from tests.fakes.angles import Doubles
 from tests.fakes.house import PROFILE, scratch_database
 from tests.fakes.sources import keep_in_step
@@ -305,7 +305,7 @@ def test_a_denial_that_was_edited_away_is_linked_no_longer(doubles):
 
 def test_a_denial_that_a_person_drew_stays_when_a_text_is_edited(doubles):
     one, other = doubles.write(ONE), doubles.write("We celebrate birthdays with cake.", FAR)
-    draw(doubles.database, other, EdgeDraft(EdgeKind.CONTRADICTS, one))
+    add_edge(doubles.database, other, EdgeDraft(EdgeKind.CONTRADICTS, one))
     revise.edit(doubles.database, other, Revision(content="We celebrate birthdays with tea."))
     assert doubles.edges() == [(other, "contradicts", one)]
 

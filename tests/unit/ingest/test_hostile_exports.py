@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline.errors import InvalidField
 from pipeline.ingest.chatgpt import read_chatgpt
 from pipeline.ingest.claude import read_claude
-from pipeline.ingest.items import Item
+from pipeline.ingest.fields import Item
 from pipeline.ingest.jsonl import read_jsonl
 from pipeline.ingest.markdown import read_markdown
 from pipeline.ingest.mem0 import read_mem0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import InvalidField
-from pipeline.ingest.items import Unchanged
+from pipeline.ingest.fields import Unchanged
 from pipeline.ingest.markdown import MAX_FILE_BYTES, FrontMatter, read_markdown, split_front_matter, split_sections
 from pipeline.records import Kind
 from tests.fakes.exports import again, items, read, skipped

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.ingest import pdf as module
-from pipeline.ingest.items import Item, Skipped, Unchanged
+from pipeline.ingest.fields import Item, Skipped, Unchanged
 from pipeline.ingest.pdf import PASSAGE_CHARS, PdfLimits, join_lines, passages, read_pdf, remove_running_lines, title_of
 from pipeline.records import Kind, Source
 from pipeline.write.prepare import prepare

@@ -4,7 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from pipeline.ingest.items import Item, Reading, Skipped
+from pipeline.ingest.fields import Item, Reading, Skipped
 from pipeline.ingest.project import read_project
 
 

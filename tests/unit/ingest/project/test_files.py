@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from pipeline.ingest.items import Skipped
+from pipeline.ingest.fields import Skipped
 
 
 def test_links_are_not_followed_wherever_they_lead(project, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.anchors import is_stale
 from pipeline.errors import InvalidField
-from pipeline.ingest.items import Item, Skipped, Unchanged
+from pipeline.ingest.fields import Item, Skipped, Unchanged
 from pipeline.ingest.project import read, read_project
 from pipeline.records import Kind, Source
 from pipeline.times import utc_now

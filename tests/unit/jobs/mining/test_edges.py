@@ -33,8 +33,7 @@ from pipeline.records import (
 from pipeline.store import edges as store
 from pipeline.store import entities, history, incognito, memories, meta, work
 from pipeline.text.entities import find_by_rule
-from pipeline.write.relate import CALLER, draw, erase
-from pipeline.write.revise import archive, edit, purge, restore
+from pipeline.write.revise import CALLER, add_edge, archive, edit, purge, remove_edge, restore
 from tests.fakes.house import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on, read, set_fact, text_of, write
 
@@ -183,7 +182,7 @@ def test_what_a_person_erased_does_not_come_back_but_may_be_drawn_again(database
     first, second = tell(database, earlier, later)
     edges(job_run_on(database, 9))
     [(_, kind, _, _)] = drawn(database)
-    erase(database, second, EdgeKind(kind), first)
+    remove_edge(database, second, EdgeKind(kind), first)
     with database.read() as db:
         told = history.of(db, read(database, second).seq)
     assert [(entry.event, entry.content, entry.detail) for entry in told] == [("edge_erased", None, {"kind": kind})]
@@ -191,7 +190,7 @@ def test_what_a_person_erased_does_not_come_back_but_may_be_drawn_again(database
         meta.drop(db, CURSOR)
     edges(job_run_on(database, 10))
     assert drawn(database) == []
-    draw(database, second, EdgeDraft(EdgeKind(kind), first))
+    add_edge(database, second, EdgeDraft(EdgeKind(kind), first))
     assert drawn(database) == [(second, kind, first, CALLER)]
 
 
@@ -200,7 +199,7 @@ def test_an_erased_denial_does_not_come_back_the_other_way_round(database):
     with database.write() as db:
         assert store.find(db, one.seq, EdgeKind.CONTRADICTS, other.seq, "dedup", text_of(1))
         assert not store.find(db, other.seq, EdgeKind.CONTRADICTS, one.seq, "dedup", text_of(1))
-    erase(database, one.id, EdgeKind.CONTRADICTS, other.id)
+    remove_edge(database, one.id, EdgeKind.CONTRADICTS, other.id)
     edges(job_run_on(database, 9))
     assert drawn(database) == []
 
@@ -208,17 +207,17 @@ def test_an_erased_denial_does_not_come_back_the_other_way_round(database):
 def test_a_purge_takes_what_was_erased_with_it(database):
     first, second = tell(database, OLD, NEW)
     edges(job_run_on(database, 9))
-    erase(database, second, EdgeKind.SUPERSEDES, first)
+    remove_edge(database, second, EdgeKind.SUPERSEDES, first)
     purge(database, first)
     with database.read() as db:
         assert db.execute("SELECT count(*) FROM history").fetchone() == (0,)
     with pytest.raises(NotFound):
-        erase(database, second, EdgeKind.SUPERSEDES, first)
+        remove_edge(database, second, EdgeKind.SUPERSEDES, first)
 
 
 def test_what_a_caller_drew_is_not_drawn_again(database):
     first, second = tell(database, OLD, NEW)
-    draw(database, second, EdgeDraft(EdgeKind.SUPERSEDES, first))
+    add_edge(database, second, EdgeDraft(EdgeKind.SUPERSEDES, first))
     edges(job_run_on(database, 9))
     assert drawn(database) == [(second, "supersedes", first, CALLER)]
 

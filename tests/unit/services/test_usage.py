@@ -2,8 +2,8 @@ import threading
 
 import pytest
 
+from pipeline.services.feedback import NotedUsage, UsageBuffer
 from pipeline.store import changes
-from pipeline.write.usage import NotedUsage, UsageBuffer
 from tests.fakes.house import scratch_database
 from tests.fakes.job_runs import count_accesses, read, text_of, write
 from tests.fakes.world import opened_world
