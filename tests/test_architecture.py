@@ -29,6 +29,10 @@ VERBS = INDEX | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
 USES = VERBS | {"pipeline.context", "pipeline.jobs", "pipeline.ingest", "pipeline.sync"}
 SERVICES = USES | {"pipeline.identity"}
 WHOLE = SERVICES | {"pipeline.services", "pipeline.bootstrap"}
+# A door parses, calls one use case and renders: nothing below the services is in its reach.
+DOORS = frozenset(
+    {"config", "pipeline.records", "pipeline.errors", "pipeline.times", "pipeline.services", "pipeline.bootstrap"}
+)
 
 # What each part may import besides itself, the library and installed packages.
 MAY_IMPORT: dict[str, frozenset[str]] = {
@@ -51,8 +55,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.sync": VERBS,
     "pipeline.services": SERVICES,
     "pipeline.bootstrap": WHOLE,
-    "workers": WHOLE,
-    "web": WHOLE | {"workers.queue", "workers.tasks"},
+    "workers": DOORS,
+    "web": DOORS | {"workers.queue", "workers.tasks"},
 }
 
 # Where a library may be imported; every other place goes through what stands there.

@@ -127,7 +127,7 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
 def _render(endpoint: Endpoint, answer: Any) -> Response:
     if isinstance(answer, Response):
         return answer
-    if endpoint.answer is None or isinstance(answer, dict):
+    if endpoint.answer is None:
         return json_response(answer, endpoint.status)
     # The model that the document describes is what serializes.
     text = endpoint.answer.model_validate(answer).model_dump_json(by_alias=True)

@@ -6,6 +6,7 @@ huey_consumer workers.tasks.huey
 import logging
 import sys
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
@@ -14,7 +15,6 @@ from config.settings import SettingsError, load_settings
 from pipeline.errors import NotFound
 from pipeline.records import Stage
 from pipeline.services import maintenance
-from pipeline.store.database import WakeUps
 from workers.queue import WakeUp, WorkerQueue
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _send_jobs(workspace_id: str, names: Iterable[str]) -> None:
         run_job(name, workspace_id)
 
 
-def collect_wake_ups(workspace_id: str, wake_ups: WakeUps) -> None:
+def collect_wake_ups(workspace_id: str, wake_ups: AbstractSet[Stage | None]) -> None:
     """Note whom a commit wakes; they are sent when the task ends."""
     _woken.update(WakeUp(workspace_id, stage or "") for stage in wake_ups)
 

@@ -1,6 +1,5 @@
 """The records that travel through the pipeline: frozen dataclasses, no I/O."""
 
-from pipeline.records.goal import GoalStatus
 from pipeline.records.memory import (
     MAX_BATCH,
     MAX_BRANCH_CHARS,
@@ -19,6 +18,7 @@ from pipeline.records.memory import (
     EntityKind,
     EntityMention,
     FactKey,
+    GoalStatus,
     HistoryEntry,
     Kind,
     Memory,
@@ -35,8 +35,7 @@ from pipeline.records.memory import (
     Viewer,
     WorkItem,
 )
-from pipeline.records.page import Page, page_of
-from pipeline.records.requests import Filter, Revision, Seen
+from pipeline.records.requests import Filter, Page, Revision, Seen, page_of
 
 __all__ = [
     "MAX_BATCH",

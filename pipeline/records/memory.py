@@ -32,6 +32,15 @@ class Kind(StrEnum):
     KEYED_FACT = "keyed_fact"
 
 
+class GoalStatus(StrEnum):
+    """How far a goal has come."""
+
+    OPEN = "open"
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+    DROPPED = "dropped"
+
+
 class Source(StrEnum):
     """Where a memory came from."""
 

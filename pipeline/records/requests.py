@@ -1,8 +1,8 @@
-"""What is asked of memories: which of them, and how one shall change."""
+"""What is asked of memories: which of them, how one shall change; and the page of a list that answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pipeline.records.memory import Kind, OptionalFields, Scope, Trust, Viewer
 
@@ -47,6 +47,9 @@ class Filter:
         return self.viewer != Viewer()
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Revision(OptionalFields):
     """The fields of a memory to set; None leaves a field as it is.
@@ -74,3 +77,17 @@ class Seen:
     text: str | None = None
     tags: tuple[str, ...] | None = None
     given_importance: float | None = None
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """Some items of a list, and below which cursor the next page begins; None on the last one."""
+
+    items: Sequence[T]
+    next_cursor: int | None = None
+
+
+def page_of(found: Sequence[T], limit: int, cursor: Callable[[T], int]) -> Page[T]:
+    """Return a page of a list that was asked for one item more than the page holds."""
+    items = found[:limit]
+    return Page(items, cursor(items[-1]) if len(found) > len(items) else None)

@@ -11,7 +11,7 @@ from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import NotFound, ReverieError
 from pipeline.jobs import runner
-from pipeline.jobs.registry import BY_NAME, ScheduledJob, scheduled_jobs
+from pipeline.jobs.registry import BY_NAME, JOBS, ScheduledJob, scheduled_jobs
 from pipeline.jobs.runner import Progress, RunResult, release_dead, something_waits
 from pipeline.jobs.status import JobState, JobStatus, asked_jobs, due_jobs, job_statuses, unfinished_jobs
 from pipeline.records import Stage
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pipeline.jobs.context import JobContext
 
 __all__ = [
+    "BY_NAME",
+    "JOBS",
     "DueWork",
     "JobState",
     "JobStatus",

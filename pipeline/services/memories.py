@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pipeline.anchors import is_stale
 from pipeline.errors import NotFound
+from pipeline.kinds import render_text
 from pipeline.records import (
     Draft,
     EdgeDraft,
@@ -47,6 +48,7 @@ __all__ = [
     "purge",
     "read_record",
     "remove_edge",
+    "render_text",
     "resolve_id",
     "resolve_scope",
     "restore",

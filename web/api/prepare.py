@@ -14,8 +14,8 @@ from pipeline.services.workspaces import branch_of_folder
 from pipeline.times import elapsed_ms
 from web.api import bodies
 from web.api.answers import Answer, HitAnswer
-from web.api.arcs import ArcAnswer
 from web.api.goals import GoalAnswer
+from web.api.graph import ArcAnswer
 from web.endpoint import Api, Call, Endpoint, workspace_of_folder
 
 api = Api("prepare")

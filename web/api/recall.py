@@ -1,11 +1,10 @@
 """Recall: a question to the memory."""
 
-from typing import Any
+from collections.abc import Sequence
 
-from pipeline.records.recall import MemoryExplanation, Query
+from pipeline.records.recall import Answer, Hit, MemoryExplanation, Query
 from pipeline.services.recall import explain_memory, recall_memories
 from web.api import answers, bodies
-from web.api.render import answer_json
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("recall")
@@ -24,14 +23,19 @@ MEMORIES_PER_SESSION = 12
         problems=(404,),
     )
 )
-def recall(call: Call) -> dict[str, Any]:
+def recall(call: Call) -> answers.RecallAnswer:
     """Answer a recall."""
     body: bodies.RecallBody = call.body
     session = None if body.viewer is None else body.viewer.session
     answer = recall_memories(
         call.workspace, call.container.contexts, call.container.feedback, _query(call, body), body.session_id, session
     )
-    return answer_json(answer, k=body.k, by_session=body.group == "session")
+    return answers.RecallAnswer(
+        results=_group_by_session(answer, body.k) if body.group == "session" else _hits(answer.hits[: body.k]),
+        took_ms=answer.took_ms,
+        channels={name: answers.ChannelAnswer.model_validate(one) for name, one in answer.channels.items()},
+        degraded=answer.degraded,
+    )
 
 
 @api.route(
@@ -58,3 +62,19 @@ def _query(call: Call, body: bodies.RecallBody) -> Query:
         budget_ms=body.budget_ms or call.workspace.settings.recall_budget_ms,
         explain=body.explain,
     )
+
+
+def _group_by_session(answer: Answer, k: int) -> list[answers.SessionHitAnswer]:
+    # The best memory decides for its session; one without a session belongs to none.
+    grouped: dict[str, list[Hit]] = {}
+    for hit in answer.hits:
+        if hit.memory.session_id is not None:
+            grouped.setdefault(hit.memory.session_id, []).append(hit)
+    return [
+        answers.SessionHitAnswer(session_id=session, score=hits[0].score, best=_hits(hits[:3]))
+        for session, hits in list(grouped.items())[:k]
+    ]
+
+
+def _hits(hits: Sequence[Hit]) -> list[answers.HitAnswer]:
+    return [answers.HitAnswer.model_validate(hit) for hit in hits]

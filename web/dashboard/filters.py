@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipeline.kinds import render_text
+from pipeline.services.memories import render_text
 from pipeline.times import parse
 
 SHORT_ID_CHARS = 6

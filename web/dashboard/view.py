@@ -4,12 +4,10 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from http import HTTPStatus
-from sqlite3 import Connection
 from types import MappingProxyType
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -24,7 +22,6 @@ from config.paths import is_workspace_id
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.services.workspace import Workspace
-from pipeline.store.database import Database
 from pipeline.times import utc_text
 from web.dashboard.sign_in import is_forged
 from web.endpoint import container
@@ -78,15 +75,6 @@ class View:
     def workspace(self) -> Workspace:
         """Return the workspace that is looked at, whether anything was written there or not."""
         return self.container.workspace(self.workspace_id)
-
-    @property
-    def database(self) -> Database:
-        """Return the workspace's database; raise NotFound when nothing was ever written to it."""
-        return self.container.databases.get(self.workspace_id)
-
-    def read(self) -> AbstractContextManager[Connection]:
-        """Read one consistent snapshot: `with view.read() as db`."""
-        return self.database.read()
 
 
 Handler = Callable[..., str | AnyResponse]
@@ -198,12 +186,6 @@ def next_page(next_cursor: int | None, *, name: str = "before", anchor: str | No
     given = {**request.args.to_dict(flat=False), **(request.view_args or {}), **also}
     values = {**given, name: next_cursor, "_anchor": anchor}
     return url_for(str(request.endpoint), **values)
-
-
-def cut(items: list[Any], cursor: Callable[[Any], int]) -> tuple[list[Any], str | None]:
-    """Return a page of a list that was asked for `PAGE_SIZE + 1` items, and the address of the next."""
-    page = items[:PAGE_SIZE]
-    return page, next_page(cursor(page[-1]) if len(items) > len(page) else None)
 
 
 def error_page(status: int, message: str) -> Response:

@@ -13,10 +13,10 @@ from pydantic import Field, StringConstraints
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.errors import NotFound
-from pipeline.kinds import render_text
 from pipeline.records import EntityKind
 from pipeline.services import entity_map, maintenance
 from pipeline.services.entity_map import MAP_JOB, STRAY, Community, MapEntity
+from pipeline.services.memories import render_text
 from web.dashboard.filters import preview, words
 from web.dashboard.view import PAGE_SIZE, Paged, Query, Section, View, back, next_page, show
 from web.endpoint import json_response

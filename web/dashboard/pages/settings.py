@@ -1,21 +1,36 @@
-"""Settings: what holds and why, what this workspace has of its own, off the record, and the token."""
+"""Settings: what holds, where it comes from and what would change it; incognito sessions; and the token."""
 
+import re
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from flask import session, url_for
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SecretStr
 from werkzeug.wrappers import Response
 
-from config.settings import WORKSPACE_SETTINGS, Settings, SettingsError, UnreadableSettings, save_workspace_setting
+from config.settings import (
+    ENVIRONMENT_ONLY,
+    ENVIRONMENT_PREFIX,
+    WORKSPACE_SETTINGS,
+    SettingOrigin,
+    Settings,
+    SettingsError,
+    UnreadableSettings,
+    environment_of,
+    environment_with,
+    explain_settings,
+    save_workspace_setting,
+)
+from pipeline.bootstrap import mask
+from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.services import incognito
 from pipeline.services.incognito import IncognitoSession
 from web.api.bodies import SessionId
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
-from web.dashboard.workspace_settings import explain_for_page
 from web.hosts.install_state import TokenFile, find_token_files
 
 section = Section("settings")
@@ -23,6 +38,8 @@ section = Section("settings")
 OTHERS = 0o077
 # Python refuses to read numbers of thousands of digits; no setting comes near.
 MAX_VALUE_CHARS = 32
+# Where a setting may come from besides a file.
+DEFAULT, ENVIRONMENT, UNKNOWN = "default", "environment", "unknown"
 
 
 class SettingsQuery(Query):
@@ -59,6 +76,64 @@ class Token:
         return bool(self.mode & OTHERS)
 
 
+@dataclass(frozen=True, slots=True)
+class HomeSetting:
+    """A setting of the home: the value in force as text, and where that comes from.
+
+    `origin` is `default`, `environment`, `unknown` or a file, whose `line` sets it; `waiting` is what the next start
+    takes instead, if that differs.
+    """
+
+    name: str
+    help: str
+    value: str
+    origin: str
+    line: int | None
+    waiting: str | None
+    environment_only: bool
+
+    @property
+    def variable(self) -> str:
+        """Return the variable of the environment that sets it."""
+        return _variable(self.name)
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether nobody has set it."""
+        return self.origin == DEFAULT and self.waiting is None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceSetting:
+    """A setting that a workspace may have of its own: the value in force, its own, and the one that the home gives it.
+
+    What the environment has `fixed` no file changes; `least` and `most` are the limits of a number.
+    """
+
+    name: str
+    help: str
+    value: int | bool
+    own: int | bool | None
+    given: int | bool
+    fixed: bool
+    least: int | None
+    most: int | None
+
+    @property
+    def variable(self) -> str:
+        """Return the variable of the environment that sets it."""
+        return _variable(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsOverview:
+    """Every setting of a home and what one workspace may have of its own, or why a file of theirs cannot be taken."""
+
+    home: tuple[HomeSetting, ...]
+    own: Mapping[str, WorkspaceSetting]
+    problem: str | None
+
+
 @section.page("/settings", SettingsQuery, empty_too=True)
 def every(view: View) -> str:
     """Show every setting."""
@@ -68,11 +143,11 @@ def every(view: View) -> str:
         "settings.html",
         view,
         title="Settings",
-        told=explain_for_page(view.container, view.workspace_id),
+        settings=explain_for_page(view.container, view.workspace_id),
         home_config=view.container.settings.paths.config,
         own_config=view.container.settings.paths.workspace(view.workspace_id).config,
         sessions=listed,
-        sessions_url=_more(listed[-1]) if len(sessions) > PAGE_SIZE else None,
+        sessions_url=_next_sessions(listed[-1]) if len(sessions) > PAGE_SIZE else None,
         token=_token(view),
     )
 
@@ -84,11 +159,14 @@ def set_value(view: View) -> Response:
     if name not in WORKSPACE_SETTINGS:
         raise NotFound("no setting of that name differs between workspaces")
     before = explain_for_page(view.container, view.workspace_id).own[name].own
-    _write(view, name, None if given is None else _number(name, given))
-    undo = (url_for("dashboard.settings_set_value"), {"name": name, "value": "" if before is None else _told(before)})
+    _save(view, name, None if given is None else _parse_value(name, given))
+    undo = (
+        url_for("dashboard.settings_set_value"),
+        {"name": name, "value": "" if before is None else _format_value(before)},
+    )
     now = explain_for_page(view.container, view.workspace_id).own[name]
     whose = "as the home has it" if now.own is None else "in this workspace"
-    return back(view, f"{name} is {_told(now.value)}, {whose}.", undo=undo)
+    return back(view, f"{name} is {_format_value(now.value)}, {whose}.", undo=undo)
 
 
 @section.action("/settings/sessions/silence", SessionForm)
@@ -131,7 +209,7 @@ def _sessions(view: View) -> list[IncognitoSession]:
         return []
 
 
-def _more(last: IncognitoSession) -> str:
+def _next_sessions(last: IncognitoSession) -> str:
     return url_for("dashboard.settings_every", below=last.place, _anchor="record")
 
 
@@ -144,7 +222,7 @@ def _token(view: View) -> Token | None:
     return Token(paths.token_file, status.st_mtime, stat.S_IMODE(status.st_mode), tuple(holders))
 
 
-def _number(name: str, given: str) -> int | bool:
+def _parse_value(name: str, given: str) -> int | bool:
     if Settings.model_fields[name].annotation is bool:
         if given not in ("true", "false"):
             raise InvalidField(FieldError(name, "must be true or false"))
@@ -154,7 +232,7 @@ def _number(name: str, given: str) -> int | bool:
     return int(given)
 
 
-def _write(view: View, name: str, value: int | bool | None) -> None:
+def _save(view: View, name: str, value: int | bool | None) -> None:
     try:
         save_workspace_setting(view.container.settings.paths, view.workspace_id, name, value)
     except UnreadableSettings as error:
@@ -163,5 +241,91 @@ def _write(view: View, name: str, value: int | bool | None) -> None:
         raise InvalidField(FieldError(name, str(error))) from error
 
 
-def _told(value: int | bool) -> str:
+def _format_value(value: int | bool) -> str:
     return str(value).lower()
+
+
+def explain_for_page(container: WebContainer, workspace_id: str) -> SettingsOverview:
+    """Tell of every setting, as it is in force now."""
+    home, problem = _explain(container, None)
+    mine, own_problem = _explain(container, workspace_id)
+    in_force = container.workspace(workspace_id).settings
+    file = str(container.settings.paths.workspace(workspace_id).config)
+    return SettingsOverview(
+        tuple(_home_setting(container.settings, one) for name, one in home.items() if name not in WORKSPACE_SETTINGS),
+        {
+            name: _workspace_setting(in_force, home[name], mine[name], file)
+            for name in home
+            if name in WORKSPACE_SETTINGS
+        },
+        problem or own_problem,
+    )
+
+
+def _explain(container: WebContainer, workspace_id: str | None) -> tuple[dict[str, SettingOrigin], str | None]:
+    try:
+        found = explain_settings(environment_of(container.settings.paths), workspace_id)
+    except SettingsError as error:
+        running = {
+            name: SettingOrigin(name, getattr(container.settings, name), UNKNOWN, field.description or "")
+            for name, field in Settings.model_fields.items()
+        }
+        return running, str(error)
+    return {one.name: one for one in found}, None
+
+
+def _home_setting(running: Settings, found: SettingOrigin) -> HomeSetting:
+    value = getattr(running, found.name)
+    origin = found.origin
+    if found.name == "home":
+        # The explanation was given this home, wherever it came from.
+        origin = ENVIRONMENT if _variable("home") in environment_with({}) else DEFAULT
+        waits = False
+    else:
+        waits = found.value != value
+    return HomeSetting(
+        found.name,
+        found.help,
+        _format_masked(value),
+        origin,
+        None if origin in (DEFAULT, ENVIRONMENT, UNKNOWN) else _find_line(Path(origin), found.name),
+        _format_masked(found.value) if waits else None,
+        found.name in ENVIRONMENT_ONLY,
+    )
+
+
+def _workspace_setting(in_force: Settings, home: SettingOrigin, mine: SettingOrigin, file: str) -> WorkspaceSetting:
+    limits = Settings.model_fields[home.name].metadata
+    return WorkspaceSetting(
+        home.name,
+        home.help,
+        getattr(in_force, home.name),
+        mine.value if mine.origin == file else None,
+        home.value,
+        mine.origin == ENVIRONMENT,
+        _limit(limits, "ge"),
+        _limit(limits, "le"),
+    )
+
+
+def _limit(limits: list[Any], name: str) -> int | None:
+    return next((getattr(one, name) for one in limits if hasattr(one, name)), None)
+
+
+def _format_masked(value: Any) -> str:
+    if isinstance(value, SecretStr):
+        return "set, never shown" if value.get_secret_value() else "not set"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # An address may hold a password.
+    return mask(str(value)) or "empty"
+
+
+def _find_line(file: Path, name: str) -> int | None:
+    setting = re.compile(rf"""\s*["']?{re.escape(name)}["']?\s*=""")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return next((number for number, line in enumerate(lines, start=1) if setting.match(line)), None)
+
+
+def _variable(name: str) -> str:
+    return f"{ENVIRONMENT_PREFIX}{name.upper()}"

@@ -1,17 +1,18 @@
-"""What memories name, who names it, and what is named together."""
+"""How memories hang together: what they name and what is named together, and which of them tell one story."""
 
 from typing import Annotated
 
 from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 
-from pipeline.records import EntityKind, Page, Viewer
-from pipeline.services import entities
+from pipeline.records import EntityKind, Kind, Page, Trust, Viewer
+from pipeline.services import arcs, entities
+from pipeline.services.arcs import ArcStatus, VisibleArc
 from pipeline.services.entities import EntityGraph, EntityRecord, MentionedEntity
 from web.api import bodies
-from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer
+from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer, ScopeAnswer
 from web.endpoint import Api, Call, Endpoint
 
-api = Api("entities")
+api = Api("graph")
 
 MAX_NODES = 100
 
@@ -137,3 +138,57 @@ def read_graph(call: Call) -> EntityGraph:
     """Read a part of the graph."""
     query: GraphQuery = call.query
     return entities.read_graph(call.workspace, query.viewer(), query.around, query.depth, query.limit)
+
+
+class ArcsQuery(bodies.ViewerQuery):
+    """Which arcs to list."""
+
+    status: ArcStatus | None = None
+
+
+class ArcMemberAnswer(Answer):
+    """A memory of an arc, by how it begins."""
+
+    id: str
+    kind: Kind
+    preview: str
+    occurred_at: str
+
+
+class ArcAnswer(Answer):
+    """An arc; title and summary quote its members, `members` are the last ones in order of time, `size` counts all.
+
+    `trust` is `evidence` as soon as one member is.
+    """
+
+    id: str
+    title: str
+    summary: str
+    status: ArcStatus
+    scope: ScopeAnswer
+    trust: Trust
+    first_at: str
+    last_at: str
+    updated_at: str
+    size: int
+    members: list[ArcMemberAnswer]
+
+
+class ArcsAnswer(PageAnswer[ArcAnswer]):
+    """A page of arcs."""
+
+
+@api.route(
+    Endpoint(
+        "GET",
+        "/v1/arcs",
+        "List the arcs of memories that tell one story, the latest to go on first",
+        query=ArcsQuery,
+        answer=ArcsAnswer,
+        problems=(404,),
+    )
+)
+def list_arcs(call: Call) -> Page[VisibleArc]:
+    """List a page of arcs."""
+    query: ArcsQuery = call.query
+    return arcs.list_arcs(call.workspace, query.viewer(), query.status, query.limit, query.before)
