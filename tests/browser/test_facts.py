@@ -1,4 +1,4 @@
-"""Facts in a browser: set, ended, taken back, and asked about any moment."""
+"""Facts in a browser: asked about any moment, by hand and by keyboard."""
 
 import re
 
@@ -15,44 +15,6 @@ def told(site):
         body = {"value": value, "valid_from": f"{since}T00:00:00Z"}
         assert site.client.put("/v1/facts/staging-database/port", body).status_code == 200
     return site
-
-
-def values(site):
-    items = site.client.get("/v1/facts/staging-database/port/history").get_json()["items"]
-    return [item["value"] for item in items]
-
-
-def test_a_value_is_set_and_taken_back_ended_and_reopened(opened, told):
-    page = opened(told, "/w/default/facts")
-    page.get_by_role("link", name="staging database", exact=True).click()
-    page.get_by_role("link", name="port", exact=True).click()
-    page.get_by_label("Value", exact=True).fill("7000")
-    page.get_by_label("From (UTC, else now)").fill("2026-06-01T00:00:00")
-    page.get_by_role("button", name="Set", exact=True).click()
-    expect(page.get_by_role("status")).to_contain_text("port of staging database is 7000")
-    assert values(told) == [5433, 5434, 7000, 6432]
-    page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("status")).to_contain_text("taken back")
-    assert values(told) == [5433, 5434, 6432]
-    page.get_by_role("button", name="End", exact=True).click()
-    expect(page.locator(".held")).to_contain_text("no value")
-    assert told.client.get("/v1/facts/staging-database/port").status_code == 404
-    page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".held")).to_contain_text("5434")
-    assert told.client.get("/v1/facts/staging-database/port").get_json()["value"] == 5434
-
-
-def test_a_new_fact_is_set(opened, site):
-    page = opened(site, "/w/default/facts")
-    page.get_by_text("Set a fact").click()
-    page.get_by_label("Of what or whom").fill("C++ & Käse")
-    page.get_by_label("what", exact=True).fill("temperature / °C")
-    page.get_by_label("is", exact=True).fill("-4.5")
-    page.get_by_label("as", exact=True).select_option("number")
-    page.get_by_role("button", name="Set", exact=True).click()
-    expect(page.locator(".held")).to_contain_text("-4.5")
-    (item,) = site.client.get("/v1/facts").get_json()["items"]
-    assert item["value"] == -4.5
 
 
 def test_the_slider_asks_about_any_moment_without_leaving_the_page(opened, told):

@@ -1,4 +1,4 @@
-"""Workers: jobs and queue tell how far they are without a reload, and dead letters get another try."""
+"""Workers: jobs and queue tell how far they are without a reload."""
 
 from playwright.sync_api import expect
 
@@ -29,16 +29,3 @@ def test_the_queue_is_watched_until_it_is_empty(opened, site):
     site.write([{"content": "The last of them"}])
     expect(queue.get_by_role("heading")).to_contain_text("everything is digested")
     expect(page.get_by_role("status").filter(has_text="The work is done.")).to_have_count(1)
-
-
-def test_dead_letters_are_tried_again(opened, site):
-    with site.container.databases.get("default").write() as db:
-        db.execute("INSERT INTO work (memory_seq, stage, dead, error, queued_at) VALUES (1, 'embed', 1, 'boom', 0)")
-    page = opened(site, "/w/default/workers")
-    dead = page.get_by_role("region", name="Dead letters")
-    expect(dead).to_contain_text("boom")
-    dead.get_by_role("button", name="Try all again").click()
-    expect(page.get_by_role("status").filter(has_text="1 piece of work")).to_be_visible()
-    expect(dead.get_by_role("button")).to_have_count(0)
-    queue = site.client.get("/v1/queue").get_json()
-    assert (queue["dead"]["embed"], queue["pending"]["embed"]) == (0, 1)
