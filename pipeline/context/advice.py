@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from pipeline.kinds import render_text
 from pipeline.records import Memory, Trust, Viewer
 from pipeline.store import lessons
-from pipeline.store.actions import ActionType
+from pipeline.store.agent_sessions import ActionType
 from pipeline.write.tool_actions import list_effective_commands
 
 # More lessons than this nobody keeps; the newest are looked at.

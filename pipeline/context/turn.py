@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipeline.context.advice import names, text_names, touched_by
 from pipeline.kinds import render_text
 from pipeline.records import Memory
-from pipeline.store.actions import Action, ActionType
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.write.tool_actions import find_commit_subject, find_test_run, shorten_command
 
 FILES_TOLD = 5

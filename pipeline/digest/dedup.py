@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.vectors import Vector, VectorTable
 from pipeline.records import EdgeKind, Memory, WorkItem
-from pipeline.store import changes, edges, ingested, memories, merging, meta, pairs, work
+from pipeline.store import changes, duplicates, edges, ingested, memories, meta, work
 from pipeline.store.database import Database
 from pipeline.text.similarity.pair_classifier import (
     DENIAL_COSINE,
@@ -61,7 +61,7 @@ class DedupStage:
     def run(self, items: Sequence[WorkItem], owner: str) -> None:
         """Compare each memory with its nearest, then act and complete, a few memories a transaction."""
         with self.database.read() as db:
-            mine = pairs.list_comparable(db, [item.seq for item in items])
+            mine = duplicates.list_comparable(db, [item.seq for item in items])
             generation = meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
         near = self._near(mine, generation)
         findings = {memory.seq: list(self._judged(memory, near.get(memory.seq, {}))) for memory in mine}
@@ -92,14 +92,14 @@ class DedupStage:
         """List what is nearest of what a memory may be compared with."""
         near = [seq for seq in scores.top(CONSIDERED).tolist() if scores.cosines[seq] > NEAR - CODING_ERROR]
         with self.database.read() as db:
-            others = {other.seq for other in pairs.list_comparable(db, near, memory.scope)} - {memory.seq}
+            others = {other.seq for other in duplicates.list_comparable(db, near, memory.scope)} - {memory.seq}
             if ingested.in_step(db, [memory.seq]):
                 others -= ingested.in_step(db, near)
         return [seq for seq in near if seq in others][:NEIGHBOURS]
 
     def _judged(self, memory: Memory, near: dict[int, float]) -> Iterator[PairFinding]:
         with self.database.read() as db:
-            others = pairs.list_comparable(db, list(near), memory.scope)
+            others = duplicates.list_comparable(db, list(near), memory.scope)
         for other in others:
             older, newer = sorted((memory, other), key=lambda one: one.seq)
             judgement = classify_pair(older.content, newer.content, near[other.seq])
@@ -120,15 +120,15 @@ def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
         return
     relation = finding.judgement.relation
     if relation is Relation.CONTRADICTS:
-        if edges.find(db, newer.seq, EdgeKind.CONTRADICTS, older.seq, merging.DEDUP, now):
+        if edges.find(db, newer.seq, EdgeKind.CONTRADICTS, older.seq, duplicates.DEDUP, now):
             changes.append(db, changes.RELATE, [newer.id, older.id])
-    elif older.kind is newer.kind and not pairs.is_known(db, older.seq, newer.seq):
+    elif older.kind is newer.kind and not duplicates.is_known(db, older.seq, newer.seq):
         blockers = find_merge_blockers(older, newer)
         reasons = (*finding.judgement.reasons, *blockers)
         if relation is Relation.SAME and not blockers:
-            merging.merge(db, older, newer, merging.DEDUP, now, {"cosine": round(finding.cosine, 4)})
+            duplicates.merge(db, older, newer, duplicates.DEDUP, now, {"cosine": round(finding.cosine, 4)})
         else:
-            pairs.add(db, older.seq, newer.seq, finding.cosine, reasons, now)
+            duplicates.add(db, older.seq, newer.seq, finding.cosine, reasons, now)
 
 
 def _by_memory(table: VectorTable, seqs: Sequence[int]) -> dict[int, Vector]:

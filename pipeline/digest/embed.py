@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.index.encoder import Encoder
 from pipeline.index.vectors import Vector, VectorTable
 from pipeline.records import Memory, Stage, WorkItem
-from pipeline.store import embeddings, memories, meta, work
+from pipeline.store import index_state, memories, meta, work
 from pipeline.store.database import Database
 
 
@@ -45,7 +45,7 @@ class EmbedStage:
             with self.database.write() as db:
                 done = [item.seq for item in work.complete(db, items, owner) if item.seq in wanted]
                 for seq in done:
-                    embeddings.record(db, seq, model, len(wanted[seq]))
+                    index_state.note_embedding(db, seq, model, len(wanted[seq]))
                 work.add(db, done, [Stage.DEDUP], time.time())
                 meta.put(db, meta.VECTORS_GENERATION, str(stamp))
 

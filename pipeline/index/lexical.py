@@ -24,7 +24,7 @@ from pipeline.errors import IndexUnavailable
 from pipeline.index.background import rarity
 from pipeline.index.rows import NOBODY, Floats, Seqs, SessionMap, best_places, mask_scores, values_at
 from pipeline.index.segment import K1, Posting, Segment, idf, index_documents, length_norms, load_segment
-from pipeline.store import changes, meta, tail
+from pipeline.store import changes, index_state, meta
 from pipeline.text.tokens import is_field
 
 
@@ -212,7 +212,7 @@ class LexicalIndex:
             name = meta.get(db, meta.SEGMENT) or ""
             if name != self._name:
                 self._switch(name, meta.get_int(db, meta.SEGMENT_COVERS))
-            rows = tail.after(db, self._tail.last_change)
+            rows = index_state.list_tail_after(db, self._tail.last_change)
             if rows or self._corpus is None:
                 self._corpus = self._extended(rows)
             self._generation = generation

@@ -26,9 +26,9 @@ from itertools import accumulate, pairwise
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.kinds import TRAITS
 from pipeline.records import Kind, Tier
-from pipeline.store import audit, changes, fading, memories, tail
+from pipeline.store import audit, changes, index_state, memories, memory_usage
 from pipeline.store.audit import AuditAction
-from pipeline.store.fading import Usage
+from pipeline.store.memory_usage import Usage
 from pipeline.times import utc_text
 
 # Nothing fades below this unless it was given less.
@@ -93,14 +93,14 @@ def lived_time(days: Sequence[float]) -> LivedTime:
 def decay(job: JobRun) -> Report:
     """Bring the importance and tier of every active memory up to the job."""
     with job.database.read() as db:
-        lived, total = lived_time(fading.active_days(db)), fading.count(db)
+        lived, total = lived_time(memory_usage.active_days(db)), memory_usage.count(db)
     counts: Counter[str] = Counter()
     today, last, done = julian_day(job), 0, 0
     while True:
         if job.pausing():
             return Report(counts, more=True)
         with job.database.read() as db:
-            page = fading.page(db, job.at, last, PAGE)
+            page = memory_usage.page(db, job.at, last, PAGE)
         if not page:
             return Report(counts)
         due = [(usage, *wanted) for usage in page if (wanted := due_change(usage, lived, today)) is not None]
@@ -164,7 +164,7 @@ def _chunks(due: Sequence[tuple[Usage, float, Tier]]) -> Iterator[Sequence[tuple
 
 def _write_changes(job: JobRun, chunk: Sequence[tuple[Usage, float, Tier]], counts: Counter[str]) -> None:
     with job.database.write() as db:
-        written = [one for one in chunk if fading.set_importance(db, *one)]
+        written = [one for one in chunk if memory_usage.set_importance(db, *one)]
         if written:
             changes.append(db, changes.FADE, [usage.id for usage, _, _ in written])
     for usage, importance, tier in written:
@@ -177,14 +177,14 @@ def archive(job: JobRun) -> Report:
     """Archive what may go, the oldest first, up to a number a night."""
     used_by = utc_text(job.now - timedelta(days=min(COLD_DAYS.values())))
     with job.database.read() as db:
-        lived = lived_time(fading.active_days(db))
-        room = ARCHIVE_LIMIT - fading.archived_since(db, ACTOR, utc_text(job.now - LIMIT_WINDOW), ARCHIVE_LIMIT)
+        lived = lived_time(memory_usage.active_days(db))
+        room = ARCHIVE_LIMIT - memory_usage.archived_since(db, ACTOR, utc_text(job.now - LIMIT_WINDOW), ARCHIVE_LIMIT)
     archived, last, today = 0, 0, julian_day(job)
     while archived < room:
         if job.pausing():
             return _report_archived(archived, more=True)
         with job.database.read() as db:
-            page = fading.loose(db, job.at, used_by, last, PAGE)
+            page = memory_usage.loose(db, job.at, used_by, last, PAGE)
         if not page:
             break
         due = [usage for usage in page if may_go(usage, lived, today)][: room - archived]
@@ -211,10 +211,10 @@ def _archive_batch(job: JobRun, used_by: str, due: Sequence[Usage], lived: Lived
     today = julian_day(job)
     with job.database.write() as db:
         # What somebody used or tied to something since it was read stays.
-        going = fading.still_loose(db, job.at, used_by, due)
+        going = memory_usage.still_loose(db, job.at, used_by, due)
         for usage in going:
             memories.archive(db, usage.seq, job.at)
-            tail.drop(db, usage.seq)
+            index_state.drop_tokens(db, usage.seq)
             unused = lived.between(usage.used, today)
             detail = {
                 "unused_days": round(unused),

@@ -11,7 +11,7 @@ from pipeline.errors import IndexUnavailable
 from pipeline.index.segment import build_segment, remove_segments
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Stage
-from pipeline.store import changes, embeddings, memories, meta, tail, work
+from pipeline.store import changes, index_state, memories, meta, work
 from pipeline.store.database import Database, wake_on_commit
 from pipeline.text.tokens import memory_tokens
 from pipeline.write.accept import DIGESTION
@@ -22,7 +22,7 @@ PAGE = 5000
 def needs_segment(database: Database, tail_rows: int) -> bool:
     """Tell whether the tail has grown past a number of rows, or a purge or a broken segment asks for a new one."""
     with database.read() as db:
-        return tail.size(db) >= tail_rows or meta.get(db, meta.SEGMENT_WANTED) is not None
+        return index_state.count_tail(db) >= tail_rows or meta.get(db, meta.SEGMENT_WANTED) is not None
 
 
 def rebuild_segment(database: Database, folder: Path) -> int:
@@ -47,7 +47,7 @@ def rebuild_segment(database: Database, folder: Path) -> int:
         with database.write() as db:
             meta.put(db, meta.SEGMENT, name)
             meta.put(db, meta.SEGMENT_COVERS, str(covered))
-            tail.trim(db, covered)
+            index_state.trim_tail(db, covered)
             # A purge that came while we read is still in what we built: its wish stays.
             wanted = meta.get(db, meta.SEGMENT_WANTED)
             if wanted is not None and int(wanted) <= covered:
@@ -64,7 +64,7 @@ def request_rebuild(database: Database) -> int:
     with database.write() as db:
         seqs = memories.all_seqs(db)
         for seq in seqs:
-            embeddings.forget(db, seq)
+            index_state.forget_embedding(db, seq)
         meta.put(db, meta.SEGMENT_WANTED, "0")
         wake_on_commit(db, None)
         meta.increment(db, meta.VECTORS_EPOCH)
@@ -91,8 +91,8 @@ def repair_vectors(database: Database, table: VectorTable, folder: Path, model: 
     with table.exclusive():
         present = _present(table, folder, log)
         with database.read() as db:
-            lost = [seq for seq in embeddings.expected(db, model) if seq not in present]
-            missing = embeddings.missing(db, model)
+            lost = [seq for seq in index_state.expected_passages(db, model) if seq not in present]
+            missing = index_state.list_unembedded(db, model)
             gone = present.difference(memories.all_seqs(db))
         if gone:
             # A store put back from a copy may know less than the index; a rebuild replaces only what the store knows.
@@ -106,7 +106,7 @@ def repair_vectors(database: Database, table: VectorTable, folder: Path, model: 
             log(f"the vectors of {len(lost)} memories were lost and are computed anew")
         with database.write() as db:
             for seq in lost:
-                embeddings.forget(db, seq)
+                index_state.forget_embedding(db, seq)
             meta.increment(db, meta.VECTORS_EPOCH)
             work.add(db, {*lost, *missing}, [Stage.EMBED], time.time())
     return len({*lost, *missing})

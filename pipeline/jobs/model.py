@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.store import model_use
+from pipeline.store import runs
 from pipeline.store.database import Database
 from pipeline.text.redaction import redact
 
@@ -162,7 +162,7 @@ class JobModel:
         if failure not in (Failure.OFF, Failure.CAPPED, Failure.GIVEN_UP):
             self._failed += 1
             with self._database.write() as db:
-                model_use.count_failure(db, day, job)
+                runs.count_model_failure(db, day, job)
         return None
 
     def _reply(self, day: str, job: str, system: str, text: str) -> str | Failure:
@@ -174,7 +174,7 @@ class JobModel:
         prompt = redact(system).text, redact(text).text[:MAX_PROMPT_CHARS]
         needed = sum(map(_expected_tokens, prompt)) + MAX_REPLY_TOKENS
         with self._database.write() as db:
-            if not model_use.reserve(db, day, job, needed, self._endpoint.daily_tokens):
+            if not runs.reserve_tokens(db, day, job, needed, self._endpoint.daily_tokens):
                 return Failure.CAPPED
         reply = self._call(prompt)
         if reply is Failure.UNREACHABLE:
@@ -208,7 +208,7 @@ class JobModel:
 
     def _correct(self, day: str, job: str, tokens: int) -> None:
         with self._database.write() as db:
-            model_use.correct(db, day, job, tokens)
+            runs.correct_tokens(db, day, job, tokens)
 
 
 class _Message(BaseModel):

@@ -18,8 +18,7 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import backup, meta
 from pipeline.store.backup import Damaged, Snapshot, Taken
 from pipeline.store.database import Database, WriterProfile
-from pipeline.store.migrations import MIGRATIONS
-from pipeline.store.opening import is_migrated, migrate_copy
+from pipeline.store.migrations import MIGRATIONS, is_migrated, migrate_copy
 from pipeline.write import revise
 
 DAYS = 7

@@ -30,7 +30,7 @@ from pipeline.services.feedback import FeedbackWriter, make_impressions
 from pipeline.services.incognito import is_session_incognito
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
-from pipeline.store import actions, impressions, memories
+from pipeline.store import agent_sessions, impressions, memories
 from pipeline.store.database import Database
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
@@ -92,7 +92,7 @@ class AgentSessionService:
             return None
         room = workspace.settings.hook_max_chars
         if source in FORGETFUL and session.id is not None:
-            self._note(workspace, partial(actions.forget_seen, session_id=session.id))
+            self._note(workspace, partial(agent_sessions.forget_seen, session_id=session.id))
         # What was done a moment ago is written by then.
         self._feedback.flush()
         brief, now = None, datetime.now(UTC)
@@ -164,7 +164,8 @@ class AgentSessionService:
             versions = [(memory.seq, version_of(memory)) for memory in shown]
             agent_id = session.agent_id or ""
             self._note(
-                workspace, partial(actions.add_seen, session_id=session.id, agent_id=agent_id, versions=versions)
+                workspace,
+                partial(agent_sessions.note_seen, session_id=session.id, agent_id=agent_id, versions=versions),
             )
 
     def _note(self, workspace: Workspace, note: Callable[[Connection], object]) -> None:
@@ -186,9 +187,9 @@ def _write(workspace: Workspace, note: Callable[[Connection], object]) -> None:
 
 
 def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
-    if actions.turn_began(db, session_id) is None:
-        actions.forget_sessions(db, utc_text(parse(at) - SESSION_REST))
-    actions.begin_turn(db, session_id, cwd, at)
+    if agent_sessions.find_turn_start(db, session_id) is None:
+        agent_sessions.forget_sessions(db, utc_text(parse(at) - SESSION_REST))
+    agent_sessions.begin_turn(db, session_id, cwd, at)
 
 
 def _add_action(
@@ -197,7 +198,7 @@ def _add_action(
     action = recognize_action(session.id or "", session.agent_id, at, tool, given, ok=ok, cwd=session.cwd)
     if action is not None:
         with workspace.create().write() as db:
-            actions.add(db, action)
+            agent_sessions.add_action(db, action)
 
 
 def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
@@ -205,15 +206,15 @@ def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
         return
     database = workspace.database
     with database.read() as db:
-        began = actions.turn_began(db, session_id) or ""
-        did = actions.since(db, session_id, began, TURN_ACTIONS)
+        began = agent_sessions.find_turn_start(db, session_id) or ""
+        did = agent_sessions.list_actions(db, session_id, began, TURN_ACTIONS)
         shown = _list_unanswered(db, session_id)
         recorded = memories.has_agent_kept(db, session_id, began)
     with database.write() as db:
         for one in find_followed(shown, did):
             impressions.answer(db, one.impression_id, "by the journal", at, followed=one.followed)
         # A turn may stop more than once; what it did is told once.
-        actions.end_turn(db, session_id, utc_text(parse(at) + timedelta(milliseconds=1)))
+        agent_sessions.end_turn(db, session_id, utc_text(parse(at) + timedelta(milliseconds=1)))
     result = None if recorded else summarize_turn(did)
     if result is not None:
         _keep(workspace, database, session_id, result)

@@ -23,8 +23,8 @@ from pipeline.services.incognito import is_incognito
 from pipeline.services.lessons import Usefulness, with_records
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
-from pipeline.store import actions, arcs, goals, memories
-from pipeline.store.actions import Action
+from pipeline.store import agent_sessions, arcs, goals, memories
+from pipeline.store.agent_sessions import Action
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.database import Database
 from pipeline.times import utc_text
@@ -191,7 +191,7 @@ def brief_resumed_session(
 ) -> SessionBrief | None:
     """Return what a session did, decided and noted, and which goals are open; None where it did nothing."""
     with database.read() as db:
-        did = actions.since(db, session_id, "", ACTIONS_SHOWN)
+        did = agent_sessions.list_actions(db, session_id, "", ACTIONS_SHOWN)
         decided = memories.page(
             db, Filter(kinds=(Kind.DECISION,), session_id=session_id, viewer=viewer), SHOWN_EACH, None
         )
@@ -206,7 +206,7 @@ def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) ->
     """Return those of some memories that an agent has not seen in its session as they are now."""
     if session.id is None or not found:
         return list(found)
-    seen = actions.seen_versions(db, session.id, session.agent_id or "", [memory.seq for memory in found])
+    seen = agent_sessions.seen_versions(db, session.id, session.agent_id or "", [memory.seq for memory in found])
     return [memory for memory in found if seen.get(memory.seq) != version_of(memory)]
 
 

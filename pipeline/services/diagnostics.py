@@ -16,7 +16,7 @@ from pipeline.jobs import health, snapshot
 from pipeline.jobs.registry import BY_NAME
 from pipeline.records.check import CheckResult
 from pipeline.services import encoder
-from pipeline.store import backup, opening, runs, work
+from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS
 from pipeline.store.operations import Operations
@@ -143,7 +143,7 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
         hint = f"`reverie -w {name} snapshot restore latest` puts a copy back"
         yield CheckResult(f"{name}: store", "fail", f"{file}: {error}", hint)
         return
-    if not opening.is_migrated(file, MIGRATIONS):
+    if not migrations.is_migrated(file, MIGRATIONS):
         says, hint = "the store is of an older version", "the next start brings it up to date, after a copy"
         yield CheckResult(f"{name}: store", "warn", says, hint)
         return

@@ -12,9 +12,9 @@ from pipeline.recall.fact_names import FactNames, KeyMatch
 from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Scope, page_of
 from pipeline.records.recall import Annotations
 from pipeline.services.workspace import Workspace
+from pipeline.store import facts, memories
 from pipeline.store import facts as table
-from pipeline.store import memories, subjects
-from pipeline.store.subjects import ScopedKey
+from pipeline.store.facts import ScopedKey
 from pipeline.text.names import canonical_name
 from pipeline.times import utc_now
 from pipeline.write import facts as writing
@@ -202,9 +202,9 @@ def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remainin
     assert taken.key is not None
     one = ScopedKey(0, taken.key, taken.scope)
     with workspace.database.read() as db:
-        if subjects.extent(db, one.key.subject, one) or subjects.waiting(db, one.key, one.scope, 1):
+        if facts.find_extent(db, one.key.subject, one) or facts.list_waiting(db, one.key, one.scope, 1):
             return taken, Remaining.FACT
-        return taken, Remaining.SUBJECT if subjects.extent(db, one.key.subject) else Remaining.NOTHING
+        return taken, Remaining.SUBJECT if facts.find_extent(db, one.key.subject) else Remaining.NOTHING
 
 
 def reopen_fact(workspace: Workspace, fact_id: str, until: str | None) -> Memory:
@@ -219,8 +219,8 @@ def list_subjects(
     # The words of a search are those that the text of a fact is made of.
     words = canonical_name(text).replace("_", " ").split() or text.split()
     with workspace.database.read() as db:
-        page = page_of(subjects.page(db, words, limit + 1, before), limit, lambda subject: subject.seq)
-        current = [subjects.current(db, one.name, now, holding + 1) for one in page.items]
+        page = page_of(facts.page_subjects(db, words, limit + 1, before), limit, lambda subject: subject.seq)
+        current = [facts.list_current(db, one.name, now, holding + 1) for one in page.items]
     items = [
         SubjectSummary(one.name, found[:holding], len(found) > holding)
         for one, found in zip(page.items, current, strict=True)
@@ -231,7 +231,7 @@ def list_subjects(
 def list_latest(workspace: Workspace, limit: int) -> list[Memory]:
     """List the facts that were told last."""
     with workspace.database.read() as db:
-        return subjects.latest(db, limit)
+        return facts.list_latest(db, limit)
 
 
 def read_subject(
@@ -240,20 +240,20 @@ def read_subject(
     """Return what holds of a subject and what held at a moment; raise NotFound where nothing is known about it."""
     name = canonical_name(subject)
     with workspace.database.read() as db:
-        extent = subjects.extent(db, name)
+        extent = facts.find_extent(db, name)
         if extent is None:
             raise NotFound("nothing is known about this")
-        page = page_of(subjects.keys(db, name, limit + 1, before), limit, lambda key: key.seq)
+        page = page_of(facts.page_keys(db, name, limit + 1, before), limit, lambda key: key.seq)
         keys = [
             KeyView(
                 one,
                 table.find_holding(db, one.key, one.scope, moment),
                 table.find_holding(db, one.key, one.scope, now),
-                subjects.values(db, one.key, one.scope, values, None),
+                facts.page_values(db, one.key, one.scope, values, None),
             )
             for one in page.items
         ]
-        return SubjectView(name, extent, subjects.turns(db, name, moment), Page(keys, page.next_cursor))
+        return SubjectView(name, extent, facts.find_turns(db, name, moment), Page(keys, page.next_cursor))
 
 
 def read_fact(
@@ -262,11 +262,11 @@ def read_fact(
     """Return all values of a fact in time, and the one that held at a moment; raise NotFound for an unknown one."""
     key, scope = one.key, one.scope
     with workspace.database.read() as db:
-        extent = subjects.extent(db, key.subject, one)
-        candidates = subjects.waiting(db, key, scope, waiting)
+        extent = facts.find_extent(db, key.subject, one)
+        candidates = facts.list_waiting(db, key, scope, waiting)
         if extent is None and not candidates:
             raise NotFound("nothing is known about this")
-        values = page_of(subjects.values(db, key, scope, limit + 1, before), limit, lambda value: value.seq)
+        values = page_of(facts.page_values(db, key, scope, limit + 1, before), limit, lambda value: value.seq)
         remarks = find_annotations(db, values.items)
         denying = {identity for remark in remarks.values() for identity in remark.contradicted_by}
         return FactView(
@@ -275,7 +275,7 @@ def read_fact(
             values,
             candidates,
             extent,
-            subjects.turns(db, key.subject, moment, one),
+            facts.find_turns(db, key.subject, moment, one),
             remarks,
             {one_id: memory for one_id in denying if (memory := memories.get(db, one_id)) is not None},
         )

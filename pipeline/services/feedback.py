@@ -22,7 +22,7 @@ from pipeline.records import Memory
 from pipeline.records.recall import Channel
 from pipeline.services.incognito import is_incognito
 from pipeline.services.workspace import Workspace
-from pipeline.store import changes, fading, impressions, memories, meta, predictions, runs
+from pipeline.store import changes, impressions, memories, memory_usage, meta, predictions, runs
 from pipeline.store.database import Database, wake_on_commit
 from pipeline.store.impressions import Impression
 from pipeline.store.operations import Operations
@@ -118,7 +118,7 @@ def write_usage(db: Connection, noted: NotedUsage, at: str) -> int:
     if noted.questions:
         texts = {text: times for text, times in noted.texts.items() if redact(text).text == text}
         predictions.note(db, noted.questions, texts, at)
-    return fading.add_accesses(db, noted.accesses, at) if noted.accesses else 0
+    return memory_usage.add_accesses(db, noted.accesses, at) if noted.accesses else 0
 
 
 @dataclass(frozen=True, slots=True)

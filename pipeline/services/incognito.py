@@ -1,8 +1,8 @@
 """Incognito: sessions and workspaces of which nothing is stored."""
 
 from pipeline.services.workspace import Workspace
-from pipeline.store import incognito
-from pipeline.store.incognito import IncognitoSession
+from pipeline.store import agent_sessions
+from pipeline.store.agent_sessions import IncognitoSession
 from pipeline.times import utc_now
 
 __all__ = [
@@ -25,14 +25,14 @@ def is_session_incognito(workspace: Workspace, session_id: str | None) -> bool:
     if session_id is None:
         return False
     with workspace.database.read() as db:
-        return incognito.since(db, session_id) is not None
+        return agent_sessions.incognito_since(db, session_id) is not None
 
 
 def begin_incognito(workspace: Workspace, session_id: str) -> IncognitoSession:
     """Store nothing of a session from here on; since when stays as it was for one that is incognito already."""
     with workspace.create().write() as db:
-        incognito.begin(db, session_id, utc_now())
-        since = incognito.since(db, session_id)
+        agent_sessions.begin_incognito(db, session_id, utc_now())
+        since = agent_sessions.incognito_since(db, session_id)
     assert since is not None
     return IncognitoSession(session_id, since)
 
@@ -43,10 +43,10 @@ def end_incognito(workspace: Workspace, session_id: str) -> None:
         # Where nothing was ever written, nobody is incognito.
         return
     with workspace.database.write() as db:
-        incognito.end(db, session_id)
+        agent_sessions.end_incognito(db, session_id)
 
 
 def list_incognito(workspace: Workspace, limit: int = -1, below: str | None = None) -> list[IncognitoSession]:
     """List the sessions that are incognito, the latest first, from below a place on; -1 lists all."""
     with workspace.database.read() as db:
-        return incognito.page(db, limit, below)
+        return agent_sessions.page_incognito(db, limit, below)

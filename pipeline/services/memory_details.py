@@ -17,18 +17,18 @@ from pipeline.store import (
     arcs,
     audit,
     derivations,
+    duplicates,
     edges,
     entities,
-    fading,
     history,
     impressions,
     memories,
-    pairs,
+    memory_usage,
     work,
 )
+from pipeline.store.duplicates import Pair
 from pipeline.store.edges import Edge
 from pipeline.store.impressions import Tally
-from pipeline.store.pairs import Pair
 from pipeline.times import utc_text
 from pipeline.write.revise import get_existing, text_mark
 
@@ -140,7 +140,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
             acts=audit.of(db, memory.id, ACTS),
             survivor=_survivor(db, memory),
             tally=impressions.tally(db, seq),
-            recalled_at=fading.recalled_at(db, seq),
+            recalled_at=memory_usage.recalled_at(db, seq),
             forecast=_forecast(db, seq, now),
             undigested=work.find_undigested_among(db, [seq]),
             history=changes,
@@ -212,7 +212,7 @@ def _links(db: Connection, linked: Sequence[Edge]) -> dict[tuple[str, bool], lis
 def _duplicates(db: Connection, seq: int) -> list[Duplicate]:
     waiting = {
         pair.older_seq if pair.newer_seq == seq else pair.newer_seq: pair
-        for pair in pairs.list_pairs_of(db, seq, PAIRS)
+        for pair in duplicates.list_pairs_of(db, seq, PAIRS)
     }
     others = memories.by_seqs(db, waiting)
     return [Duplicate(pair, others[other]) for other, pair in waiting.items()]
@@ -224,9 +224,9 @@ def _survivor(db: Connection, memory: Memory) -> Memory | None:
 
 
 def _forecast(db: Connection, seq: int, now: datetime) -> Forecast:
-    usage = fading.of(db, utc_text(now), seq)
+    usage = memory_usage.of(db, utc_text(now), seq)
     assert usage is not None
     today = now.timestamp() / DAY_S + UNIX_EPOCH_JULIAN
     # A stretch shorter than what counts of an idle one counts as a whole, whatever happened in it.
-    days = fading.active_days(db) if today - usage.used > IDLE_DAYS else []
+    days = memory_usage.active_days(db) if today - usage.used > IDLE_DAYS else []
     return forecast(usage, lived_time(days), today)

@@ -11,7 +11,7 @@ from config.process import is_alive
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.records import Memory, Page, Stage, page_of
 from pipeline.services.workspace import Workspace
-from pipeline.store import changes, embeddings, entities, growth, memories, meta, predictions, tail, work
+from pipeline.store import changes, entities, growth, index_state, memories, meta, predictions, work
 from pipeline.store.entities import GraphCounts
 from pipeline.store.growth import MemoryCounts
 from pipeline.store.operations import LoggedError, Operations, Worker
@@ -173,13 +173,13 @@ def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics
     """Count what a workspace holds; `encoder` is the state of the one that asks its indexes."""
     model = workspace.settings.embedding_model
     with workspace.database.read() as db:
-        passages = embeddings.expected_total(db, model)
+        passages = index_state.count_expected_passages(db, model)
         return WorkspaceStatistics(
             workspace.id,
             changes.generation(db),
             growth.counts(db),
             entities.counts(db),
-            IndexStatistics(meta.get(db, meta.SEGMENT), tail.size(db), passages, model, encoder),
+            IndexStatistics(meta.get(db, meta.SEGMENT), index_state.count_tail(db), passages, model, encoder),
             predictions.score(db, _first_scored_day(datetime.now(UTC))),
             _measure_files(workspace.paths),
         )

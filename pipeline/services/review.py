@@ -8,11 +8,11 @@ from sqlite3 import Connection
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Stage, Viewer, page_of
 from pipeline.services.workspace import Workspace
-from pipeline.store import admissions, audit, changes, edges, inbox, memories, merging, pairs, tail, work
+from pipeline.store import admissions, audit, changes, duplicates, edges, inbox, index_state, memories, work
 from pipeline.store.admissions import Decision
 from pipeline.store.audit import AuditAction, AuditEntry
+from pipeline.store.duplicates import PairState
 from pipeline.store.inbox import MOST_COUNTED, Waiting
-from pipeline.store.pairs import PairState
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.keyed import fit_between
@@ -140,7 +140,7 @@ def list_candidates(workspace: Workspace, viewer: Viewer, limit: int, before: in
 def list_pairs(workspace: Workspace, viewer: Viewer, limit: int, before: int | None) -> Page[DuplicatePair]:
     """List the pairs that wait for a verdict, newest first."""
     with workspace.database.read() as db:
-        page = page_of(pairs.list_waiting(db, viewer, limit + 1, before), limit, lambda pair: pair.seq)
+        page = page_of(duplicates.list_waiting(db, viewer, limit + 1, before), limit, lambda pair: pair.seq)
         known = memories.by_seqs(db, {seq for pair in page.items for seq in (pair.older_seq, pair.newer_seq)})
     found = [
         DuplicatePair(pair.id, pair.cosine, pair.reasons, pair.at, known[pair.older_seq], known[pair.newer_seq])
@@ -180,7 +180,7 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
     """Merge a pair into its older memory or keep both; return the older. Raises Conflict for one that is settled."""
     now = utc_now()
     with workspace.database.write() as db:
-        pair = pairs.get(db, pair_id)
+        pair = duplicates.get(db, pair_id)
         if pair is None:
             raise NotFound("no such pair")
         found = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
@@ -188,17 +188,17 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
         if pair.state is not PairState.WAITING or older.archived_at or newer.archived_at:
             raise Conflict("this pair is settled")
         if verdict is PairVerdict.KEEP:
-            pairs.settle(db, pair.id, PairState.KEPT, now)
+            duplicates.settle(db, pair.id, PairState.KEPT, now)
         else:
             # What speaks for a memory cannot wait for review itself.
             let_in = older.candidate and not newer.candidate
             if let_in:
                 _let_in(db, older, now)
-            entry_id = merging.merge(db, older, newer, PERSON, now, {"cosine": pair.cosine})
+            entry_id = duplicates.merge(db, older, newer, PERSON, now, {"cosine": pair.cosine})
             entry = audit.get(db, entry_id)
             if let_in and entry is not None:
                 audit.amend(db, entry_id, {**entry.detail, LET_IN: True})
-            pairs.settle(db, pair.id, PairState.MERGED, now)
+            duplicates.settle(db, pair.id, PairState.MERGED, now)
         return get_existing(db, older.id)
 
 
@@ -220,7 +220,7 @@ def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
     """Take the verdict on a pair back, with the merge if it was one: it waits again. Return its newer memory."""
     now = utc_now()
     with workspace.database.write() as db:
-        pair = pairs.get(db, pair_id)
+        pair = duplicates.get(db, pair_id)
         found = {} if pair is None else memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
         if pair is None or len(found) < 2:
             raise NotFound("no such pair, or one of the two was purged")
@@ -232,7 +232,7 @@ def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
             if merge is None or merge.other_id != found[pair.older_seq].id:
                 raise Conflict("this was undone already")
             undo_merge(db, merge, newer, now)
-        pairs.settle(db, pair.id, PairState.WAITING, now)
+        duplicates.settle(db, pair.id, PairState.WAITING, now)
         return get_existing(db, newer.id)
 
 
@@ -339,5 +339,5 @@ def _let_in(db: Connection, memory: Memory, now: str) -> None:
         changes.append(db, changes.CLOSE, [ended.id])
     memories.update(db, memory.seq, {"candidate": 0}, now)
     number = changes.append(db, changes.CREATE, [memory.id])
-    tail.put(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
+    index_state.put_tokens(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
     work.add(db, [memory.seq], [Stage.DEDUP], time.time())

@@ -12,7 +12,7 @@ from sqlite3 import Connection
 
 from pipeline.records import Draft, Memory, Outcome, Page, Receipt, Scope, page_of
 from pipeline.services.workspace import Workspace
-from pipeline.store import changes, ingested, memories, tail
+from pipeline.store import changes, index_state, ingested, memories
 from pipeline.store.ingested import KnownItem, Link, SourceSummary
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
@@ -261,7 +261,7 @@ def _archive_unwanted(db: Connection, released: Iterable[int], at: str) -> tuple
     gone = ingested.unwanted(db, released)
     for memory in gone:
         memories.archive(db, memory.seq, at)
-        tail.drop(db, memory.seq)
+        index_state.drop_tokens(db, memory.seq)
     ingested.note_archived(db, [memory.seq for memory in gone], at)
     ids = tuple(memory.id for memory in gone)
     if ids:

@@ -13,8 +13,7 @@ from typing import Literal, TypeVar
 from config.paths import HomePaths, WorkspacePaths, file_identity
 from pipeline.errors import NotFound, StoreBusy, StoreFull, StoreUnavailable
 from pipeline.records import Stage
-from pipeline.store.migrations import MIGRATIONS
-from pipeline.store.opening import make_ready
+from pipeline.store.migrations import MIGRATIONS, make_ready
 
 # Every thread that reads has a cache of its own; what is in none of them is still in the system's.
 CACHE_KIB = 2000

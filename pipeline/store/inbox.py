@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from pipeline.store.pairs import PairState
+from pipeline.store.duplicates import PairState
 from pipeline.times import utc_now
 
 # Beyond, the exact number helps nobody, and counting it would hold up the page.

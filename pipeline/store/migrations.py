@@ -1,9 +1,22 @@
-"""The schema of events.sqlite, as numbered migrations in the order of their numbers."""
+"""The schema of events.sqlite as numbered migrations, and making a file ready that several processes may open at once.
+
+Pending migrations run in one transaction, on a file of which a snapshot was taken: all of them happen, or none.
+"""
 
 import secrets
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import UTC, datetime
 from importlib.resources import files
+from pathlib import Path
 
+import sqlite_utils
+from filelock import FileLock
 from sqlite_utils import Database, Migrations
+
+from pipeline.errors import StoreUnavailable
+from pipeline.store import backup
 
 MIGRATIONS = Migrations("reverie")
 
@@ -16,3 +29,87 @@ def m001_schema(db: Database) -> None:
     for statement in schema.split(";\n"):
         db.execute(statement)
     db.execute("INSERT INTO meta VALUES ('node', ?)", [secrets.token_hex(4)])
+
+
+# What a store has that nobody has written to.
+_FURNITURE = frozenset({"_sqlite_migrations", "meta"})
+# What no migration is to blame for.
+_SURROUNDINGS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+
+
+def make_ready(
+    connection: sqlite3.Connection,
+    file: Path,
+    migrations: Migrations,
+    *,
+    snapshots: Path | None = None,
+) -> None:
+    """Turn on write-ahead logging and apply pending migrations, one process at a time.
+
+    With a folder for `snapshots`, a file that holds anything is copied there first. Raises StoreUnavailable when a
+    migration fails or loses a row; the file is then as it was.
+    """
+    schema = sqlite_utils.Database(connection)
+    if schema.journal_mode == "wal" and not migrations.pending(schema):
+        return
+    # The busy timeout does not cover a change of the journal mode: SQLite fails at once beside another opener.
+    with FileLock(file.with_suffix(".opening")):
+        connection.execute("PRAGMA journal_mode=WAL")
+        # What a migration deletes leaves no trace either.
+        connection.execute("PRAGMA secure_delete=ON")
+        if migrations.pending(schema):
+            _migrate(schema, file, migrations, snapshots)
+
+
+def migrate_copy(file: Path, migrations: Migrations) -> None:
+    """Apply pending migrations to a copy, which needs no snapshot of its own."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        make_ready(connection, file, migrations)
+
+
+def is_migrated(file: Path, migrations: Migrations) -> bool:
+    """Tell whether a file has every migration."""
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        return not migrations.pending(sqlite_utils.Database(connection))
+
+
+def _migrate(
+    schema: sqlite_utils.Database,
+    file: Path,
+    migrations: Migrations,
+    snapshots: Path | None,
+) -> None:
+    connection = schema.conn
+    # Nobody writes between the snapshot, the first count and the last one.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        before = backup.row_counts(connection)
+        if snapshots is not None and any(rows for table, rows in before.items() if table not in _FURNITURE):
+            _take_snapshot(file, snapshots)
+        migrations.apply(schema)
+        _check_nothing_lost(file, before, backup.row_counts(connection))
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _SURROUNDINGS:
+            raise
+        raise StoreUnavailable(f"a migration of {file.name} failed and was undone: {error}") from error
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _check_nothing_lost(file: Path, before: Mapping[str, int], after: Mapping[str, int]) -> None:
+    lost = sorted(table for table, rows in before.items() if after.get(table, 0) < rows)
+    if lost:
+        raise StoreUnavailable(f"a migration of {file.name} would have lost rows of {', '.join(lost)}; it was undone")
+
+
+def _take_snapshot(file: Path, folder: Path) -> None:
+    try:
+        with backup.locked(folder):
+            newest = next((s for s in backup.snapshots(folder) if s.taken is backup.Taken.BEFORE_MIGRATION), None)
+            # A migration that fails is tried again at every start.
+            if newest is None or backup.state(newest.file) != backup.state(file):
+                backup.copy(file, backup.new_file(folder, backup.Taken.BEFORE_MIGRATION, datetime.now(UTC)))
+    except backup.Damaged as error:
+        raise StoreUnavailable(f"{file.name} is not migrated, since no sound copy can be made: {error}") from error

@@ -12,7 +12,7 @@ import sqlite_utils
 from sqlite_utils import Migrations
 
 from config.paths import file_identity
-from pipeline.store.opening import make_ready
+from pipeline.store.migrations import make_ready
 
 KEPT_ERRORS = 2000
 KEPT_CHARS = 4000

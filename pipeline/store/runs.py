@@ -1,4 +1,4 @@
-"""Runs of the night's jobs: asked for, begun, ended; and who may run a job now.
+"""Runs of the nightly jobs: asked for, begun, ended; who may run a job now, and what the optional model was asked for.
 
 Locks end by themselves: their holder may have been killed. Their times are seconds since the epoch.
 """
@@ -150,3 +150,49 @@ def _run(row: Sequence[Any]) -> Run:
         total,
         generation,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUse:
+    """What one job spent on one day; what is reserved for calls that did not end yet counts as spent."""
+
+    day: str
+    job: str
+    calls: int
+    failures: int
+    tokens: int
+
+
+def reserve_tokens(db: Connection, day: str, job: str, tokens: int, cap: int) -> bool:
+    """Reserve the tokens of a call unless they would go over the day's cap; return whether they are reserved."""
+    if count_tokens(db, day) + tokens > cap:
+        return False
+    db.execute(
+        "INSERT INTO model_use VALUES (?, ?, 1, 0, ?) "
+        "ON CONFLICT DO UPDATE SET calls = calls + 1, tokens = tokens + excluded.tokens",
+        (day, job, tokens),
+    )
+    return True
+
+
+def correct_tokens(db: Connection, day: str, job: str, tokens: int) -> None:
+    """Add tokens to what a job spent; negative ones release what a call did not need."""
+    db.execute("UPDATE model_use SET tokens = max(0, tokens + ?) WHERE day = ? AND job = ?", (tokens, day, job))
+
+
+def count_model_failure(db: Connection, day: str, job: str) -> None:
+    """Count a call whose answer was of no use."""
+    db.execute("UPDATE model_use SET failures = failures + 1 WHERE day = ? AND job = ?", (day, job))
+
+
+def count_tokens(db: Connection, day: str) -> int:
+    """Return the tokens that all jobs spent on a day."""
+    return int(db.execute("SELECT coalesce(sum(tokens), 0) FROM model_use WHERE day = ?", (day,)).fetchone()[0])
+
+
+def list_model_use(db: Connection, limit: int) -> list[ModelUse]:
+    """List what was spent, newest day first."""
+    rows = db.execute(
+        "SELECT day, job, calls, failures, tokens FROM model_use ORDER BY day DESC, job LIMIT ?", (limit,)
+    )
+    return [ModelUse(*row) for row in rows]

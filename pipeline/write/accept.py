@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import render_text
 from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
-from pipeline.store import admissions, changes, edges, history, incognito, memories, tail, work
+from pipeline.store import admissions, agent_sessions, changes, edges, history, index_state, memories, work
 from pipeline.store.admissions import Decision
 from pipeline.store.database import Database
 from pipeline.store.visibility import reaches, viewer_within
@@ -65,7 +65,9 @@ def commit(database: Database, prepared: Sequence[Prepared], policy: WritePolicy
 
 def is_incognito(db: Connection, memory: Memory, policy: WritePolicy) -> bool:
     """Tell whether nothing of a memory may be stored."""
-    return policy.incognito or (memory.session_id is not None and incognito.since(db, memory.session_id) is not None)
+    return policy.incognito or (
+        memory.session_id is not None and agent_sessions.incognito_since(db, memory.session_id) is not None
+    )
 
 
 def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:
@@ -226,7 +228,7 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
     if effects.created:
         first = changes.append(db, changes.CREATE, [item.memory.id for _, item in effects.created])
         for number, (seq, item) in enumerate(effects.created, start=first):
-            tail.put(db, seq, item.tokens, number)
+            index_state.put_tokens(db, seq, item.tokens, number)
     if effects.ended:
         changes.append(db, changes.CLOSE, effects.ended)
     work.add(db, [*(seq for seq, _ in effects.created), *effects.queued], DIGESTION, time.time())

@@ -14,7 +14,7 @@ from ulid import ULID
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import UNSTORED, FactKey, Memory, Source, Stage, Trust
-from pipeline.store import changes, facts, memories, tail, work
+from pipeline.store import changes, facts, index_state, memories, work
 from pipeline.text.names import MAX_NAME_CHARS, canonical_name
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
@@ -175,5 +175,5 @@ def _cut(db: Connection, fact: Memory, ends: str, resumes: str | None, at: str) 
     seq = memories.insert(db, again)
     facts.move_repeats(db, fact.seq, seq, resumes)
     number = changes.append(db, changes.CREATE, [again.id])
-    tail.put(db, seq, memory_tokens(again.content, resumes), number)
+    index_state.put_tokens(db, seq, memory_tokens(again.content, resumes), number)
     work.add(db, [seq], (Stage.EMBED, Stage.ENTITIES), time.time())

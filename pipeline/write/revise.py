@@ -10,25 +10,23 @@ from typing import Any
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.records import EdgeDraft, EdgeKind, Memory, Revision, Seen, Source, Stage, Trust
 from pipeline.store import (
-    actions,
     admissions,
+    agent_sessions,
     arcs,
     audit,
     changes,
     derivations,
+    duplicates,
     edges,
-    embeddings,
     entities,
     facts,
     history,
     impressions,
+    index_state,
     ingested,
     memories,
-    merging,
     meta,
-    pairs,
     predictions,
-    tail,
     work,
 )
 from pipeline.store.database import Database
@@ -124,7 +122,7 @@ def archive(database: Database, memory_id: str) -> Memory:
 def archive_memory(db: Connection, memory: Memory, at: str) -> None:
     """Archive a memory within a transaction."""
     memories.archive(db, memory.seq, at)
-    tail.drop(db, memory.seq)
+    index_state.drop_tokens(db, memory.seq)
     changes.append(db, changes.ARCHIVE, [memory.id])
 
 
@@ -147,7 +145,7 @@ def undo_merge(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str)
     if survivor is None:
         raise NotFound("the memory that it was merged into was purged")
     try:
-        merging.forget_merge(db, survivor, memory, merge, at, memory_tokens(memory.content, memory.occurred_at))
+        duplicates.undo_merge(db, survivor, memory, merge, at, memory_tokens(memory.content, memory.occurred_at))
     except IntegrityError as error:
         raise Conflict("an active memory of the same scope says exactly this") from error
     audit.mark_undone(db, merge.id, at)
@@ -165,7 +163,7 @@ def return_to_review(db: Connection, memory: Memory, at: str) -> None:
     if memory.key is not None:
         _reopen_ended(db, memory, at)
     memories.update(db, memory.seq, {"candidate": 1}, at)
-    tail.drop(db, memory.seq)
+    index_state.drop_tokens(db, memory.seq)
     changes.append(db, changes.ARCHIVE, [memory.id])
 
 
@@ -180,7 +178,7 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
         changes.append(db, changes.CLOSE, [ended.id])
     number = changes.append(db, changes.RESTORE, [memory.id])
     if not memory.candidate:
-        tail.put(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
+        index_state.put_tokens(db, memory.seq, memory_tokens(memory.content, memory.occurred_at), number)
     # What came while it was away was not compared with it.
     work.add(db, [memory.seq], [Stage.DEDUP], time.time())
 
@@ -192,7 +190,7 @@ def purge(database: Database, memory_id: str) -> None:
         merge = audit.merge_of(db, memory.id)
         survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
         if merge is not None and survivor is not None:
-            merging.take_back(db, survivor, memory, merge, utc_now())
+            duplicates.take_back(db, survivor, memory, merge, utc_now())
         doomed = [*memories.list_merged_into(db, memory.seq), memory]
         # What night jobs made of a memory quotes it.
         made = {seq for one in doomed for seq in derivations.list_derived_summaries(db, one.seq)}
@@ -216,19 +214,19 @@ def _purge(db: Connection, memory: Memory) -> None:
     for table in (
         arcs.purge,
         entities.unlink,
-        embeddings.forget,
+        index_state.forget_embedding,
         history.purge,
         edges.purge,
-        pairs.purge,
+        duplicates.purge,
         impressions.purge,
-        actions.purge,
+        agent_sessions.purge_seen,
         ingested.purge,
     ):
         table(db, memory.seq)
     admissions.purge(db, memory.id, memory.content_hash)
     audit.purge(db, memory.id)
     predictions.purge(db)
-    tail.drop(db, memory.seq)
+    index_state.drop_tokens(db, memory.seq)
     work.drop(db, memory.seq)
     memories.purge(db, memory.seq)
     number = changes.append(db, changes.PURGE, [memory.id])
@@ -245,7 +243,7 @@ def _purge_deeds(db: Connection, memory: Memory) -> None:
     sessions = {session for source, session in offered if source == Source.AMBIENT and session}
     if sessions:
         texts = [memory.content, *(entry.content for entry in earlier if entry.content)]
-        actions.purge_mentioned(db, sessions, lambda action: any(mentions_action(action, text) for text in texts))
+        agent_sessions.purge_actions(db, sessions, lambda action: any(mentions_action(action, text) for text in texts))
 
 
 def _check_seen(db: Connection, memory: Memory, revision: Revision, seen: Seen) -> None:
@@ -312,10 +310,10 @@ def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) 
         lower_trust(db, memory, now)
     if "content" in values:
         history.add(db, memory.seq, now, "edited", memory.content, {})
-        merging.forget_findings(db, memory.seq)
+        duplicates.forget_findings(db, memory.seq)
         work.add(db, [memory.seq], DIGESTION, time.time())
         if memory.archived_at is None and not memory.candidate:
-            tail.put(db, memory.seq, memory_tokens(values["content"], memory.occurred_at), number)
+            index_state.put_tokens(db, memory.seq, memory_tokens(values["content"], memory.occurred_at), number)
 
 
 def get_existing(db: Connection, memory_id: str) -> Memory:

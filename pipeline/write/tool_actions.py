@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from pipeline.store.actions import Action, ActionType
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.text.redaction import redact
 from pipeline.write.fields import normalize_text
 

@@ -5,7 +5,7 @@ import tomlkit
 from playwright.sync_api import expect
 
 from pipeline.records import EdgeKind
-from pipeline.store import edges, inbox, memories, pairs
+from pipeline.store import duplicates, edges, inbox, memories
 from pipeline.times import utc_now
 
 INBOX = "/w/default/inbox"
@@ -21,7 +21,7 @@ def waiting(site):
     with site.container.databases.get("default").write() as db:
         seqs = [memories.get(db, one).seq for one in ids]
         for n in range(0, 6, 2):
-            pairs.add(db, seqs[n], seqs[n + 1], 0.9, ["a word differs"], utc_now())
+            duplicates.add(db, seqs[n], seqs[n + 1], 0.9, ["a word differs"], utc_now())
         for n in range(6, 12, 2):
             edges.add(db, seqs[n + 1], EdgeKind.CONTRADICTS, seqs[n], "edges-job", utc_now())
     return site

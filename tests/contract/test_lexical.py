@@ -12,7 +12,7 @@ from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import SessionMap
 from pipeline.jobs.indexes import rebuild_segment
 from pipeline.records import Draft, Revision
-from pipeline.store import tail
+from pipeline.store import index_state
 from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -137,7 +137,7 @@ def test_what_the_tail_says_of_a_memory_overrides_the_segment(old, new, query):
     with split(old, set(range(10))) as (database, rows):
         with database.write() as db:
             for change, ((seq, _), (_, text)) in enumerate(zip(rows, new, strict=False), start=100):
-                tail.put(db, seq, search_tokens(text), change)
+                index_state.put_tokens(db, seq, search_tokens(text), change)
         found = ask(opened(database), database, query)
     current = [search_tokens(text) for _, text in new[:count]] + [terms for _, terms in rows[count:]]
     asked = set(search_tokens(query))

@@ -10,7 +10,7 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Vectors
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Draft, Memory, Passage, Stage, WorkItem
-from pipeline.store import audit, history, memories, pairs, work
+from pipeline.store import audit, duplicates, history, memories, work
 from pipeline.store.database import Database
 from pipeline.write.accept import WritePolicy, accept
 
@@ -96,7 +96,7 @@ class Doubles:
         """List (older, newer, reasons) of the pairs that wait."""
         with self.database.read() as db:
             rows = db.execute("SELECT id FROM pair WHERE state = 'waiting' ORDER BY seq").fetchall()
-            found = [pair for (pair_id,) in rows if (pair := pairs.get(db, pair_id)) is not None]
+            found = [pair for (pair_id,) in rows if (pair := duplicates.get(db, pair_id)) is not None]
             named = memories.by_seqs(db, {seq for pair in found for seq in (pair.older_seq, pair.newer_seq)})
         return [(named[pair.older_seq].id, named[pair.newer_seq].id, pair.reasons) for pair in found]
 

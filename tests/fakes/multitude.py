@@ -10,7 +10,7 @@ from ulid import ULID
 
 from pipeline.kinds import TRAITS
 from pipeline.records import UNSTORED, EntityKind, FactKey, Kind, Memory, Scope, Source, Tier, Trust
-from pipeline.store import changes, history, impressions, memories, tail
+from pipeline.store import changes, history, impressions, index_state, memories
 from pipeline.store.database import Database
 from pipeline.store.impressions import Impression
 from pipeline.text.tokens import memory_tokens
@@ -36,7 +36,7 @@ def fill(database: Database, count: int, seed: int = SEED) -> None:
         for number, (seq, memory) in enumerate(zip(seqs, written, strict=True), start=first):
             # A segment is built of everything; the tail need not hold what it covers.
             if number > first + count - 100:
-                tail.put(db, seq, memory_tokens(memory.content, memory.occurred_at), number)
+                index_state.put_tokens(db, seq, memory_tokens(memory.content, memory.occurred_at), number)
         _mention(db, seqs, chance)
         for seq, memory in zip(seqs[:: count // 500 or 1], written[:: count // 500 or 1], strict=True):
             history.add(db, seq, memory.created_at, "edited", f"Before: {memory.content}", {})

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pipeline.records import EdgeKind, Stage
-from pipeline.store import edges, memories, pairs
+from pipeline.store import duplicates, edges, memories
 from pipeline.write.fields import normalize_id
 from tests.fakes.client import HOST
 from tests.fakes.house import digest_stage, fast_settings, open_back, open_web
@@ -165,7 +165,7 @@ class Workspace:
                 if one != other:
                     edges.add(db, seqs[one.id], EdgeKind.CONTRADICTS, seqs[other.id], "test", AT)
                 if one.scope == other.scope and seqs[one.id] < seqs[other.id]:
-                    pairs.add(db, seqs[one.id], seqs[other.id], 0.85, (), AT)
+                    duplicates.add(db, seqs[one.id], seqs[other.id], 0.85, (), AT)
                     self.paired.add((one.id, other.id))
 
     def at(self, place: int) -> Told:

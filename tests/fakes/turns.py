@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.index.segment import K1, B, build_segment
 from pipeline.records import Draft
-from pipeline.store import changes, meta, tail
+from pipeline.store import changes, index_state, meta
 from pipeline.store.database import Database
 from pipeline.text.tokens import is_field
 from pipeline.write.accept import commit, prepare
@@ -38,7 +38,7 @@ def fold(database: Database, folder: Path, rows: Sequence[Row]) -> str:
         meta.put(db, meta.SEGMENT, name)
         meta.put(db, meta.SEGMENT_COVERS, str(changes.generation(db)))
         for seq, _ in rows:
-            tail.drop(db, seq)
+            index_state.drop_tokens(db, seq)
     return name
 
 

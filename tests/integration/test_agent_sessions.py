@@ -11,7 +11,7 @@ from pipeline.records import Viewer
 from pipeline.records.recall import Channel
 from pipeline.services.agent_sessions import AgentSession
 from pipeline.services.briefing import hook_recall_budget_ms
-from pipeline.store import actions, impressions, memories
+from pipeline.store import agent_sessions, impressions, memories
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.house import HeldEncoder
 
@@ -57,7 +57,7 @@ def settled(container):
 def told(container):
     settled(container)
     with container.databases.get("default").read() as db:
-        return actions.seen_versions(db, "s1", "", memories.all_seqs(db)), len(impressions.unanswered(db, "s1"))
+        return agent_sessions.seen_versions(db, "s1", "", memories.all_seqs(db)), len(impressions.unanswered(db, "s1"))
 
 
 def errors(container):
@@ -133,7 +133,7 @@ def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container):
         holder.join()
     settled(container)
     with other.read() as db:
-        assert [one.target for one in actions.since(db, "s1", "", 10)] == ["x.py"]
+        assert [one.target for one in agent_sessions.list_actions(db, "s1", "", 10)] == ["x.py"]
 
 
 def test_what_cannot_be_noted_stands_in_the_error_log(container, known, monkeypatch):
@@ -144,7 +144,7 @@ def test_what_cannot_be_noted_stands_in_the_error_log(container, known, monkeypa
         raise ValueError("a bug")
 
     for failure, line in ((busy, "another process holds the store"), (broken, "ValueError: a bug")):
-        monkeypatch.setattr(actions, "add", failure)
+        monkeypatch.setattr(agent_sessions, "add_action", failure)
         container.agent_sessions.record_tool_use(workspace(container), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
         settled(container)
         assert line in errors(container)

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 
 from pipeline.records import FactKey, Scope
-from pipeline.store import facts, subjects
+from pipeline.store import facts
 from tests.fakes.dashboard import signed_in
 from web.dashboard.pages.facts import SHOWN_OF_SUBJECT
 from web.dashboard.view import PAGE_SIZE
@@ -264,14 +264,14 @@ def test_a_page_of_keys_goes_on_where_the_last_one_ended(client, container):
     put(client, 1, attribute="a")
     put(client, 2, attribute="a", valid_from=FUTURE)
     with container.databases.get("default").read() as db:
-        everything = subjects.keys(db, "staging", 9, None)
+        everything = facts.page_keys(db, "staging", 9, None)
         assert [(one.key.attribute, one.scope.kind) for one in everything] == [
             ("a", "user"),
             ("a", "workspace"),
             ("b", "workspace"),
         ]
         for number, last in enumerate(everything):
-            assert subjects.keys(db, "staging", 9, last.seq) == everything[number + 1 :]
+            assert facts.page_keys(db, "staging", 9, last.seq) == everything[number + 1 :]
         assert facts.find_holding(db, FactKey("staging", "a"), Scope(), FUTURE).details["value"] == 2
 
 

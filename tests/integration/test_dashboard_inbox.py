@@ -6,7 +6,7 @@ import pytest
 import tomlkit
 
 from pipeline.records import EdgeKind, Stage
-from pipeline.store import audit, edges, inbox, memories, pairs
+from pipeline.store import audit, duplicates, edges, inbox, memories
 from pipeline.times import utc_now
 from tests.fakes.dashboard import signed_in
 from web.dashboard.pages.inbox import PAGE
@@ -41,7 +41,7 @@ def pair_up(container, client, count):
     with container.databases.get("default").write() as db:
         for older, newer in written:
             first, second = memories.get(db, older), memories.get(db, newer)
-            pairs.add(db, first.seq, second.seq, 0.9, ["a word differs"], utc_now())
+            duplicates.add(db, first.seq, second.seq, 0.9, ["a word differs"], utc_now())
     return written
 
 
@@ -140,7 +140,7 @@ def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(client, br
     newer = client.write(MORE)
     with container.databases.get("default").write() as db:
         first, second = memories.get(db, older), memories.get(db, newer)
-        pairs.add(db, first.seq, second.seq, 0.9, ["a word differs"], utc_now())
+        duplicates.add(db, first.seq, second.seq, 0.9, ["a word differs"], utc_now())
     assert read(client, older)["candidate"]
     done = browser.submit(f"{INBOX}?kind=duplicates", "Merge")
     assert not read(client, older)["candidate"]
@@ -285,7 +285,7 @@ def test_the_longest_texts_make_no_endless_page(client, browser, container):
         ids = [client.write(f"{sign}{number} " * 1200) for sign in ("lifts", "rests")]
         with container.databases.get("default").write() as db:
             first, second = (memories.get(db, one) for one in ids)
-            pairs.add(db, first.seq, second.seq, 0.9, [], utc_now())
+            duplicates.add(db, first.seq, second.seq, 0.9, [], utc_now())
     assert len(browser.page(f"{INBOX}?kind=duplicates")) < 100_000
 
 
@@ -293,7 +293,7 @@ def test_what_memories_say_stays_text(client, browser, container):
     ids = [client.write(f"<script>alert({n})</script> on Mondays") for n in range(2)]
     with container.databases.get("default").write() as db:
         first, second = (memories.get(db, one) for one in ids)
-        pairs.add(db, first.seq, second.seq, 0.9, ["<b>bold</b>"], utc_now())
+        duplicates.add(db, first.seq, second.seq, 0.9, ["<b>bold</b>"], utc_now())
     page = browser.page(f"{INBOX}?kind=duplicates")
     assert "<script>alert" not in page
     assert "<b>bold" not in page

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.identity import identify
 from pipeline.services.agent_sessions import AgentSessionService
-from pipeline.store import actions
+from pipeline.store import agent_sessions
 
 
 def event(**fields):
@@ -150,7 +150,9 @@ def tool(client, name, given, event_name="PostToolUse", **fields):
 def journal(container, workspace="default", session="s1"):
     settled(container)
     with container.databases.get(workspace).read() as db:
-        return [(one.type, one.target, one.ok, one.agent_id) for one in actions.since(db, session, "", 100)]
+        return [
+            (one.type, one.target, one.ok, one.agent_id) for one in agent_sessions.list_actions(db, session, "", 100)
+        ]
 
 
 def ambient(client, workspace=None):

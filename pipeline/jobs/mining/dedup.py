@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pipeline.jobs.model import as_data
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EdgeKind, Memory, Trust
-from pipeline.store import changes, edges, ingested, memories, merging, pairs
-from pipeline.store.merging import DEDUP_JOB
-from pipeline.store.pairs import ASKED, TOLD_APART, Pair, PairState
+from pipeline.store import changes, duplicates, edges, ingested, memories
+from pipeline.store.duplicates import ASKED, DEDUP_JOB, TOLD_APART, Pair, PairState
 from pipeline.text.similarity.normalizer import normalize_pair
 from pipeline.text.similarity.pair_classifier import (
     MERGE_COSINE,
@@ -79,7 +78,7 @@ def dedup(job: JobRun, ask: Ask | None = None) -> Report:
     after = 0
     while True:
         with job.database.read() as db:
-            page = pairs.list_due(db, job.at, after, PAGE, asking=ask is not None)
+            page = duplicates.list_due(db, job.at, after, PAGE, asking=ask is not None)
         if not page:
             return run.report(more=False)
         for pair in page:
@@ -101,7 +100,7 @@ def _look(run: _Run, pair: Pair) -> None:
     if verdict.open and run.ask is not None and ASKED not in pair.reasons and not any(one.instructs for one in both):
         verdict = _asked(run, verdict, *both)
     with database.write() as db:
-        current = pairs.get(db, pair.id)
+        current = duplicates.get(db, pair.id)
         now = _both(db, pair)
         if current is None or current.state is not PairState.WAITING or now is None or _changed(both, now):
             # What changed meanwhile is due again.
@@ -163,19 +162,19 @@ def _settle(db: Connection, pair: Pair, verdict: Verdict, both: tuple[Memory, Me
     ):
         changes.append(db, changes.RELATE, [newer.id, older.id])
     if verdict.relation in (Relation.CONTRADICTS, Relation.DIFFERENT):
-        pairs.note(db, pair.id, verdict.reasons, at)
-        pairs.settle(db, pair.id, PairState.KEPT, at)
+        duplicates.note(db, pair.id, verdict.reasons, at)
+        duplicates.settle(db, pair.id, PairState.KEPT, at)
         return "kept"
-    parted = pairs.is_told_apart(db, older.seq, newer.seq)
+    parted = duplicates.is_told_apart(db, older.seq, newer.seq)
     if verdict.relation is Relation.SAME and verdict.survivor is not None and not parted:
         survivor, absorbed = both if verdict.survivor.seq == older.seq else (newer, older)
         detail = {"cosine": pair.cosine} | ({"by_model": True} if verdict.same else {})
-        merging.merge(db, survivor, absorbed, DEDUP_JOB, at, detail)
-        pairs.settle(db, pair.id, PairState.MERGED, at)
+        duplicates.merge(db, survivor, absorbed, DEDUP_JOB, at, detail)
+        duplicates.settle(db, pair.id, PairState.MERGED, at)
         return "merged"
     asked = (ASKED,) if verdict.same is False or ASKED in pair.reasons else ()
     reasons = (*verdict.reasons, *((PARTED,) if parted else ()), *asked)
-    pairs.note(db, pair.id, reasons, at)
+    duplicates.note(db, pair.id, reasons, at)
     return "waiting"
 
 

@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from pipeline.records import Draft, EdgeKind, Kind, Memory, Outcome, Source, Tier, Trust
-from pipeline.store import admissions, changes, derivations, edges, history, memories, tail, work
+from pipeline.store import admissions, changes, derivations, edges, history, index_state, memories, work
 from pipeline.store.admissions import Decision
 from pipeline.store.database import Database
 from pipeline.text.instructions import instructs
@@ -87,7 +87,7 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
         seq = memories.insert(db, memory)
         _add_edges(db, seq, derivation, at)
         if not memory.candidate:
-            tail.put(db, seq, tokens, changes.append(db, changes.CREATE, [memory.id]))
+            index_state.put_tokens(db, seq, tokens, changes.append(db, changes.CREATE, [memory.id]))
         work.add(db, [seq], DIGESTION, time.time())
         outcome = Outcome.CANDIDATE if memory.candidate else Outcome.CREATED
         reasons = ("derived at night",)
@@ -120,7 +120,7 @@ def rewrite(database: Database, known: Memory, derivation: Derivation, at: str) 
         if memory.content_hash != known.content_hash:
             history.add(db, known.seq, at, "edited", known.content, {"by": derivation.job})
             work.add(db, [known.seq], DIGESTION, time.time())
-            tail.put(db, known.seq, memory_tokens(memory.content, known.occurred_at), number)
+            index_state.put_tokens(db, known.seq, memory_tokens(memory.content, known.occurred_at), number)
     return True
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from config.settings import SettingsError, explain_settings, load_settings
 from pipeline.jobs.model import MAX_ANSWER_BYTES, MAX_PROMPT_CHARS, MAX_REPLY_TOKENS, Endpoint, JobModel
-from pipeline.store import model_use
+from pipeline.store import runs
 from pipeline.store.database import Database
 from tests.fakes.house import PROFILE, scratch_database
 from tests.fakes.model_server import breaks_off, drips, hangs, hangs_up, model_server, says, sends
@@ -49,7 +49,7 @@ def model(database, server):
 
 def used(database):
     with database.read() as db:
-        return {use.job: (use.calls, use.failures, use.tokens) for use in model_use.page(db, 10) if use.day == DAY}
+        return {use.job: (use.calls, use.failures, use.tokens) for use in runs.list_model_use(db, 10) if use.day == DAY}
 
 
 def test_an_answer_comes_back_and_is_metered(database, server, model):
@@ -238,13 +238,13 @@ def test_two_processes_share_one_cap(database, server):
 def test_reservations_never_pass_the_cap(calls, cap):
     with scratch_database() as database, database.write() as db:
         for needed, change in calls:
-            before = model_use.spent(db, DAY)
-            taken = model_use.reserve(db, DAY, "j", needed, cap)
+            before = runs.count_tokens(db, DAY)
+            taken = runs.reserve_tokens(db, DAY, "j", needed, cap)
             assert taken == (before + needed <= cap)
             if taken:
-                assert model_use.spent(db, DAY) <= cap
-                model_use.correct(db, DAY, "j", max(change, -needed))
-            assert model_use.spent(db, DAY) >= 0
+                assert runs.count_tokens(db, DAY) <= cap
+                runs.correct_tokens(db, DAY, "j", max(change, -needed))
+            assert runs.count_tokens(db, DAY) >= 0
 
 
 def test_no_secret_reaches_a_prompt_whole_or_cut(server, model):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.identity import identify
-from pipeline.store import actions
+from pipeline.store import agent_sessions
 from tests.fakes.command_line import remembered, run, run_json, serving
 from web.cli.codex import read_events, read_last_turn
 from web.cli.service import NoService, service_of
@@ -142,7 +142,7 @@ def test_a_notification_fills_the_journal_of_its_project(served, client, tmp_pat
     run("codex-notify", notification(cwd=str(project)))
     served.feedback.submit(lambda: None).result(timeout=20)
     with served.databases.get(own).read() as db:
-        did = [(one.type, one.target, one.ok) for one in actions.since(db, THREAD, "", 10)]
+        did = [(one.type, one.target, one.ok) for one in agent_sessions.list_actions(db, THREAD, "", 10)]
     assert did == [
         ("test", "pytest -q", False),
         ("edit", "src/pool.py", True),

@@ -284,7 +284,7 @@ def test_hosts_whose_settings_were_taken_back_are_told(home, port, tmp_path):
 
 def test_a_store_of_an_older_version_is_left_as_it_is(home, port, monkeypatch):
     open_web(home).databases.get("default", create=True)
-    monkeypatch.setattr("pipeline.store.opening.is_migrated", lambda _file, _migrations: False)
+    monkeypatch.setattr("pipeline.store.migrations.is_migrated", lambda _file, _migrations: False)
     found = run_doctor()
     assert "older version" in found["default: store"]["says"]
     assert "default: queue" not in found

@@ -1,7 +1,7 @@
 import shutil
 
 from pipeline.records import Stage
-from pipeline.store import embeddings, meta
+from pipeline.store import index_state, meta
 
 
 def test_a_rebuild_computes_every_index_again(client, container, back, digested, home):
@@ -40,7 +40,7 @@ def test_a_rebuild_rings_and_forgets_what_was_embedded(client, container, back, 
         epoch = meta.get_int(db, meta.VECTORS_EPOCH)
     assert client.post("/v1/rebuild").get_json() == {"queued": 1}
     with database.read() as db:
-        assert embeddings.expected_total(db, home.embedding_model) == 0
+        assert index_state.count_expected_passages(db, home.embedding_model) == 0
         assert meta.get(db, meta.SEGMENT_WANTED) == "0"
         assert meta.get_int(db, meta.VECTORS_EPOCH) > epoch
 

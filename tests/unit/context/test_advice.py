@@ -5,7 +5,7 @@ import pytest
 from pipeline.context.advice import lessons_about, names, touched_by
 from pipeline.records import Anchor, Draft, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.store import memories
-from pipeline.store.actions import ActionType
+from pipeline.store.agent_sessions import ActionType
 from pipeline.write.accept import accept
 
 NOBODY = Viewer()

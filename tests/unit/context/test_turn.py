@@ -7,7 +7,7 @@ import pytest
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.records import Draft, Kind, Outcome, Source
 from pipeline.store import memories
-from pipeline.store.actions import Action, ActionType
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.write.accept import accept
 from pipeline.write.tool_actions import recognize_action
 

@@ -19,7 +19,7 @@ from pipeline.records import (
     Stage,
     Trust,
 )
-from pipeline.store import ingested, memories, pairs, work
+from pipeline.store import duplicates, ingested, memories, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write import revise
@@ -216,7 +216,7 @@ def test_a_memory_is_not_merged_into_one_that_waits_for_review(doubles):
 def test_what_a_person_kept_apart_is_not_merged(doubles):
     older, newer = doubles.write(ONE), doubles.write(SAME, CLOSE)
     with doubles.database.write() as db:
-        pairs.keep(db, doubles.get(older).seq, doubles.get(newer).seq, utc_now())
+        duplicates.keep(db, doubles.get(older).seq, doubles.get(newer).seq, utc_now())
     doubles.digest()
     assert doubles.active() == {older, newer}
 

@@ -9,7 +9,7 @@ from pipeline.digest.embed import EmbedStage
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreBusy
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Draft, Revision, Stage
-from pipeline.store import embeddings, work
+from pipeline.store import index_state, work
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
 from tests.fakes.encoder import HashEncoder
@@ -153,7 +153,7 @@ def test_no_vector_of_an_old_text_outlives_its_memory(event):
         embedding = Embedding(database, meanwhile)
         run(database, embedding.stage)
         with database.read() as db:
-            expected = embeddings.expected(db, "hash")
+            expected = index_state.expected_passages(db, "hash")
         assert embedding.table.seqs() == set(expected) == ({1} if event == "edit" else set())
         if event == "edit":
             [(seq, cosine)] = embedding.table.nearest(embedding.encoder.encode_query("new text entirely"), 5)
@@ -166,4 +166,4 @@ def test_a_memory_of_many_passages_is_stored_whole():
         embedding = Embedding(database, lambda: None)
         run(database, embedding.stage)
         with database.read() as db:
-            assert embeddings.expected_total(db, "hash") == embedding.table.count() > 1
+            assert index_state.count_expected_passages(db, "hash") == embedding.table.count() > 1

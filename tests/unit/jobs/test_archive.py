@@ -4,7 +4,7 @@ from pipeline.jobs import aging as module
 from pipeline.jobs.aging import ACTOR, COLD_DAYS, archive
 from pipeline.records import EdgeKind, FactKey, Kind, Revision, Tier
 from pipeline.services import review
-from pipeline.store import audit, changes, edges, memories, tail
+from pipeline.store import audit, changes, edges, index_state, memories
 from pipeline.write.revise import edit
 from tests.fakes.house import scratch_database, workspace_over
 from tests.fakes.job_runs import Killed, after, count_accesses, job_run_on, read, set_fact, text_of, write
@@ -46,7 +46,7 @@ def test_what_is_cold_old_and_unimportant_goes_with_its_tail_its_change_and_its_
     assert archive(job_run_on(database, LATE)).counts == {"archived": 1}
     assert archived(database) == [memory_id]
     with database.read() as db:
-        assert 1 not in {seq for seq, _, _ in tail.after(db, 0)}
+        assert 1 not in {seq for seq, _, _ in index_state.list_tail_after(db, 0)}
         assert db.execute("SELECT op, memory_id FROM change ORDER BY seq DESC").fetchone() == (
             changes.ARCHIVE,
             memory_id,
@@ -232,7 +232,7 @@ def test_undo_brings_it_back_for_good(database):
         # Undone on the simulated day, not now.
         db.execute("UPDATE memory SET updated_at = ? WHERE id = ?", (text_of(LATE), memory_id))
     with database.read() as db:
-        assert 1 in {seq for seq, _, _ in tail.after(db, 0)}
+        assert 1 in {seq for seq, _, _ in index_state.list_tail_after(db, 0)}
     live_until(database, 400, begin=LATE + 1)
     for day in range(LATE + 1, LATE + int(COLD_DAYS[Tier.WORKING])):
         archive(job_run_on(database, day))

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from pipeline.jobs import aging as module
 from pipeline.jobs.aging import FLOOR, IDLE_DAYS, decay, importance_of, lived_time
 from pipeline.records import FactKey, Kind, Revision, Source, Tier
-from pipeline.store import changes, facts, fading
-from pipeline.store.fading import Usage
+from pipeline.store import changes, facts, memory_usage
+from pipeline.store.memory_usage import Usage
 from pipeline.write.revise import edit
 from tests.fakes.house import scratch_database
 from tests.fakes.job_runs import Killed, after, count_accesses, job_run_on, read, set_fact, state, text_of, write
@@ -221,7 +221,7 @@ def test_a_killed_run_comes_to_the_same_end(database, small_pieces, monkeypatch,
     for day, text in filled():
         write(database, day, text, kind=Kind.ACTIVITY)
     left = iter(range(writes))
-    set_importance = fading.set_importance
+    set_importance = memory_usage.set_importance
 
     def killed(*args):
         if next(left, None) is None:
@@ -229,7 +229,7 @@ def test_a_killed_run_comes_to_the_same_end(database, small_pieces, monkeypatch,
         return set_importance(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(fading, "set_importance", killed)
+        patch.setattr(memory_usage, "set_importance", killed)
         with pytest.raises(Killed):
             decay(job_run_on(database, 40))
     decay(job_run_on(database, 40))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from pipeline.jobs.aging import UNIMPORTANT, decay, forecast, importance_of, lived_time, may_go, tier_of
 from pipeline.kinds import TRAITS
 from pipeline.records import Kind, Revision, Tier
-from pipeline.store import fading
-from pipeline.store.fading import Usage
+from pipeline.store import memory_usage
+from pipeline.store.memory_usage import Usage
 from pipeline.write.revise import edit
 from tests.fakes.house import scratch_database
 from tests.fakes.job_runs import count_accesses, job_run_on, moment, read, text_of, write
@@ -79,21 +79,21 @@ def test_the_night_agrees():
         seq = read(database, memory_id).seq
         count_accesses(database, {seq: 2}, text_of(20))
         with database.read() as db:
-            one, lived = fading.of(db, text_of(60), seq), lived_time(fading.active_days(db))
-            assert fading.recalled_at(db, seq) == text_of(20)
+            one, lived = memory_usage.of(db, text_of(60), seq), lived_time(memory_usage.active_days(db))
+            assert memory_usage.recalled_at(db, seq) == text_of(20)
         julian = moment(60).timestamp() / 86_400 + 2_440_587.5
         foreseen = forecast(one, lived, julian).now
         decay(job_run_on(database, 60))
         assert read(database, memory_id).importance == foreseen
         edit(database, memory_id, Revision(pinned=True))
         with database.read() as db:
-            assert fading.of(db, text_of(60), seq).lasting
+            assert memory_usage.of(db, text_of(60), seq).lasting
 
 
 def test_of_what_is_not_there_nothing_is_known():
     with scratch_database() as database, database.read() as db:
-        assert fading.of(db, text_of(0), 99) is None
-        assert fading.recalled_at(db, 99) is None
+        assert memory_usage.of(db, text_of(0), 99) is None
+        assert memory_usage.recalled_at(db, 99) is None
 
 
 @pytest.mark.parametrize("given_importance", [0.0, UNIMPORTANT - 0.01])

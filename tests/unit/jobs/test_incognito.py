@@ -7,7 +7,7 @@ from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.jobs import model
 from pipeline.jobs.model import Failure
 from pipeline.jobs.registry import BY_NAME
-from pipeline.store import pairs
+from pipeline.store import duplicates
 from tests.fakes.house import digest_all, open_back, run_job
 from tests.fakes.job_runs import read, write
 
@@ -36,7 +36,7 @@ def run_every_job(back: WorkerContainer):
     ]
     digest_all(back)
     with database.write() as db:
-        pairs.add(db, *(read(database, one).seq for one in ids), 0.85, ("not similar enough to merge",), "-")
+        duplicates.add(db, *(read(database, one).seq for one in ids), 0.85, ("not similar enough to merge",), "-")
     for name in BY_NAME:
         if name != "touches":
             outcome = run_job(back, "default", name)

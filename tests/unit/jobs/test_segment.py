@@ -11,7 +11,7 @@ from pipeline.jobs import indexes as segment
 from pipeline.jobs.indexes import needs_segment, rebuild_segment
 from pipeline.records import Draft, Revision
 from pipeline.services.feedback import ask_for_segment
-from pipeline.store import changes, meta, tail
+from pipeline.store import changes, index_state, meta
 from pipeline.text.tokens import search_tokens
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -155,7 +155,7 @@ def test_only_the_current_segment_stays_on_disk(database, folder):
         rebuild_segment(database, folder)
     with database.read() as db:
         current = meta.get(db, meta.SEGMENT)
-        assert tail.size(db) == 0
+        assert index_state.count_tail(db) == 0
     assert [entry.name for entry in folder.iterdir() if entry.is_dir()] == [current]
 
 

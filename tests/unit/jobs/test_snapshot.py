@@ -184,7 +184,7 @@ def test_a_purge_is_taken_out_of_every_snapshot_and_of_nothing_else(database, fo
     assert scrub_snapshots(database, folder, problems.append) == 0
 
 
-@pytest.mark.parametrize("place", ["settle", "held", "_connect"])
+@pytest.mark.parametrize("place", ["settle", "list_held", "_connect"])
 def test_interrupted_anywhere_a_scrub_is_done_by_the_next(database, folder, purged, monkeypatch, place):
     """A crash at each call in turn, until one run comes through; nothing is ever lost but the secret."""
     true = getattr(backup, place)

@@ -5,7 +5,7 @@ import pytest
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, FactKey, Outcome, Revision, Source, Stage, Trust
 from pipeline.services.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo_act
-from pipeline.store import admissions, audit, facts, history, pairs, tail, work
+from pipeline.store import admissions, audit, duplicates, facts, history, index_state, work
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
@@ -47,7 +47,7 @@ def entries(doubles):
 def waiting_pair(doubles):
     with doubles.database.read() as db:
         [(pair_id,)] = db.execute("SELECT id FROM pair WHERE state = 'waiting'").fetchall()
-        return pairs.get(db, pair_id)
+        return duplicates.get(db, pair_id)
 
 
 def standing(memory):
@@ -63,7 +63,7 @@ def candidate(doubles, text=DOUBTFUL):
 def in_tail(doubles, memory_id):
     seq = doubles.get(memory_id).seq
     with doubles.database.read() as db:
-        return seq in {row[0] for row in tail.after(db, 0)}
+        return seq in {row[0] for row in index_state.list_tail_after(db, 0)}
 
 
 def test_undoing_a_merge_restores_both(doubles):

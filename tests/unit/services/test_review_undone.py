@@ -17,8 +17,8 @@ from pipeline.services.review import (
     settle_pair,
     undo_act,
 )
-from pipeline.store import audit, edges, facts, history, inbox, memories, pairs, tail
-from pipeline.store.pairs import PairState
+from pipeline.store import audit, duplicates, edges, facts, history, inbox, index_state, memories
+from pipeline.store.duplicates import PairState
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
@@ -54,9 +54,9 @@ def pair(database):
     older = keep(database, "The build runs nightly", tags=("ci",), importance=0.4)
     newer = keep(database, "The build runs every night", tags=("ops",), importance=0.9)
     with database.write() as db:
-        pairs.add(db, older.seq, newer.seq, 0.9, ["one says more"], utc_now())
+        duplicates.add(db, older.seq, newer.seq, 0.9, ["one says more"], utc_now())
         [(pair_id,)] = db.execute("SELECT id FROM pair").fetchall()
-        return pairs.get(db, pair_id)
+        return duplicates.get(db, pair_id)
 
 
 def both(database, pair):
@@ -72,10 +72,10 @@ def test_a_pair_waits_again(database, pair, verdict):
     assert reopen_pair(workspace_over(database), pair.id).seq == pair.newer_seq
     assert both(database, pair) == before
     with database.read() as db:
-        assert pairs.get(db, pair.id).state is PairState.WAITING
+        assert duplicates.get(db, pair.id).state is PairState.WAITING
         assert inbox.waiting(db) == inbox.Waiting(0, 1, 0, 0)
         assert history.of(db, pair.older_seq) == []
-        assert pair.newer_seq in {row[0] for row in tail.after(db, 0)}
+        assert pair.newer_seq in {row[0] for row in index_state.list_tail_after(db, 0)}
     # And may be judged the other way.
     settle_pair(workspace_over(database), pair.id, PairVerdict.MERGE)
     with pytest.raises(Conflict):
@@ -97,7 +97,7 @@ def test_a_pair_whose_merge_was_taken_back_elsewhere_is_a_verdict_to_take_back(d
     # Kept by now, which is a verdict of its own.
     reopen_pair(workspace_over(database), pair.id)
     with database.read() as db:
-        assert pairs.get(db, pair.id).state is PairState.WAITING
+        assert duplicates.get(db, pair.id).state is PairState.WAITING
 
 
 def test_of_a_pair_one_of_which_is_purged_nothing_is_left(database, pair):
@@ -120,16 +120,16 @@ def led(database):
 
 def pair_of(database, older, newer):
     with database.write() as db:
-        pairs.add(db, older.seq, newer.seq, 0.9, [], utc_now())
+        duplicates.add(db, older.seq, newer.seq, 0.9, [], utc_now())
         [(pair_id,)] = db.execute("SELECT id FROM pair WHERE newer_seq = ?", (newer.seq,)).fetchall()
-        return pairs.get(db, pair_id)
+        return duplicates.get(db, pair_id)
 
 
 def waits(database, pair):
     """Tell whether the older of a pair is a candidate, and whether it may be found by its words."""
     with database.read() as db:
         older = memories.by_seqs(db, [pair.older_seq])[pair.older_seq]
-        return older.candidate, pair.older_seq in {row[0] for row in tail.after(db, 0)}
+        return older.candidate, pair.older_seq in {row[0] for row in index_state.list_tail_after(db, 0)}
 
 
 @pytest.mark.parametrize("way", ["the verdict", "the merge", "the memory"])
@@ -179,7 +179,7 @@ def test_a_candidate_that_was_let_in_waits_again(database):
     reopen_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
     with database.read() as db:
         assert memories.get(db, candidate.id).candidate
-        assert candidate.seq not in {row[0] for row in tail.after(db, 0)}
+        assert candidate.seq not in {row[0] for row in index_state.list_tail_after(db, 0)}
         assert inbox.waiting(db).candidates == 1
     with pytest.raises(Conflict):
         reopen_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)

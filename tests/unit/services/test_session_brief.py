@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.records import Draft, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.services.briefing import ACTIONS_SHOWN, LEFT_OFF, brief_project, brief_resumed_session
-from pipeline.store import actions
-from pipeline.store.actions import Action, ActionType
+from pipeline.store import agent_sessions
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.write.accept import accept
 
 ROOM = 4000
@@ -27,7 +27,9 @@ def write(world):
 def do(world):
     def run(target, action_type=ActionType.COMMAND, session="s1", *, ok=True):
         with world.database.write() as db:
-            actions.add(db, Action("2026-01-01T00:00:00.000Z", session, None, "Bash", action_type, target, ok))
+            agent_sessions.add_action(
+                db, Action("2026-01-01T00:00:00.000Z", session, None, "Bash", action_type, target, ok)
+            )
 
     return run
 

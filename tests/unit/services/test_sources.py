@@ -24,7 +24,7 @@ from pipeline.records import (
 )
 from pipeline.services.sources import ForgottenItems, ItemOutcome, OfferedItem, SourceUpdate, forget_items, take_items
 from pipeline.services.workspace import Workspace
-from pipeline.store import changes, history, incognito, ingested, memories, work
+from pipeline.store import agent_sessions, changes, history, ingested, memories, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write.accept import accept
@@ -287,9 +287,9 @@ def test_nothing_is_kept_in_an_incognito_workspace(shelf):
 def set_incognito(database, *, on):
     with database.write() as db:
         if on:
-            incognito.begin(db, "s1", utc_now())
+            agent_sessions.begin_incognito(db, "s1", utc_now())
         else:
-            incognito.end(db, "s1")
+            agent_sessions.end_incognito(db, "s1")
 
 
 def test_nothing_is_kept_of_a_session_off_the_record(shelf):

@@ -13,7 +13,7 @@ from pipeline.records import Draft
 from pipeline.store import backup
 from pipeline.store.backup import Damaged, Taken
 from pipeline.store.database import Database
-from pipeline.store.opening import make_ready
+from pipeline.store.migrations import make_ready
 from pipeline.write.accept import accept, accept_batch
 from tests.fakes.house import PROFILE, scratch_database
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.records import FactKey, Kind, Scope, ScopeKind, Source
-from pipeline.store import growth, incognito, memories
+from pipeline.store import agent_sessions, growth, memories
 from pipeline.write import revise
 from tests.fakes.house import scratch_database
 from tests.fakes.job_runs import set_fact, text_of, write
@@ -92,11 +92,11 @@ def test_an_agent_is_noticed_by_what_it_keeps(database):
 def test_sessions_off_the_record_are_listed_from_the_latest_on(database):
     with database.write() as db:
         for number in range(5):
-            incognito.begin(db, f"s{number}", text_of(number % 3))
+            agent_sessions.begin_incognito(db, f"s{number}", text_of(number % 3))
     with database.read() as db:
-        whole = incognito.page(db)
+        whole = agent_sessions.page_incognito(db)
         pages, below = [], None
-        while page := incognito.page(db, 2, below):
+        while page := agent_sessions.page_incognito(db, 2, below):
             pages += page
             below = page[-1].place
     assert pages == whole

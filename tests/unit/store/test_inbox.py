@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.records import OWNER, Draft, EdgeKind, FactKey, Scope, ScopeKind, Source, Viewer
-from pipeline.store import edges, inbox, memories, pairs
+from pipeline.store import duplicates, edges, inbox, memories
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
@@ -94,9 +94,9 @@ def test_everything_that_waits_is_counted_and_nothing_else(database):
     revise.archive(database, turned_away.id)
     made = notes(database, 4)
     with database.write() as db:
-        pairs.add(db, made[0].seq, made[1].seq, 0.9, ["one says more"], utc_now())
-        pairs.add(db, made[2].seq, made[3].seq, 0.85, [], utc_now())
-        pairs.keep(db, made[2].seq, made[3].seq, utc_now())
+        duplicates.add(db, made[0].seq, made[1].seq, 0.9, ["one says more"], utc_now())
+        duplicates.add(db, made[2].seq, made[3].seq, 0.85, [], utc_now())
+        duplicates.keep(db, made[2].seq, made[3].seq, utc_now())
     assert counted(database) == inbox.Waiting(1, 1, 0, 0)
     revise.archive(database, made[0].id)
     assert counted(database).pairs == 0
@@ -113,28 +113,28 @@ def test_a_memory_s_pairs_stand_beside_it(database):
     made = notes(database, 4)
     with database.write() as db:
         for number, cosine in ((1, 0.81), (2, 0.9), (3, 0.85)):
-            pairs.add(db, made[0].seq, made[number].seq, cosine, [], utc_now())
-        pairs.keep(db, made[0].seq, made[3].seq, utc_now())
+            duplicates.add(db, made[0].seq, made[number].seq, cosine, [], utc_now())
+        duplicates.keep(db, made[0].seq, made[3].seq, utc_now())
     with database.read() as db:
-        assert [pair.newer_seq for pair in pairs.list_pairs_of(db, made[0].seq, 5)] == [made[2].seq, made[1].seq]
-        assert [pair.older_seq for pair in pairs.list_pairs_of(db, made[1].seq, 5)] == [made[0].seq]
-        assert pairs.list_pairs_of(db, made[3].seq, 5) == []
+        assert [pair.newer_seq for pair in duplicates.list_pairs_of(db, made[0].seq, 5)] == [made[2].seq, made[1].seq]
+        assert [pair.older_seq for pair in duplicates.list_pairs_of(db, made[1].seq, 5)] == [made[0].seq]
+        assert duplicates.list_pairs_of(db, made[3].seq, 5) == []
 
 
 @pytest.mark.parametrize(("viewer", "seen"), [(OWNER, 1), (Viewer(agent="claude"), 1), (Viewer(), 0)])
 def test_a_pair_waits_for_whom_it_may_be_shown(database, viewer, seen):
     one, other = notes(database, 2)
     with database.write() as db:
-        pairs.add(db, one.seq, other.seq, 0.9, [], utc_now())
+        duplicates.add(db, one.seq, other.seq, 0.9, [], utc_now())
     with database.read() as db:
-        assert len(pairs.list_waiting(db, viewer, 5, None)) == seen
+        assert len(duplicates.list_waiting(db, viewer, 5, None)) == seen
 
 
 def test_pairs_are_looked_up_one_by_one(database):
     seen = []
     with database.read() as db:
         db.set_trace_callback(seen.append)
-        pairs.list_waiting(db, OWNER, 5, None)
+        duplicates.list_waiting(db, OWNER, 5, None)
         db.set_trace_callback(None)
         [statement] = [one for one in seen if one.startswith("SELECT")]
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}")]

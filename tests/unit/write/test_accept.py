@@ -24,7 +24,7 @@ from pipeline.records import (
     Stage,
     Trust,
 )
-from pipeline.store import admissions, history, incognito, memories, tail, work
+from pipeline.store import admissions, agent_sessions, history, index_state, memories, work
 from pipeline.store import edges as edges_table
 from pipeline.store.database import Database
 from pipeline.text.redaction import redact
@@ -86,7 +86,7 @@ def holds_together(db):
         assert content_hash(content) == stored
     # No segment exists, so the tail must hold exactly what is active.
     active = {row[0] for row in db.execute("SELECT seq FROM memory WHERE archived_at IS NULL")}
-    held = {seq: tokens for seq, _, tokens in tail.after(db, 0)}
+    held = {seq: tokens for seq, _, tokens in index_state.list_tail_after(db, 0)}
     assert held.keys() == active
     for seq, memory in memories.by_seqs(db, active).items():
         assert held[seq] == memory_tokens(memory.content, memory.occurred_at)
@@ -269,11 +269,11 @@ def test_a_candidate_gets_in_when_it_is_offered_again_and_again(database):
     assert (first.outcome, again.outcome) == (Outcome.CANDIDATE, Outcome.MERGED)
     assert stored(database, first.id).candidate
     with database.read() as db:
-        assert tail.after(db, 0) == []
+        assert index_state.list_tail_after(db, 0) == []
     offers(database, INSISTENT - 1)
     assert not stored(database, first.id).candidate
     with database.read() as db:
-        assert len(tail.after(db, 0)) == 1
+        assert len(index_state.list_tail_after(db, 0)) == 1
         assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
 
 
@@ -306,7 +306,7 @@ def test_insisting_on_what_a_fact_denies_lets_nothing_in(database):
 
 def test_what_is_off_the_record_leaves_not_even_a_decision(database):
     with database.write() as db:
-        incognito.begin(db, "quiet", utc_now())
+        agent_sessions.begin_incognito(db, "quiet", utc_now())
     with database.read() as db:
         before = list(db.iterdump())
     for content in (DOUBTFUL, CHATTER, "The proxy listens on port 8123"):
@@ -316,7 +316,7 @@ def test_what_is_off_the_record_leaves_not_even_a_decision(database):
     with database.read() as db:
         assert list(db.iterdump()) == before
     with database.write() as db:
-        incognito.end(db, "quiet")
+        agent_sessions.end_incognito(db, "quiet")
     assert accept(database, Draft(DOUBTFUL, session_id="quiet")).outcome is Outcome.CREATED
 
 

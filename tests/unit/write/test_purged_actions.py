@@ -4,8 +4,8 @@ import pytest
 
 from pipeline.context.turn import summarize_turn
 from pipeline.records import Draft, Kind, Revision, Source
-from pipeline.store import actions
-from pipeline.store.actions import Action, ActionType
+from pipeline.store import agent_sessions
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.write.accept import accept
 from pipeline.write.revise import edit, purge
 from pipeline.write.tool_actions import mentions_action, recognize_action
@@ -31,7 +31,7 @@ def edited(path, session="s1"):
 def journal(database, did):
     with database.write() as db:
         for action in did:
-            actions.add(db, action)
+            agent_sessions.add_action(db, action)
 
 
 def ambient(database, content, session="s1"):
@@ -42,7 +42,7 @@ def ambient(database, content, session="s1"):
 
 def left(database, session="s1"):
     with database.read() as db:
-        return [one.target for one in actions.since(db, session, "", 100)]
+        return [one.target for one in agent_sessions.list_actions(db, session, "", 100)]
 
 
 def traces(database, word):

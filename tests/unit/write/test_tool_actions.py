@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.store.actions import ActionType
+from pipeline.store.agent_sessions import ActionType
 from pipeline.write.tool_actions import (
     MAX_TARGET_CHARS,
     READ_CHARS,

@@ -13,7 +13,7 @@ from pipeline.jobs.mining.consolidate import coherent, consolidate, joined
 from pipeline.jobs.mining.derived import MAX_SENTENCE_CHARS, find_central_sentences, is_grounded, split_sentences
 from pipeline.jobs.model import JobModel
 from pipeline.records import EntityKind, EntityMention, Kind, Revision, Scope, ScopeKind, Source, Tier, Trust
-from pipeline.store import changes, derivations, edges, entities, incognito, memories
+from pipeline.store import agent_sessions, changes, derivations, edges, entities, memories
 from pipeline.write import revise
 from tests.fakes.house import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on, moment, read, write
@@ -159,7 +159,7 @@ def test_four_are_too_few(database, way):
         elif way == "candidate":
             memories.update(db, read(database, last).seq, {"candidate": 1}, "2024-06-08T00:00:00.000Z")
         elif way == "incognito":
-            incognito.begin(db, "s", "2024-06-08T00:00:00.000Z")
+            agent_sessions.begin_incognito(db, "s", "2024-06-08T00:00:00.000Z")
     consolidate(job_run_on(database, 21 if way != "next month" else 40))
     assert made(database) == []
 
@@ -363,7 +363,7 @@ def test_no_prompt_holds_a_secret_or_what_is_off_the_record(database, server):
         memories.update(db, read(database, told[0]).seq, {"content": text}, "2024-06-08T00:00:00.000Z")
     tell(database, 5, f"{LATER} Murmured in private.", session_id="hidden")
     with database.write() as db:
-        incognito.begin(db, "hidden", "2024-06-08T00:00:00.000Z")
+        agent_sessions.begin_incognito(db, "hidden", "2024-06-08T00:00:00.000Z")
     consolidate(job_run_on(database, 20), model=model_of(database, server))
     assert "ledger.csv" in server.prompts
     assert SECRET not in server.prompts

@@ -11,8 +11,8 @@ from pipeline.jobs.mining import dedup as module
 from pipeline.jobs.mining.dedup import PARTED, SYSTEM, UNVOUCHED, dedup, says_more
 from pipeline.records import EdgeKind, FactKey, Kind, Revision, Scope, ScopeKind, Source, Trust
 from pipeline.services import review
-from pipeline.store import audit, edges, history, incognito, memories, merging, pairs
-from pipeline.store.pairs import ASKED, TOLD_APART, PairState
+from pipeline.store import agent_sessions, audit, duplicates, edges, history, memories
+from pipeline.store.duplicates import ASKED, TOLD_APART, PairState
 from pipeline.write.revise import archive, edit
 from tests.fakes.house import scratch_database, workspace_over
 from tests.fakes.job_runs import Killed, after, job_run_on, read, set_fact, text_of, write
@@ -42,14 +42,16 @@ def pair(database, first, second, cosine=BETWEEN, others=None, **fields):
 
 def wait(database, one, other, cosine=BETWEEN):
     with database.write() as db:
-        pairs.add(db, read(database, one).seq, read(database, other).seq, cosine, ("not similar enough to merge",), "-")
+        duplicates.add(
+            db, read(database, one).seq, read(database, other).seq, cosine, ("not similar enough to merge",), "-"
+        )
 
 
 def standing(database):
     """Return (state, reasons) of every pair."""
     with database.read() as db:
         rows = db.execute("SELECT id FROM pair ORDER BY seq").fetchall()
-        return [(found.state, found.reasons) for (pair_id,) in rows if (found := pairs.get(db, pair_id))]
+        return [(found.state, found.reasons) for (pair_id,) in rows if (found := duplicates.get(db, pair_id))]
 
 
 def active(database):
@@ -86,7 +88,7 @@ def test_words_that_align_are_one_whatever_the_encoder_thinks(database):
     assert dedup(job_run_on(database, 2), never).counts == {"looked": 1, "merged": 1, "kept": 0}
     assert active(database) == {older}
     [entry] = entries(database)
-    assert (entry.actor, entry.memory_id, entry.other_id) == (merging.DEDUP_JOB, newer, older)
+    assert (entry.actor, entry.memory_id, entry.other_id) == (duplicates.DEDUP_JOB, newer, older)
     assert entry.detail["cosine"] == BETWEEN
     assert standing(database)[0][0] is PairState.MERGED
 
@@ -261,7 +263,7 @@ def test_what_is_archived_a_candidate_or_off_the_record_is_left_alone(database):
     pair(database, "Logs are kept for a week.", "logs are kept for a week", session_id="quiet")
     with database.write() as db:
         memories.update(db, read(database, candidate).seq, {"candidate": 1}, text_of(1))
-        incognito.begin(db, "quiet", text_of(1))
+        agent_sessions.begin_incognito(db, "quiet", text_of(1))
     assert dedup(job_run_on(database, 2), never).counts == {"looked": 0, "merged": 0, "kept": 0}
 
 
@@ -282,7 +284,7 @@ def test_parts_that_a_person_told_apart_stay_apart(database):
     third = write(database, 2, f"{OTHER} It is cold there")
     with database.write() as db:
         found = [read(database, one) for one in (third, second)]
-        merging.merge(db, *found, "test", text_of(2), {})
+        duplicates.merge(db, *found, "test", text_of(2), {})
     edit(database, third, Revision(content=SAME))
     wait(database, first, third)
     dedup(job_run_on(database, 3), never)
@@ -351,7 +353,7 @@ def test_a_run_that_is_stopped_between_pieces_goes_on_to_the_same_end(database, 
 @pytest.mark.parametrize("survives", [0, 2, 3])
 def test_a_run_that_dies_within_a_piece_goes_on_to_the_same_end(database, monkeypatch, name, survives):
     filled(database)
-    calls, write_it = count(), getattr(pairs, name)
+    calls, write_it = count(), getattr(duplicates, name)
 
     def dying(*args):
         write_it(*args)
@@ -359,7 +361,7 @@ def test_a_run_that_dies_within_a_piece_goes_on_to_the_same_end(database, monkey
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.pairs, name, dying)
+        patch.setattr(module.duplicates, name, dying)
         with pytest.raises(Killed):
             dedup(job_run_on(database, 2), answer)
     dedup(job_run_on(database, 2), answer)

@@ -30,8 +30,8 @@ from pipeline.records import (
     Source,
     Stage,
 )
+from pipeline.store import agent_sessions, entities, history, memories, meta, work
 from pipeline.store import edges as store
-from pipeline.store import entities, history, incognito, memories, meta, work
 from pipeline.text.entities import find_by_rule
 from pipeline.write.revise import CALLER, add_edge, archive, edit, purge, remove_edge, restore
 from tests.fakes.house import scratch_database
@@ -264,7 +264,7 @@ def test_what_is_archived_a_candidate_off_the_record_or_commands_is_left_alone(d
     tell(database, "We replaced RabbitMQ with NATS for the queue.")
     with database.write() as db:
         memories.update(db, read(database, candidate).seq, {"candidate": 1}, text_of(1))
-        incognito.begin(db, "quiet", text_of(1))
+        agent_sessions.begin_incognito(db, "quiet", text_of(1))
     edges(job_run_on(database, 9))
     assert drawn(database) == []
     restore(database, gone)

@@ -8,7 +8,7 @@ from pipeline.jobs.mining.lessons import corrects, fails, fixes, lessons
 from pipeline.jobs.model import JobModel
 from pipeline.records import EntityKind, EntityMention, Filter, Kind, Scope, ScopeKind, Source, Trust
 from pipeline.services.review import CandidateVerdict, settle_candidate
-from pipeline.store import changes, derivations, entities, incognito, memories
+from pipeline.store import agent_sessions, changes, derivations, entities, memories
 from tests.fakes.house import scratch_database, workspace_over
 from tests.fakes.job_runs import Killed, after, job_run_on, moment, read, write
 from tests.fakes.model_server import hangs, model_server, says
@@ -262,7 +262,7 @@ def test_a_model_may_word_the_lesson_and_no_secret_reaches_it(database, server):
     say(database, 1, "No, whisper the tests with make check.", "hidden")
     say(database, 2, "I told you: whisper the tests with make check.", "hidden")
     with database.write() as db:
-        incognito.begin(db, "hidden", "2024-06-08T00:00:00.000Z")
+        agent_sessions.begin_incognito(db, "hidden", "2024-06-08T00:00:00.000Z")
     worded = {"rule": "load_orders.py opens with utf-8-sig.", "applies_when": "the import crashed in load_orders.py"}
     server.behave = says(json.dumps(worded))
     lessons(job_run_on(database, 6), JobModel(database, server.endpoint(), lambda: moment(6)))

@@ -1,4 +1,4 @@
-"""The action journal: what agents did in their sessions, where each turn began, and what they have seen."""
+"""Agent sessions: what agents did and saw in them, where each turn began, and which sessions are incognito."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,7 @@ class Action:
     ok: bool
 
 
-def add(db: Connection, action: Action) -> None:
+def add_action(db: Connection, action: Action) -> None:
     """Keep an action."""
     cursor = db.execute(
         "INSERT INTO action (at, session_id, agent_id, tool, type, target, ok) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -43,7 +43,7 @@ def add(db: Connection, action: Action) -> None:
     db.execute("DELETE FROM action WHERE seq <= ?", ((cursor.lastrowid or 0) - KEPT_ACTIONS,))
 
 
-def since(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
+def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
     """List a session's newest actions since a moment, from the first where it is empty, in their order."""
     rows = db.execute(
         "SELECT at, session_id, agent_id, tool, type, target, ok FROM action "
@@ -70,7 +70,7 @@ def end_turn(db: Connection, session_id: str, at: str) -> None:
     )
 
 
-def turn_began(db: Connection, session_id: str) -> str | None:
+def find_turn_start(db: Connection, session_id: str) -> str | None:
     """Return when a session's present turn began."""
     row = db.execute("SELECT turn_at FROM agent_session WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else str(row[0])
@@ -87,7 +87,7 @@ def seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Sequence
     )
 
 
-def add_seen(db: Connection, session_id: str, agent_id: str, versions: Iterable[tuple[int, str]]) -> None:
+def note_seen(db: Connection, session_id: str, agent_id: str, versions: Iterable[tuple[int, str]]) -> None:
     """Note what an agent has seen."""
     db.executemany(
         "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)",
@@ -106,7 +106,7 @@ def forget_sessions(db: Connection, before: str) -> None:
     db.execute("DELETE FROM agent_session WHERE turn_at < ?", (before,))
 
 
-def purge_mentioned(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
+def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
     """Delete what was done in sessions for good, as far as it mentions something."""
     rows = db.execute(
         "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "
@@ -122,6 +122,46 @@ def _action(row: Sequence[Any]) -> Action:
     return Action(at, session_id, agent_id, tool, ActionType(action_type), target, bool(ok))
 
 
-def purge(db: Connection, memory_seq: int) -> None:
+def purge_seen(db: Connection, memory_seq: int) -> None:
     """Forget for good who has seen a memory."""
     db.execute("DELETE FROM seen WHERE memory_seq = ?", (memory_seq,))
+
+
+@dataclass(frozen=True, slots=True)
+class IncognitoSession:
+    """A session and since when it is incognito, None when it is not."""
+
+    session_id: str
+    since: str | None
+
+    @property
+    def place(self) -> str:
+        """Return where the session stands in the list."""
+        return f"{self.since}{self.session_id}"
+
+
+def begin_incognito(db: Connection, session_id: str, at: str) -> None:
+    """Begin to store nothing of a session."""
+    db.execute("INSERT OR IGNORE INTO incognito VALUES (?, ?)", (session_id, at))
+
+
+def end_incognito(db: Connection, session_id: str) -> None:
+    """Store again what a session says."""
+    db.execute("DELETE FROM incognito WHERE session_id = ?", (session_id,))
+
+
+def incognito_since(db: Connection, session_id: str) -> str | None:
+    """Return since when a session is incognito, None when it is not."""
+    row = db.execute("SELECT since FROM incognito WHERE session_id = ?", (session_id,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def page_incognito(db: Connection, limit: int = -1, below: str | None = None) -> list[IncognitoSession]:
+    """List the sessions that are incognito, the latest first, from below a place on; -1 lists all."""
+    # Times are all as long, so that this is the order of time.
+    place = "(since || session_id)"
+    rows = db.execute(
+        f"SELECT session_id, since FROM incognito WHERE ? IS NULL OR {place} < ? ORDER BY {place} DESC LIMIT ?",  # noqa: S608 - constant text
+        (below, below, limit),
+    )
+    return [IncognitoSession(*row) for row in rows]

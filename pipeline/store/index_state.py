@@ -1,0 +1,70 @@
+"""What the indexes must hold: the lexical tail since the segment was built, and which memories are embedded."""
+
+from collections.abc import Sequence
+from sqlite3 import Connection
+
+
+def put_tokens(db: Connection, seq: int, tokens: Sequence[str], change_seq: int) -> None:
+    """Keep a memory's tokens, in place of what the tail held of it."""
+    db.execute("INSERT OR REPLACE INTO tail VALUES (?, ?, ?)", (seq, change_seq, " ".join(tokens)))
+
+
+def drop_tokens(db: Connection, seq: int) -> None:
+    """Remove a memory from the tail."""
+    db.execute("DELETE FROM tail WHERE seq = ?", (seq,))
+
+
+def trim_tail(db: Connection, through_change: int) -> None:
+    """Remove what a segment built at this change number covers."""
+    db.execute("DELETE FROM tail WHERE change_seq <= ?", (through_change,))
+
+
+def count_tail(db: Connection) -> int:
+    """Count the rows of the tail."""
+    return int(db.execute("SELECT count(*) FROM tail").fetchone()[0])
+
+
+def list_tail_after(db: Connection, change_seq: int) -> list[tuple[int, int, list[str]]]:
+    """List (row number, change number, tokens) of what was put after a change, in that order."""
+    rows = db.execute(
+        "SELECT seq, change_seq, tokens FROM tail WHERE change_seq > ? ORDER BY change_seq", (change_seq,)
+    )
+    return [(seq, change, tokens.split(" ") if tokens else []) for seq, change, tokens in rows]
+
+
+def note_embedding(db: Connection, memory_seq: int, model: str, passages: int) -> None:
+    """Note that a memory's vectors are in the index."""
+    db.execute(
+        "INSERT INTO embedding VALUES (?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET model = excluded.model, passages = excluded.passages",
+        (memory_seq, model, passages),
+    )
+
+
+def forget_embedding(db: Connection, memory_seq: int) -> None:
+    """Note that a memory has no vectors."""
+    db.execute("DELETE FROM embedding WHERE memory_seq = ?", (memory_seq,))
+
+
+def expected_passages(db: Connection, model: str) -> dict[int, int]:
+    """Return the number of passages that the index must hold for each memory."""
+    return dict(db.execute("SELECT memory_seq, passages FROM embedding WHERE model = ?", (model,)).fetchall())
+
+
+def count_expected_passages(db: Connection, model: str) -> int:
+    """Count the passages that the index must hold."""
+    total = db.execute("SELECT coalesce(sum(passages), 0) FROM embedding WHERE model = ?", (model,)).fetchone()[0]
+    return int(total)
+
+
+def list_unembedded(db: Connection, model: str) -> list[int]:
+    """List memories that this model has not embedded and that do not wait for it either."""
+    rows = db.execute(
+        """
+        SELECT seq FROM memory
+        WHERE NOT EXISTS (SELECT 1 FROM embedding e WHERE e.memory_seq = memory.seq AND e.model = ?)
+          AND NOT EXISTS (SELECT 1 FROM work w WHERE w.memory_seq = memory.seq AND w.stage = 'embed')
+        """,
+        (model,),
+    )
+    return [row[0] for row in rows]
