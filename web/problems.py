@@ -40,23 +40,23 @@ def register_problems(app: Flask) -> None:
     """Answer every error of the app with a problem document."""
 
     @app.errorhandler(ReverieError)
-    def told(error: ReverieError) -> Response:
+    def answer_error(error: ReverieError) -> Response:
         status = next((code for kind, code in STATUS_OF_ERROR if isinstance(error, kind)), None)
         if status is None:
-            return unexpected(error)
+            return answer_unexpected(error)
         errors = error.errors if isinstance(error, InvalidField) else ()
         retry = error.retry_after_s if isinstance(error, StoreUnavailable) else None
         return problem(status, str(error), errors, retry)
 
     @app.errorhandler(HTTPException)
-    def http(error: HTTPException) -> Response:
+    def answer_http_error(error: HTTPException) -> Response:
         response = problem(error.code or 500, error.description or "")
         if isinstance(error, MethodNotAllowed) and error.valid_methods:
             response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
         return response
 
     @app.errorhandler(Exception)
-    def unexpected(error: Exception) -> Response:
+    def answer_unexpected(error: Exception) -> Response:
         log.error("unexpected error", exc_info=error)
         app.extensions["container"].operations.record_error("web", f"{type(error).__name__}: {error}")
         if isinstance(error, OperationalError):

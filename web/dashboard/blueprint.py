@@ -77,7 +77,7 @@ NAVIGATION = (
     NavigationEntry("Lessons", "lessons_list_all", "Knowledge"),
     NavigationEntry("Inbox", "inbox_review_entries", "Upkeep"),
     NavigationEntry("Workers", "workers_state", "Upkeep"),
-    NavigationEntry("Settings", "settings_every", "Upkeep"),
+    NavigationEntry("Settings", "settings_list_all", "Upkeep"),
 )
 
 # Scripts, styles and pictures are our own files; nothing stands inline, nothing comes from elsewhere.

@@ -43,7 +43,7 @@ def _hints(view: View, overview: Overview) -> list[Hint]:
     found = []
     if view.workspace.settings.incognito:
         text = "This workspace is incognito: nothing that is said in it is stored."
-        found.append(Hint(text, "Settings", url_for("dashboard.settings_every")))
+        found.append(Hint(text, "Settings", url_for("dashboard.settings_list_all")))
     if health.pending and not health.workers:
         found.append(Hint("Work waits and no worker runs.", command="reverie up"))
     if health.dead:

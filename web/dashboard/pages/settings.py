@@ -135,7 +135,7 @@ class SettingsOverview:
 
 
 @section.page("/settings", SettingsQuery, empty_too=True)
-def every(view: View) -> str:
+def list_all(view: View) -> str:
     """Show every setting."""
     sessions = _sessions(view)
     listed = sessions[:PAGE_SIZE]
@@ -170,18 +170,18 @@ def set_value(view: View) -> Response:
 
 
 @section.action("/settings/sessions/silence", SessionForm)
-def silence(view: View) -> Response:
+def begin_incognito(view: View) -> Response:
     """Take a session off the record."""
     incognito.begin_incognito(view.workspace, view.form.session_id)
-    undo = (url_for("dashboard.settings_unsilence"), {"session_id": view.form.session_id})
+    undo = (url_for("dashboard.settings_end_incognito"), {"session_id": view.form.session_id})
     return back(view, "The session is off the record: nothing that it says is stored.", undo=undo)
 
 
 @section.action("/settings/sessions/unsilence", SessionForm)
-def unsilence(view: View) -> Response:
+def end_incognito(view: View) -> Response:
     """Put a session back on the record."""
     incognito.end_incognito(view.workspace, view.form.session_id)
-    undo = (url_for("dashboard.settings_silence"), {"session_id": view.form.session_id})
+    undo = (url_for("dashboard.settings_begin_incognito"), {"session_id": view.form.session_id})
     return back(view, "The session is on the record again.", undo=undo)
 
 
@@ -197,7 +197,7 @@ def renew_token(view: View) -> Response:
     view.container.settings.paths.renew_token()
     # Signed anew, with the token of now, even if nothing else in it changes.
     session.modified = True
-    to = url_for("dashboard.settings_every", _anchor="token")
+    to = url_for("dashboard.settings_list_all", _anchor="token")
     return back(view, "There is a new token. Every other browser is signed out, and the old one opens nothing.", to=to)
 
 
@@ -210,7 +210,7 @@ def _sessions(view: View) -> list[IncognitoSession]:
 
 
 def _next_sessions(last: IncognitoSession) -> str:
-    return url_for("dashboard.settings_every", below=last.place, _anchor="record")
+    return url_for("dashboard.settings_list_all", below=last.place, _anchor="record")
 
 
 def _token(view: View) -> Token | None:
