@@ -1,7 +1,8 @@
 """Agent sessions: what an agent is told before it answers and acts, and what is noted of what it does.
 
 An agent is answered from what is known; what is noted for later is written beside the traffic, in order. Whether a
-session is incognito is decided once, when its event comes.
+session is incognito is decided once an event: before it is answered, or where the agent waits for nothing, before
+anything is written.
 """
 
 import time
@@ -132,16 +133,14 @@ class AgentSessionService:
         self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, ok: bool
     ) -> None:
         """Note what was done; the first action in a project makes its workspace."""
-        if session.id is not None and not self._is_incognito(workspace, session):
-            record = partial(_add_action, workspace, session, utc_now(), tool, given, ok=ok)
-            self._feedback.submit_logged("hooks", workspace.id, record)
+        if session.id is not None:
+            self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, given, ok=ok))
 
     def end_turn(self, workspace: Workspace, session: AgentSession) -> None:
         """Say which lessons the turn followed, and keep its result where the agent kept nothing itself."""
-        # A subagent's end is the end of no turn. What the turn did may not be written yet, and make the workspace.
-        if session.id is not None and session.agent_id is None and not self._is_incognito(workspace, session):
-            close = partial(_close_turn, workspace, session.id, utc_now())
-            self._feedback.submit_logged("hooks", workspace.id, close)
+        # A subagent's end is the end of no turn.
+        if session.id is not None and session.agent_id is None:
+            self._submit(workspace, partial(self._close_turn, workspace, session, utc_now()))
 
     def flush(self, workspace: Workspace) -> None:
         """Write everything that was noted, without waiting for it longer than a moment."""
@@ -159,6 +158,19 @@ class AgentSessionService:
             return True
         return any(is_session_incognito(one, session.id) for one in known)
 
+    def _add_action(
+        self, workspace: Workspace, session: AgentSession, at: str, tool: str, given: Mapping[str, Any], *, ok: bool
+    ) -> None:
+        action = recognize_action(session.id or "", session.agent_id, at, tool, given, ok=ok, cwd=session.cwd)
+        if action is not None and not self._is_incognito(workspace, session):
+            with workspace.create().write() as db:
+                agent_sessions.add_action(db, action)
+
+    def _close_turn(self, workspace: Workspace, session: AgentSession, at: str) -> None:
+        # What the turn did may have made the workspace only now.
+        if session.id is not None and _exists(workspace) and not self._is_incognito(workspace, session):
+            _close_turn(workspace, session.id, at)
+
     def _note_seen(self, workspace: Workspace, session: AgentSession, shown: Sequence[Memory]) -> None:
         if session.id is not None and shown:
             versions = [(memory.seq, version_of(memory)) for memory in shown]
@@ -169,8 +181,11 @@ class AgentSessionService:
             )
 
     def _note(self, workspace: Workspace, note: Callable[[Connection], object]) -> None:
-        """Write a note in its turn."""
-        self._feedback.submit_logged("hooks", workspace.id, partial(_write, workspace, note))
+        self._submit(workspace, partial(_write, workspace, note))
+
+    def _submit(self, workspace: Workspace, task: Callable[[], object]) -> None:
+        """Have something done in its turn."""
+        self._feedback.submit_logged("hooks", workspace.id, task)
 
 
 def _exists(workspace: Workspace) -> bool:
@@ -192,18 +207,7 @@ def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     agent_sessions.begin_turn(db, session_id, cwd, at)
 
 
-def _add_action(
-    workspace: Workspace, session: AgentSession, at: str, tool: str, given: Mapping[str, Any], *, ok: bool
-) -> None:
-    action = recognize_action(session.id or "", session.agent_id, at, tool, given, ok=ok, cwd=session.cwd)
-    if action is not None:
-        with workspace.create().write() as db:
-            agent_sessions.add_action(db, action)
-
-
 def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
-    if not _exists(workspace):
-        return
     database = workspace.database
     with database.read() as db:
         began = agent_sessions.find_turn_start(db, session_id) or ""
