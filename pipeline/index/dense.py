@@ -133,7 +133,7 @@ class HeldVectors:
         best = np.zeros(int(self.memories[-1]) + 1 if len(self.memories) else 0, np.float32)
         if not len(self.memories):
             return best, best
-        code, scale = _coded(query[None])
+        code, scale = _quantize_rows(query[None])
         products = np.asarray(numkong.cdist(code, self.codes, metric="dot"))[0]
         found = (products * self.scales).astype(np.float32) * scale[0]
         if len(self.memories) == len(found):
@@ -218,7 +218,7 @@ class DenseIndex:
             if self._table.count() > self._exact_rows:
                 self._held = None
             elif same_epoch and self._held is not None:
-                self._held = _merged(self._held, self._table.read(self._generation[1]))
+                self._held = _merge_rows(self._held, self._table.read(self._generation[1]))
             else:
                 self._held = _whole(self._table)
                 release_memory()
@@ -251,7 +251,7 @@ class DenseIndex:
 
 def _whole(table: VectorTable) -> HeldVectors:
     rows = table.read(0)
-    return _ordered(rows.seqs, *_coded(rows.matrix))
+    return _order_rows(rows.seqs, *_quantize_rows(rows.matrix))
 
 
 def _contexts(vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Vector:
@@ -266,7 +266,7 @@ def _lengths(matrix: Vector) -> Floats:
     return lengths
 
 
-def _coded(matrix: Vector) -> tuple[NDArray[np.int8], Floats]:
+def _quantize_rows(matrix: Vector) -> tuple[NDArray[np.int8], Floats]:
     """Return eight-bit codes of vectors and the numbers that scale them back to the vectors' lengths."""
     largest = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-9)
     codes = np.rint(matrix * (STEPS / largest)[:, None]).astype(np.int8)
@@ -275,7 +275,7 @@ def _coded(matrix: Vector) -> tuple[NDArray[np.int8], Floats]:
     return codes, scales.astype(np.float32)
 
 
-def _ordered(seqs: Seqs, codes: NDArray[np.int8], scales: Floats) -> HeldVectors:
+def _order_rows(seqs: Seqs, codes: NDArray[np.int8], scales: Floats) -> HeldVectors:
     order = np.argsort(seqs, kind="stable")
     memories, starts = np.unique(seqs[order], return_index=True)
     codes = np.ascontiguousarray(codes[order])
@@ -283,12 +283,12 @@ def _ordered(seqs: Seqs, codes: NDArray[np.int8], scales: Floats) -> HeldVectors
     return HeldVectors(seqs[order], codes, scales[order], starts.astype(np.int64), memories, contexts)
 
 
-def _merged(old: HeldVectors, new: VectorRows) -> HeldVectors:
+def _merge_rows(old: HeldVectors, new: VectorRows) -> HeldVectors:
     if not len(new.seqs):
         return old
     kept = ~np.isin(old.seqs, new.seqs)
-    codes, scales = _coded(new.matrix)
-    return _ordered(
+    codes, scales = _quantize_rows(new.matrix)
+    return _order_rows(
         np.concatenate([old.seqs[kept], new.seqs]),
         np.concatenate([old.codes[kept], codes]),
         np.concatenate([old.scales[kept], scales]),

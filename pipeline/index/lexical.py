@@ -214,7 +214,7 @@ class LexicalIndex:
                 self._switch(name, meta.get_int(db, meta.SEGMENT_COVERS))
             rows = index_state.list_tail_after(db, self._tail.last_change)
             if rows or self._corpus is None:
-                self._corpus = self._extended(rows)
+                self._corpus = self._extend_tail(rows)
             self._generation = generation
             return self._corpus
 
@@ -246,7 +246,7 @@ class LexicalIndex:
         except IndexUnavailable as error:
             self._loaded = name, error
 
-    def _extended(self, rows: Sequence[tuple[int, int, list[str]]]) -> Corpus:
+    def _extend_tail(self, rows: Sequence[tuple[int, int, list[str]]]) -> Corpus:
         with self._tail_lock:
             for seq, change, terms in rows:
                 self._tail.put(seq, terms)

@@ -253,7 +253,7 @@ def neutral_layer(original: Any, query_prompt: str, document_prompt: str) -> Any
 
     languages = json.loads(_SENTENCES.read_text(encoding="utf-8")).values()
     queries, documents = (
-        [_encoded(original, sentences, prompt) for sentences in languages] for prompt in (query_prompt, document_prompt)
+        [_encode(original, sentences, prompt) for sentences in languages] for prompt in (query_prompt, document_prompt)
     )
     centre, kept = neutral_projection(_means(queries), _means(documents))
     said = _complete(queries + documents)
@@ -294,7 +294,7 @@ def within_class_normalization(said: Vectors) -> Vectors:
     return shrunk
 
 
-def _encoded(original: Any, sentences: list[str], prompt: str) -> Vectors:
+def _encode(original: Any, sentences: list[str], prompt: str) -> Vectors:
     vectors: Vectors = original.encode(sentences, prompt=prompt, normalize_embeddings=True, show_progress_bar=False)
     return vectors
 

@@ -181,7 +181,7 @@ def _check(target: Path, written_format: int, sizes: Mapping[str, int]) -> None:
 
 @cache
 def _library() -> Any:
-    with hidden(UNWANTED):
+    with hide_packages(UNWANTED):
         library = importlib.import_module("bm25s")
     # It sets its logger to DEBUG, whatever the application wants.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -189,7 +189,7 @@ def _library() -> Any:
 
 
 @contextmanager
-def hidden(packages: frozenset[str]) -> Iterator[None]:
+def hide_packages(packages: frozenset[str]) -> Iterator[None]:
     """Let this thread import as if some packages were not installed; one that is loaded already stays in sight."""
     finder = _Absent(packages)
     sys.meta_path.insert(0, finder)

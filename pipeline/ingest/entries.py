@@ -68,9 +68,9 @@ def entries(stream: Readable, limit: int, advance: Callable[[int], None]) -> Ite
     elif start == ord("{"):
         yield from _fields(text, limit)
     else:
-        raise broken("is no JSON list or object")
+        raise build_source_error("is no JSON list or object")
     if text.peek() is not None:
-        raise broken("goes on after the end of its JSON")
+        raise build_source_error("goes on after the end of its JSON")
 
 
 def value_of(raw: bytes, limit: int) -> Any:
@@ -83,7 +83,7 @@ def value_of(raw: bytes, limit: int) -> Any:
     return value if text.peek() is None else LostValue("not valid JSON")
 
 
-def broken(problem: str) -> InvalidField:
+def build_source_error(problem: str) -> InvalidField:
     """Return the error that says what is wrong with the source."""
     return InvalidField(FieldError("path", problem))
 
@@ -95,7 +95,7 @@ def _fields(text: "_Text", limit: int) -> Iterator[ExportEntry]:
             continue
         name = _parse(text.value(MAX_NAME_BYTES)) if byte == _QUOTE else None
         if not isinstance(name, str) or text.peek() != _COLON:
-            raise broken(_CUT if text.peek() is None else "is no valid JSON")
+            raise build_source_error(_CUT if text.peek() is None else "is no valid JSON")
         text.at += 1
         if text.peek() == ord("["):
             text.at += 1
@@ -152,16 +152,16 @@ class _Text:
         kept = _Kept(limit)
         first = self.peek()
         if first is None:
-            raise broken(_CUT)
+            raise build_source_error(_CUT)
         if first in _OPENING:
-            self._nested(kept, in_text=False)
+            self._read_nested(kept, in_text=False)
         elif first == _QUOTE:
             self.at += 1
             kept.add(b'"')
-            self._nested(kept, in_text=True)
+            self._read_nested(kept, in_text=True)
         else:
             self._scalar(kept)
-        return kept.whole()
+        return kept.take_value()
 
     def _scalar(self, kept: "_Kept") -> None:
         while found := _SCALAR.match(self._window, self.at):
@@ -174,14 +174,14 @@ class _Text:
             kept.add(self._window[self.at : self.at + 1])
             self.at += 1
 
-    def _nested(self, kept: "_Kept", *, in_text: bool) -> None:
+    def _read_nested(self, kept: "_Kept", *, in_text: bool) -> None:
         depth, ended = 0, False
         while not ended:
             start = self.at
             depth, in_text, ended = self._through(depth, in_text, kept)
             kept.add(self._window[start : self.at])
             if not ended and not self._more():
-                raise broken(_CUT)
+                raise build_source_error(_CUT)
 
     def _through(self, depth: int, in_text: bool, kept: "_Kept") -> tuple[int, bool, bool]:
         """Go on to the end of the value or of the window; return the depth, whether in a text, whether it ended."""
@@ -196,7 +196,7 @@ class _Text:
                 in_text = not in_text
             elif byte in _OPENING:
                 depth += 1
-                kept.opened(depth)
+                kept.note_opening(depth)
             else:
                 depth -= 1
             if depth <= 0 and not in_text:
@@ -227,12 +227,12 @@ class _Kept:
         else:
             self._parts.append(part)
 
-    def opened(self, depth: int) -> None:
+    def note_opening(self, depth: int) -> None:
         """Note that a list or object begins."""
         self._containers += 1
         self._too_deep = self._too_deep or depth > MAX_DEPTH
 
-    def whole(self) -> bytes | LostValue:
+    def take_value(self) -> bytes | LostValue:
         """Return what was kept."""
         if self._too_deep:
             return LostValue(f"nested deeper than {MAX_DEPTH} levels")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import InvalidField
-from pipeline.ingest.entries import ExportEntry, LostValue, broken, entries
+from pipeline.ingest.entries import ExportEntry, LostValue, build_source_error, entries
 from pipeline.ingest.fields import (
     MAX_KEY_CHARS,
     Item,
@@ -85,12 +85,12 @@ def read_export(path: Path, export: ExportFormat, progress: Progress) -> Reading
         else:
             yield Skipped(part.name, "not part of what is imported")
     if not wanted:
-        raise broken(f"holds no {export.expected}")
+        raise build_source_error(f"holds no {export.expected}")
     reader = _ExportReader(export, progress, sum(part.size for part in wanted))
     for part in wanted:
         yield from reader.part(part)
     if reader.strange and not reader.known:
-        raise broken(f"is no {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
+        raise build_source_error(f"is no {export.expected}{f': it {reader.problem}' if reader.problem else ''}")
 
 
 class _ExportReader:
@@ -148,7 +148,7 @@ class _Source:
         try:
             return self._stream.read(size)
         except _UNREADABLE as error:
-            raise broken("cannot be unpacked") from error
+            raise build_source_error("cannot be unpacked") from error
 
 
 @contextmanager
@@ -165,21 +165,21 @@ def _file(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise broken(f"cannot be read: {error.strerror}") from error
+        raise build_source_error(f"cannot be read: {error.strerror}") from error
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except _UNREADABLE as error:
-        raise broken("is no .zip that can be read") from error
+        raise build_source_error("is no .zip that can be read") from error
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     try:
         return archive.open(member)
     except _UNREADABLE as error:
-        raise broken("is encrypted or damaged") from error
+        raise build_source_error("is encrypted or damaged") from error
 
 
 def _parts(path: Path) -> Iterator[Part | Skipped]:
@@ -188,7 +188,7 @@ def _parts(path: Path) -> Iterator[Part | Skipped]:
     elif path.is_dir():
         yield from _parts_of_folder(path)
     else:
-        raise broken("names no file or folder")
+        raise build_source_error("names no file or folder")
 
 
 def _parts_of_folder(folder: Path) -> Iterator[Part | Skipped]:
@@ -270,7 +270,7 @@ def read_conversation(version: str, told: Conversation, known: Known) -> Reading
     digest = digest_of([version, *_strings(told)])
     if known.get(told.id) == digest:
         return Unchanged(told.id)
-    exchanges = list(_exchanges(told.turns))
+    exchanges = list(_pair_turns(told.turns))
     longest = max((len(one) for texts in exchanges for one in texts[:2]), default=0)
     if max((longest, *(len(extra.text) for extra in told.extras))) > MAX_TEXT_CHARS:
         return Skipped(told.id, f"holds a text of more than {MAX_TEXT_CHARS:,} characters")
@@ -311,7 +311,7 @@ def _details(told: Conversation, extra: Extra) -> dict[str, str]:
     return {"started_at": told.began, "ended_at": told.ended}
 
 
-def _exchanges(turns: Iterable[Turn]) -> Iterator[_Exchange]:
+def _pair_turns(turns: Iterable[Turn]) -> Iterator[_Exchange]:
     """Yield the exchanges in their order; what one side said in a row belongs together."""
     asked: list[str] = []
     answered: list[str] = []

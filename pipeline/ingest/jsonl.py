@@ -24,7 +24,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.ingest.entries import LostValue, broken, value_of
+from pipeline.ingest.entries import LostValue, build_source_error, value_of
 from pipeline.ingest.fields import (
     Item,
     Known,
@@ -133,12 +133,12 @@ def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
                 yield _reading(known, given, place)
     progress(total, total)
     if total and not objects:
-        raise broken("holds no JSON objects, one a line")
+        raise build_source_error("holds no JSON objects, one a line")
 
 
 def _size(path: Path) -> int:
     if not path.is_file():
-        raise broken("names no file")
+        raise build_source_error("names no file")
     return path.stat().st_size
 
 
@@ -146,7 +146,7 @@ def _open(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise broken(f"cannot be read: {error.strerror}") from error
+        raise build_source_error(f"cannot be read: {error.strerror}") from error
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:

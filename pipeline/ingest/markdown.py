@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.ingest.entries import broken
+from pipeline.ingest.entries import build_source_error
 from pipeline.ingest.fields import (
     MAX_KEY_CHARS,
     Item,
@@ -73,7 +73,7 @@ def read_markdown(path: Path, known: Known, progress: Progress) -> Readings:
     files = list(_files(path))
     total, done = sum(max(size, 0) for _, _, size in files), 0
     if not files:
-        raise broken("holds no Markdown: no file that ends in .md or .markdown")
+        raise build_source_error("holds no Markdown: no file that ends in .md or .markdown")
     for key, file, size in files:
         yield _reading(known, key, file, size)
         done += max(size, 0)
@@ -85,7 +85,7 @@ def _files(path: Path) -> Iterator[tuple[str, Path, int]]:
     if path.is_file():
         yield normalize_text(path.name), path, path.stat().st_size
     elif not path.is_dir():
-        raise broken("names no file or folder")
+        raise build_source_error("names no file or folder")
     for place, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):

@@ -73,8 +73,8 @@ def gather_evidence(
         vocabulary_coverage=0.0 if lexical is None else lexical.vocabulary_coverage,
         background_similarity=0.0 if dense is None else dense.background_similarity,
         lengths=nothing if lexical is None else values_at(lexical.corpus.lengths, seqs).astype(np.float32),
-        asks=_holding(lexical, (ASKS,), seqs),
-        names_time=_holding(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
+        asks=_flag_holders(lexical, (ASKS,), seqs),
+        names_time=_flag_holders(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
         speaks=_speaks(question, lexical, seqs),
         literal=_literal(db, question, candidates, seqs),
         in_time_range=_in_time_range(question, days),
@@ -85,12 +85,12 @@ def gather_evidence(
     )
 
 
-def _holding(lexical: LexicalScores | None, terms: Sequence[str], seqs: Seqs) -> Flags:
+def _flag_holders(lexical: LexicalScores | None, terms: Sequence[str], seqs: Seqs) -> Flags:
     return np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.having(terms, seqs)
 
 
 def _speaks(question: ParsedQuery, lexical: LexicalScores | None, seqs: Seqs) -> Flags:
-    return _holding(lexical, [speaker_term(token) for token in dict.fromkeys(question.tokens)], seqs)
+    return _flag_holders(lexical, [speaker_term(token) for token in dict.fromkeys(question.tokens)], seqs)
 
 
 def _literal(db: Connection, question: ParsedQuery, candidates: Candidates, seqs: Seqs) -> Flags:

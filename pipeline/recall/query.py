@@ -62,11 +62,11 @@ def parse_time_range(text: str, now: datetime) -> TimeRange | None:
                 continue
             # A preposition may be part of the expression: "since Tuesday".
             name = found.groupdict().keys() & {"weekday", "named"}
-            return _opened(text[: found.start(*name)], since, until)
+            return _open_range(text[: found.start(*name)], since, until)
     return None
 
 
-def _opened(before: str, since: datetime, until: datetime) -> TimeRange:
+def _open_range(before: str, since: datetime, until: datetime) -> TimeRange:
     preposition = re.search(r"\b(since|after|until|till|before)\s+((the|on|in|last|this)\s+)?$", before, re.IGNORECASE)
     word = preposition[1].lower() if preposition else ""
     if word == "since":

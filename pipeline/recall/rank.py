@@ -99,7 +99,7 @@ class CandidatePool:
         self.before = neighbour_places(evidence.seqs, evidence.before)
         self.after = neighbour_places(evidence.seqs, evidence.after)
 
-    def lifted(self, values: Floats) -> Floats:
+    def damp_lift(self, values: Floats) -> Floats:
         """Return what others lend to each candidate, as far as words may decide."""
         return (self.word_trust * values).astype(np.float32)
 
@@ -121,16 +121,16 @@ class RankFeature:
 
 
 def _adjacent_turn(pool: CandidatePool) -> Floats:
-    return pool.lifted(np.maximum(_at(pool.own, pool.before), _at(pool.own, pool.after)))
+    return pool.damp_lift(np.maximum(_at(pool.own, pool.before), _at(pool.own, pool.after)))
 
 
 def _two_turns_away(pool: CandidatePool) -> Floats:
     before, after = _at(_at(pool.own, pool.before), pool.before), _at(_at(pool.own, pool.after), pool.after)
-    return pool.lifted(np.maximum(before, after))
+    return pool.damp_lift(np.maximum(before, after))
 
 
 def _follows_question(pool: CandidatePool) -> Floats:
-    return pool.lifted(_at(pool.evidence.asks, pool.before) * _at(pool.own, pool.before))
+    return pool.damp_lift(_at(pool.evidence.asks, pool.before) * _at(pool.own, pool.before))
 
 
 def _session(pool: CandidatePool) -> Floats:
@@ -139,12 +139,12 @@ def _session(pool: CandidatePool) -> Floats:
     _, places = np.unique(pool.evidence.sessions, return_inverse=True)
     best = np.zeros(int(places.max()) + 1, np.float32)
     np.maximum.at(best, places, pool.own)
-    return pool.lifted(best[places])
+    return pool.damp_lift(best[places])
 
 
 def _session_words(pool: CandidatePool) -> Floats:
     evidence = pool.evidence
-    return pool.lifted(_share_of_best(evidence.session_lexical, CONVINCING_COVERAGE * evidence.session_ceiling))
+    return pool.damp_lift(_share_of_best(evidence.session_lexical, CONVINCING_COVERAGE * evidence.session_ceiling))
 
 
 def _recency(pool: CandidatePool) -> Floats:
@@ -190,7 +190,7 @@ FEATURES: Final = (
         0.35,
         _MEANING,
         "is near in meaning together with its neighbours",
-        lambda pool: pool.lifted(_share_of_best(pool.evidence.context, CONVINCING_COSINE)),
+        lambda pool: pool.damp_lift(_share_of_best(pool.evidence.context, CONVINCING_COSINE)),
     ),
     RankFeature(
         "adjacent_turn",

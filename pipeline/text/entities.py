@@ -257,7 +257,7 @@ def _ports(text: str) -> Iterator[EntityMention]:
 
 def _packages(text: str) -> Iterator[EntityMention]:
     for found in _INSTALL.finditer(text):
-        for start, end in _installed(text, found):
+        for start, end in _find_installed(text, found):
             yield _mention(EntityKind.PACKAGE, text, start, end)
     for found in _PINNED.finditer(text):
         assert found.lastgroup
@@ -273,7 +273,7 @@ def _packages(text: str) -> Iterator[EntityMention]:
         yield _mention(EntityKind.PACKAGE, text, *span, module)
 
 
-def _installed(text: str, install: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _find_installed(text: str, install: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Give the places of the packages that an install line names; in prose only the first can be one."""
     line_start = text.rfind("\n", 0, install.start()) + 1
     quoted = text[line_start : install.start()].strip(" \t>*-$") == "" or text[install.start() - 1] in "`$"
@@ -298,7 +298,7 @@ def _commands(text: str) -> Iterator[EntityMention]:
         line = text[start:end]
         install = _INSTALL.search(line)
         # What an install line is about is its packages.
-        if install and any(_installed(line, install)):
+        if install and any(_find_installed(line, install)):
             continue
         lead = len(line) - len(line.lstrip(" $"))
         if line.strip(" $"):

@@ -69,10 +69,10 @@ def instructs(text: str) -> bool:
 def _fold(text: str) -> str:
     """Return a text without compatibility forms, accents and case."""
     # Chinese is full of wide marks, and normalizing them one by one takes three times as long.
-    return _bare(unicodedata.normalize("NFKC", text.translate(_WIDE)).casefold())
+    return _strip_accents(unicodedata.normalize("NFKC", text.translate(_WIDE)).casefold())
 
 
-def _bare(text: str) -> str:
+def _strip_accents(text: str) -> str:
     """Return a text without accents; a pattern keeps its case, which has a meaning of its own."""
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
 
@@ -90,10 +90,10 @@ def _breaks_in(folded: str) -> bool:
 def _any_found(heads: Sequence[tuple[str, _InjectionRule]], folded: str) -> bool:
     # A head may run over the end of a line; its place stays the same.
     line = folded.replace("\n", " ")
-    return any(head in line and _found(rule, head, folded, line) for head, rule in heads)
+    return any(head in line and _matches_rule(rule, head, folded, line) for head, rule in heads)
 
 
-def _found(rule: _InjectionRule, head: str, folded: str, line: str) -> bool:
+def _matches_rule(rule: _InjectionRule, head: str, folded: str, line: str) -> bool:
     if not rule.anchored:
         return rule.pattern.search(folded) is not None
     at = line.find(head)
@@ -115,9 +115,9 @@ def _read_rules(table: str, *, anchored: bool, order: bool) -> Iterator[tuple[st
     """Yield each head of a table with its rule."""
     for entry in _LEXICON.entries[table]:
         whole = _PART.sub(lambda found: _PARTS[found[1]], "".join(entry["pattern"]))
-        spelt = _bare(whole).replace(" ", _BETWEEN).replace("…", _GAP)
+        spelt = _strip_accents(whole).replace(" ", _BETWEEN).replace("…", _GAP)
         rule = _InjectionRule(re.compile(spelt, re.MULTILINE), anchored, order)
-        yield from ((_bare(head), rule) for head in entry["heads"])
+        yield from ((_strip_accents(head), rule) for head in entry["heads"])
 
 
 _LEXICON = load_lexicon("injections")

@@ -22,9 +22,9 @@ _RUN: Final = re.compile(rf"[^{SEPARATOR}]+")
 
 def canonical_name(text: str) -> str:
     """Bring a name to its one form: folded, words joined by `_`; "" when it holds no letter and no digit."""
-    name = _reduced(_humps_apart(unicodedata.normalize("NFKC", text)))
+    name = _reduce_name(_humps_apart(unicodedata.normalize("NFKC", text)))
     # Folding and composing can each make work for the other, as can a mark that lost what stood before it.
-    while (again := _reduced(name)) != name:
+    while (again := _reduce_name(name)) != name:
         name = again
     return name
 
@@ -49,13 +49,13 @@ def _is_capital(character: str) -> bool:
     return character.isupper() and character.casefold() != character
 
 
-def _reduced(text: str) -> str:
+def _reduce_name(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text.casefold())
-    kept = "".join(map(_kept, folded))
+    kept = "".join(map(_keep_character, folded))
     return SEPARATOR.join(run for run in _RUN.findall(kept) if any(map(str.isalnum, run)))
 
 
-def _kept(character: str) -> str:
+def _keep_character(character: str) -> str:
     """Return the character itself, nothing for what only decorates, or else the separator."""
     category = unicodedata.category(character)
     if character in _QUOTES or category == _INVISIBLE:

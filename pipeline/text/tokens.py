@@ -147,13 +147,13 @@ def _whole_tokens(compound: str) -> Iterator[str]:
 def _word_tokens(word: str) -> Iterator[str]:
     position = 0
     for run in _UNSPACED.finditer(word):
-        yield from _stemmed(word[position : run.start()])
+        yield from _stem_word(word[position : run.start()])
         yield from _bigrams(run[0])
         position = run.end()
-    yield from _stemmed(word[position:])
+    yield from _stem_word(word[position:])
 
 
-def _stemmed(word: str) -> Iterator[str]:
+def _stem_word(word: str) -> Iterator[str]:
     if word and word not in STOP_WORDS:
         if _CYRILLIC.search(word):
             yield _stemmer("russian").stemWord(word[:MAX_TOKEN_CHARS])

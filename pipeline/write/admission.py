@@ -169,11 +169,11 @@ def durability(offer: Offer) -> float:
     if offer.source in DELIBERATE:
         # Nothing depends on it, so a glance is enough: whole conversations are written turn by turn.
         glance = offer.content[:_GLANCE].lower()
-        return _saturated(_substance(glance, set(glance.split())))
+        return _saturate(_substance(glance, set(glance.split())))
     text = offer.content[:_READ]
     lowered = text.lower()
     words = _words(lowered)
-    value = _saturated(_substance(lowered, words))
+    value = _saturate(_substance(lowered, words))
     lasting = is_lasting(lowered, words)
     value += 0.2 * lasting + 0.1 * (_ANCHOR.search(text) is not None)
     return min(1.0, value) * measure_durable_share(lowered, words, lasting=lasting, answers=offer.kind is Kind.QA)
@@ -256,7 +256,7 @@ def _substance(lowered: str, words: set[str]) -> float:
     return count + len(set("".join(_UNSPACED.findall(lowered)))) / 2
 
 
-def _saturated(substance: float) -> float:
+def _saturate(substance: float) -> float:
     return substance / (substance + _HALF_OF_ENOUGH)
 
 

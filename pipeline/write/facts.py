@@ -46,7 +46,7 @@ def take_back_fact(database: Database, fact_id: str) -> Memory:
     """
     now = utc_now()
     with database.write() as db:
-        fact = _standing(db, fact_id)
+        fact = _get_unarchived(db, fact_id)
         assert fact.valid_from is not None
         if facts.repeats(db, fact, fact.valid_from):
             raise Conflict("this was told again since; end it instead")
@@ -62,7 +62,7 @@ def reopen_fact(database: Database, fact_id: str, until: str | None) -> Memory:
     """Undo the end of a value: it holds until a moment, for good without one, or until the next value begins."""
     now = utc_now()
     with database.write() as db:
-        fact = _standing(db, fact_id)
+        fact = _get_unarchived(db, fact_id)
         assert fact.key is not None
         assert fact.valid_from is not None
         following = facts.after(db, fact.key, fact.scope, fact.valid_from)
@@ -75,7 +75,7 @@ def reopen_fact(database: Database, fact_id: str, until: str | None) -> Memory:
         return get_existing(db, fact_id)
 
 
-def _standing(db: Connection, fact_id: str) -> Memory:
+def _get_unarchived(db: Connection, fact_id: str) -> Memory:
     """Return a fact that is not archived; raise NotFound where there is none."""
     fact = facts.by_id(db, fact_id)
     if fact is None or fact.archived_at is not None:

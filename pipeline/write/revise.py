@@ -76,7 +76,7 @@ def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | No
             known = {**memory.details, **revision.details}
             values["details"] = check_details(memory.kind, known, "details")
             revision = replace(revision, details=values["details"])
-        values |= _judged(memory, revision, values.get("content", memory.content))
+        values |= _judge_text(memory, revision, values.get("content", memory.content))
         same = memory.content == values.get("content")
         changed = {name: value for name, value in values.items() if not (same and name in ("content", "content_hash"))}
         if changed:
@@ -292,7 +292,7 @@ CHECKS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def _judged(memory: Memory, revision: Revision, content: str) -> dict[str, bool]:
+def _judge_text(memory: Memory, revision: Revision, content: str) -> dict[str, bool]:
     if revision.content is None and revision.details is None and revision.anchor is None:
         return {}
     details = memory.details if revision.details is None else revision.details

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from pipeline.ingest.project.files import SkippedFile
 from pipeline.ingest.project.prose import one_line, shorten, strip_markers
-from pipeline.ingest.project.render import listed, sentence, split_into_parts
+from pipeline.ingest.project.render import format_list, sentence, split_into_parts
 
 LONGEST_COMMAND: Final = 160
 LONGEST_DESCRIPTION: Final = 500
@@ -46,13 +46,13 @@ def _pyproject(text: str) -> tuple[str, Iterator[str]]:
     groups = {**_mapping(project.get("optional-dependencies")), **_mapping(data.get("dependency-groups"))}
 
     def lines() -> Iterator[str]:
-        yield from listed("Needs", _pairs({"Python": project.get("requires-python")}, " "))
+        yield from format_list("Needs", _pairs({"Python": project.get("requires-python")}, " "))
         scripts = {**_mapping(project.get("scripts")), **_mapping(project.get("gui-scripts"))}
-        yield from listed("Commands", _pairs(scripts))
-        yield from listed("Depends on", _requirements(project.get("dependencies")))
+        yield from format_list("Commands", _pairs(scripts))
+        yield from format_list("Depends on", _requirements(project.get("dependencies")))
         for group, names in groups.items():
-            yield from listed(f"For {group}", _requirements(names))
-        yield from listed("Settings of tools", sorted(set(_mapping(data.get("tool"))) - {"poetry"}))
+            yield from format_list(f"For {group}", _requirements(names))
+        yield from format_list("Settings of tools", sorted(set(_mapping(data.get("tool"))) - {"poetry"}))
 
     return _title("Python project", project), lines()
 
@@ -61,20 +61,20 @@ def _package_json(text: str) -> tuple[str, Iterator[str]]:
     data = _mapping(json.loads(text))
 
     def lines() -> Iterator[str]:
-        yield from listed("Scripts", _pairs(_mapping(data.get("scripts"))))
+        yield from format_list("Scripts", _pairs(_mapping(data.get("scripts"))))
         binaries = data.get("bin")
         commands = binaries if isinstance(binaries, dict) else {_word(data.get("name")): binaries}
-        yield from listed("Commands", _pairs(commands))
-        yield from listed(
+        yield from format_list("Commands", _pairs(commands))
+        yield from format_list(
             "Entry points", _pairs({name: data.get(name) for name in ("main", "module", "browser", "types")})
         )
         workspaces = data.get("workspaces")
         packages = _mapping(workspaces).get("packages") if isinstance(workspaces, dict) else workspaces
-        yield from listed("Workspaces", _words(packages))
-        yield from listed("Needs", _pairs(_mapping(data.get("engines")), " "))
+        yield from format_list("Workspaces", _words(packages))
+        yield from format_list("Needs", _pairs(_mapping(data.get("engines")), " "))
         for label, name in (("Depends on", "dependencies"), ("Peers", "peerDependencies")):
-            yield from listed(label, _mapping(data.get(name)))
-        yield from listed("For development", _mapping(data.get("devDependencies")))
+            yield from format_list(label, _mapping(data.get(name)))
+        yield from format_list("For development", _mapping(data.get("devDependencies")))
 
     return _title("npm package", data), lines()
 
@@ -84,21 +84,21 @@ def _cargo(text: str) -> tuple[str, Iterator[str]]:
     package, workspace = _mapping(data.get("package")), _mapping(data.get("workspace"))
 
     def lines() -> Iterator[str]:
-        yield from listed("Workspace members", _words(workspace.get("members")))
+        yield from format_list("Workspace members", _words(workspace.get("members")))
         binaries = data.get("bin")
         named = [_mapping(one) for one in binaries] if isinstance(binaries, list) else []
-        yield from listed(
+        yield from format_list(
             "Commands", _pairs({_word(one.get("name")): one.get("path") or "src/main.rs" for one in named})
         )
-        yield from listed(
+        yield from format_list(
             "Needs", _pairs({"Rust": package.get("rust-version"), "edition": package.get("edition")}, " ")
         )
-        yield from listed("Features", _mapping(data.get("features")))
-        yield from listed(
+        yield from format_list("Features", _mapping(data.get("features")))
+        yield from format_list(
             "Depends on", {**_mapping(workspace.get("dependencies")), **_mapping(data.get("dependencies"))}
         )
-        yield from listed("For development", _mapping(data.get("dev-dependencies")))
-        yield from listed("For building", _mapping(data.get("build-dependencies")))
+        yield from format_list("For development", _mapping(data.get("dev-dependencies")))
+        yield from format_list("For building", _mapping(data.get("build-dependencies")))
 
     return _title("Rust crate" if package else "Rust workspace", package), lines()
 
@@ -118,7 +118,9 @@ def _go_mod(text: str) -> tuple[str, Iterator[str]]:
         elif first and (word or block) in said and "indirect" not in (comment or ""):
             said[word or block].append(first)
     lines = (
-        line for label, word in (("Depends on", "require"), ("Tools", "tool")) for line in listed(label, said[word])
+        line
+        for label, word in (("Depends on", "require"), ("Tools", "tool"))
+        for line in format_list(label, said[word])
     )
     version = f" for Go {said['go'][0]}" if said["go"] else ""
     return f"Go module {said['module'][0]}{version}" if said["module"] else "", lines
@@ -134,11 +136,13 @@ def _pom(text: str) -> tuple[str, Iterator[str]]:
     described = {"name": name, "version": own["version"], "description": _below(root, "description")}
 
     def lines() -> Iterator[str]:
-        yield from listed("Named", [_below(root, "name")] if _below(root, "name") else [])
-        yield from listed("Modules", [one_line(one.text or "") for one in _children(_child(root, "modules"), "module")])
-        yield from listed("Parent", [_below(parent, "artifactId")] if parent is not None else [])
+        yield from format_list("Named", [_below(root, "name")] if _below(root, "name") else [])
+        yield from format_list(
+            "Modules", [one_line(one.text or "") for one in _children(_child(root, "modules"), "module")]
+        )
+        yield from format_list("Parent", [_below(parent, "artifactId")] if parent is not None else [])
         dependencies = _children(_child(root, "dependencies"), "dependency")
-        yield from listed("Depends on", [_below(one, "artifactId") for one in dependencies])
+        yield from format_list("Depends on", [_below(one, "artifactId") for one in dependencies])
 
     return _title("Maven project", described) if name else "", lines()
 

@@ -102,11 +102,11 @@ class _Captures:
         self._nodes: dict[str, dict[int, Node]] = {}
         for match in matches:
             self._add(match)
-        self.bodies = sorted(node.start_byte for node in self.named("body"))
-        self.attributes = sorted(self.named("attribute"), key=_start)
-        self.exported = {self.text(node) for node in self.named("export")}
+        self.bodies = sorted(node.start_byte for node in self.list_captured("body"))
+        self.attributes = sorted(self.list_captured("attribute"), key=_start)
+        self.exported = {self.text(node) for node in self.list_captured("export")}
         # Comments and attributes by where they end: some grammars count the line's end to its comment.
-        above = (*self.named("comment"), *self.attributes)
+        above = (*self.list_captured("comment"), *self.attributes)
         self.above = {
             node.start_byte + len(self.data[node.start_byte : node.end_byte].rstrip()): node for node in above
         }
@@ -137,7 +137,7 @@ class _Captures:
         """Return what stands between two places."""
         return self.data[start:end].decode("utf-8", "replace")
 
-    def named(self, capture: str) -> list[Node]:
+    def list_captured(self, capture: str) -> list[Node]:
         """Return the nodes that a query gave a name to."""
         return list(self._nodes.get(capture, {}).values())
 
@@ -191,8 +191,8 @@ class _Outliner:
         """Return definitions, fields, and what is nobody's business but a function's, outermost first."""
         captures = self.captures
         tags = [tag for tag in captures.tags.values() if not captures.has("ignore", tag.name)]
-        local = [node for node in captures.named("local") if not captures.has("open", node)]
-        fields = [node for node in captures.named("field") if node.start_byte not in captures.tags]
+        local = [node for node in captures.list_captured("local") if not captures.has("open", node)]
+        fields = [node for node in captures.list_captured("field") if node.start_byte not in captures.tags]
         found = [*((tag.node, tag) for tag in tags), *((node, None) for node in (*local, *fields))]
         return sorted(found, key=lambda one: (one[0].start_byte, -one[0].end_byte, one[1] is not None))
 
@@ -344,7 +344,7 @@ def _leaf(parameter: Node) -> Node:
 
 def _purpose(root: Node, captures: _Captures, described: set[int]) -> str:
     """Return what a file says of itself: in its first string, or in a comment that tells of nothing else."""
-    stated = (purpose(unquote(captures.text(node))) for node in captures.named("purpose"))
+    stated = (purpose(unquote(captures.text(node))) for node in captures.list_captured("purpose"))
     return next(filter(None, stated), "") or find_purpose(_leading_comments(root, captures, described))
 
 

@@ -207,7 +207,7 @@ def _sentences(text: str) -> list[str]:
 def _first_paragraph(text: str) -> str:
     """Return the first paragraph that describes, on one line."""
     lines: list[str] = []
-    for line in _described(text.strip().splitlines()):
+    for line in _strip_directives(text.strip().splitlines()):
         if _WORD_LETTER.search(line) and not _ADDRESS.fullmatch(line):
             lines.append(line)
         elif lines and not _is_licence(lines):
@@ -217,7 +217,7 @@ def _first_paragraph(text: str) -> str:
     return "" if _is_licence(lines) else _plain(" ".join(lines))
 
 
-def _described(lines: list[str]) -> Iterable[str]:
+def _strip_directives(lines: list[str]) -> Iterable[str]:
     spoken = (_DESCRIBING_TAG.sub("", line) for line in lines if not _DIRECTIVE.match(line))
     return takewhile(lambda line: not _DOC_TAG.match(line), spoken)
 

@@ -29,7 +29,7 @@ def sentence(head: str, tail: str) -> str:
     return text if text.endswith(_ENDS) else f"{text}."
 
 
-def listed(label: str, items: Iterable[str]) -> Iterator[str]:
+def format_list(label: str, items: Iterable[str]) -> Iterator[str]:
     """Write items one after another, in as many lines as that takes."""
     line = ""
     for item in map(_item, items):
@@ -96,11 +96,11 @@ def _fields(names: Sequence[str]) -> str:
 
 def _lists(outline: Outline, imports: Sequence[str]) -> Iterator[str]:
     public = [one for one in outline.symbols if one.public]
-    yield from listed("Constants", _format_places(public, SymbolRole.CONSTANT))
-    yield from listed("Tests", _format_places(outline.symbols, SymbolRole.TEST))
+    yield from format_list("Constants", _format_places(public, SymbolRole.CONSTANT))
+    yield from format_list("Tests", _format_places(outline.symbols, SymbolRole.TEST))
     hidden = (replace(one, signature=one.name) for one in outline.symbols if not one.public)
-    yield from listed("Private", _format_places(hidden, SymbolRole.DEFINITION))
-    yield from listed("Imports", imports)
+    yield from format_list("Private", _format_places(hidden, SymbolRole.DEFINITION))
+    yield from format_list("Imports", imports)
 
 
 def _format_places(symbols: Iterable[Symbol], role: SymbolRole) -> Iterator[str]:

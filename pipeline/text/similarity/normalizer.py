@@ -283,7 +283,7 @@ def base_form(word: str) -> str:
     for ending in ("ing", "ed"):
         stem = word.removesuffix(ending)
         if stem != word and len(stem) > 1 and re.search(r"[aeiouy]", stem):
-            return _completed(stem)
+            return _complete_stem(stem)
     return word
 
 
@@ -295,7 +295,7 @@ def _singular(word: str) -> str:
     return word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
 
 
-def _completed(stem: str) -> str:
+def _complete_stem(stem: str) -> str:
     """Restore what an ending took away: "cach" is "cache", "stopp" is "stop", "load" is itself."""
     if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "lszfe":
         return stem[:-1]

@@ -60,9 +60,9 @@ def diff_tokens(first: NormalizedText, second: NormalizedText) -> TokenDiff:
     """Set two readings side by side: synonyms and compounds written apart become one word."""
     only_first, only_second = _only(first.words, second.words), _only(second.words, first.words)
     if (only_first or only_second) and max(len(only_first), len(only_second)) <= MAX_REWORDED:
-        first = first._replace(words=_joined(first.words, {word.text for word in only_second}))
-        second = second._replace(words=_joined(second.words, {word.text for word in only_first}))
-        first = first._replace(words=_reworded(first.words, second.words))
+        first = first._replace(words=_join_words(first.words, {word.text for word in only_second}))
+        second = second._replace(words=_join_words(second.words, {word.text for word in only_first}))
+        first = first._replace(words=_find_rewordings(first.words, second.words))
         only_first, only_second = _only(first.words, second.words), _only(second.words, first.words)
     return TokenDiff(first, second, only_first, only_second)
 
@@ -83,7 +83,7 @@ def _only(words: Words, others: Words) -> Words:
     return only
 
 
-def _joined(words: Words, wanted: set[str]) -> tuple[Word, ...]:
+def _join_words(words: Words, wanted: set[str]) -> tuple[Word, ...]:
     joined: list[Word] = []
     for word in words:
         if joined and not joined[-1].ends and joined[-1].text + word.text in wanted:
@@ -93,7 +93,7 @@ def _joined(words: Words, wanted: set[str]) -> tuple[Word, ...]:
     return tuple(joined)
 
 
-def _reworded(words: Words, others: Words) -> tuple[Word, ...]:
+def _find_rewordings(words: Words, others: Words) -> tuple[Word, ...]:
     free = list(_only(others, words))
     reworded = list(words)
     for word in _only(words, others):

@@ -30,7 +30,7 @@ def _opposites(name: str) -> Mapping[str, set[str]]:
     return table
 
 
-def _counted(name: str, first: int = 0, step: int = 1) -> Iterable[tuple[str, str]]:
+def _number_words(name: str, first: int = 0, step: int = 1) -> Iterable[tuple[str, str]]:
     return ((word, str((first + number) * step)) for number, word in enumerate(_LEXICON.words(name)))
 
 
@@ -62,8 +62,8 @@ NEGATIONS: Final = _forms("negations")
 BESIDE_NEGATION: Final = _words("beside_negation")
 
 NUMBERS: Final[Mapping[str, str]] = {
-    **dict(_counted("numerals")),
-    **dict(_counted("tens", first=3, step=10)),
+    **dict(_number_words("numerals")),
+    **dict(_number_words("tens", first=3, step=10)),
     **{word: word for word in _LEXICON.words("ordinals")},
     **_LEXICON.entries["numbers"],
 }

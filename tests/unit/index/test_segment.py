@@ -14,7 +14,7 @@ from pipeline.index.segment import (
     FORMAT,
     MANIFEST,
     build_segment,
-    hidden,
+    hide_packages,
     index_documents,
     load_segment,
     remove_segments,
@@ -162,7 +162,7 @@ def test_packages_are_hidden_from_the_thread_that_asks_and_from_no_other(tmp_pat
     monkeypatch.syspath_prepend(tmp_path)
     found = []
     other = threading.Thread(target=lambda: found.append(importlib.import_module("only_for_others")))
-    with hidden(frozenset({"only_for_others"})):
+    with hide_packages(frozenset({"only_for_others"})):
         with pytest.raises(ModuleNotFoundError, match="not wanted"):
             importlib.import_module("only_for_others")
         other.start()
