@@ -21,10 +21,10 @@ from pipeline.records import (
 )
 from pipeline.records.line import SHORT_ID
 from pipeline.services.workspace import Workspace
-from pipeline.store import admissions, audit, entities, history, memories
-from pipeline.store.admissions import Decision
+from pipeline.store import audit, entities, history, memories, review
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
+from pipeline.store.review import Decision
 from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.fields import normalize_id, resolve_scope
@@ -107,7 +107,7 @@ def read_record(workspace: Workspace, memory_id: str) -> MemoryRecord:
         memory = revise.get_existing(db, memory_id)
         return MemoryRecord(
             memory,
-            admissions.of(db, memory.id),
+            review.find_decision(db, memory.id),
             revise.list_visible_edges(db, memory),
             entities.of(db, memory.seq),
             history.of(db, memory.seq),

@@ -13,7 +13,6 @@ from pipeline.kinds import render_text
 from pipeline.records import OWNER, HistoryEntry, Memory
 from pipeline.services.workspace import Workspace
 from pipeline.store import (
-    admissions,
     arcs,
     audit,
     derivations,
@@ -24,6 +23,7 @@ from pipeline.store import (
     impressions,
     memories,
     memory_usage,
+    review,
     work,
 )
 from pipeline.store.duplicates import Pair
@@ -130,7 +130,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
             told=render_text(memory),
             text_mark=text_mark(memory.content),
             stale=None if memory.anchor is None else is_stale(memory.anchor),
-            admission=admissions.of(db, memory.id),
+            admission=review.find_decision(db, memory.id),
             links=_links(db, linked[:EDGES]),
             more_links=max(0, len(linked) - EDGES),
             entities=named[:ENTITIES],

@@ -11,9 +11,9 @@ from config.process import is_alive
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.records import Memory, Page, Stage, page_of
 from pipeline.services.workspace import Workspace
-from pipeline.store import changes, entities, growth, index_state, memories, meta, predictions, work
+from pipeline.store import changes, entities, index_state, journal, memories, meta, predictions, work
 from pipeline.store.entities import GraphCounts
-from pipeline.store.growth import MemoryCounts
+from pipeline.store.journal import MemoryCounts
 from pipeline.store.operations import LoggedError, Operations, Worker
 from pipeline.store.predictions import PredictionScore
 from pipeline.store.work import DeadLetter
@@ -166,7 +166,7 @@ def list_errors(operations: Operations, workspace_id: str, limit: int, before: i
 def count_active_memories(workspace: Workspace) -> int:
     """Count the memories of a workspace that are not archived."""
     with workspace.database.read() as db:
-        return growth.counts(db).active
+        return journal.count_memories(db).active
 
 
 def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics:
@@ -177,7 +177,7 @@ def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics
         return WorkspaceStatistics(
             workspace.id,
             changes.generation(db),
-            growth.counts(db),
+            journal.count_memories(db),
             entities.counts(db),
             IndexStatistics(meta.get(db, meta.SEGMENT), index_state.count_tail(db), passages, model, encoder),
             predictions.score(db, _first_scored_day(datetime.now(UTC))),

@@ -13,11 +13,11 @@ from pipeline.jobs.registry import NIGHTLY, scheduled_jobs
 from pipeline.jobs.status import JobState, JobStatus, job_statuses
 from pipeline.records import OWNER, Memory
 from pipeline.services.workspace import Workspace
-from pipeline.store import arcs, backup, changes, entities, goals, growth, impressions, inbox, memories, work
+from pipeline.store import arcs, backup, changes, entities, goals, impressions, journal, memories, review, work
 from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.database import Database
-from pipeline.store.growth import Known
 from pipeline.store.impressions import Tally
+from pipeline.store.journal import Known
 from pipeline.store.operations import Operations
 from pipeline.times import utc_text
 
@@ -132,11 +132,11 @@ def read_overview(workspace: Workspace, operations: Operations, settings: Settin
     midnight = midnight_before(now)
     database = workspace.database
     with database.read() as db:
-        waiting = inbox.waiting(db)
-        known, done = _count_known(database, changes.generation(db), growth.waiting(db), midnight)
+        waiting = review.count_waiting(db)
+        known, done = _count_known(database, changes.generation(db), journal.count_candidates(db), midnight)
         return Overview(
             known,
-            growth.facts_that_hold(db, utc_text(now)),
+            journal.count_facts_that_hold(db, utc_text(now)),
             entities.count(db),
             _read_growth(db),
             [(word, done[op]) for op, word in DONE.items() if done.get(op)],
@@ -146,7 +146,7 @@ def read_overview(workspace: Workspace, operations: Operations, settings: Settin
             impressions.tally_since(db, utc_text(now - USEFUL_FOR)),
             _check_health(workspace, db, operations, settings, now),
             waiting.decisions,
-            growth.is_told_by_agents(db, LOOKED_AT),
+            journal.has_agent_writers(db, LOOKED_AT),
         )
 
 
@@ -215,15 +215,15 @@ def _count_known(
 ) -> tuple[Known, Mapping[str, int]]:
     """Return what is known, and what was done since midnight; the caller reads the store as of the generation."""
     with database.read() as db:
-        return growth.known(db), changes.tally_since(db, midnight)
+        return journal.count_known(db), changes.tally_since(db, midnight)
 
 
 def _read_growth(db: Connection) -> Growth | None:
-    ends = growth.span(db)
+    ends = journal.find_span(db)
     if ends is None:
         return None
     first, last = (date.fromisoformat(moment[:10]) for moment in ends)
-    return chart_growth(first, last, partial(growth.happened_between, db))
+    return chart_growth(first, last, partial(journal.count_between, db))
 
 
 def _list_latest(db: Connection, midnight: datetime) -> list[ChangeToday]:

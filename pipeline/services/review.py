@@ -8,11 +8,10 @@ from sqlite3 import Connection
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Stage, Viewer, page_of
 from pipeline.services.workspace import Workspace
-from pipeline.store import admissions, audit, changes, duplicates, edges, inbox, index_state, memories, work
-from pipeline.store.admissions import Decision
+from pipeline.store import audit, changes, duplicates, edges, index_state, memories, review, work
 from pipeline.store.audit import AuditAction, AuditEntry
 from pipeline.store.duplicates import PairState
-from pipeline.store.inbox import MOST_COUNTED, Waiting
+from pipeline.store.review import MOST_COUNTED, Decision, Waiting
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.keyed import fit_between
@@ -125,14 +124,14 @@ class Settlement:
 def count_waiting(workspace: Workspace) -> Waiting:
     """Count what waits for a person."""
     with workspace.database.read() as db:
-        return inbox.waiting(db)
+        return review.count_waiting(db)
 
 
 def list_candidates(workspace: Workspace, viewer: Viewer, limit: int, before: int | None) -> Page[Candidate]:
     """List the memories that wait for review, newest first."""
     with workspace.database.read() as db:
         found = memories.page(db, Filter(candidates=True, viewer=viewer), limit + 1, before)
-        why = admissions.by_ids(db, [memory.id for memory in found])
+        why = review.decisions_by_ids(db, [memory.id for memory in found])
     candidates = [Candidate(memory, why.get(memory.id)) for memory in found]
     return page_of(candidates, limit, lambda one: one.memory.seq)
 
@@ -153,7 +152,7 @@ def list_contradictions(workspace: Workspace, limit: int, before: int | None) ->
     """List the contradictions between what is active, reviewed and holds, the latest memory's first."""
     below = None if before is None else divmod(before, 10**SEQ_DIGITS)
     with workspace.database.read() as db:
-        found = inbox.contradictions(db, limit + 1, below)
+        found = review.list_contradictions(db, limit + 1, below)
         page = page_of(found, limit, lambda one: one.from_seq * 10**SEQ_DIGITS + one.to_seq)
         known = memories.by_seqs(db, {seq for one in page.items for seq in (one.from_seq, one.to_seq)})
     items = [Contradiction(known[one.from_seq], known[one.to_seq], one.made_by, one.at) for one in page.items]
@@ -172,7 +171,7 @@ def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[Auto
 def list_admissions(workspace: Workspace, outcome: Outcome | None, limit: int, before: int | None) -> Page[Decision]:
     """List what was decided about writes, newest first."""
     with workspace.database.read() as db:
-        page = page_of(admissions.page(db, outcome, limit + 1, before), limit, lambda row: row[0])
+        page = page_of(review.page_decisions(db, outcome, limit + 1, before), limit, lambda row: row[0])
     return Page([decision for _, decision in page.items], page.next_cursor)
 
 

@@ -13,9 +13,9 @@ from sqlite3 import Connection
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import render_text
 from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
-from pipeline.store import admissions, agent_sessions, changes, edges, history, index_state, memories, work
-from pipeline.store.admissions import Decision
+from pipeline.store import agent_sessions, changes, edges, history, index_state, memories, review, work
 from pipeline.store.database import Database
+from pipeline.store.review import Decision
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
 from pipeline.write.keyed import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
@@ -139,7 +139,7 @@ def _judge_offer(db: Connection, item: Prepared, policy: WritePolicy, placement:
         if placement is None
         else overrides_trusted(placement, memory.source)
     )
-    repeats = 0 if memory.source is Source.USER else admissions.turned_away(db, memory.content_hash)
+    repeats = 0 if memory.source is Source.USER else review.count_rejections(db, memory.content_hash)
     return admit(_offer(item, repeats, contradicts=contradicts), review=policy.review)
 
 
@@ -235,7 +235,7 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
     # After the announcement: the change log names a memory's creation before anything else that befell it.
     if effects.merged:
         changes.append(db, changes.MERGE, effects.merged)
-    admissions.add(db, effects.decisions)
+    review.add_decisions(db, effects.decisions)
 
 
 def _reinforce(db: Connection, duplicate: Memory, memory: Memory) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
 from pipeline.records import EdgeDraft, EdgeKind, Memory, Revision, Seen, Source, Stage, Trust
 from pipeline.store import (
-    admissions,
     agent_sessions,
     arcs,
     audit,
@@ -27,6 +26,7 @@ from pipeline.store import (
     memories,
     meta,
     predictions,
+    review,
     work,
 )
 from pipeline.store.database import Database
@@ -223,7 +223,7 @@ def _purge(db: Connection, memory: Memory) -> None:
         ingested.purge,
     ):
         table(db, memory.seq)
-    admissions.purge(db, memory.id, memory.content_hash)
+    review.purge_decisions(db, memory.id, memory.content_hash)
     audit.purge(db, memory.id)
     predictions.purge(db)
     index_state.drop_tokens(db, memory.seq)

@@ -5,7 +5,7 @@ import tomlkit
 from playwright.sync_api import expect
 
 from pipeline.records import EdgeKind
-from pipeline.store import duplicates, edges, inbox, memories
+from pipeline.store import duplicates, edges, memories, review
 from pipeline.times import utc_now
 
 INBOX = "/w/default/inbox"
@@ -29,7 +29,7 @@ def waiting(site):
 
 def counts(site):
     with site.container.databases.get("default").read() as db:
-        found = inbox.waiting(db)
+        found = review.count_waiting(db)
     return found.candidates, found.pairs, found.contradictions
 
 

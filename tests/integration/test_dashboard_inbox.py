@@ -6,7 +6,7 @@ import pytest
 import tomlkit
 
 from pipeline.records import EdgeKind, Stage
-from pipeline.store import audit, duplicates, edges, inbox, memories
+from pipeline.store import audit, duplicates, edges, memories, review
 from pipeline.times import utc_now
 from tests.fakes.dashboard import signed_in
 from web.dashboard.pages.inbox import PAGE
@@ -62,7 +62,7 @@ def read(client, memory_id):
 
 def waiting(container):
     with container.databases.get("default").read() as db:
-        return inbox.waiting(db)
+        return review.count_waiting(db)
 
 
 def test_an_empty_inbox_says_how_each_kind_gets_there(client, browser):

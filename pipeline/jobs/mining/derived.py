@@ -13,9 +13,9 @@ from sqlite3 import Connection
 from typing import Any
 
 from pipeline.records import Draft, EdgeKind, Kind, Memory, Outcome, Source, Tier, Trust
-from pipeline.store import admissions, changes, derivations, edges, history, index_state, memories, work
-from pipeline.store.admissions import Decision
+from pipeline.store import changes, derivations, edges, history, index_state, memories, review, work
 from pipeline.store.database import Database
+from pipeline.store.review import Decision
 from pipeline.text.instructions import instructs
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens, search_tokens
@@ -91,7 +91,7 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
         work.add(db, [seq], DIGESTION, time.time())
         outcome = Outcome.CANDIDATE if memory.candidate else Outcome.CREATED
         reasons = ("derived at night",)
-        admissions.add(db, [Decision(memory.id, at, outcome, 1.0, reasons, Source.AGENT, memory.kind)])
+        review.add_decisions(db, [Decision(memory.id, at, outcome, 1.0, reasons, Source.AGENT, memory.kind)])
     return seq
 
 

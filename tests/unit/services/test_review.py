@@ -5,7 +5,7 @@ import pytest
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, FactKey, Outcome, Revision, Source, Stage, Trust
 from pipeline.services.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo_act
-from pipeline.store import admissions, audit, duplicates, facts, history, index_state, work
+from pipeline.store import audit, duplicates, facts, history, index_state, review, work
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
@@ -324,7 +324,7 @@ def test_a_decision_holds_no_word_of_what_it_was_about(doubles):
     accept(doubles.database, Draft("ok flumadiddle", source=Source.AMBIENT))
     accept(doubles.database, Draft("password=flumadiddle1!Xy", source=Source.AMBIENT))
     with doubles.database.read() as db:
-        assert {decision.outcome for _, decision in admissions.page(db, None, 10, None)} == {Outcome.REJECTED}
+        assert {decision.outcome for _, decision in review.page_decisions(db, None, 10, None)} == {Outcome.REJECTED}
         assert "flumadiddle" not in "\n".join(db.iterdump())
 
 

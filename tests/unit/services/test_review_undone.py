@@ -17,7 +17,7 @@ from pipeline.services.review import (
     settle_pair,
     undo_act,
 )
-from pipeline.store import audit, duplicates, edges, facts, history, inbox, index_state, memories
+from pipeline.store import audit, duplicates, edges, facts, history, index_state, memories, review
 from pipeline.store.duplicates import PairState
 from pipeline.times import utc_now
 from pipeline.write import revise
@@ -73,7 +73,7 @@ def test_a_pair_waits_again(database, pair, verdict):
     assert both(database, pair) == before
     with database.read() as db:
         assert duplicates.get(db, pair.id).state is PairState.WAITING
-        assert inbox.waiting(db) == inbox.Waiting(0, 1, 0, 0)
+        assert review.count_waiting(db) == review.Waiting(0, 1, 0, 0)
         assert history.of(db, pair.older_seq) == []
         assert pair.newer_seq in {row[0] for row in index_state.list_tail_after(db, 0)}
     # And may be judged the other way.
@@ -180,7 +180,7 @@ def test_a_candidate_that_was_let_in_waits_again(database):
     with database.read() as db:
         assert memories.get(db, candidate.id).candidate
         assert candidate.seq not in {row[0] for row in index_state.list_tail_after(db, 0)}
-        assert inbox.waiting(db).candidates == 1
+        assert review.count_waiting(db).candidates == 1
     with pytest.raises(Conflict):
         reopen_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
     settle_candidate(workspace_over(database), candidate.id, CandidateVerdict.ACCEPT)
@@ -220,7 +220,7 @@ def denial(database):
 
 def told(database):
     with database.read() as db:
-        return [(one.from_seq, one.to_seq, one.made_by) for one in inbox.contradictions(db, 5, None)]
+        return [(one.from_seq, one.to_seq, one.made_by) for one in review.list_contradictions(db, 5, None)]
 
 
 @pytest.mark.parametrize(("verdict", "loser"), [(ContradictionVerdict.DENYING, 1), (ContradictionVerdict.DENIED, 0)])

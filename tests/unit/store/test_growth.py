@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.records import FactKey, Kind, Scope, ScopeKind, Source
-from pipeline.store import agent_sessions, growth, memories
+from pipeline.store import agent_sessions, journal, memories
 from pipeline.write import revise
 from tests.fakes.house import scratch_database
 from tests.fakes.job_runs import set_fact, text_of, write
@@ -47,8 +47,8 @@ def test_counts_are_those_of_a_look_at_every_memory(drawn, days):
                     memories.update(db, seq, {"candidate": 1}, LONG_AFTER)
         bounds = [text_of(day) for day in sorted(days)]
         with database.read() as db:
-            known, counted = growth.known(db), growth.happened_between(db, bounds)
-            span = growth.span(db)
+            known, counted = journal.count_known(db), journal.count_between(db, bounds)
+            span = journal.find_span(db)
         states = Counter(one["state"] for one in drawn)
         assert known.kinds == Counter(one["kind"] for one in drawn if one["state"] == "active")
         assert list(known.kinds.values()) == sorted(known.kinds.values(), reverse=True)
@@ -69,14 +69,14 @@ def test_a_fact_counts_while_it_holds_and_once_a_key(database):
     set_fact(database, 5, port, "7000", scope=Scope(ScopeKind.SESSION, "s1"))
     set_fact(database, 6, FactKey("the server", "host"), "localhost")
     with database.read() as db:
-        counted = [growth.facts_that_hold(db, text_of(day)) for day in (0, 2, 5, 7)]
+        counted = [journal.count_facts_that_hold(db, text_of(day)) for day in (0, 2, 5, 7)]
     assert counted == [0, 1, 2, 3]
 
 
 def test_an_agent_is_noticed_by_what_it_keeps(database):
     def is_noticed(latest=2):
         with database.read() as db:
-            return growth.is_told_by_agents(db, latest)
+            return journal.has_agent_writers(db, latest)
 
     assert not is_noticed()
     write(database, 1, "By a person", source=Source.USER)

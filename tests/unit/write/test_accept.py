@@ -24,7 +24,7 @@ from pipeline.records import (
     Stage,
     Trust,
 )
-from pipeline.store import admissions, agent_sessions, history, index_state, memories, work
+from pipeline.store import agent_sessions, history, index_state, memories, review, work
 from pipeline.store import edges as edges_table
 from pipeline.store.database import Database
 from pipeline.text.redaction import redact
@@ -219,7 +219,7 @@ def test_what_was_shown_and_comes_back_is_merged_and_reinforces_nothing(database
     with database.read() as db:
         assert history.of(db, before.seq) == []
         assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
-        [(_, decision), _] = admissions.page(db, None, 10, None)
+        [(_, decision), _] = review.page_decisions(db, None, 10, None)
     assert (decision.outcome, decision.reasons) == (Outcome.MERGED, ("repeats what was shown",))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.records import OWNER, Draft, EdgeKind, FactKey, Scope, ScopeKind, Source, Viewer
-from pipeline.store import duplicates, edges, inbox, memories
+from pipeline.store import duplicates, edges, memories, review
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
@@ -32,12 +32,12 @@ def contradict(database, first, second, made_by="edges-job"):
 
 def denials(database, limit=50, before=None):
     with database.read() as db:
-        return [(one.from_seq, one.to_seq) for one in inbox.contradictions(db, limit, before)]
+        return [(one.from_seq, one.to_seq) for one in review.list_contradictions(db, limit, before)]
 
 
 def counted(database):
     with database.read() as db:
-        return inbox.waiting(db)
+        return review.count_waiting(db)
 
 
 def notes(database, count):
@@ -88,7 +88,7 @@ def test_a_fact_that_ended_denies_nothing(database):
 
 
 def test_everything_that_waits_is_counted_and_nothing_else(database):
-    assert counted(database) == inbox.Waiting(0, 0, 0, 0)
+    assert counted(database) == review.Waiting(0, 0, 0, 0)
     keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
     turned_away = keep(database, "Deploys of the portal wait for the checks", source=Source.AMBIENT)
     revise.archive(database, turned_away.id)
@@ -97,13 +97,13 @@ def test_everything_that_waits_is_counted_and_nothing_else(database):
         duplicates.add(db, made[0].seq, made[1].seq, 0.9, ["one says more"], utc_now())
         duplicates.add(db, made[2].seq, made[3].seq, 0.85, [], utc_now())
         duplicates.keep(db, made[2].seq, made[3].seq, utc_now())
-    assert counted(database) == inbox.Waiting(1, 1, 0, 0)
+    assert counted(database) == review.Waiting(1, 1, 0, 0)
     revise.archive(database, made[0].id)
     assert counted(database).pairs == 0
 
 
 def test_more_than_enough_is_not_counted(database, monkeypatch):
-    monkeypatch.setattr(inbox, "MOST_COUNTED", 2)
+    monkeypatch.setattr(review, "MOST_COUNTED", 2)
     for number in range(4):
         keep(database, f"Deploys of the shop {number} wait for the tests", source=Source.AMBIENT)
     assert counted(database).candidates == 2

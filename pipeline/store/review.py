@@ -1,0 +1,152 @@
+"""Review: what admission decided about each write, and what waits for a person."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from pipeline.records import Kind, Outcome, Source
+from pipeline.store.duplicates import PairState
+from pipeline.times import utc_now
+
+# Beyond, the exact number helps nobody, and counting it would hold up the page.
+MOST_COUNTED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How much waits, `MOST_COUNTED` standing for that many or more; `acts` are those that can still be undone."""
+
+    candidates: int
+    pairs: int
+    contradictions: int
+    acts: int
+
+    @property
+    def decisions(self) -> int:
+        """Return how many decisions a person has to make."""
+        return self.candidates + self.pairs + self.contradictions
+
+
+class FoundContradiction(NamedTuple):
+    """Two memories by row number, the first of which denies the second, and who found that when."""
+
+    from_seq: int
+    to_seq: int
+    made_by: str
+    at: str
+
+
+# A text that ended or was put away denies nothing any more; of two that deny each other, one edge is told.
+_CONTRADICTIONS = """
+    FROM edge e JOIN memory a ON a.seq = e.from_seq JOIN memory b ON b.seq = e.to_seq
+    WHERE e.kind = 'contradicts' AND a.archived_at IS NULL AND b.archived_at IS NULL
+    AND a.candidate = 0 AND b.candidate = 0
+    AND (a.valid_to IS NULL OR a.valid_to > :now) AND (b.valid_to IS NULL OR b.valid_to > :now)
+    AND NOT (e.from_seq < e.to_seq AND EXISTS (SELECT 1 FROM edge r
+        WHERE r.from_seq = e.to_seq AND r.kind = 'contradicts' AND r.to_seq = e.from_seq))
+"""
+_PAIRS = f"""
+    FROM pair p JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq
+    WHERE p.state = '{PairState.WAITING}' AND a.archived_at IS NULL AND b.archived_at IS NULL
+"""
+_ACTS = "FROM audit a JOIN memory m ON m.id = a.memory_id WHERE a.undone_at IS NULL AND m.archived_at IS NOT NULL"
+_COUNTED = ("FROM memory WHERE candidate = 1 AND archived_at IS NULL", _PAIRS, _CONTRADICTIONS, _ACTS)
+
+
+def count_waiting(db: Connection) -> Waiting:
+    """Count what waits."""
+    values = {"now": utc_now(), "most": MOST_COUNTED}
+    counts = (f"SELECT count(*) FROM (SELECT 1 {those} LIMIT :most)" for those in _COUNTED)  # noqa: S608 - constant text
+    return Waiting(*(db.execute(one, values).fetchone()[0] for one in counts))
+
+
+def list_contradictions(db: Connection, limit: int, before: tuple[int, int] | None) -> list[FoundContradiction]:
+    """List the contradictions between what is active, reviewed and holds, the latest memory's first.
+
+    `before` are the row numbers of the one that the list goes on from.
+    """
+    rows = db.execute(
+        f"SELECT e.from_seq, e.to_seq, e.made_by, e.at {_CONTRADICTIONS} "
+        "AND (e.from_seq, e.to_seq) < (:from_seq, :to_seq) ORDER BY e.from_seq DESC, e.to_seq DESC LIMIT :limit",
+        dict(zip(("from_seq", "to_seq"), before or (2**62, 0), strict=True)) | {"now": utc_now(), "limit": limit},
+    )
+    return [FoundContradiction(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision; `id` is the memory's where one was written. The hash is kept of what was turned away only."""
+
+    id: str
+    at: str
+    outcome: Outcome
+    score: float
+    reasons: tuple[str, ...]
+    source: Source
+    kind: Kind
+    content_hash: str | None = None
+
+
+def add_decisions(db: Connection, decisions: Sequence[Decision]) -> None:
+    """Keep decisions."""
+    db.executemany(
+        "INSERT INTO admission (id, at, outcome, score, reasons, source, kind, content_hash) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (d.id, d.at, d.outcome, round(d.score, 4), json.dumps(d.reasons), d.source, d.kind, d.content_hash)
+            for d in decisions
+        ],
+    )
+
+
+def count_rejections(db: Connection, content_hash: str) -> int:
+    """Count how often a text was turned away."""
+    row = db.execute("SELECT count(*) FROM admission WHERE content_hash = ?", (content_hash,)).fetchone()
+    return int(row[0])
+
+
+def find_decision(db: Connection, memory_id: str) -> Decision | None:
+    """Return the decision on a memory."""
+    rows = db.execute(f"{_SELECT} WHERE id = ?", (memory_id,)).fetchall()
+    return _decision(rows[0][1:]) if rows else None
+
+
+def decisions_by_ids(db: Connection, memory_ids: Sequence[str]) -> dict[str, Decision]:
+    """Return the decisions on some memories, by their ids."""
+    rows = db.execute(f"{_SELECT} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(memory_ids),))  # noqa: S608 - constant text
+    return {row[1]: _decision(row[1:]) for row in rows}
+
+
+def page_decisions(
+    db: Connection, outcome: Outcome | None, limit: int, before: int | None
+) -> list[tuple[int, Decision]]:
+    """List (row number, decision), newest first."""
+    rows = db.execute(
+        f"{_SELECT} WHERE outcome = coalesce(?, outcome) AND seq < ? ORDER BY seq DESC LIMIT ?",
+        (outcome, before if before is not None else 2**62, limit),
+    )
+    return [(row[0], _decision(row[1:])) for row in rows]
+
+
+def purge_decisions(db: Connection, memory_id: str, content_hash: str) -> None:
+    """Delete what was decided about a memory, and about offers of the same text."""
+    db.execute("DELETE FROM admission WHERE id = ? OR content_hash = ?", (memory_id, content_hash))
+
+
+_SELECT = "SELECT seq, id, at, outcome, score, reasons, source, kind, content_hash FROM admission"
+
+
+def _decision(row: Sequence[str]) -> Decision:
+    memory_id, at, outcome, score, reasons, source, kind, content_hash = row
+    return Decision(
+        memory_id,
+        at,
+        Outcome(outcome),
+        float(score),
+        tuple(json.loads(reasons)),
+        Source(source),
+        Kind(kind),
+        content_hash,
+    )
