@@ -158,7 +158,7 @@ class SettingOrigin:
 
 def load_settings(environment: Mapping[str, str] | None = None, workspace_id: str | None = None) -> Settings:
     """Read the effective settings; raise SettingsError for an unknown or unusable one."""
-    return _validated(*_layers(environment, workspace_id))
+    return _validate(*_layers(environment, workspace_id))
 
 
 def environment_workspace(environment: Mapping[str, str] | None = None) -> str | None:
@@ -194,7 +194,7 @@ def explain_settings(
 ) -> list[SettingOrigin]:
     """List every setting with its effective value and the place that decided it."""
     values, origins = _layers(environment, workspace_id)
-    settings = _validated(values, origins)
+    settings = _validate(values, origins)
     return [
         SettingOrigin(name, getattr(settings, name), origins.get(name, "default"), field.description or "")
         for name, field in Settings.model_fields.items()
@@ -203,8 +203,8 @@ def explain_settings(
 
 def save_setting(paths: HomePaths, name: str, value: object) -> None:
     """Set one value in the home's config.toml; the others stay, and so do comments and layout."""
-    text = _edited(paths.config, name, value)
-    values = _parsed(text, paths.config)
+    text = _edit(paths.config, name, value)
+    values = _parse(text, paths.config)
     _refuse_environment_only(values, paths.config)
     _save(paths.config, text, values)
 
@@ -212,17 +212,17 @@ def save_setting(paths: HomePaths, name: str, value: object) -> None:
 def save_workspace_setting(paths: HomePaths, workspace_id: str, name: str, value: object | None) -> None:
     """Set one value in a workspace's own config.toml, or take it out with None; all else stays, comments too."""
     file = paths.workspace(workspace_id).config
-    text = _edited(file, name, value)
-    _save(file, text, _workspace_layer(_parsed(text, file), file))
+    text = _edit(file, name, value)
+    _save(file, text, _workspace_layer(_parse(text, file), file))
 
 
-def _edited(file: Path, name: str, value: object | None) -> str:
+def _edit(file: Path, name: str, value: object | None) -> str:
     """Return the file's text with another value for a top-level key, or without it."""
     # Loaded by who writes only: every command reads settings.
     import tomlkit
 
     text = _read_text(file)
-    _parsed(text, file)
+    _parse(text, file)
     document = tomlkit.parse(text)
     if value is not None:
         document[name] = value
@@ -232,7 +232,7 @@ def _edited(file: Path, name: str, value: object | None) -> str:
 
 
 def _save(file: Path, text: str, values: Mapping[str, Any]) -> None:
-    _validated(values, dict.fromkeys(values, str(file)))
+    _validate(values, dict.fromkeys(values, str(file)))
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = file.with_suffix(".toml.new")
     draft.write_text(text, encoding="utf-8", newline="")
@@ -276,7 +276,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
-    return _parsed(_read_text(file), file)
+    return _parse(_read_text(file), file)
 
 
 def _read_text(file: Path) -> str:
@@ -289,7 +289,7 @@ def _read_text(file: Path) -> str:
         raise UnreadableSettings(f"{file}: {error}") from error
 
 
-def _parsed(text: str, file: Path) -> dict[str, Any]:
+def _parse(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -312,7 +312,7 @@ def _refuse_environment_only(values: Mapping[str, Any], file: Path) -> None:
             raise SettingsError(f"{file}: {name} can only be set by {ENVIRONMENT_PREFIX}{name.upper()}")
 
 
-def _validated(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
+def _validate(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
     _refuse_unknown(values, "settings")
     try:
         return Settings.model_validate(values)

@@ -11,7 +11,7 @@ import tzlocal.unix
 
 from config.settings import load_settings
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import digest_all, open_back, open_web, written_without_notice
+from tests.fakes.house import digest_all, open_web, open_worker, written_without_notice
 from web.app import create_app
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -77,19 +77,19 @@ def client(app, container):
 
 
 @pytest.fixture
-def back(home):
+def worker(home):
     """The services of a worker, with fake models."""
-    back = open_back(home)
-    yield back
-    back.close()
+    worker = open_worker(home)
+    yield worker
+    worker.close()
 
 
 @pytest.fixture
-def digested(back):
+def digested(worker):
     """Digest everything that a workspace has waiting."""
 
     def run(workspace_id: str = "default") -> None:
-        digest_all(back, workspace_id)
+        digest_all(worker, workspace_id)
 
     return run
 

@@ -63,8 +63,8 @@ class DedupStage:
         with self.database.read() as db:
             mine = duplicates.list_comparable(db, [item.seq for item in items])
             generation = meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
-        near = self._near(mine, generation)
-        findings = {memory.seq: list(self._judged(memory, near.get(memory.seq, {}))) for memory in mine}
+        near = self._measure_cosines(mine, generation)
+        findings = {memory.seq: list(self._judge(memory, near.get(memory.seq, {}))) for memory in mine}
         for start in range(0, len(items), PER_TRANSACTION):
             with self.database.write() as db:
                 now = utc_now()
@@ -72,13 +72,13 @@ class DedupStage:
                     for finding in findings.get(item.seq, ()):
                         apply_finding(db, finding, now)
 
-    def _near(self, mine: Sequence[Memory], generation: tuple[int, int]) -> dict[int, dict[int, float]]:
+    def _measure_cosines(self, mine: Sequence[Memory], generation: tuple[int, int]) -> dict[int, dict[int, float]]:
         """Return the cosines (row number → cosine) of what is near each memory, exact where it matters."""
         own = _by_memory(self.table(), [memory.seq for memory in mine])
         # A search that does not wait for what was embedded last would never see two duplicates of one moment together.
         self.dense().refresh(generation)
         nearest = {
-            memory.seq: self._nearest(memory, self.dense().search(own[memory.seq][0], generation, CONSIDERED))
+            memory.seq: self._find_nearest(memory, self.dense().search(own[memory.seq][0], generation, CONSIDERED))
             for memory in mine
             if memory.seq in own
         }
@@ -88,7 +88,7 @@ class DedupStage:
             for seq, seqs in nearest.items()
         }
 
-    def _nearest(self, memory: Memory, scores: DenseScores) -> list[int]:
+    def _find_nearest(self, memory: Memory, scores: DenseScores) -> list[int]:
         """List what is nearest of what a memory may be compared with."""
         near = [seq for seq in scores.top(CONSIDERED).tolist() if scores.cosines[seq] > NEAR - CODING_ERROR]
         with self.database.read() as db:
@@ -97,7 +97,7 @@ class DedupStage:
                 others -= ingested.in_step(db, near)
         return [seq for seq in near if seq in others][:NEIGHBOURS]
 
-    def _judged(self, memory: Memory, near: dict[int, float]) -> Iterator[PairFinding]:
+    def _judge(self, memory: Memory, near: dict[int, float]) -> Iterator[PairFinding]:
         with self.database.read() as db:
             others = duplicates.list_comparable(db, list(near), memory.scope)
         for other in others:

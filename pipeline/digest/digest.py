@@ -96,13 +96,13 @@ def _run(
         raise
     except Exception as error:  # noqa: BLE001 - whatever a library raises on a memory becomes that memory's error
         if len(items) == 1:
-            _settle(database, items[0], owner, error, policy, log)
+            _record_failure(database, items[0], owner, error, policy, log)
         # One memory can fail a whole batch; run alone, only the guilty one fails.
         for item in items if len(items) > 1 else ():
             _run(database, runner, [item], owner, policy, log)
 
 
-def _settle(
+def _record_failure(
     database: Database, item: WorkItem, owner: str, error: Exception, policy: DigestPolicy, log: ErrorLog
 ) -> None:
     reason = f"{type(error).__name__}: {error}"

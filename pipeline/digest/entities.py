@@ -157,10 +157,10 @@ def _combine(text: str, speakers: list[EntityMention], tagged: list[EntityMentio
         if corrected and corrected.name not in spelt and _free(taken, corrected):
             _claim(taken, [corrected])
             names.append(corrected)
-    return _bounded([*ruled, *people, *names])
+    return _limit_mentions([*ruled, *people, *names])
 
 
-def _bounded(mentions: Iterable[EntityMention]) -> list[EntityMention]:
+def _limit_mentions(mentions: Iterable[EntityMention]) -> list[EntityMention]:
     """Keep the first mention of each entity, and of too many those that the rules found."""
     first: dict[tuple[EntityKind, str], EntityMention] = {}
     for mention in mentions:
@@ -201,7 +201,7 @@ def _blank(text: str, labels: list[EntityMention]) -> str:
 
 def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMention | None:
     """Trim a tagged span to the name and judge its kind by its surroundings; None where it is no name."""
-    start, end = _trimmed(text, mention.start, mention.end)
+    start, end = _trim(text, mention.start, mention.end)
     surface = text[start:end]
     kind = mention.kind
     if kind is EntityKind.DATE:
@@ -219,7 +219,7 @@ def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMen
     return EntityMention(kind, canonical_entity_name(kind, surface), surface, start, end)
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     lead = _LEAD.match(text, start, end)
     start = lead.end() if lead else start
     return start, start + len(_POSSESSIVE.sub("", _TAIL.sub("", text[start:end])))

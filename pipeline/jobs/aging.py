@@ -174,7 +174,7 @@ def _write_changes(job: JobRun, chunk: Sequence[tuple[Usage, float, Tier]], coun
 
 
 def archive(job: JobRun) -> Report:
-    """Archive what may go, the oldest first, up to a number a night."""
+    """Archive what may go, the oldest first, up to a number a day."""
     used_by = utc_text(job.now - timedelta(days=min(COLD_DAYS.values())))
     with job.database.read() as db:
         lived = lived_time(memory_usage.active_days(db))

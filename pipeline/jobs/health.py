@@ -63,7 +63,7 @@ def health(
         if found:
             counts[check.name] = len(found)
         if check.repair is None and len(found) > known.get(check.name, 0):
-            on_problem(_told(check, found))
+            on_problem(_describe(check, found))
         if check.name == DAMAGE and found:
             # What else would be found follows from this, and a repair could make it worse.
             return Report(counts)
@@ -84,7 +84,7 @@ def examine(database: Database, paths: WorkspacePaths) -> list[Problem]:
     for check in _checks(database, paths):
         found = check.find()
         if found:
-            problems.append(Problem(check.name, len(found), _told(check, found), check.repair is not None))
+            problems.append(Problem(check.name, len(found), _describe(check, found), check.repair is not None))
             if check.name == DAMAGE:
                 break
     return problems
@@ -113,7 +113,7 @@ def _pieces(found: Sequence[Any]) -> Iterator[list[Any]]:
         yield piece
 
 
-def _told(check: _Check, found: Sequence[Any]) -> str:
+def _describe(check: _Check, found: Sequence[Any]) -> str:
     names = ", ".join(str(one) for one in found[:NAMED])
     return f"{check.name}: {len(found)} {check.says}: {names}{' …' if len(found) > NAMED else ''}"
 

@@ -181,7 +181,7 @@ class JobModel:
             self._correct(day, job, -needed)
         if isinstance(reply, Failure):
             return reply
-        answer = _understood(reply)
+        answer = _read_answer(reply)
         if isinstance(answer, Failure):
             return answer
         content = answer.choices[0].message.content
@@ -226,7 +226,7 @@ class _Answer(BaseModel):
     usage: Any = None
 
 
-def _understood(reply: Reply) -> _Answer | Failure:
+def _read_answer(reply: Reply) -> _Answer | Failure:
     if reply.status != 200:
         return Failure.REFUSED
     try:

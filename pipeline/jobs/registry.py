@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pipeline.jobs.context import JobContext
 
-NIGHT_HOUR = 3
+NIGHTLY_HOUR = 3
 # Times are kept in milliseconds: a run that began on the second of its trigger is not due by that trigger again.
 _RESOLUTION = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hou
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a job runs: every so often by the clock, or, without `every`, each night in local time."""
+    """When a job runs: every so often by the clock, or, without `every`, nightly in local time."""
 
     every: timedelta | None = None
 
@@ -42,10 +42,10 @@ class Schedule:
             # From a fixed start, so that every process finds the same moments.
             return IntervalTrigger(seconds=int(self.every.total_seconds()), start_date=_EPOCH, timezone=UTC)
         try:
-            return CronTrigger(hour=NIGHT_HOUR)
+            return CronTrigger(hour=NIGHTLY_HOUR)
         except ZoneInfoNotFoundError:
             # TZ may hold a rule instead of a zone's name; a trigger is made anew for each question.
-            return CronTrigger(hour=NIGHT_HOUR, timezone=datetime.now().astimezone().tzinfo)
+            return CronTrigger(hour=NIGHTLY_HOUR, timezone=datetime.now().astimezone().tzinfo)
 
     def next_after(self, moment: datetime) -> datetime:
         """Return the first time of the trigger after a moment (UTC)."""
@@ -62,7 +62,7 @@ class Schedule:
 
     def __str__(self) -> str:
         if self.every is None:
-            return f"nightly at {NIGHT_HOUR:02}:00"
+            return f"nightly at {NIGHTLY_HOUR:02}:00"
         seconds = int(self.every.total_seconds())
         for unit, length in (("h", 3600), ("min", 60)):
             if seconds % length == 0:

@@ -53,7 +53,7 @@ def snapshot(job: JobRun, folder: Path) -> Report:
             if not backup.copy(file, backup.new_file(folder, Taken.DAILY, job.now), job.pausing):
                 return Report(more=True)
             taken = 1
-        surplus = outlived(backup.snapshots(folder), job.now)
+        surplus = find_outlived(backup.snapshots(folder), job.now)
         for one in surplus:
             backup.remove(one.file)
         kept = len(backup.snapshots(folder))
@@ -70,7 +70,7 @@ def take_snapshot(paths: WorkspacePaths, now: datetime) -> Snapshot:
     return find_snapshot(paths.snapshots, file.stem)
 
 
-def outlived(snapshots: Iterable[Snapshot], now: datetime) -> list[Snapshot]:
+def find_outlived(snapshots: Iterable[Snapshot], now: datetime) -> list[Snapshot]:
     """Return the snapshots to forget.
 
     Kept are the newest of each of the last 7 days and 4 ISO weeks (UTC) that have any, what was put aside within 4

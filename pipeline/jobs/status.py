@@ -95,5 +95,5 @@ def _next_at(db: Connection, job: ScheduledJob, last: Run | None, now: datetime)
         return job.schedule.next_after(parse(last.started_at))
     if job.schedule.every is not None:
         return now
-    # A workspace that saw no night yet gets its first.
+    # A workspace in which no nightly job ran yet gets its first.
     return job.schedule.next_after(changes.first_at(db) or now)

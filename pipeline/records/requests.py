@@ -54,7 +54,7 @@ T = TypeVar("T")
 class Revision(OptionalFields):
     """The fields of a memory to set; None leaves a field as it is.
 
-    `given_importance` is what nights let the importance fade from: the importance itself, unless that faded before.
+    `given_importance` is what decay lets the importance fade from: the importance itself, unless that faded before.
     """
 
     content: str | None = None

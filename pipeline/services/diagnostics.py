@@ -246,7 +246,7 @@ def _check_errors(context: CheckContext, name: str) -> Iterator[CheckResult]:
 def _check_snapshots(context: CheckContext, name: str) -> Iterator[CheckResult]:
     found = backup.snapshots(context.paths.workspace(name).snapshots)
     now = datetime.now(UTC)
-    hint = f"`reverie -w {name} snapshot take` takes one; with the stack up, every night does"
+    hint = f"`reverie -w {name} snapshot take` takes one; with the stack up, a nightly job does"
     if not found:
         yield CheckResult(
             f"{name}: snapshots", "warn", "there is none yet", hint, lambda: _take_snapshot(context, name)

@@ -112,7 +112,7 @@ class UsageBuffer:
 def write_usage(db: Connection, noted: NotedUsage, at: str) -> int:
     """Write taken notes within a transaction; return how many memories were counted.
 
-    Nothing enters the change log: neither a recall nor a question changes an answer before the next night. Of a
+    Nothing enters the change log: neither a recall nor a question changes an answer before the next nightly job. Of a
     question that holds a secret no word is kept.
     """
     if noted.questions:

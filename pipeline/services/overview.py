@@ -91,7 +91,7 @@ class ChangeToday:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceHealth:
-    """How the queue and the nights fare; `nights` are the nightly jobs that ran since the last night began."""
+    """How the queue and the nightly jobs fare; `nightly` are those that ran since they were due last."""
 
     pending: int
     dead: int
@@ -99,8 +99,8 @@ class WorkspaceHealth:
     workers: int
     running: tuple[JobStatus, ...]
     failed: tuple[JobStatus, ...]
-    nights: tuple[JobStatus, ...]
-    night_began: str
+    nightly: tuple[JobStatus, ...]
+    nightly_due_at: str
     errors: int
     snapshot_at: str | None
 
@@ -155,8 +155,8 @@ def midnight_before(now: datetime) -> datetime:
     return datetime.combine(now.astimezone().date(), time.min).astimezone()
 
 
-def night_before(now: datetime) -> datetime:
-    """Return when the last night before a moment began."""
+def nightly_before(now: datetime) -> datetime:
+    """Return when the nightly jobs were due last before a moment."""
     return NIGHTLY.last_before(now)
 
 
@@ -234,7 +234,7 @@ def _list_latest(db: Connection, midnight: datetime) -> list[ChangeToday]:
 def _check_health(
     workspace: Workspace, db: Connection, operations: Operations, settings: Settings, now: datetime
 ) -> WorkspaceHealth:
-    began = utc_text(night_before(now))
+    began = utc_text(nightly_before(now))
     jobs = job_statuses(db, scheduled_jobs(settings), now)
     ran = [job for job in jobs if job.job.schedule == NIGHTLY and job.last and (job.last.started_at or "") >= began]
     oldest = work.oldest_pending(db)

@@ -1,4 +1,4 @@
-"""What night jobs make of other memories: the sources they may take, and what they made of them.
+"""What nightly jobs make of other memories: the sources they may take, and what they made of them.
 
 A job's edges carry its name, so that a source speaks once: what a job has derived something from, it leaves alone.
 """
@@ -136,7 +136,7 @@ def sources(db: Connection, seq: int) -> list[Memory]:
 
 
 def list_derived_summaries(db: Connection, seq: int) -> list[int]:
-    """List by row number what night jobs made of a memory, reviewed or not: it quotes the memory's text."""
+    """List by row number what nightly jobs made of a memory, reviewed or not: it quotes the memory's text."""
     rows = db.execute(
         f"SELECT from_seq FROM edge WHERE to_seq = ? AND kind = 'derived_from' AND {_MADE} ORDER BY from_seq",  # noqa: S608
         (seq,),
@@ -145,7 +145,7 @@ def list_derived_summaries(db: Connection, seq: int) -> list[int]:
 
 
 def made_of(db: Connection, seq: int, source_seq: int) -> bool:
-    """Tell whether a night job made a memory of another."""
+    """Tell whether a nightly job made a memory of another."""
     return seq in list_derived_summaries(db, source_seq)
 
 

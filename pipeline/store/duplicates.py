@@ -193,7 +193,7 @@ def _pair(row: Sequence[str]) -> Pair:
     )
 
 
-# Who compares memories without being asked: the stage and the two jobs of the night.
+# Who compares memories without being asked: the stage and the two nightly jobs.
 DEDUP = "dedup"
 DEDUP_JOB = "dedup-job"
 EDGES_JOB = "edges-job"

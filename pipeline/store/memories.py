@@ -246,7 +246,7 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
     if not _EDITABLE.issuperset(values):
         raise ValueError(f"not editable: {sorted(set(values) - _EDITABLE)}")
     if "importance" in values:
-        # What is given counts from the day that it is given; nights let it fade from there.
+        # What is given counts from the day that it is given; the decay job lets it fade from there.
         values = {"given_importance": values["importance"], **values}
     columns = dict(pair for name, value in values.items() for pair in _encode(name, value))
     settings = ", ".join(f"{column} = ?" for column in columns)
@@ -257,7 +257,7 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
 
 
 def given_importance(db: Connection, seq: int) -> float:
-    """Return the importance that a memory was given, before nights let it fade."""
+    """Return the importance that a memory was given, before the decay job lets it fade."""
     row = db.execute("SELECT coalesce(given_importance, importance) FROM memory WHERE seq = ?", (seq,)).fetchone()
     return float(row[0])
 

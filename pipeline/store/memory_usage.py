@@ -13,7 +13,7 @@ class Usage(NamedTuple):
     """How a memory has been used.
 
     `lasting` marks what does not fade: what is pinned, and a keyed fact that holds or will. `given` is the importance
-    that it had before any night. `used` and `written` are Julian days, `used` of the last time that anybody wrote,
+    that it had before any decay. `used` and `written` are Julian days, `used` of the last time that anybody wrote,
     changed or recalled it.
     """
 
@@ -102,7 +102,7 @@ def still_loose(db: Connection, at: str, used_by: str, known: Sequence[Usage]) -
 def set_importance(db: Connection, usage: Usage, importance: float, tier: Tier) -> bool:
     """Give a memory what follows from its usage; return False when it was written to meanwhile.
 
-    Its time of change stays: a night is no use.
+    Its time of change stays: a job is no use.
     """
     cursor = db.execute(
         "UPDATE memory SET given_importance = coalesce(given_importance, importance), importance = ?, tier = ? "

@@ -192,7 +192,7 @@ def purge(database: Database, memory_id: str) -> None:
         if merge is not None and survivor is not None:
             duplicates.take_back(db, survivor, memory, merge, utc_now())
         doomed = [*memories.list_merged_into(db, memory.seq), memory]
-        # What night jobs made of a memory quotes it.
+        # What nightly jobs made of a memory quotes it.
         made = {seq for one in doomed for seq in derivations.list_derived_summaries(db, one.seq)}
         for one in (*memories.by_seqs(db, made).values(), *doomed):
             _purge(db, one)
@@ -342,7 +342,7 @@ def add_edge(database: Database, memory_id: str, draft: EdgeDraft) -> list[Edge]
 def remove_edge(database: Database, memory_id: str, kind: EdgeKind, to: str) -> list[Edge]:
     """Take an edge away for good and return the memory's edges; raise NotFound when there is no such edge.
 
-    Raises Conflict for one that a night job drew from what it wrote to what it read: a purge follows it.
+    Raises Conflict for one that a nightly job drew from what it wrote to what it read: a purge follows it.
     """
     now = utc_now()
     with database.write() as db:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.benchmarks.figures import latency
 from tests.browser.pages import LISTS
 from tests.fakes.client import HOST
-from tests.fakes.house import fast_settings, open_back, open_web, run_job
+from tests.fakes.house import fast_settings, open_web, open_worker, run_job
 from tests.fakes.multitude import fill
 from web.app import create_app
 
@@ -23,9 +23,9 @@ def main() -> None:
     count = parser.parse_args().memories
     with tempfile.TemporaryDirectory(prefix="reverie-bench-") as home:
         settings = fast_settings(Path(home))
-        container, back = open_web(settings), open_back(settings)
+        container, worker = open_web(settings), open_worker(settings)
         fill(container.databases.get("default", create=True), count)
-        run_job(back, "default", "segment")
+        run_job(worker, "default", "segment")
         client = create_app(container).test_client()
         headers = {"Host": HOST, "Authorization": f"Bearer {container.token}"}
         print(f"{'page':24} {'first ms':>9} {'p50 ms':>8} {'p95 ms':>8} {'KB':>7}")
@@ -40,7 +40,7 @@ def main() -> None:
             later = latency(times[1:])
             print(f"{path:24.24} {times[0]:9.1f} {later.p50:8.1f} {later.p95:8.1f} {size:7.1f}")
         container.close()
-        back.close()
+        worker.close()
 
 
 if __name__ == "__main__":

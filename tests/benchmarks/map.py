@@ -1,4 +1,4 @@
-"""Measure the map: how long the night takes to draw it, how soon it opens, and at how many frames a second it moves.
+"""Measure the map: how long its job takes to draw it, how soon it opens, and at how many frames a second it moves.
 
 Run by `make bench-map`, on a workspace whose graph has at least 4,000 entities and 40,000 ties. Chromium runs without a
 graphics card, and shares the processors with the server.
@@ -24,14 +24,14 @@ from pipeline.store import maps
 from pipeline.store.database import Database
 from tests.benchmarks.figures import Aim, Report, latency
 from tests.fakes.dashboard import Site, serving, signed_in
-from tests.fakes.house import fast_settings, open_back, open_web
+from tests.fakes.house import fast_settings, open_web, open_worker
 from tests.fakes.multitude import fill
 
 MEMORIES = 30_000
 ENTITIES, TIES = 4_000, 40_000
 OPENINGS, REQUESTS = 7, 15
 MOVES_S = 4.0
-# What a night may find changed: so much of what was written is put away.
+# What a job may find changed: so much of what was written is put away.
 PUT_AWAY = 0.03
 FRAME_MS = 1000 / 60
 
@@ -78,7 +78,7 @@ def main() -> None:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     report = Report()
     with workspace(given.memories) as site:
-        measure_nights(site.container.databases.get("default"), report)
+        measure_job(site.container.databases.get("default"), report)
         measure_server(site, report)
         measure_browser(site, report)
     report.write(given.json)
@@ -91,14 +91,14 @@ def workspace(memories: int) -> Iterator[Site]:
         settings = fast_settings(Path(home))
         container = open_web(settings)
         fill(container.databases.get("default", create=True), memories)
-        with serving(container, open_back(settings)) as site:
+        with serving(container, open_worker(settings)) as site:
             yield site
 
 
-def measure_nights(database: Database, report: Report) -> None:
+def measure_job(database: Database, report: Report) -> None:
     """Draw the map from nothing, and again after some memories were put away."""
-    report.section("The night draws the map")
-    cold = _night(database)
+    report.section("The layout job draws the map")
+    cold = _run_layout(database)
     with database.read() as db:
         before = {place.entity_seq: place for place in maps.places(db)}
         ties = len(maps.ties(db))
@@ -107,7 +107,7 @@ def measure_nights(database: Database, report: Report) -> None:
     report.row("from nothing, CPU", f"{cold:.1f} s", (Aim("", 60), cold))
     with database.write() as db:
         db.execute("UPDATE memory SET archived_at = updated_at WHERE seq % ? = 0", (round(1 / PUT_AWAY),))
-    warm = _night(database)
+    warm = _run_layout(database)
     with database.read() as db:
         now = {place.entity_seq: place for place in maps.places(db)}
     both = [(before[seq], now[seq]) for seq in before if seq in now]
@@ -123,7 +123,7 @@ def measure_nights(database: Database, report: Report) -> None:
     report.keep("night", "stays", value={"moved_p50": middle, "moved_p95": far, "community": kept})
 
 
-def _night(database: Database) -> float:
+def _run_layout(database: Database) -> float:
     began = time.process_time()
     outcome = layout(JobRun(database, datetime.now(UTC)))
     assert outcome.counts["redrawn"], outcome

@@ -57,7 +57,7 @@ class Month:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Shares of questions whose answer is among the first ten hits, with nights and without.
+    """Shares of questions whose answer is among the first ten hits, with jobs and without.
 
     `mattering` asks for what is recalled through the year, `forgotten` for what nobody ever recalled.
     """
@@ -88,7 +88,7 @@ def live(count: int, seed: int, asked: int = ASKED, tell: Callable[[Month], None
         for day in range(1, DAYS + 1):
             known += _day(calendar[day - 1], slept, awake)
             _recall(slept, known, day, chance, math.ceil(count * IN_PASSING))
-            _night(slept, day, year)
+            _run_jobs(slept, day, year)
             if day in CHECKS:
                 year.checks.append(_check(day, known, asked, slept, awake))
             if day >= round((len(year.months) + 1) * MONTH_DAYS):
@@ -141,11 +141,11 @@ def _recall(world: World, known: Sequence[Planned], day: int, chance: random.Ran
         write_usage(db, buffer.take(), utc_text(moment(day - 0.3)))
 
 
-def _night(world: World, day: int, year: Year) -> None:
-    night = JobRun(world.database, moment(day))
+def _run_jobs(world: World, day: int, year: Year) -> None:
+    run = JobRun(world.database, moment(day))
     began = time.perf_counter()
-    decay(night)
-    archive(night)
+    decay(run)
+    archive(run)
     slept = time.perf_counter()
     with world.database.read() as db:
         world.reader.ranking_features.refresh(db)

@@ -32,11 +32,11 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="reverie-screenshots-") as home:
         settings = Settings(home=Path(home))
-        back = WorkerContainer(settings)
-        back.encoder  # noqa: B018 - compiles the model, which the front waits for
+        worker = WorkerContainer(settings)
+        worker.encoder  # noqa: B018 - compiles the model, which the front waits for
         container = WebContainer(settings, lambda _workspace, _stage: None)
         container.encoder.load()
-        with serving(container, back) as site:
+        with serving(container, worker) as site:
             _live(site)
             _draw(site)
 
@@ -51,9 +51,9 @@ def _live(site: Site) -> None:
             surface = f"/v1/lessons/surfaces/{lesson['surface_id']}"
             site.client.post(surface, {"followed": number != 2})
     site.sleep(*(name for name in BY_NAME if name != "touches"))
-    # What the night wrote is digested, too, by a worker that is there.
-    digest_all(site.back)
-    site.back.operations.report_worker(site.back.owner)
+    # What the jobs wrote is digested, too, by a worker that is there.
+    digest_all(site.worker)
+    site.worker.operations.report_worker(site.worker.owner)
 
 
 def _draw(site: Site) -> None:

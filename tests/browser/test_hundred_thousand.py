@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from tests.browser.pages import LISTS
 from tests.fakes.dashboard import Site, serving
-from tests.fakes.house import fast_settings, open_back, open_web
+from tests.fakes.house import fast_settings, open_web, open_worker
 from tests.fakes.multitude import fill
 
 MEMORIES = 100_000
@@ -17,7 +17,7 @@ def multitude(tmp_path_factory):
     settings = fast_settings(tmp_path_factory.mktemp("multitude") / "home")
     container = open_web(settings)
     fill(container.databases.get("default", create=True), MEMORIES)
-    with serving(container, open_back(settings)) as site:
+    with serving(container, open_worker(settings)) as site:
         site.sleep("segment")
         yield site
 

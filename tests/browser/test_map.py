@@ -154,7 +154,7 @@ def test_a_map_is_drawn_when_it_is_asked_for(opened, blank):
     page = opened(blank, "/w/default/map")
     page.get_by_role("button", name="Draw it now").click()
     expect(page.get_by_text("The map is being drawn.")).to_be_visible()
-    assert requested_jobs(blank.back) == ["layout"]
+    assert requested_jobs(blank.worker) == ["layout"]
     blank.sleep("layout")
     # The page looks by itself whether it is there.
     expect(page.get_by_role("application", name="Map")).to_be_visible()

@@ -38,8 +38,8 @@ def test_a_memory_is_changed_and_every_change_taken_back(opened, site):
     assert (changed["tags"], changed["importance"]) == (["ops", "net"], 0.9)
     press(page, "Undo")
     said(page, "changed")
-    back = read(site, memory_id)
-    assert (back["content"], back["tags"]) == ("It listens on port 5433, behind the proxy", ["ops"])
+    worker = read(site, memory_id)
+    assert (worker["content"], worker["tags"]) == ("It listens on port 5433, behind the proxy", ["ops"])
 
     for button, undone, field, values in (
         ("Pin", "Pin", "pinned", (True, False)),

@@ -37,4 +37,4 @@ def test_a_hint_is_followed_to_its_end(opened, site):
     site.sleep("snapshot")
     page.get_by_role("link", name="Overview").click()
     expect(page.get_by_role("link", name="Make one now")).to_have_count(0)
-    expect(page.get_by_role("region", name="Queue and nights")).to_contain_text("just now")
+    expect(page.get_by_role("region", name="Queue and nightly jobs")).to_contain_text("just now")

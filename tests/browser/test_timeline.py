@@ -35,7 +35,7 @@ def test_a_write_appears_and_is_marked_when_it_is_digested(live, site):
     expect(live.locator("main h3").first).to_contain_text("harbour")
     expect(row(live, memory_id).locator(".digestion")).to_contain_text("waits for embedding")
     expect(live.locator("#live")).to_have_text("Live: 1 new memory")
-    digest_all(site.back)
+    digest_all(site.worker)
     expect(row(live, memory_id).locator(".digestion")).to_have_text("✓ digested", **PATIENCE)
     site.client.delete(f"/v1/memories/{memory_id}")
     expect(row(live, memory_id)).to_have_count(0, **PATIENCE)

@@ -13,14 +13,14 @@ from werkzeug.serving import make_server
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from tests.fakes.client import HOST, CheckedClient
-from tests.fakes.house import digest_all, fast_settings, open_back, open_web, run_job
+from tests.fakes.house import digest_all, fast_settings, open_web, open_worker, run_job
 from web.app import create_app
 
 # A fact that changed, beside the history.
 FACT = "/v1/facts/staging-database/port"
 FACT_HISTORY = ((5433, "2026-01-27T09:00:00Z"), (6543, "2026-09-02T14:00:00Z"))
-# What a night makes of a history before anybody looks at it.
-NIGHT = ("arcs", "edges", "layout", "segment")
+# What nightly jobs make of a history before anybody looks at it.
+NIGHTLY_JOBS = ("arcs", "edges", "layout", "segment")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Site:
 
     url: str
     container: WebContainer
-    back: WorkerContainer
+    worker: WorkerContainer
     client: CheckedClient
 
     def link(self) -> str:
@@ -45,7 +45,7 @@ class Site:
             answer = self.client.post("/v1/memories/batch", body, workspace=workspace)
             assert answer.status_code == 200, answer.get_data(as_text=True)
             ids += [result["id"] for result in answer.get_json()["results"]]
-        digest_all(self.back, workspace)
+        digest_all(self.worker, workspace)
         return ids
 
     def tell_fact(self) -> None:
@@ -53,12 +53,12 @@ class Site:
         for value, since in FACT_HISTORY:
             answer = self.client.put(FACT, {"value": value, "valid_from": since})
             assert answer.status_code == 200
-        digest_all(self.back)
+        digest_all(self.worker)
 
     def sleep(self, *jobs: str, workspace: str = "default") -> None:
-        """Run jobs of the night to their end."""
+        """Run jobs to their end."""
         for job in jobs:
-            outcome = run_job(self.back, workspace, job)
+            outcome = run_job(self.worker, workspace, job)
             assert outcome is not None, job
 
 
@@ -66,21 +66,21 @@ class Site:
 def served_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterator[Site]:
     """Serve a dashboard over a history during a block."""
     settings = fast_settings(home)
-    with serving(open_web(settings), open_back(settings)) as site:
+    with serving(open_web(settings), open_worker(settings)) as site:
         if history:
             site.write(history)
-            site.sleep(*NIGHT)
+            site.sleep(*NIGHTLY_JOBS)
         yield site
 
 
 @contextlib.contextmanager
-def serving(container: WebContainer, back: WorkerContainer) -> Iterator[Site]:
+def serving(container: WebContainer, worker: WorkerContainer) -> Iterator[Site]:
     """Serve the dashboard of a front during a block, and close both services."""
     app = create_app(container)
     server = make_server("127.0.0.1", 0, app, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    site = Site(f"http://127.0.0.1:{server.server_port}", container, back, CheckedClient(app, container.token))
+    site = Site(f"http://127.0.0.1:{server.server_port}", container, worker, CheckedClient(app, container.token))
     try:
         yield site
     finally:
@@ -88,7 +88,7 @@ def serving(container: WebContainer, back: WorkerContainer) -> Iterator[Site]:
         thread.join()
         server.server_close()
         container.close()
-        back.close()
+        worker.close()
 
 
 class SignedIn:

@@ -111,11 +111,11 @@ def written_without_notice(container: WebContainer) -> set[tuple[str, Stage]]:
     return {(name, stage) for name, stage in waiting - container.notify.ever if stage is not Stage.DEDUP}
 
 
-def open_back(settings: Settings, on_commit: Callable[[str, WakeUps], None] | None = None) -> WorkerContainer:
-    back = WorkerContainer(settings) if on_commit is None else WorkerContainer(settings, on_commit)
-    back.encoder = HashEncoder()
-    back.tagger = FakeTagger()
-    return back
+def open_worker(settings: Settings, on_commit: Callable[[str, WakeUps], None] | None = None) -> WorkerContainer:
+    worker = WorkerContainer(settings) if on_commit is None else WorkerContainer(settings, on_commit)
+    worker.encoder = HashEncoder()
+    worker.tagger = FakeTagger()
+    return worker
 
 
 def run_job(
@@ -131,26 +131,26 @@ def requested_jobs(worker: WorkerContainer, workspace_id: str = "default") -> li
         return asked_jobs(db)
 
 
-def digest_all(back: WorkerContainer, workspace_id: str = "default") -> None:
+def digest_all(worker: WorkerContainer, workspace_id: str = "default") -> None:
     """Run every stage until nothing is due."""
     errors: list[str] = []
     for stage in Stage:
-        digest_stage(back, stage, back.stages(workspace_id)[stage], errors.append, workspace_id)
+        digest_stage(worker, stage, worker.stages(workspace_id)[stage], errors.append, workspace_id)
     assert errors == []
 
 
 def digest_stage(
-    back: WorkerContainer, stage: Stage, runner: StageRunner, log: ErrorLog, workspace_id: str = "default"
+    worker: WorkerContainer, stage: Stage, runner: StageRunner, log: ErrorLog, workspace_id: str = "default"
 ) -> None:
     """Run one stage until each of its items is done or dead."""
-    database = back.databases.get(workspace_id)
+    database = worker.databases.get(workspace_id)
     while True:
         with database.read() as db:
             due = work.find_next_due(db, stage)
         if due is None:
             return
         threading.Event().wait(max(0.0, due - time.time()))
-        digest(database, stage, runner, back.owner, back.policy, log, time.monotonic() + 60)
+        digest(database, stage, runner, worker.owner, worker.policy, log, time.monotonic() + 60)
 
 
 @contextlib.contextmanager

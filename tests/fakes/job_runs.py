@@ -1,4 +1,4 @@
-"""A workspace whose clock is set by hand: memories written on given days, and nights on others."""
+"""A workspace whose clock is set by hand: memories written on given days, and jobs run on others."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -61,7 +61,7 @@ def after(calls: int):
 
 
 def state(database: Database) -> list[tuple]:
-    """What nights change, in row order."""
+    """What jobs change, in row order."""
     with database.read() as db:
         return db.execute(
             "SELECT seq, importance, given_importance, tier, archived_at, updated_at, recall_count FROM memory "

@@ -14,7 +14,7 @@ from pipeline.records import EdgeKind, Stage
 from pipeline.store import duplicates, edges, memories
 from pipeline.write.fields import normalize_id
 from tests.fakes.client import HOST
-from tests.fakes.house import digest_stage, fast_settings, open_back, open_web
+from tests.fakes.house import digest_stage, fast_settings, open_web, open_worker
 from web.app import create_app
 
 CHECKS = 50
@@ -100,7 +100,7 @@ class House:
 
     def __init__(self, folder):
         self.container = open_web(fast_settings(folder / "home"))
-        self.back = open_back(fast_settings(folder / "home"))
+        self.worker = open_worker(fast_settings(folder / "home"))
         self.client = create_app(self.container).test_client()
         self.numbers = count()
 
@@ -111,7 +111,7 @@ class House:
 
     def close(self):
         self.container.close()
-        self.back.close()
+        self.worker.close()
 
 
 class Workspace:
@@ -151,11 +151,11 @@ class Workspace:
             assert answer["outcome"] == "created"
             self.told.append(Told(answer["id"], value, scope, None, "keyed_fact", "billing"))
         self.join(plan.joined)
-        back, errors = self.house.back, list[str]()
-        digest_stage(back, Stage.EMBED, back.stages(self.name)[Stage.EMBED], errors.append, self.name)
+        worker, errors = self.house.worker, list[str]()
+        digest_stage(worker, Stage.EMBED, worker.stages(self.name)[Stage.EMBED], errors.append, self.name)
         assert errors == []
         if plan.folded:
-            back.context(self.name).rebuild_segment()
+            worker.context(self.name).rebuild_segment()
 
     def join(self, places: list[tuple[int, int]]) -> None:
         """Let memories deny each other, even where the API would not, and let those of one scope wait as a pair."""

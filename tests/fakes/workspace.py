@@ -12,7 +12,7 @@ from pipeline.recall.search import search
 from pipeline.records import Draft, Kind, Stage
 from pipeline.records.recall import Answer, Query
 from pipeline.write.accept import accept_batch
-from tests.fakes.house import digest_stage, open_back, open_web
+from tests.fakes.house import digest_stage, open_web, open_worker
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 PATIENT_MS = 10_000
@@ -41,17 +41,17 @@ class LabelledWorkspace:
 @contextmanager
 def labelled_workspace(settings: Settings, encoder: Encoder) -> Iterator[LabelledWorkspace]:
     memories = labelled("workspace.json")
-    container, back = open_web(settings, encoder), open_back(settings)
-    back.encoder = encoder
+    container, worker = open_web(settings, encoder), open_worker(settings)
+    worker.encoder = encoder
     try:
         database = container.databases.get("labelled", create=True)
         drafts = [Draft(content=m["content"], kind=Kind(m["kind"]), session_id=m["session"]) for m in memories]
         receipts = accept_batch(database, drafts)
         errors: list[str] = []
-        digest_stage(back, Stage.EMBED, back.stages("labelled")[Stage.EMBED], errors.append, "labelled")
+        digest_stage(worker, Stage.EMBED, worker.stages("labelled")[Stage.EMBED], errors.append, "labelled")
         assert errors == []
         keys = {receipt.id: memory["key"] for receipt, memory in zip(receipts, memories, strict=True)}
         yield LabelledWorkspace(container.contexts.get(container.workspace("labelled")), keys)
     finally:
         container.close()
-        back.close()
+        worker.close()

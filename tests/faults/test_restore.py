@@ -25,7 +25,7 @@ from pipeline.store.database import Database
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import PROFILE, digest_all, fast_settings, open_back, open_web
+from tests.fakes.house import PROFILE, digest_all, fast_settings, open_web, open_worker
 from tests.fakes.migrations import next_version
 from tests.support.stack import ROOT, Stack
 from web.app import create_app
@@ -43,15 +43,15 @@ def settings(tmp_path):
 @pytest.fixture
 def paths(settings):
     """A workspace that was digested, copied, and written to again."""
-    with contextlib.closing(open_back(settings)) as back:
-        database = back.databases.get("default", create=True)
+    with contextlib.closing(open_worker(settings)) as worker:
+        database = worker.databases.get("default", create=True)
         accept_batch(database, [Draft(content) for content in FIRST])
-        digest_all(back)
-        back.context("default").rebuild_segment()
+        digest_all(worker)
+        worker.context("default").rebuild_segment()
         paths = settings.paths.workspace("default")
         take_snapshot(paths, NOW)
         accept(database, Draft("Written after the copy"))
-        digest_all(back)
+        digest_all(worker)
     return paths
 
 
@@ -70,11 +70,11 @@ def traces(folder, text):
 
 def recalled(settings):
     """Digest what waits, then answer by words and by meaning."""
-    with contextlib.closing(open_back(settings)) as back, contextlib.closing(open_web(settings)) as container:
-        digest_all(back)
-        for name in back.context("default").needed_jobs():
-            back.context("default").rebuild_segment() if name == "segment" else None
-        assert back.context("default").repair_vectors() == 0
+    with contextlib.closing(open_worker(settings)) as worker, contextlib.closing(open_web(settings)) as container:
+        digest_all(worker)
+        for name in worker.context("default").needed_jobs():
+            worker.context("default").rebuild_segment() if name == "segment" else None
+        assert worker.context("default").repair_vectors() == 0
         client = CheckedClient(create_app(container), container.token)
         answers = {text: client.recall(text) for text in (*FIRST, "Written after the copy")}
     assert {
@@ -97,11 +97,11 @@ def test_everything_that_was_copied_is_there_and_found_again(settings, paths):
 
 def test_a_row_number_that_is_given_out_again_brings_no_old_vector_back(settings, paths):
     restore(paths)
-    with contextlib.closing(open_back(settings)) as back:
-        accept(back.databases.get("default"), Draft("Tapirs swim at night"))
-        digest_all(back)
-        table = back.vectors("default")
-        again = back.encoder.encode_query("Tapirs swim at night").reshape(-1)
+    with contextlib.closing(open_worker(settings)) as worker:
+        accept(worker.databases.get("default"), Draft("Tapirs swim at night"))
+        digest_all(worker)
+        table = worker.vectors("default")
+        again = worker.encoder.encode_query("Tapirs swim at night").reshape(-1)
         assert table.nearest(again, 1)[0] == (4, pytest.approx(1, abs=0.01))
 
 

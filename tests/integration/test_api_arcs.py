@@ -23,15 +23,15 @@ def tell(client, subject, days=range(1, 6), **fields):
 
 
 @pytest.fixture
-def threads(client, back):
-    """Two threads, one of them an agent's own, as the night finds them."""
+def threads(client, worker):
+    """Two threads, one of them an agent's own, as the arcs job finds them."""
     told = {
         "everyone": tell(client, "PgBouncer pooling"),
         "reviewer": tell(client, "invoice rounding", days=range(2, 7), scope={"kind": "agent", "id": "reviewer"}),
     }
     for aside in ("Lunch was dumplings", "Rain all afternoon", "A train stood still"):
         client.write(aside)
-    arcs(JobRun(back.databases.get("default"), NOW))
+    arcs(JobRun(worker.databases.get("default"), NOW))
     return told
 
 
@@ -77,12 +77,12 @@ def test_what_was_archived_is_not_shown_nor_quoted(client, threads):
     assert not {"Measured", "Changed", "Broke"} & set((arc["title"] + " " + arc["summary"]).split())
 
 
-def test_a_purge_leaves_no_word_in_any_thread(client, back, threads):
+def test_a_purge_leaves_no_word_in_any_thread(client, worker, threads):
     assert client.delete(f"/v1/memories/{threads['everyone'][0]}?hard=true").status_code == 200
     assert listed(client) == []
-    with back.databases.get("default").read() as db:
+    with worker.databases.get("default").read() as db:
         assert db.execute("SELECT count(*) FROM arc WHERE title || summary LIKE '%Measured Pg%'").fetchone() == (0,)
-    arcs(JobRun(back.databases.get("default"), NOW))
+    arcs(JobRun(worker.databases.get("default"), NOW))
     assert [ids(arc) for arc in listed(client)] == [threads["everyone"][1:]]
 
 

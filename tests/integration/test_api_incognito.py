@@ -123,11 +123,11 @@ def test_a_workspace_whose_settings_cannot_be_taken_stores_nothing_and_says_whic
     assert client.post("/v1/memories", memory).get_json()["outcome"] == "created"
 
 
-def test_nor_do_its_nights_make_anything_new_of_it(client, container, back):
+def test_nor_do_its_jobs_make_anything_new_of_it(client, container, worker):
     client.write(KNOWN)
     container.settings.paths.workspace("default").config.write_text("incognito = true\n[")
-    assert back.context("default").settings.incognito is True
-    assert [error.component for error in back.operations.errors(workspace="default", limit=5)] == ["settings"]
+    assert worker.context("default").settings.incognito is True
+    assert [error.component for error in worker.operations.errors(workspace="default", limit=5)] == ["settings"]
 
 
 def test_a_projects_workspace_settings_keep_it_silent_before_its_first_memory(client, container, tmp_path):
@@ -239,8 +239,8 @@ def test_that_a_lesson_was_shown_to_a_silent_session_is_not_stored(silent, conta
     assert traces(container) == []
 
 
-def test_what_was_queued_before_is_digested(silent, back, digested):
-    database = back.databases.get("default")
+def test_what_was_queued_before_is_digested(silent, worker, digested):
+    database = worker.databases.get("default")
     for left in (1, 0):
         with database.read() as db:
             assert work.count_pending(db)[Stage.EMBED] == left

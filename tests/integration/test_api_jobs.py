@@ -23,12 +23,12 @@ def test_every_job_is_listed_with_its_rhythm(written):
     assert all(item["last_run"] is None for item in items)
 
 
-def test_a_job_that_is_asked_for_is_rung_for_runs_and_is_told(written, container, back):
+def test_a_job_that_is_asked_for_is_rung_for_runs_and_is_told(written, container, worker):
     asked = written.post("/v1/jobs/segment")
     assert asked.status_code == 202
     assert container.notify.sent[-1] == ("default", None)
-    assert requested_jobs(back) == ["segment"]
-    run_job(back, "default", "segment")
+    assert requested_jobs(worker) == ["segment"]
+    run_job(worker, "default", "segment")
     run = job(written, "segment")["last_run"]
     assert run["id"] == asked.get_json()["run_id"]
     assert (run["ok"], run["error"], run["counts"]) == (True, None, {"memories": 1})
@@ -40,9 +40,9 @@ def test_asking_twice_is_asking_once(written):
     assert written.post("/v1/jobs/segment").get_json() == first
 
 
-def test_a_job_that_fails_says_so(written, back, monkeypatch):
+def test_a_job_that_fails_says_so(written, worker, monkeypatch):
     replace_job(monkeypatch, "vectors", lambda _run, _context: {}["nothing"])
-    run_job(back, "default", "vectors")
+    run_job(worker, "default", "vectors")
     run = job(written, "vectors")["last_run"]
     assert (run["ok"], run["error"]) == (False, "KeyError: 'nothing'")
     assert "KeyError" in written.get("/v1/errors").get_json()["items"][0]["message"]
@@ -52,8 +52,8 @@ def test_no_such_job_is_not_found(written):
     assert written.post("/v1/jobs/nothing").status_code == 404
 
 
-def test_every_job_can_run_on_a_small_workspace(written, back, digested):
+def test_every_job_can_run_on_a_small_workspace(written, worker, digested):
     digested()
     for one in JOBS:
         if one.name != "touches":
-            assert run_job(back, "default", one.name).error is None, one.name
+            assert run_job(worker, "default", one.name).error is None, one.name

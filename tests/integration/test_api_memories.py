@@ -234,12 +234,12 @@ def test_restoring_what_was_written_anew_is_a_conflict(client):
     assert client.post(f"/v1/memories/{written}/restore").status_code == 409
 
 
-def test_a_purge_leaves_no_trace_in_any_file(client, container, digested, back):
+def test_a_purge_leaves_no_trace_in_any_file(client, container, digested, worker):
     kept = client.write("The gateway runs near Zurich")
     written = client.write("The codeword is xylophonic with Ada Byron")
     client.patch(f"/v1/memories/{written}", {"content": "The codeword is quixotically with Ada Byron"})
     digested()
-    back.context("default").rebuild_segment()
+    worker.context("default").rebuild_segment()
     assert client.delete(f"/v1/memories/{written}?hard=true").get_json()["purged"] is True
     assert client.get(f"/v1/memories/{written}").status_code == 404
     assert client.found("codeword") == [kept]

@@ -34,11 +34,11 @@ def test_only_living_workers_are_named(client, container):
     assert [w["owner"] for w in client.get("/v1/queue").get_json()["workers"]] == [process_owner()]
 
 
-def test_dead_letters_are_counted_and_get_a_fresh_start(client, container, back, digested):
+def test_dead_letters_are_counted_and_get_a_fresh_start(client, container, worker, digested):
     client.write("The port is 8123")
     client.write("The port is 9000")
     errors = []
-    digest_stage(back, Stage.EMBED, FailingStage(), errors.append)
+    digest_stage(worker, Stage.EMBED, FailingStage(), errors.append)
     assert sum("given up" in message for message in errors) == 2
     assert client.get("/v1/queue").get_json()["dead"]["embed"] == 2
     assert client.post("/v1/queue/retry", {"stage": "entities"}).get_json() == {"retried": 0}
@@ -55,7 +55,7 @@ def test_a_retry_refuses_what_it_does_not_know(shared, body):
     assert shared.post("/v1/queue/retry", body).status_code == 422
 
 
-def test_statistics_count_what_there_is(client, digested, back):
+def test_statistics_count_what_there_is(client, digested, worker):
     for number in range(3):
         client.write(f"Memory {number} is near Zurich with Ada Byron", kind="lesson", session_id=f"s{number % 2}")
     client.write("From elsewhere", source="import")
@@ -74,7 +74,7 @@ def test_statistics_count_what_there_is(client, digested, back):
     assert (stats["index"]["segment"], stats["index"]["tail_rows"], stats["index"]["passages"]) == (None, 4, 5)
     assert stats["bytes"]["events"] > 0
     assert stats["bytes"]["vectors"] > 0
-    back.context("default").rebuild_segment()
+    worker.context("default").rebuild_segment()
     index = client.get("/v1/stats").get_json()["index"]
     assert (index["segment"] is not None, index["tail_rows"]) == (True, 0)
 

@@ -53,10 +53,10 @@ def test_without_an_encoder_recall_is_lexical_and_says_so(home):
 
 
 @pytest.mark.parametrize("fold", [False, True])
-def test_an_edit_is_found_by_the_new_text_and_not_by_the_old(client, back, fold):
+def test_an_edit_is_found_by_the_new_text_and_not_by_the_old(client, worker, fold):
     written = client.write("The billing service listens on zebra")
     if fold:
-        back.context("default").rebuild_segment()
+        worker.context("default").rebuild_segment()
     client.patch(f"/v1/memories/{written}", {"content": "The billing service listens on giraffe"})
     results = client.recall("zebra", explain=True)["results"]
     assert not any(hit["signals"]["channels"]["lexical"]["score"] > 0 for hit in results)
@@ -183,17 +183,17 @@ def test_a_millisecond_is_enough_for_an_answer(client, container, monkeypatch):
     assert {answer["channels"][name]["state"] for name in ("lexical", "dense")} == {"late"}
 
 
-def test_a_broken_segment_is_cold_reported_and_asked_for_again(client, container, back):
+def test_a_broken_segment_is_cold_reported_and_asked_for_again(client, container, worker):
     client.write("The port is 8123")
-    back.context("default").rebuild_segment()
+    worker.context("default").rebuild_segment()
     for file in container.settings.paths.workspace("default").lexical.rglob("*.npy"):
         file.write_bytes(b"")
     answer = client.recall("port")
     assert answer["channels"]["lexical"]["state"] == "cold"
     container.feedback.submit(lambda: None).result(timeout=10)
-    assert "segment" in back.context("default").needed_jobs()
+    assert "segment" in worker.context("default").needed_jobs()
     assert any(e["component"] == "recall.lexical" for e in client.get("/v1/errors").get_json()["items"])
-    back.context("default").rebuild_segment()
+    worker.context("default").rebuild_segment()
     assert len(client.found("port")) == 1
 
 

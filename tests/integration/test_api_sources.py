@@ -39,8 +39,8 @@ def test_items_come_change_and_go(client, container):
     assert known(client) == {"a.py": "2", "b.py": "1"}
     assert client.post(FORGET, {"keys": ["a.py", "never.py"]}).get_json() == {"items": 1, "archived": 1}
     assert contents(client) == {"Sells tea"}
-    back = put(client, item("a.py", "Opens the shop", digest="2"))
-    assert (back["items"][0]["outcome"], back["restored"]) == ("created", 1)
+    worker = put(client, item("a.py", "Opens the shop", digest="2"))
+    assert (worker["items"][0]["outcome"], worker["restored"]) == ("created", 1)
     assert contents(client) == {"Sells tea", "Opens the shop"}
     assert client.found("opens shop")[0] == first["items"][0]["receipts"][0]["id"]
 
@@ -136,11 +136,11 @@ def test_nothing_is_kept_off_the_record(client):
     assert (known(client), contents(client)) == ({}, set())
 
 
-def test_a_purge_leaves_no_trace_and_nothing_brings_it_back(client, container, digested, back):
+def test_a_purge_leaves_no_trace_and_nothing_brings_it_back(client, container, digested, worker):
     kept = put(client, item("kept.md", "The gateway runs near Zurich"))
     gone = put(client, item("gone.md", "The codeword is xylophonic with Ada Byron", metadata={"w": "xylophonic"}))
     digested()
-    back.context("default").rebuild_segment()
+    worker.context("default").rebuild_segment()
     purged = gone["items"][0]["receipts"][0]["id"]
     content_hash = client.get(f"/v1/memories/{purged}").get_json()["content_hash"]
     assert client.delete(f"/v1/memories/{purged}?hard=true").get_json()["purged"] is True

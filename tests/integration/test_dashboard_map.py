@@ -1,4 +1,4 @@
-"""Map and entities on the dashboard: drawn at night, shown as a map and as a list, while memories mention them."""
+"""Map and entities on the dashboard: drawn nightly, shown as a map and as a list, while memories mention them."""
 
 import json
 import re
@@ -38,8 +38,8 @@ def named(database):
 
 
 @pytest.fixture
-def drawn(named, back):
-    run_job(back, "default", "layout")
+def drawn(named, worker):
+    run_job(worker, "default", "layout")
     return named
 
 
@@ -54,15 +54,15 @@ def entity(client, name):
     return found["id"]
 
 
-def test_a_map_is_asked_for_and_drawn(client, browser, named, container, back):
+def test_a_map_is_asked_for_and_drawn(client, browser, named, container, worker):
     assert "No map yet" in browser.page("/w/default/map")
     page = browser.submit("/w/default/map", "Draw it now")
     assert "will be drawn in a moment" in page
     assert "The map is being drawn" in page
     assert container.notify.sent[-1] == ("default", None)
-    assert requested_jobs(back) == ["layout"]
+    assert requested_jobs(worker) == ["layout"]
     assert data(browser)["waiting"]
-    run_job(back, "default", "layout")
+    run_job(worker, "default", "layout")
     assert not data(browser)["waiting"]
     assert "The same as a list" in browser.page("/w/default/map")
     [job] = [job for job in client.get("/v1/jobs").get_json()["items"] if job["name"] == "layout"]

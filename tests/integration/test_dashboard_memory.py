@@ -41,7 +41,7 @@ def seen(page):
 
 
 def fade(container, importance, given):
-    """Let the importance of every memory fade, as a night does."""
+    """Let the importance of every memory fade, as the decay job does."""
     with container.databases.get("default").write() as db:
         db.execute("UPDATE memory SET importance = ?, given_importance = ?", (importance, given))
 
@@ -118,8 +118,8 @@ def test_an_edit_is_told_word_by_word_and_undone(client, browser, container):
     assert "<del>5433</del><ins>6543</ins>" in page
     assert ("default", Stage.EMBED) in container.notify.sent
     undone = browser.submit_in(page, "Undo")
-    back = read(client, memory_id)
-    assert (back["content"], back["tags"], back["importance"]) == (
+    worker = read(client, memory_id)
+    assert (worker["content"], worker["tags"], worker["importance"]) == (
         "It listens on port 5433, behind the proxy",
         ["ops", "db"],
         0.4,
@@ -398,7 +398,7 @@ def test_use_is_told(client, browser, container):
     matters = card(page, "How much it matters")
     assert "4 times, last just now" in matters
     assert "2 times: followed 1, ignored 0" in matters
-    assert "after the next night" in matters
+    assert "after the next decay job" in matters
     assert "used 4 times" in card(page, "Why it fades")
 
 

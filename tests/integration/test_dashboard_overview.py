@@ -128,14 +128,14 @@ def test_trouble_behind_the_front_is_told(client, container, browser):
     assert "gave up" not in overview(browser)
 
 
-def test_hints_come_only_where_they_help(client, container, back, browser, digested):
+def test_hints_come_only_where_they_help(client, container, worker, browser, digested):
     client.write("The port is 8123", source="user")
     assert "No agent has used this workspace" in hints(browser)
     assert "no copy of this workspace" in hints(browser)
     assert "no worker runs" in hints(browser)
     digested()
     assert "no worker runs" not in hints(browser)
-    run_job(back, "default", "snapshot")
+    run_job(worker, "default", "snapshot")
     assert "no copy" not in hints(browser)
     install_state.write_state(
         container.settings.paths.root, {"/home/ann/.claude/settings.json": InstalledFile(frozenset({"claude-code"}))}

@@ -73,9 +73,9 @@ def test_two_ways_to_ask_stand_side_by_side_with_what_moved(client, browser, dig
     assert "0 new, 1 gone" in page
     rise = found(page, "A").index(second)
     assert moves(page) == ["=" if rise == 0 else f"↑{rise}"]
-    back = browser.page(lab(q="otter rivers", compare=1, kinds=["decision", "lesson"]))
-    assert found(back, "A") == [second]
-    assert sorted(moves(back)) == sorted(["new", "=" if found(back, "B")[0] == second else "↓1"])
+    worker = browser.page(lab(q="otter rivers", compare=1, kinds=["decision", "lesson"]))
+    assert found(worker, "A") == [second]
+    assert sorted(moves(worker)) == sorted(["new", "=" if found(worker, "B")[0] == second else "↓1"])
 
 
 def test_a_comparison_begins_with_equal_settings(browser, zebras):

@@ -53,9 +53,9 @@ def test_a_digested_workspace_is_at_rest(database, browser, digested):
     assert re.search(r"minute</th><td class=\"number\">1</td><td class=\"number\">1 ", page)
 
 
-def test_every_job_stands_with_its_schedule_and_its_last_run(client, database, browser, back, digested):
+def test_every_job_stands_with_its_schedule_and_its_last_run(client, database, browser, worker, digested):
     digested()
-    run_job(back, "default", "segment")
+    run_job(worker, "default", "segment")
     page, cells = browser.page(PAGE), now(browser)["cells"]
     for job in JOBS:
         assert f'id="job-{job.name}"' in page
@@ -68,7 +68,7 @@ def test_every_job_stands_with_its_schedule_and_its_last_run(client, database, b
     assert (cells["standing-sweep"], cells["next-sweep"]) == ("by itself", "")
 
 
-def test_a_job_is_run_now(client, container, database, back, browser, digested):
+def test_a_job_is_run_now(client, container, database, worker, browser, digested):
     digested()
     page = browser.page(PAGE)
     answer = browser.post(f"{PAGE}/jobs/segment")
@@ -78,8 +78,8 @@ def test_a_job_is_run_now(client, container, database, back, browser, digested):
     assert container.notify.sent[-1] == ("default", None)
     assert now(browser)["standings"]["segment"] == "asked for"
     assert now(browser)["busy"]
-    assert requested_jobs(back) == ["segment"]
-    run_job(back, "default", "segment")
+    assert requested_jobs(worker) == ["segment"]
+    run_job(worker, "default", "segment")
     assert now(browser)["standings"]["segment"] == "done"
     assert not now(browser)["busy"]
 

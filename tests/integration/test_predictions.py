@@ -190,7 +190,7 @@ def test_an_idle_front_looks_ahead_by_itself(likely, container, prefetcher, comp
     assert computed == []
 
 
-def test_what_the_night_foresees_is_noticed_without_a_request(likely, container, prefetcher, computed):
+def test_what_the_job_foresees_is_noticed_without_a_request(likely, container, prefetcher, computed):
     prefetcher.start()
     prefetcher.notify_activity("default")
     prefetcher.until(LookResult.AT_REST)

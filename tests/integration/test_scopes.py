@@ -291,7 +291,7 @@ def test_no_digestion_merges_pairs_or_joins_memories_of_two_scopes(house):
         items = [{"content": text, "scope": body_of(scope)} for scope, text in told]
         results = answered(space.call("POST", "/v1/memories/batch", json={"items": items}))["results"]
         assert {result["outcome"] for result in results} == {"created"}
-        digest_all(house.back, space.name)
+        digest_all(house.worker, space.name)
         for bond, statement in BONDS.items():
             assert rows_of(house, space, statement + ACROSS) == [], bond
             bound[bond] += len(rows_of(house, space, statement))

@@ -1,4 +1,4 @@
-"""A year of nights over 1,200 memories: what the nights promise, at a size that takes seconds."""
+"""A year of nightly jobs over 1,200 memories: what they promise, at a size that takes seconds."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_the_working_set_stays_bounded(year):
     assert unsettled[11] - unsettled[5] <= 0.2 * COUNT / 2
 
 
-def test_nights_archive_only_once_things_are_old(year):
+def test_jobs_archive_only_once_things_are_old(year):
     archived = [month.archived for month in year.months]
     assert archived[:2] == [0, 0]
     assert archived[-1] > 0.2 * COUNT

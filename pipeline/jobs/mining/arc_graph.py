@@ -56,12 +56,12 @@ class Graph:
     weight: Weights
 
 
-def terms_of(strand: Strand) -> list[str]:
+def list_terms(strand: Strand) -> list[str]:
     """Return the distinct terms of a memory's text, in order."""
     return list(dict.fromkeys(search_tokens(strand.content)))
 
 
-def tied(
+def tie_strands(
     strands: Sequence[Strand],
     terms: Sequence[Sequence[str]],
     mentions: Iterable[tuple[int, int]],
@@ -75,9 +75,9 @@ def tied(
         if seq in places:
             entities.setdefault(entity, []).append(places[seq])
     parts = [
-        _shared(entities, len(strands), ENTITY),
-        _shared(_by_feature(strand.tags for strand in strands), len(strands), TAG),
-        _shared(_by_feature(terms), len(strands), WORD),
+        _tie_by_features(entities, len(strands), ENTITY),
+        _tie_by_features(_by_feature(strand.tags for strand in strands), len(strands), TAG),
+        _tie_by_features(_by_feature(terms), len(strands), WORD),
         _in_session(strands),
     ]
     if pausing():
@@ -87,7 +87,7 @@ def tied(
         if near is None:
             return None
         parts.append(near)
-    return _pruned(_summed(parts, strands))
+    return _prune(_sum_graphs(parts, strands))
 
 
 def _by_feature(features: Iterable[Iterable[str]]) -> dict[object, list[int]]:
@@ -98,7 +98,7 @@ def _by_feature(features: Iterable[Iterable[str]]) -> dict[object, list[int]]:
     return found
 
 
-def _shared(features: Mapping[object, Sequence[int]], size: int, share: float) -> Graph:
+def _tie_by_features(features: Mapping[object, Sequence[int]], size: int, share: float) -> Graph:
     """Tie the memories that share a feature, each to the next ones in time, by how rare the feature is."""
     most = max(COMMON_LEAST, int(size * COMMON_SHARE))
     kept = [sorted(places) for places in features.values() if 1 < len(places) <= most]
@@ -202,7 +202,7 @@ def _usual(matrix: NDArray[np.float32]) -> tuple[float, float]:
     return round(float(cosines.mean()), 3), round(float(cosines.std()), 3)
 
 
-def _summed(parts: Sequence[Graph], strands: Sequence[Strand]) -> Graph:
+def _sum_graphs(parts: Sequence[Graph], strands: Sequence[Strand]) -> Graph:
     size = len(strands)
     keys = np.concatenate([part.first * size + part.second for part in parts])
     distinct, index = np.unique(keys, return_inverse=True)
@@ -214,7 +214,7 @@ def _summed(parts: Sequence[Graph], strands: Sequence[Strand]) -> Graph:
     return Graph(size, first, second, np.round(weight, 4))
 
 
-def _pruned(graph: Graph) -> Graph:
+def _prune(graph: Graph) -> Graph:
     """Keep each memory's strongest ties; a tie stays when it is one of either's."""
     count = len(graph.first)
     ends = np.concatenate([graph.first, graph.second])
@@ -252,13 +252,13 @@ def clusters(graph: Graph, pausing: Callable[[], bool]) -> list[list[int]] | Non
     for _ in range(MAX_LEVELS):
         if pausing():
             return None
-        moved = _settled(ties, sizes)
+        moved = _move_until_stable(ties, sizes)
         names = {name: number for number, name in enumerate(dict.fromkeys(moved))}
         if len(names) == len(ties):
             break
         moved = [names[name] for name in moved]
         home = [moved[place] for place in home]
-        ties, sizes = _folded(ties, sizes, moved, len(names))
+        ties, sizes = _fold(ties, sizes, moved, len(names))
     found: dict[int, list[int]] = {}
     for place, name in enumerate(home):
         found.setdefault(name, []).append(place)
@@ -279,7 +279,7 @@ def strengths(graph: Graph, found: Sequence[Sequence[int]]) -> list[float]:
     return strength
 
 
-def without_strays(found: Sequence[Sequence[int]], strength: Sequence[float]) -> list[list[int]]:
+def drop_strays(found: Sequence[Sequence[int]], strength: Sequence[float]) -> list[list[int]]:
     """Return the clusters without the places that are tied to theirs by little."""
     kept = []
     for places in found:
@@ -288,7 +288,7 @@ def without_strays(found: Sequence[Sequence[int]], strength: Sequence[float]) ->
     return kept
 
 
-def _settled(ties: Ties, sizes: Sequence[int]) -> list[int]:
+def _move_until_stable(ties: Ties, sizes: Sequence[int]) -> list[int]:
     """Move each place to the community where it gains most, until none moves."""
     home = list(range(len(ties)))
     mass = list(sizes)
@@ -316,7 +316,7 @@ def _settled(ties: Ties, sizes: Sequence[int]) -> list[int]:
     return home
 
 
-def _folded(ties: Ties, sizes: Sequence[int], home: Sequence[int], size: int) -> tuple[Ties, list[int]]:
+def _fold(ties: Ties, sizes: Sequence[int], home: Sequence[int], size: int) -> tuple[Ties, list[int]]:
     folded: Ties = [{} for _ in range(size)]
     whole = [0] * size
     for place, near in enumerate(ties):

@@ -17,10 +17,10 @@ from pipeline.jobs.mining.arc_graph import (
     UNCHARACTERISTIC,
     Vectors,
     clusters,
+    drop_strays,
+    list_terms,
     strengths,
-    terms_of,
-    tied,
-    without_strays,
+    tie_strands,
 )
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Scope
@@ -106,7 +106,7 @@ def is_thread(members: Sequence[Strand]) -> bool:
 
 def _refresh(job: JobRun, scope: Scope, vectors: Vectors | None, newest: int, counts: Counter[str]) -> bool | None:
     """Bring one scope up to date; None when asked to pause, False when a memory changed on the way."""
-    view = _looked_at(job, scope, newest)
+    view = _read_view(job, scope, newest)
     threads = None if view is None else _threads(job, view, vectors)
     if view is None or threads is None:
         return None
@@ -128,7 +128,7 @@ def _refresh(job: JobRun, scope: Scope, vectors: Vectors | None, newest: int, co
     return whole
 
 
-def _looked_at(job: JobRun, scope: Scope, newest: int) -> _View | None:
+def _read_view(job: JobRun, scope: Scope, newest: int) -> _View | None:
     strands: list[Strand] = []
     mentions: list[tuple[int, int]] = []
     seen, before = 0, 2**62
@@ -154,13 +154,13 @@ def _is_chatter(strand: Strand) -> bool:
 
 
 def _threads(job: JobRun, view: _View, vectors: Vectors | None) -> _Threads | None:
-    terms = [terms_of(strand) for strand in view.strands]
-    graph = tied(view.strands, terms, view.mentions, vectors, job.pausing)
+    terms = [list_terms(strand) for strand in view.strands]
+    graph = tie_strands(view.strands, terms, view.mentions, vectors, job.pausing)
     found = None if graph is None else clusters(graph, job.pausing)
     if graph is None or found is None:
         return None
     strength = strengths(graph, found)
-    grouped = [[view.strands[place] for place in places] for places in without_strays(found, strength)]
+    grouped = [[view.strands[place] for place in places] for places in drop_strays(found, strength)]
     return _Threads(
         [members for members in grouped if is_thread(members)],
         {strand.seq: value for strand, value in zip(view.strands, strength, strict=True)},
@@ -217,7 +217,7 @@ def _arc(
     arc = Arc("", "", arc_text.status(members, job.now), scope, at[ordered[0]], at[ordered[-1]], ordered)
     if before is not None and before.arc.members == ordered and _still_says(before.arc, members[-TOLD_MEMBERS:]):
         return replace(arc, title=before.arc.title, summary=before.arc.summary)
-    return _told(arc, members[-TOLD_MEMBERS:], view, threads)
+    return _describe(arc, members[-TOLD_MEMBERS:], view, threads)
 
 
 def _at_rest(job: JobRun, stored: StoredArc, seqs: Sequence[int], view: _View, threads: _Threads) -> Arc:
@@ -228,12 +228,12 @@ def _at_rest(job: JobRun, stored: StoredArc, seqs: Sequence[int], view: _View, t
             members = store.strands_of(db, seqs[-TOLD_MEMBERS:])
         first_at, last_at = view.moments[seqs[0]], view.moments[seqs[-1]]
         left = replace(arc, first_at=first_at, last_at=last_at, members=tuple(seqs))
-        arc = _told(left, members, view, threads)
+        arc = _describe(left, members, view, threads)
     old = job.now - parse(arc.last_at) >= arc_text.STILL_ACTIVE
     return replace(arc, status=ArcStatus.DORMANT) if old and arc.status is ArcStatus.ACTIVE else arc
 
 
-def _told(arc: Arc, members: Sequence[Strand], view: _View, threads: _Threads) -> Arc:
+def _describe(arc: Arc, members: Sequence[Strand], view: _View, threads: _Threads) -> Arc:
     return replace(
         arc,
         title=arc_text.title(members, threads.spread, len(view.strands)),

@@ -151,8 +151,8 @@ def _begin(run: _Run, bucket: Bucket, free: Sequence[Memory], known: dict[str, l
     """Make a summary of what belongs together; return whether there is one now."""
     if len(free) < SMALLEST:
         return False
-    alike, least = likeness(free, bucket.subject.name, run.tables)
-    group = [free[place] for place in coherent(alike, least, SMALLEST)]
+    alike, least = measure_likeness(free, bucket.subject.name, run.tables)
+    group = [free[place] for place in find_coherent_group(alike, least, SMALLEST)]
     if not group:
         return False
     with run.job.database.read() as db:
@@ -172,9 +172,9 @@ def _lengthen(run: _Run, bucket: Bucket, free: Sequence[Memory], known: Sequence
         summary, sources = _read(run, seq)
         if summary is None or not sources or len(sources) >= LARGEST:
             continue
-        alike, least = likeness([*sources, *free], bucket.subject.name, run.tables)
+        alike, least = measure_likeness([*sources, *free], bucket.subject.name, run.tables)
         own = list(range(len(sources)))
-        new = [free[place - len(own)] for place in joined(alike, least, own) if place >= len(own)]
+        new = [free[place - len(own)] for place in extend_group(alike, least, own) if place >= len(own)]
         if not new:
             continue
         members = sorted((*sources, *new), key=lambda memory: (memory.occurred_at, memory.seq))
@@ -209,8 +209,8 @@ def _read(run: _Run, seq: int) -> tuple[Memory | None, list[Memory]]:
 
 def _derivation(run: _Run, subject: str, bucket: str, members: Sequence[Memory]) -> Derivation:
     head = f"{subject}, {members[0].occurred_at[:10]} – {members[-1].occurred_at[:10]}:"
-    worded = _worded(run, subject, members)
-    content = f"{head} {worded}" if worded is not None else _extracted(head, members)
+    worded = _ask_wording(run, subject, members)
+    content = f"{head} {worded}" if worded is not None else _extract_text(head, members)
     metadata: dict[str, Any] = {
         "subject": subject,
         "bucket": bucket,
@@ -222,12 +222,12 @@ def _derivation(run: _Run, subject: str, bucket: str, members: Sequence[Memory])
     return Derivation(CONSOLIDATE, content, Kind.FACT, members, metadata, {}, round(max(0.5, mean), 3))
 
 
-def _extracted(head: str, members: Sequence[Memory]) -> str:
+def _extract_text(head: str, members: Sequence[Memory]) -> str:
     chosen = find_central_sentences(members)
     return "\n".join((head, *(f"- {memory.occurred_at[:10]}: {sentence}" for memory, sentence in chosen)))
 
 
-def _worded(run: _Run, subject: str, members: Sequence[Memory]) -> str | None:
+def _ask_wording(run: _Run, subject: str, members: Sequence[Memory]) -> str | None:
     if run.model is None:
         return None
     notes = [
@@ -264,7 +264,7 @@ ALIKE_BY_VECTORS = 0.30
 ALIKE_BY_WORDS = 0.12
 
 
-def likeness(memories: Sequence[Memory], about: str, tables: Tables | None) -> tuple[Likeness, float]:
+def measure_likeness(memories: Sequence[Memory], about: str, tables: Tables | None) -> tuple[Likeness, float]:
     """Return how alike memories are (n × n, 0 for what is not embedded), and from where on they count as alike.
 
     That all of them are `about` one subject makes none of them more alike.
@@ -277,19 +277,19 @@ def likeness(memories: Sequence[Memory], about: str, tables: Tables | None) -> t
     return _by_words(memories, about), ALIKE_BY_WORDS
 
 
-def coherent(alike: Likeness, least: float, size: int) -> list[int]:
+def find_coherent_group(alike: Likeness, least: float, size: int) -> list[int]:
     """Return a group of at least so many in which each is alike to the others, [] if there is none; by place."""
     group = list(range(len(alike)))
     while len(group) >= size:
         means = _means(alike, group, group)
         worst = int(np.argmin(means))
         if means[worst] >= least:
-            return joined(alike, least, group)
+            return extend_group(alike, least, group)
         del group[worst]
     return []
 
 
-def joined(alike: Likeness, least: float, group: Sequence[int]) -> list[int]:
+def extend_group(alike: Likeness, least: float, group: Sequence[int]) -> list[int]:
     """Return a group with all that is alike to it, the most alike first, until nothing is any more."""
     found = list(group)
     while True:

@@ -84,31 +84,31 @@ def dedup(job: JobRun, ask: Ask | None = None) -> Report:
         for pair in page:
             if job.pausing():
                 return run.report(more=True)
-            _look(run, pair)
+            _look_at_pair(run, pair)
             run.counts["looked"] += 1
             job.progress(run.counts["looked"], 0)
         after = page[-1].seq
 
 
-def _look(run: _Run, pair: Pair) -> None:
+def _look_at_pair(run: _Run, pair: Pair) -> None:
     database = run.job.database
     with database.read() as db:
         both = _both(db, pair)
     if both is None:
         return
-    verdict = judged(*both, pair.cosine)
+    verdict = judge_pair(*both, pair.cosine)
     if verdict.open and run.ask is not None and ASKED not in pair.reasons and not any(one.instructs for one in both):
-        verdict = _asked(run, verdict, *both)
+        verdict = _ask_model(run, verdict, *both)
     with database.write() as db:
         current = duplicates.get(db, pair.id)
         now = _both(db, pair)
-        if current is None or current.state is not PairState.WAITING or now is None or _changed(both, now):
+        if current is None or current.state is not PairState.WAITING or now is None or _has_changed(both, now):
             # What changed meanwhile is due again.
             return
-        run.counts[_settle(db, current, verdict, now, run.job.at)] += 1
+        run.counts[_apply_verdict(db, current, verdict, now, run.job.at)] += 1
 
 
-def judged(older: Memory, newer: Memory, cosine: float) -> Verdict:
+def judge_pair(older: Memory, newer: Memory, cosine: float) -> Verdict:
     """Return what two memories are to each other by rules alone."""
     found = classify_pair(older.content, newer.content, max(cosine, MERGE_COSINE))
     if found.relation in (Relation.DIFFERENT, Relation.CONTRADICTS):
@@ -120,7 +120,7 @@ def judged(older: Memory, newer: Memory, cosine: float) -> Verdict:
             return _open(older, newer, classify_pair(older.content, newer.content, cosine))
         survivor = richer
     absorbed = newer if survivor is older else older
-    hindering = _hindering(survivor, absorbed, alike=found.relation is Relation.SAME)
+    hindering = _find_blockers(survivor, absorbed, alike=found.relation is Relation.SAME)
     relation = Relation.BORDERLINE if hindering else Relation.SAME
     return Verdict(relation, survivor, (*found.reasons, *hindering))
 
@@ -128,11 +128,11 @@ def judged(older: Memory, newer: Memory, cosine: float) -> Verdict:
 def _open(older: Memory, newer: Memory, found: Judgement) -> Verdict:
     """Return that rules cannot tell, and whether a model's yes would be enough; the one with more words would stay."""
     survivor, absorbed = (newer, older) if len(newer.content) > len(older.content) else (older, newer)
-    hindering = _hindering(survivor, absorbed, alike=False)
+    hindering = _find_blockers(survivor, absorbed, alike=False)
     return Verdict(Relation.BORDERLINE, survivor, (*found.reasons, *hindering), open=not hindering)
 
 
-def _hindering(survivor: Memory, absorbed: Memory, *, alike: bool) -> tuple[str, ...]:
+def _find_blockers(survivor: Memory, absorbed: Memory, *, alike: bool) -> tuple[str, ...]:
     found = find_merge_blockers(survivor, absorbed)
     # A merge lets a person vouch for what remains; words that nobody vouched for must not gain by it.
     if not alike and survivor.trust is Trust.EVIDENCE and absorbed.trust is Trust.TRUSTED:
@@ -140,7 +140,7 @@ def _hindering(survivor: Memory, absorbed: Memory, *, alike: bool) -> tuple[str,
     return found
 
 
-def _asked(run: _Run, verdict: Verdict, older: Memory, newer: Memory) -> Verdict:
+def _ask_model(run: _Run, verdict: Verdict, older: Memory, newer: Memory) -> Verdict:
     assert run.ask is not None
     reply = run.ask(SYSTEM, as_data(first=older.content, second=newer.content))
     if reply is None:
@@ -155,7 +155,7 @@ def _asked(run: _Run, verdict: Verdict, older: Memory, newer: Memory) -> Verdict
     return Verdict(relation, verdict.survivor, verdict.reasons, same)
 
 
-def _settle(db: Connection, pair: Pair, verdict: Verdict, both: tuple[Memory, Memory], at: str) -> str:
+def _apply_verdict(db: Connection, pair: Pair, verdict: Verdict, both: tuple[Memory, Memory], at: str) -> str:
     older, newer = both
     if verdict.relation is Relation.CONTRADICTS and edges.find(
         db, newer.seq, EdgeKind.CONTRADICTS, older.seq, DEDUP_JOB, at
@@ -191,12 +191,12 @@ def _both(db: Connection, pair: Pair) -> tuple[Memory, Memory] | None:
     return None if len(ingested.in_step(db, list(found))) == 2 else (older, newer)
 
 
-def _changed(before: tuple[Memory, Memory], now: tuple[Memory, Memory]) -> bool:
+def _has_changed(before: tuple[Memory, Memory], now: tuple[Memory, Memory]) -> bool:
     # What is counted on the way, such as recalls, is no change of what was judged.
-    return any(_judged_on(one) != _judged_on(other) for one, other in zip(before, now, strict=True))
+    return any(_compared_fields(one) != _compared_fields(other) for one, other in zip(before, now, strict=True))
 
 
-def _judged_on(memory: Memory) -> tuple[object, ...]:
+def _compared_fields(memory: Memory) -> tuple[object, ...]:
     standing = (memory.occurred_at, memory.details, memory.anchor, memory.branch, memory.pinned, memory.trust)
     return (memory.content, *standing)
 

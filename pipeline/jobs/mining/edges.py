@@ -20,8 +20,8 @@ from pipeline.jobs.mining.replacing import (
     GIVES_REASON,
     HEDGES,
     TROUBLE,
-    replaced,
-    sentences,
+    find_replacements,
+    first_sentences,
     stems,
     supersedes,
 )
@@ -111,7 +111,7 @@ def _note(job: JobRun, before: int, now: int) -> None:
 
 def _tell(job: JobRun, memory: Memory, vectors: Vectors | None) -> Counter[str]:
     """Draw the edges of one memory; return how many of each kind are new."""
-    findings = list(found_of(memory, surroundings(job, memory, vectors)))
+    findings = list(find_edges(memory, surroundings(job, memory, vectors)))
     drawn: Counter[str] = Counter()
     if not findings:
         return drawn
@@ -139,7 +139,7 @@ def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surrou
         session = store.find_session_neighbours(db, memory, BESIDE)
         near = {one.seq: one for one in (*store.open_to_edges(db, list(shared)), *session)}
         if memory.kind in REPLACING:
-            for word in dict.fromkeys(found.word for found in replaced(memory.content) if found.word):
+            for word in dict.fromkeys(found.word for found in find_replacements(memory.content) if found.word):
                 near |= {one.seq: one for one in store.find_saying_a_word(db, memory, word, SAYING)}
     return Surroundings(near, shared, session, _cosines(vectors))
 
@@ -162,7 +162,7 @@ def _cosines(vectors: Vectors | None) -> Callable[[Memory, Memory], float | None
     return cosine
 
 
-def found_of(memory: Memory, around: Surroundings) -> Iterator[Finding]:
+def find_edges(memory: Memory, around: Surroundings) -> Iterator[Finding]:
     """Yield the edges that a memory's text and those around it ask for."""
     replacements = list(_supersessions(memory, around))
     told = {frozenset((finding.first.seq, finding.second.seq)) for finding in replacements}
@@ -176,7 +176,7 @@ def found_of(memory: Memory, around: Surroundings) -> Iterator[Finding]:
 
 def _supersessions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
     superseded = 0
-    says_so = memory.kind in REPLACING and bool(replaced(memory.content))
+    says_so = memory.kind in REPLACING and bool(find_replacements(memory.content))
     for other in sorted(around.near.values(), key=_when, reverse=True):
         older, newer = sorted((memory, other), key=_when)
         if newer.kind not in REPLACING or older.kind not in REPLACEABLE or (newer is memory and not says_so):
@@ -258,7 +258,7 @@ def explains(later: str, earlier: str, tie: Tie) -> bool:
     if not (tie.session or tie.names) or not _reports(earlier):
         return False
     reported = stems(earlier)
-    return any(_explains(sentence, later, reported, tie) for sentence in sentences(later))
+    return any(_explains(sentence, later, reported, tie) for sentence in first_sentences(later))
 
 
 @lru_cache(maxsize=4_000)
@@ -266,13 +266,13 @@ def gives_cause(text: str) -> bool:
     """Tell whether a text says what caused something."""
     return any(
         (FOUND_CAUSE.search(sentence) or GIVES_REASON.search(sentence)) and not HEDGES.search(sentence)
-        for sentence in sentences(text)
+        for sentence in first_sentences(text)
     )
 
 
 def _reports(text: str) -> bool:
     """Tell whether a text reports trouble without explaining it or telling of its end."""
-    return any(TROUBLE.search(part) and not HEDGES.search(part) for part in sentences(text)) and not (
+    return any(TROUBLE.search(part) and not HEDGES.search(part) for part in first_sentences(text)) and not (
         FOUND_CAUSE.search(text) or GIVES_REASON.search(text) or _RESOLVED.search(text)
     )
 

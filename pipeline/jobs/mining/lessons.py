@@ -189,7 +189,7 @@ def _of_one_thing(db: Connection, failure: Memory, fix: Memory) -> bool:
 
 
 def _propose(run: _Run, sources: Sequence[Memory], rule: str, when: str | None, what: str) -> None:
-    wording = _worded(run, sources)
+    wording = _ask_wording(run, sources)
     if wording is not None:
         rule, when = wording.rule, wording.applies_when
     days = ", ".join(dict.fromkeys(memory.occurred_at[:10] for memory in sources))
@@ -204,7 +204,7 @@ def _propose(run: _Run, sources: Sequence[Memory], rule: str, when: str | None, 
         run.counts[what] += 1
 
 
-def _worded(run: _Run, sources: Sequence[Memory]) -> Wording | None:
+def _ask_wording(run: _Run, sources: Sequence[Memory]) -> Wording | None:
     if run.model is None:
         return None
     told = as_data(remarks=[{"date": m.occurred_at[:10], "remark": m.content[:1000]} for m in sources[-10:]])

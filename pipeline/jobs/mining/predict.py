@@ -46,7 +46,7 @@ def predict(job: JobRun) -> Report:
         with job.database.read() as db:
             found[source] = source(job, db)
     habits = found.pop(_habits)
-    likely = chosen(habits, [one for several in found.values() for one in several])
+    likely = choose_questions(habits, [one for several in found.values() for one in several])
     with job.database.read() as db:
         same = store.predictions(db) == likely
     if not same:
@@ -60,7 +60,7 @@ def predict(job: JobRun) -> Report:
     return Report({"predictions": len(likely)} | {str(reason): counts[str(reason)] for reason in Reason})
 
 
-def chosen(habits: Sequence[Prediction], others: Sequence[Prediction]) -> list[Prediction]:
+def choose_questions(habits: Sequence[Prediction], others: Sequence[Prediction]) -> list[Prediction]:
     """Return each question once, habits first; these take what the others leave, and at least half of the room."""
     room = max(MOST - len(others), MOST // 2)
     once: dict[str, Prediction] = {}

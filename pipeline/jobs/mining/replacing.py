@@ -10,11 +10,11 @@ from pipeline.text.similarity.vocabulary import FOREIGN
 from pipeline.text.tokens import search_tokens
 
 
-def _stemmed(words: str) -> frozenset[str]:
+def _stem_words(words: str) -> frozenset[str]:
     return frozenset(words.split()) | frozenset(search_tokens(words))
 
 
-FOREIGN_SMALL: Final = FOREIGN | _stemmed(
+FOREIGN_SMALL: Final = FOREIGN | _stem_words(
     "alt alten alter altes neu neuen neue wir jetzt nun seit ab im am vom beim wird werden hat haben ist mehr als noch "
     "no not für "
     "ahora antiguo antigua viejo vieja ya nuestro nuestra son está están ancien ancienne notre nos est maintenant "
@@ -24,7 +24,7 @@ FOREIGN_SMALL: Final = FOREIGN | _stemmed(
 )
 
 # Words that say next to nothing of what a text is about; stemmed as the texts are.
-GENERIC: Final = _stemmed(
+GENERIC: Final = _stem_words(
     "use used uses using user run runs running keep kept store stored stores go goes went do does make made have "
     "need needs get gets set now old new former previous legacy current currently own anymore longer any more "
     "instead place move moved switch switched migrate migrated change changed replace replaced drop dropped since "
@@ -188,23 +188,23 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(search_tokens(text)) - FOREIGN_SMALL - GENERIC
 
 
-def sentences(text: str) -> list[str]:
+def first_sentences(text: str) -> list[str]:
     """Split the beginning of a text into sentences."""
     return [part for part in (piece.strip(" \t.!\"'") for piece in _SENTENCE.split(text[:MAX_CHARS])) if part]
 
 
 @lru_cache(maxsize=4_000)
-def replaced(text: str) -> tuple[Replaced, ...]:
+def find_replacements(text: str) -> tuple[Replaced, ...]:
     """List what a text says is replaced."""
-    told = (sentence for sentence in sentences(text) if not (HEDGES.search(sentence) or NEVER.search(sentence)))
-    return tuple(found for sentence in told for found in _replaced(sentence))
+    told = (sentence for sentence in first_sentences(text) if not (HEDGES.search(sentence) or NEVER.search(sentence)))
+    return tuple(found for sentence in told for found in _find_in_sentence(sentence))
 
 
-def _replaced(sentence: str) -> Iterator[Replaced]:
-    return _told(sentence) if _TRIGGER.search(sentence) else iter(())
+def _find_in_sentence(sentence: str) -> Iterator[Replaced]:
+    return _match_cues(sentence) if _TRIGGER.search(sentence) else iter(())
 
 
-def _told(sentence: str) -> Iterator[Replaced]:
+def _match_cues(sentence: str) -> Iterator[Replaced]:
     told = False
     for cue in _CUES:
         for match in cue.finditer(sentence):
@@ -264,19 +264,21 @@ def unknown() -> float | None:
 
 def supersedes(newer: str, older: str, cosine: Callable[[], float | None] = unknown) -> bool:
     """Tell whether a newer text says that what an older one states was replaced; the cosine is asked for last."""
-    return any(_states(older, found) and _same_subject(newer, older, found, cosine) for found in replaced(newer))
+    return any(
+        _states(older, found) and _same_subject(newer, older, found, cosine) for found in find_replacements(newer)
+    )
 
 
 def _states(text: str, found: Replaced) -> bool:
     """Tell whether a text states as a matter of fact what is old by now, and nothing of what is new."""
     if found.new and found.new <= stems(text):
         return False
-    for sentence in sentences(text):
+    for sentence in first_sentences(text):
         if not (found.old | (found.about if not found.old else frozenset())) <= stems(sentence):
             continue
         if "?" in sentence or HEDGES.search(sentence) or TROUBLE.search(sentence):
             continue
-        if not any(known.old & found.old for known in _replaced(sentence)):
+        if not any(known.old & found.old for known in _find_in_sentence(sentence)):
             return bool(found.old) or _USES.search(sentence) is not None
     return False
 

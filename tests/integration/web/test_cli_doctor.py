@@ -11,7 +11,7 @@ from pipeline.services import diagnostics
 from pipeline.store import work
 from pipeline.store.runs import Run
 from tests.fakes.command_line import remembered, run, run_json, serving
-from tests.fakes.house import open_back, open_web
+from tests.fakes.house import open_web, open_worker
 from web.cli import checks, processes
 from web.cli.processes import Running
 from web.client import ServerProblem
@@ -211,7 +211,7 @@ def test_work_that_waits_long_is_told_where_a_server_runs(stack, monkeypatch):
 
 
 def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
-    monkeypatch.setattr("pipeline.bootstrap.worker.WorkerContainer", open_back)
+    monkeypatch.setattr("pipeline.bootstrap.worker.WorkerContainer", open_worker)
     remembered("The deploy of verdict-policy.ts writes to PostgreSQL")
     digested()
     database = stack.databases.get("default")

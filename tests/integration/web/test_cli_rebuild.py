@@ -4,13 +4,13 @@ from pipeline.records import Stage
 from pipeline.store import index_state, meta
 
 
-def test_a_rebuild_computes_every_index_again(client, container, back, digested, home):
+def test_a_rebuild_computes_every_index_again(client, container, worker, digested, home):
     ids = {client.write(f"The module-{n}.py of ABC-{n} writes to Redis", session_id="s") for n in range(5)}
     gone = client.write("Forgotten for good: module-9.py")
     digested()
     assert client.delete(f"/v1/memories/{gone}?hard=true").status_code == 200
     digested()
-    back.context("default").rebuild_segment()
+    worker.context("default").rebuild_segment()
     before = client.get("/v1/stats").get_json()
     shutil.rmtree(home.paths.workspace("default").vectors)
     shutil.rmtree(home.paths.workspace("default").lexical)
@@ -19,20 +19,20 @@ def test_a_rebuild_computes_every_index_again(client, container, back, digested,
     assert (answer.status_code, answer.get_json()) == (200, {"queued": 5})
     waiting = dict.fromkeys(Stage, 0) | {Stage.EMBED: 5, Stage.ENTITIES: 5}
     assert client.get("/v1/queue").get_json()["pending"] == waiting
-    assert "segment" in back.context("default").needed_jobs()
+    assert "segment" in worker.context("default").needed_jobs()
     digested()
-    back.context("default").rebuild_segment()
+    worker.context("default").rebuild_segment()
 
     after = client.get("/v1/stats").get_json()
     for counted in ("memories", "graph"):
         assert after[counted] == before[counted]
     assert after["index"]["passages"] == before["index"]["passages"]
     assert after["index"]["segment"] != before["index"]["segment"]
-    assert back.vectors("default").count() == after["index"]["passages"]
+    assert worker.vectors("default").count() == after["index"]["passages"]
     assert set(client.found("Redis module")) == ids
 
 
-def test_a_rebuild_rings_and_forgets_what_was_embedded(client, container, back, digested, home):
+def test_a_rebuild_rings_and_forgets_what_was_embedded(client, container, worker, digested, home):
     client.write("One memory")
     digested()
     database = container.databases.get("default")

@@ -126,7 +126,7 @@ def test_why_something_was_not_saved_is_told_newest_first(candidate):
     run("why-not-saved", "--outcome", "lost", code=2)
 
 
-def archived_by_night(container, memory):
+def archived_by_job(container, memory):
     database = container.databases.get("default")
     revise.archive(database, memory)
     with database.write() as db:
@@ -138,7 +138,7 @@ def test_the_audit_tells_what_is_known(server, container, digested):
     run("facts", "set", "user", "editor", "vim\x1b[2J", "--scope", "user")
     run("facts", "set", "user", "language", "English")
     remembered("Run the migrations first", "--kind", "lesson", "--source", "import")
-    act = archived_by_night(container, memory)
+    act = archived_by_job(container, memory)
     found = run_json("audit")
     assert found["memories"]["by_kind"] == {"keyed_fact": 2, "lesson": 1}
     assert found["scopes"] == {"workspace": 2, "user": 1}

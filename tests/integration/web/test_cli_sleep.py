@@ -9,18 +9,18 @@ from pipeline.jobs.registry import BY_NAME
 from pipeline.jobs.runner import Report
 from pipeline.records import Draft
 from pipeline.write.accept import accept
-from tests.fakes.house import open_back
+from tests.fakes.house import open_worker
 from tests.fakes.job_runs import replace_job
 from web.cli import cli
 
 
 @pytest.fixture
 def workspaces(home, monkeypatch):
-    monkeypatch.setattr("pipeline.bootstrap.worker.WorkerContainer", open_back)
-    back = open_back(home)
+    monkeypatch.setattr("pipeline.bootstrap.worker.WorkerContainer", open_worker)
+    worker = open_worker(home)
     for workspace_id in ("default", "garden"):
-        accept(back.databases.get(workspace_id, create=True), Draft("The port is 8123"))
-    back.close()
+        accept(worker.databases.get(workspace_id, create=True), Draft("The port is 8123"))
+    worker.close()
 
 
 def sleep(*arguments):

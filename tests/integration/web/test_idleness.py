@@ -60,7 +60,7 @@ def test_an_empty_home_may_rest(served, container):
     assert next_look_s(served, 60, AGAIN_S) is None
 
 
-def test_what_waits_in_any_workspace_keeps_the_stack_up(served, container, back, digested):
+def test_what_waits_in_any_workspace_keeps_the_stack_up(served, container, worker, digested):
     accept(container.databases.get("other", create=True), Draft("The port is 8123."))
     accept(container.databases.get("default", create=True), Draft("The port is 8123."))
     digested("default")

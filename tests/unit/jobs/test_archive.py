@@ -79,7 +79,7 @@ def test_what_is_archived_is_found_no_more():
         assert memory_id not in world.found("log of the worker")
 
 
-def test_a_night_that_runs_twice_archives_once(database):
+def test_a_job_that_runs_twice_archives_once(database):
     chatter(database)
     live_until(database, LATE)
     archive(job_run_on(database, LATE))
@@ -247,7 +247,7 @@ def crowd(database):
     return ids
 
 
-def test_a_night_takes_only_so_many_and_the_next_goes_on(database, monkeypatch):
+def test_a_run_takes_only_so_many_and_the_next_goes_on(database, monkeypatch):
     monkeypatch.setattr(module, "ARCHIVE_LIMIT", 12)
     ids = crowd(database)
     assert archive(job_run_on(database, LATE)).counts == {"archived": 12}

@@ -37,7 +37,7 @@ def test_importance_halves_in_the_half_life_of_its_kind(database):
     assert 0.55 < importance(database, decision) < 0.7
 
 
-def test_a_night_that_runs_twice_fades_once(database):
+def test_a_job_that_runs_twice_fades_once(database):
     write(database, 0, "The port of staging is 5433")
     live_until(database, 60)
     assert decay(job_run_on(database, 60)).counts["faded"] > 0
@@ -46,7 +46,7 @@ def test_a_night_that_runs_twice_fades_once(database):
     assert state(database) == once
 
 
-def test_many_nights_come_to_the_same_as_one(database):
+def test_many_runs_come_to_the_same_as_one(database):
     fact = write(database, 0, "The port of staging is 5433")
     live_until(database, 120)
     for day in range(1, 121):

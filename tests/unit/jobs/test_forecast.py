@@ -1,4 +1,4 @@
-"""What is told of a memory's future, held against what nights do."""
+"""What is told of a memory's future, held against what the jobs do."""
 
 import pytest
 from hypothesis import given
@@ -71,7 +71,7 @@ def test_it_may_leave_when_it_is_told_to_and_not_before(one, unused):
         assert not may_go(one, ample, today + told.leaves_in_days - 1)
 
 
-def test_the_night_agrees():
+def test_the_jobs_agree():
     with scratch_database() as database:
         memory_id = write(database, 0, "The port of staging is 5433")
         for day in range(0, 61, 10):

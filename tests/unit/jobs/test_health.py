@@ -19,7 +19,7 @@ from pipeline.store import changes, entities, invariants, meta, runs, work
 from pipeline.text.tokens import search_tokens
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.house import digest_all, fast_settings, open_back, scratch_database
+from tests.fakes.house import digest_all, fast_settings, open_worker, scratch_database
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -28,41 +28,41 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 def built(tmp_path_factory):
     """A digested workspace: memories with entities, one archived, a fact with a past, a segment and a tail."""
     settings = fast_settings(tmp_path_factory.mktemp("health") / "home")
-    back = open_back(settings)
-    database = back.databases.get("default", create=True)
+    worker = open_worker(settings)
+    database = worker.databases.get("default", create=True)
     for number in range(4):
         accept(database, Draft(f"Release {number} of LoadGuard moved src/guard.py to port {8000 + number}"))
     revise.archive(database, accept(database, Draft("An archived one about LoadGuard")).id)
     for value, since in (("SQLite", "2026-01-01T00:00:00.000Z"), ("PostgreSQL", "2026-02-01T00:00:00.000Z")):
         key = {"subject": "staging", "attribute": "database", "value": value}
         accept(database, Draft(f"Staging uses {value}", Kind.KEYED_FACT, details=key, occurred_at=since))
-    digest_all(back)
-    back.context("default").rebuild_segment()
+    digest_all(worker)
+    worker.context("default").rebuild_segment()
     accept(database, Draft("Written since the segment was built, about LoadGuard in src/guard.py"))
-    digest_all(back)
+    digest_all(worker)
     database.checkpoint()
-    back.close()
+    worker.close()
     return settings.paths.root
 
 
 @pytest.fixture
-def back(built, tmp_path):
+def worker(built, tmp_path):
     """The services of a worker over a copy of that workspace."""
     home = tmp_path / "home"
     shutil.copytree(built, home)
-    back = open_back(fast_settings(home))
-    yield back
-    back.close()
+    worker = open_worker(fast_settings(home))
+    yield worker
+    worker.close()
 
 
 @pytest.fixture
-def paths(back):
-    return back.settings.paths.workspace("default")
+def paths(worker):
+    return worker.settings.paths.workspace("default")
 
 
 @pytest.fixture
-def database(back):
-    return back.databases.get("default")
+def database(worker):
+    return worker.databases.get("default")
 
 
 def run(database, paths, problems=None, heal=lambda: 0, **options):
@@ -85,7 +85,7 @@ def data_version(watcher):
     return watcher.execute("PRAGMA data_version").fetchone()[0]
 
 
-def test_a_healthy_workspace_is_not_written_to(database, paths, back):
+def test_a_healthy_workspace_is_not_written_to(database, paths, worker):
     with database.read() as db:
         assert entities.counts(db).co_mentions > 0
         assert meta.get(db, meta.SEGMENT)
@@ -96,7 +96,7 @@ def test_a_healthy_workspace_is_not_written_to(database, paths, back):
             database,
             paths,
             problems,
-            lambda: back.context("default").repair_vectors(),
+            lambda: worker.context("default").repair_vectors(),
             progress=lambda n, total: done.append((n, total)),
         )
         assert (report.counts, report.more, problems) == ({}, False, [])
@@ -262,7 +262,7 @@ def test_what_nothing_can_derive_is_reported_and_left_alone(database, paths, che
 
 
 def test_a_report_is_not_repeated_until_there_is_more(database, paths):
-    def night():
+    def checked():
         problems = []
         with database.write() as db:
             run_id = runs.begin(db, "health", "then", 0)
@@ -271,15 +271,15 @@ def test_a_report_is_not_repeated_until_there_is_more(database, paths):
             runs.end(db, run_id, "then", report.counts, None)
         return len(problems)
 
-    assert night() == 0
+    assert checked() == 0
     put(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (1, 'embed', 0, 1)")
-    assert [night(), night()] == [1, 0]
+    assert [checked(), checked()] == [1, 0]
     put(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (2, 'embed', 0, 1)")
-    assert [night(), night()] == [1, 0]
+    assert [checked(), checked()] == [1, 0]
     put(database, "DELETE FROM work")
-    assert night() == 0
+    assert checked() == 0
     put(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (1, 'embed', 0, 1)")
-    assert night() == 1
+    assert checked() == 1
 
 
 def found_by_words(database, paths, text):
@@ -327,7 +327,7 @@ def has_a_tail_from_the_future(database, paths):
         has_a_tail_from_the_future,
     ],
 )
-def test_a_segment_that_leaves_something_out_is_built_anew(database, paths, back, harm):
+def test_a_segment_that_leaves_something_out_is_built_anew(database, paths, worker, harm):
     before = found_by_words(database, paths, "loadguard")
     assert len(before) == 5
     harm(database, paths)
@@ -335,7 +335,7 @@ def test_a_segment_that_leaves_something_out_is_built_anew(database, paths, back
     assert run(database, paths, problems).counts == {"segment": 1}
     assert problems == []
     assert run(database, paths).counts == {}
-    back.context("default").rebuild_segment()
+    worker.context("default").rebuild_segment()
     assert run(database, paths).counts == {}
     assert found_by_words(database, paths, "loadguard") == before
 
@@ -350,13 +350,13 @@ def test_the_wish_of_a_purge_is_not_lost(database, paths):
         assert meta.get(db, meta.SEGMENT_WANTED) == wish
 
 
-def test_lost_vectors_are_queued_again(database, paths, back):
-    table = back.vectors("default")
+def test_lost_vectors_are_queued_again(database, paths, worker):
+    table = worker.vectors("default")
     with table.exclusive():
         table.remove([1, 2])
-    assert run(database, paths, heal=lambda: back.context("default").repair_vectors()).counts == {"vectors": 2}
-    digest_all(back)
-    assert run(database, paths, heal=lambda: back.context("default").repair_vectors()).counts == {}
+    assert run(database, paths, heal=lambda: worker.context("default").repair_vectors()).counts == {"vectors": 2}
+    digest_all(worker)
+    assert run(database, paths, heal=lambda: worker.context("default").repair_vectors()).counts == {}
 
 
 def test_a_damaged_file_is_reported_and_nothing_is_repaired(database, paths, monkeypatch):

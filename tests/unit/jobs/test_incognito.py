@@ -8,16 +8,16 @@ from pipeline.jobs import model
 from pipeline.jobs.model import Failure
 from pipeline.jobs.registry import BY_NAME
 from pipeline.store import duplicates
-from tests.fakes.house import digest_all, open_back, run_job
+from tests.fakes.house import digest_all, open_worker, run_job
 from tests.fakes.job_runs import read, write
 
 
 @pytest.fixture
-def back(home, monkeypatch):
+def worker(home, monkeypatch):
     monkeypatch.setenv("REVERIE_LLM_URL", "http://127.0.0.1:9/v1")
-    back = open_back(load_settings())
-    yield back
-    back.close()
+    worker = open_worker(load_settings())
+    yield worker
+    worker.close()
 
 
 @pytest.fixture
@@ -27,30 +27,30 @@ def prompts(monkeypatch):
     return sent
 
 
-def run_every_job(back: WorkerContainer):
+def run_every_job(worker: WorkerContainer):
     """Run every job over a workspace where dedup, for one, has something to ask."""
-    database = back.databases.get("default", create=True)
+    database = worker.databases.get("default", create=True)
     ids = [
         write(database, number, f"The build runs nightly on the small {where}.")
         for number, where in enumerate(("server", "machine in the cellar"))
     ]
-    digest_all(back)
+    digest_all(worker)
     with database.write() as db:
         duplicates.add(db, *(read(database, one).seq for one in ids), 0.85, ("not similar enough to merge",), "-")
     for name in BY_NAME:
         if name != "touches":
-            outcome = run_job(back, "default", name)
+            outcome = run_job(worker, "default", name)
             assert outcome.error is None
 
 
-def test_on_the_record_the_model_is_asked(back, prompts):
-    run_every_job(back)
+def test_on_the_record_the_model_is_asked(worker, prompts):
+    run_every_job(worker)
     assert prompts
 
 
-def test_off_the_record_no_job_asks_the_model(back, prompts, home):
+def test_off_the_record_no_job_asks_the_model(worker, prompts, home):
     paths = home.paths.workspace("default")
     paths.config.parent.mkdir(parents=True)
     paths.config.write_text("incognito = true\n")
-    run_every_job(back)
+    run_every_job(worker)
     assert prompts == []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.settings import Settings
-from pipeline.jobs.registry import JOBS, NIGHT_HOUR, NIGHTLY, Schedule, scheduled_jobs
+from pipeline.jobs.registry import JOBS, NIGHTLY, NIGHTLY_HOUR, Schedule, scheduled_jobs
 
 HOURLY = Schedule(timedelta(hours=1))
 moments = st.integers(0, 20 * 365 * 24 * 3600).map(lambda s: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(seconds=s))
@@ -22,16 +22,16 @@ def test_an_interval_goes_by_the_clock():
 def test_what_ran_on_the_moment_is_not_due_by_that_moment_again():
     three = datetime(2026, 1, 1, 3, tzinfo=UTC)
     assert HOURLY.next_after(three) == three + timedelta(hours=1)
-    night = NIGHTLY.next_after(three)
-    assert NIGHTLY.next_after(night) > night
+    following = NIGHTLY.next_after(three)
+    assert NIGHTLY.next_after(following) > following
 
 
 @given(moments)
-def test_a_night_lies_within_a_day_after_the_last_run_and_begins_on_the_hour(last):
+def test_a_nightly_job_is_due_within_a_day_after_its_last_run_and_on_the_hour(last):
     following = NIGHTLY.next_after(last)
     # A change of the clocks makes one day longer.
     assert timedelta() < following - last <= timedelta(hours=25)
-    assert (following.astimezone().hour, following.astimezone().minute) == (NIGHT_HOUR, 0)
+    assert (following.astimezone().hour, following.astimezone().minute) == (NIGHTLY_HOUR, 0)
     assert NIGHTLY.last_before(following) == following
     assert NIGHTLY.last_before(last) <= last
 
@@ -78,13 +78,13 @@ def test_settings_change_the_rhythm_of_some():
         ("2026-10-25T02:00", "2026-10-26T02:00"),
     ],
 )
-def test_a_night_begins_at_three_also_when_clocks_change(last, following):
+def test_a_nightly_job_begins_at_three_also_when_clocks_change(last, following):
     moment = datetime.fromisoformat(f"{last}+00:00")
     assert NIGHTLY.next_after(moment) == datetime.fromisoformat(f"{following}+00:00")
 
 
 @pytest.mark.usefixtures("zone_told_as_a_rule")
-def test_a_night_begins_at_three_where_the_zone_has_no_name():
+def test_a_nightly_job_begins_at_three_where_the_zone_has_no_name():
     begins = NIGHTLY.next_after(datetime.now(UTC)).astimezone()
     # On a day on which clocks change it is off by an hour.
-    assert begins.hour in (NIGHT_HOUR - 1, NIGHT_HOUR, NIGHT_HOUR + 1)
+    assert begins.hour in (NIGHTLY_HOUR - 1, NIGHTLY_HOUR, NIGHTLY_HOUR + 1)

@@ -26,7 +26,7 @@ def last(database):
 
 
 def test_a_run_is_recorded_from_beginning_to_end(database):
-    outcome = run(database, lambda _night: Report({"arcs": 3}))
+    outcome = run(database, lambda _run: Report({"arcs": 3}))
     found = last(database)
     assert (found.id, found.ok, found.counts, found.error) == (outcome.run_id, True, {"arcs": 3}, None)
     assert found.started_at <= found.ended_at
@@ -35,36 +35,36 @@ def test_a_run_is_recorded_from_beginning_to_end(database):
 
 def test_what_a_job_raises_is_its_runs_error_and_goes_to_the_log(database):
     errors = []
-    outcome = run(database, lambda _night: {}["nothing"], errors=errors)
+    outcome = run(database, lambda _run: {}["nothing"], errors=errors)
     assert outcome.error == "KeyError: 'nothing'"
     assert errors == [outcome.error]
     assert (last(database).ok, last(database).error) == (False, outcome.error)
 
 
 def test_a_job_runs_once_at_a_time(database):
-    def job(_night):
+    def job(_run):
         assert run(database, lambda _inner: pytest.fail("ran twice"), owner="somebody else") is None
         return Report()
 
     assert run(database, job) is not None
-    assert run(database, lambda _night: Report(), owner="somebody else") is not None
+    assert run(database, lambda _run: Report(), owner="somebody else") is not None
 
 
 def test_the_lock_of_one_that_is_gone_ends(database):
     with database.write() as db:
         assert runs.lock(db, "arcs", "gone", time.time() - 10, time.time() - 5)
-    assert run(database, lambda _night: Report()) is not None
+    assert run(database, lambda _run: Report()) is not None
 
 
 def test_one_that_is_asked_to_end_leaves_its_run_to_the_next(database):
-    def interrupted(_night):
+    def interrupted(_run):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run(database, interrupted)
     open_run = last(database)
     assert open_run.ended_at is None
-    assert run(database, lambda _night: Report(), owner="somebody else").run_id == open_run.id
+    assert run(database, lambda _run: Report(), owner="somebody else").run_id == open_run.id
 
 
 def test_a_run_that_was_asked_for_is_the_one_that_begins(database):
@@ -72,14 +72,14 @@ def test_a_run_that_was_asked_for_is_the_one_that_begins(database):
         asked = runs.request(db, "arcs", "2026-01-01T00:00:00.000Z")
         assert runs.request(db, "arcs", "2026-01-02T00:00:00.000Z") == asked
         assert runs.list_requested(db) == ["arcs"]
-    assert run(database, lambda _night: Report()).run_id == asked
+    assert run(database, lambda _run: Report()).run_id == asked
     with database.read() as db:
         assert runs.list_requested(db) == []
 
 
 def test_only_the_newest_runs_are_kept(database):
     for _ in range(KEPT_RUNS + 5):
-        newest = run(database, lambda _night: Report())
+        newest = run(database, lambda _run: Report())
     with database.read() as db:
         assert db.execute("SELECT count(*) FROM job_run").fetchone()[0] == KEPT_RUNS
     assert last(database).id == newest.run_id
@@ -88,7 +88,7 @@ def test_only_the_newest_runs_are_kept(database):
 def test_a_run_knows_which_changes_it_saw(database):
     with database.write() as db:
         changes.append(db, changes.CREATE, ["a", "b"])
-    run(database, lambda _night: Report())
+    run(database, lambda _run: Report())
     assert last(database).generation == 2
 
 

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.jobs.registry import NIGHTLY as EACH_NIGHT
+from pipeline.jobs.registry import NIGHTLY as EVERY_NIGHT
 from pipeline.jobs.registry import Schedule, ScheduledJob
 from pipeline.jobs.runner import Report
 from pipeline.jobs.status import JobState, due_jobs, job_statuses, unfinished_jobs
@@ -19,7 +19,7 @@ def job(name, schedule, **fields):
 
 
 HOURLY = job("hourly", EACH_HOUR)
-NIGHTLY = job("nightly", EACH_NIGHT)
+NIGHTLY = job("nightly", EVERY_NIGHT)
 FADING = job("fading", EACH_HOUR, idle=True)
 
 
@@ -46,11 +46,11 @@ def written(database):
         changes.append(db, changes.CREATE, ["a"])
 
 
-def test_an_empty_workspace_has_interval_jobs_due_and_no_night_behind_it(database):
+def test_an_empty_workspace_has_interval_jobs_due_and_no_nightly_one_missed(database):
     assert due(database) == ["hourly", "fading"]
 
 
-def test_a_workspace_that_saw_no_night_yet_gets_its_first(database):
+def test_a_workspace_that_saw_no_nightly_job_yet_gets_its_first(database):
     written(database)
     assert "nightly" in due(database, datetime.now(UTC) + timedelta(days=2))
     assert "nightly" not in due(database, datetime.now(UTC))

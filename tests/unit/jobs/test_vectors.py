@@ -18,39 +18,39 @@ def embedded(client, digested):
     return ids
 
 
-def heal(back):
-    count = back.context("default").repair_vectors()
-    with back.databases.get("default").read() as db:
+def heal(worker):
+    count = worker.context("default").repair_vectors()
+    with worker.databases.get("default").read() as db:
         assert work.count_pending(db)[EMBED] == count
     return count
 
 
-def test_a_whole_index_is_left_alone(embedded, back):
-    assert heal(back) == 0
+def test_a_whole_index_is_left_alone(embedded, worker):
+    assert heal(worker) == 0
 
 
-def test_lost_rows_are_queued_again(embedded, back):
-    table = back.vectors("default")
+def test_lost_rows_are_queued_again(embedded, worker):
+    table = worker.vectors("default")
     with table.exclusive():
         table.remove([2])
-    assert heal(back) == 1
-    digest_all(back)
+    assert heal(worker) == 1
+    digest_all(worker)
     assert table.seqs() == {1, 2, 3}
 
 
-def test_a_deleted_index_is_built_anew(embedded, back, client):
-    shutil.rmtree(back.settings.paths.workspace("default").vectors)
-    assert heal(back) == 3
-    digest_all(back)
-    assert heal(back) == 0
+def test_a_deleted_index_is_built_anew(embedded, worker, client):
+    shutil.rmtree(worker.settings.paths.workspace("default").vectors)
+    assert heal(worker) == 3
+    digest_all(worker)
+    assert heal(worker) == 0
     assert client.recall("memory number 1")["channels"]["dense"]["state"] == "ok"
 
 
-def test_a_broken_index_is_reported_and_built_anew(embedded, back, client):
-    for file in back.settings.paths.workspace("default").vectors.rglob("*.manifest"):
+def test_a_broken_index_is_reported_and_built_anew(embedded, worker, client):
+    for file in worker.settings.paths.workspace("default").vectors.rglob("*.manifest"):
         file.write_bytes(b"\x00" * 10)
-    assert heal(back) == 3
-    digest_all(back)
-    assert heal(back) == 0
+    assert heal(worker) == 3
+    digest_all(worker)
+    assert heal(worker) == 0
     assert "built anew" in client.get("/v1/errors").get_data(as_text=True)
     assert client.found("memory number 1")[0] == embedded[1]

@@ -1,10 +1,10 @@
-"""When a day and a night began, by clocks that change."""
+"""When a day began and the nightly jobs were due, by clocks that change."""
 
 from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.services.overview import midnight_before, night_before
+from pipeline.services.overview import midnight_before, nightly_before
 
 
 def at(day: str, hour: int) -> datetime:
@@ -13,7 +13,7 @@ def at(day: str, hour: int) -> datetime:
 
 @pytest.mark.usefixtures("central_europe")
 @pytest.mark.parametrize(
-    ("now", "midnight", "night"),
+    ("now", "midnight", "nightly"),
     [
         (at("2026-01-15", 12), "2026-01-14T23:00", "2026-01-15T02:00"),
         (at("2026-07-15", 12), "2026-07-14T22:00", "2026-07-15T01:00"),
@@ -24,6 +24,6 @@ def at(day: str, hour: int) -> datetime:
         (at("2026-10-25", 1), "2026-10-24T22:00", "2026-10-24T01:00"),
     ],
 )
-def test_a_day_begins_at_midnight_and_a_night_at_three_whatever_the_clocks_do(now, midnight, night):
+def test_a_day_begins_at_midnight_and_nightly_jobs_at_three_whatever_the_clocks_do(now, midnight, nightly):
     assert midnight_before(now) == datetime.fromisoformat(f"{midnight}+00:00")
-    assert night_before(now) == datetime.fromisoformat(f"{night}+00:00")
+    assert nightly_before(now) == datetime.fromisoformat(f"{nightly}+00:00")

@@ -247,7 +247,7 @@ def test_both_are_kept_and_contradict_each_other_again(database, denial, mutual)
     assert settlement == Settlement(denial_by="edges-job", reverse_by="caller" if mutual else None)
     assert told(database) == []
     with database.write() as db:
-        # A night does not find again what a person took away.
+        # A job does not find again what a person took away.
         assert not edges.find(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq, "edges-job", utc_now())
     reopen_contradiction(workspace_over(database), denying.id, denied.id, settlement)
     assert told(database) == [(denying.seq, denied.seq, "edges-job")]

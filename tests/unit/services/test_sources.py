@@ -179,9 +179,9 @@ def test_what_comes_back_is_the_memory_that_went(shelf, monkeypatch):
     assert (shelf.active(), shelf.known()) == ([], {})
     assert shelf.forget("a.py", "unknown.py") == ForgottenItems((), ())
     generation = shelf.generation()
-    back = shelf.put("a.py", "Opens the shop", digest="digest-1")
-    assert back.taken[0].outcome is ItemOutcome.CREATED
-    assert back.restored == (memory_id,)
+    worker = shelf.put("a.py", "Opens the shop", digest="digest-1")
+    assert worker.taken[0].outcome is ItemOutcome.CREATED
+    assert worker.restored == (memory_id,)
     assert shelf.active() == ["Opens the shop"]
     assert shelf.log(generation) == ["restore"]
 

@@ -10,25 +10,25 @@ from pipeline.records import Stage
 from pipeline.services import digestion, maintenance
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import meta, work
-from tests.fakes.house import open_back
+from tests.fakes.house import open_worker
 from tests.fakes.job_runs import replace_job
 from workers import tasks
 
 
 @pytest.fixture
-def back(home):
+def worker(home):
     """A worker whose commits wake others, as that of the tasks does."""
-    back = open_back(home, tasks.collect_wake_ups)
-    yield back
-    back.close()
+    worker = open_worker(home, tasks.collect_wake_ups)
+    yield worker
+    worker.close()
 
 
 @pytest.fixture
-def sent(monkeypatch, back):
+def sent(monkeypatch, worker):
     """What the tasks have sent, the most urgent first, and what they put off."""
     monkeypatch.setattr(tasks.huey, "storage", MemoryStorage())
     monkeypatch.setattr(tasks.huey, "serializer", Serializer())
-    monkeypatch.setattr(tasks, "worker", lambda: back)
+    monkeypatch.setattr(tasks, "worker", lambda: worker)
     monkeypatch.setattr(tasks, "_woken", set())
 
     def read():
@@ -48,12 +48,12 @@ def errors(client, component):
     return [e["message"] for e in client.get("/v1/errors").get_json()["items"] if e["component"] == component]
 
 
-def test_a_digest_works_off_its_stage_and_reports_the_worker(client, sent, back):
+def test_a_digest_works_off_its_stage_and_reports_the_worker(client, sent, worker):
     client.write("The port is 8123")
     digest("default", "embed")
     queue = client.get("/v1/queue").get_json()
     assert queue["pending"] == {"embed": 0, "entities": 1, "dedup": 1, "purge": 0}
-    assert [worker["owner"] for worker in queue["workers"]] == [back.owner]
+    assert [worker["owner"] for worker in queue["workers"]] == [worker.owner]
     # What is embedded can be compared.
     assert sent() == [("digest", "default", "dedup")]
 
@@ -66,9 +66,9 @@ def test_what_a_turn_leaves_is_asked_for_again(client, sent, monkeypatch):
     assert sent() == [("digest", "default", "embed"), ("digest", "default", "dedup")]
 
 
-def test_a_memory_that_fails_is_tried_later_and_logged(client, sent, back, monkeypatch):
+def test_a_memory_that_fails_is_tried_later_and_logged(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
-    monkeypatch.setattr(back.encoder, "encode_documents", lambda _texts: {}["no vector"])
+    monkeypatch.setattr(worker.encoder, "encode_documents", lambda _texts: {}["no vector"])
     monkeypatch.setattr("pipeline.digest.digest.work.claim", once(work.claim))
     digest("default", "embed")
     # Later, or at once where the short wait of this home is over already.
@@ -87,9 +87,9 @@ def once(claim):
     return first_only
 
 
-def test_after_enough_writes_a_segment_is_asked_for(client, sent, back):
-    settings = back.settings.model_copy(update={"segment_tail_rows": 2})
-    back.workspace_settings = WorkspaceSettings(settings, back.operations)
+def test_after_enough_writes_a_segment_is_asked_for(client, sent, worker):
+    settings = worker.settings.model_copy(update={"segment_tail_rows": 2})
+    worker.workspace_settings = WorkspaceSettings(settings, worker.operations)
     for number in range(2):
         client.write(f"Memory {number}")
     digest("default", "embed")
@@ -102,7 +102,7 @@ def counting(runs):
     return lambda _run, _context: runs.append(1) or Report()
 
 
-def test_a_job_that_many_ticks_asked_for_runs_once(client, sent, back, monkeypatch):
+def test_a_job_that_many_ticks_asked_for_runs_once(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     ran = []
     replace_job(monkeypatch, "arcs", counting(ran))
@@ -115,14 +115,14 @@ def test_a_job_that_many_ticks_asked_for_runs_once(client, sent, back, monkeypat
     assert len(ran) == 2
 
 
-def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, sent, back, monkeypatch):
+def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     run_job("segment", "default")
     ran = []
     replace_job(monkeypatch, "segment", counting(ran))
     run_job("segment", "default")
     assert ran == []
-    with back.databases.get("default").write() as db:
+    with worker.databases.get("default").write() as db:
         meta.put(db, meta.SEGMENT_WANTED, "0")
     sweep("default")
     assert ("run_job", "segment", "default") in sent()
@@ -130,7 +130,7 @@ def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, 
     assert ran == [1]
 
 
-def test_what_goes_on_or_is_tried_again_needs_no_new_reason(client, sent, back, monkeypatch):
+def test_what_goes_on_or_is_tried_again_needs_no_new_reason(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     ran = []
     replace_job(monkeypatch, "arcs", counting(ran))
@@ -145,11 +145,11 @@ def test_a_sweep_sends_what_waits(client, sent):
     assert set(sent()) == {("digest", "default", "embed"), ("digest", "default", "entities")}
 
 
-def test_a_sweep_takes_the_work_of_a_worker_that_is_gone(client, sent, back):
+def test_a_sweep_takes_the_work_of_a_worker_that_is_gone(client, sent, worker):
     client.write("The port is 8123")
-    host = back.owner.rsplit(":", 2)[0]
+    host = worker.owner.rsplit(":", 2)[0]
     for stage in Stage:
-        with back.databases.get("default").write() as db:
+        with worker.databases.get("default").write() as db:
             work.claim(db, stage, f"{host}:1:0.00", limit=9, lease_s=1e9, now=0.0)
     sweep("default")
     assert ("digest", "default", "embed") in sent()
@@ -163,13 +163,13 @@ def test_a_workspace_that_is_gone_is_no_error(client, sent):
     assert sent() == []
 
 
-def test_a_task_that_fails_is_logged_and_does_not_end_the_worker(client, sent, back, monkeypatch):
+def test_a_task_that_fails_is_logged_and_does_not_end_the_worker(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
 
     def broken(*_args):
         raise IndexUnavailable("the disk is odd")
 
-    monkeypatch.setattr(back, "vectors", broken)
+    monkeypatch.setattr(worker, "vectors", broken)
     digest("default", "embed")
     run_job("vectors", "default")
     assert errors(client, "digest.embed") == ["IndexUnavailable: the disk is odd"]
@@ -184,14 +184,14 @@ def test_a_job_that_was_asked_for_is_sent_by_a_sweep(client, sent):
     assert ("run_job", "segment", "default") in sent()
 
 
-def test_a_job_with_more_to_do_comes_again(client, sent, back, monkeypatch):
+def test_a_job_with_more_to_do_comes_again(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     replace_job(monkeypatch, "arcs", lambda _run, _context: Report(more=True))
     run_job("arcs", "default")
     assert sent() == [("run_job", "arcs", "default", 1, True, "later")]
 
 
-def test_a_job_that_fails_is_tried_again_a_few_times(client, sent, back, monkeypatch):
+def test_a_job_that_fails_is_tried_again_a_few_times(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     replace_job(monkeypatch, "arcs", lambda _run, _context: {}["nothing"])
     for tries in range(1, maintenance.MOST_TRIES + 1):
@@ -202,7 +202,7 @@ def test_a_job_that_fails_is_tried_again_a_few_times(client, sent, back, monkeyp
     assert len(errors(client, "job.arcs")) == maintenance.MOST_TRIES
 
 
-def test_a_job_steps_back_for_written_memories(client, sent, back, monkeypatch):
+def test_a_job_steps_back_for_written_memories(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     paused = []
     for name in ("arcs", "segment"):

@@ -1,4 +1,4 @@
-"""Workers: the queue, the jobs of the night, what was given up, what went wrong, and how long answers take."""
+"""Workers: the queue, the nightly jobs, what was given up, what went wrong, and how long answers take."""
 
 import time
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-// The map: what the night has laid out is shown, moved, zoomed and searched.
+// The map: what the layout job has drawn is shown, moved, zoomed and searched.
 //
 // A worker paints more of it than the window shows into a bitmap; moving the map moves that bitmap, zooming stretches it,
 // and what comes into view or gets another size is painted meanwhile. Other scripts talk to it by events on its element:

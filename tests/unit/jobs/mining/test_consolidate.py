@@ -1,4 +1,4 @@
-"""Related episodes become one memory that tells of all of them, once, whatever interrupts the night."""
+"""Related episodes become one memory that tells of all of them, once, whatever interrupts the job."""
 
 import json
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.jobs.mining import consolidate as job
-from pipeline.jobs.mining.consolidate import coherent, consolidate, joined
+from pipeline.jobs.mining.consolidate import consolidate, extend_group, find_coherent_group
 from pipeline.jobs.mining.derived import MAX_SENTENCE_CHARS, find_central_sentences, is_grounded, split_sentences
 from pipeline.jobs.model import JobModel
 from pipeline.records import EntityKind, EntityMention, Kind, Revision, Scope, ScopeKind, Source, Tier, Trust
@@ -98,7 +98,7 @@ def test_a_summary_is_digested_announced_and_findable(database):
     assert stages == {"embed", "entities"}
 
 
-def test_a_second_night_changes_nothing(database):
+def test_a_second_run_changes_nothing(database):
     tell_story(database)
     consolidate(job_run_on(database, 20))
     with database.read() as db:
@@ -200,7 +200,7 @@ def test_a_source_that_was_corrected_is_told_anew(database):
     consolidate(job_run_on(database, 20))
     [(first, _)] = made(database)
     with database.write() as db:
-        # The clock of the night is set by hand, the one of an edit is not.
+        # The clock of the job is set by hand, the one of an edit is not.
         db.execute("UPDATE memory SET updated_at = '2024-06-23T00:00:00.000Z' WHERE seq = ?", (first.seq,))
     for one in told:
         revise.edit(database, one, Revision(content=read(database, one).content.replace("export", "ledger job")))
@@ -263,7 +263,7 @@ def stories():
         yield database
 
 
-def test_a_night_in_pieces_ends_as_an_undisturbed_one():
+def test_a_job_in_pieces_ends_as_an_undisturbed_one():
     with stories() as database:
         consolidate(job_run_on(database, 20))
         expected = end_state_without_ids(database)
@@ -278,7 +278,7 @@ def test_a_night_in_pieces_ends_as_an_undisturbed_one():
 
 
 @pytest.mark.parametrize("calls", range(1, 24, 2))
-def test_a_killed_night_ends_as_an_undisturbed_one(monkeypatch, calls):
+def test_a_killed_job_ends_as_an_undisturbed_one(monkeypatch, calls):
     with stories() as database:
         consolidate(job_run_on(database, 20))
         expected = end_state_without_ids(database)
@@ -293,13 +293,13 @@ def test_a_killed_night_ends_as_an_undisturbed_one(monkeypatch, calls):
 
         monkeypatch.setattr(type(database), "write", write_or_die)
         with pytest.raises(Killed):
-            nights(database, 50)
+            run_jobs(database, 50)
         monkeypatch.undo()
         consolidate(job_run_on(database, 20))
         assert end_state_without_ids(database) == expected
 
 
-def nights(database, times):
+def run_jobs(database, times):
     for _ in range(times):
         consolidate(job_run_on(database, 20))
 
@@ -411,10 +411,10 @@ def matrices(draw):
 @given(st.composite(matrices)(), st.floats(0.05, 0.95))
 @settings(max_examples=200)
 def test_a_group_is_large_enough_and_takes_all_that_is_alike(alike, least):
-    group = coherent(alike, least, 5)
+    group = find_coherent_group(alike, least, 5)
     assert not group or len(group) >= 5
     if group:
-        assert joined(alike, least, group) == group
+        assert extend_group(alike, least, group) == group
 
 
 def test_what_was_not_told_is_not_grounded():

@@ -232,7 +232,7 @@ def test_whatever_else_a_model_says_the_pair_waits_and_is_asked_about_once(datab
     assert dedup(job_run_on(database, 3), never).counts["looked"] == 0
 
 
-def test_a_model_that_was_not_there_is_asked_another_night(database):
+def test_a_model_that_was_not_there_is_asked_another_time(database):
     both = pair(database, ONE, OTHER)
     assert dedup(job_run_on(database, 2), lambda _system, _text: None).counts["waiting"] == 1
     assert active(database) == set(both)

@@ -16,7 +16,7 @@ from pipeline.errors import NotFound
 from pipeline.index.vectors import VectorRows
 from pipeline.jobs.mining import edges as module
 from pipeline.jobs.mining.edges import CURSOR, EDGES_JOB, edges
-from pipeline.jobs.mining.replacing import replaced, supersedes
+from pipeline.jobs.mining.replacing import find_replacements, supersedes
 from pipeline.records import (
     EdgeDraft,
     EdgeKind,
@@ -377,7 +377,7 @@ def test_what_is_asked_planned_or_doubted_replaces_nothing(old, new):
         f"Quizás cambiamos de {old} a {new}.",
         f"Можно ли? Возможно, перешли с {old} на {new}.",
     ):
-        assert not replaced(text), text
+        assert not find_replacements(text), text
 
 
 @given(NAMES, OTHERS)

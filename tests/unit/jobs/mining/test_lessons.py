@@ -219,7 +219,7 @@ def expected():
 
 
 @pytest.mark.parametrize("pieces", [3, 7])
-def test_a_night_in_pieces_ends_as_an_undisturbed_one(database, expected, pieces):
+def test_a_job_in_pieces_ends_as_an_undisturbed_one(database, expected, pieces):
     fill(database)
     for _ in range(50):
         if not lessons(job_run_on(database, 20, pausing=after(pieces))).more:
@@ -229,7 +229,7 @@ def test_a_night_in_pieces_ends_as_an_undisturbed_one(database, expected, pieces
 
 
 @pytest.mark.parametrize("writes", range(5))
-def test_a_killed_night_ends_as_an_undisturbed_one(database, expected, monkeypatch, writes):
+def test_a_killed_job_ends_as_an_undisturbed_one(database, expected, monkeypatch, writes):
     fill(database)
     left = iter(range(writes))
     transaction = type(database).write

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.jobs.mining import predict as module
-from pipeline.jobs.mining.predict import MOST, chosen, likelihood, predict
+from pipeline.jobs.mining.predict import MOST, choose_questions, likelihood, predict
 from pipeline.records import EntityKind, EntityMention, Kind, Scope, ScopeKind
 from pipeline.store import arcs, entities
 from pipeline.store import predictions as store
@@ -72,7 +72,7 @@ def test_every_source_speaks_and_habits_come_first(database):
     assert not report.more
 
 
-def test_a_night_that_runs_twice_changes_nothing(database):
+def test_a_job_that_runs_twice_changes_nothing(database):
     fill(database)
     predict(job_run_on(database, TODAY))
     with database.read() as db:
@@ -189,7 +189,7 @@ def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(database, calls)
     assert foreseen(database) == EVERYTHING
 
 
-@pytest.mark.parametrize("place", ["repeated", "recent_names", "replace", "forget_days"])
+@pytest.mark.parametrize("place", ["list_repeated_queries", "recent_names", "replace", "forget_days"])
 def test_a_killed_run_leaves_what_was_and_comes_to_the_same_end(database, monkeypatch, place):
     fill(database)
     with database.write() as db:
@@ -212,7 +212,7 @@ def test_what_is_purged_meanwhile_does_not_come_back(database, monkeypatch):
     ask(database, 1, "Where is the qwyjibofier?")
     ask(database, 2, "Where is the qwyjibofier?")
     with monkeypatch.context() as patch:
-        patch.setattr(module, "chosen", _purging(database, secret))
+        patch.setattr(module, "choose_questions", _purging(database, secret))
         assert predict(job_run_on(database, TODAY)).more
     assert foreseen(database) == []
     assert predict(job_run_on(database, TODAY)).counts["predictions"] == 0
@@ -223,7 +223,7 @@ def test_what_is_purged_meanwhile_does_not_come_back(database, monkeypatch):
 def _purging(database, memory_id):
     def purging(habits, others):
         purge(database, memory_id)
-        return chosen(habits, others)
+        return choose_questions(habits, others)
 
     return purging
 
@@ -233,7 +233,9 @@ QUESTIONS = st.lists(st.text("abcdefgh", min_size=1, max_size=2), max_size=60)
 
 @given(QUESTIONS, QUESTIONS)
 def test_each_question_is_foreseen_once_and_habits_keep_their_order(habits, others):
-    found = chosen([Prediction(q, Reason.REPEATED) for q in habits], [Prediction(q, Reason.ARC) for q in others])
+    found = choose_questions(
+        [Prediction(q, Reason.REPEATED) for q in habits], [Prediction(q, Reason.ARC) for q in others]
+    )
     queries = [one.query for one in found]
     assert len(set(queries)) == len(queries) <= MOST
     distinct = list(dict.fromkeys(habits))

@@ -18,7 +18,7 @@ from pipeline.jobs.registry import JOBS
 from pipeline.records import Draft, Kind
 from pipeline.times import utc_text
 from pipeline.write.accept import accept_batch
-from tests.fakes.house import digest_all, open_back
+from tests.fakes.house import digest_all, open_worker
 
 ROOT = Path(__file__).parents[2]
 HISTORY = ROOT / "demo" / "history.jsonl"
@@ -36,10 +36,10 @@ JOBS = [a.name for a in JOBS if a.name not in ("touches", "sweep", "vectors", "s
 @pytest.fixture(scope="module")
 def slept_in(tmp_path_factory):
     """A home whose workspace holds the sample history a year ago, digested."""
-    home = tmp_path_factory.mktemp("night") / "home"
+    home = tmp_path_factory.mktemp("job") / "home"
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text('embedding_model = "hash"\nbackoff_s = 0.01\n')
-    back = open_back(load_settings({"REVERIE_HOME": str(home)}))
+    worker = open_worker(load_settings({"REVERIE_HOME": str(home)}))
     lines = [json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()]
     drafts = [
         Draft(
@@ -50,19 +50,19 @@ def slept_in(tmp_path_factory):
         )
         for line in lines
     ]
-    accept_batch(back.databases.get("default", create=True), drafts)
-    digest_all(back)
-    with back.databases.get("default").write() as db:
+    accept_batch(worker.databases.get("default", create=True), drafts)
+    digest_all(worker)
+    with worker.databases.get("default").write() as db:
         old = utc_text(datetime.now(UTC) - timedelta(days=300))
         db.execute("UPDATE memory SET created_at = ?, updated_at = ?", (old, old))
-    back.databases.get("default").checkpoint()
-    back.close()
+    worker.databases.get("default").checkpoint()
+    worker.close()
     return home
 
 
 def run(home, name, fatal=0):
     environment = {**os.environ, "REVERIE_HOME": str(home), "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.faults.night_run", name, str(fatal)]
+    command = [sys.executable, "-m", "tests.faults.killed_job", name, str(fatal)]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 

@@ -1,4 +1,4 @@
-"""Run one job of the night in this process, and be killed in the middle: python -m tests.faults.night_run JOB [COMMIT].
+"""Run one job in this process, and be killed in the middle: python -m tests.faults.killed_job JOB [COMMIT].
 
 The process kills itself with SIGKILL right after its COMMIT-th committed transaction, so that nothing gets to clean up.
 It prints how many transactions were committed.
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from config.settings import load_settings
 from pipeline.store.database import Database
-from tests.fakes.house import open_back, run_job
+from tests.fakes.house import open_worker, run_job
 
 
 def main(name: str, fatal: int) -> None:
@@ -27,16 +27,16 @@ def main(name: str, fatal: int) -> None:
         if commits == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    back = open_back(load_settings())
+    worker = open_worker(load_settings())
     Database.write = counted
     for _ in range(100):
-        outcome = run_job(back, "default", name)
+        outcome = run_job(worker, "default", name)
         assert outcome is not None, "somebody else runs it"
         assert outcome.error is None, outcome.error
         if not outcome.report.more:
             break
     print(commits)
-    back.close()
+    worker.close()
 
 
 if __name__ == "__main__":
