@@ -274,7 +274,11 @@ def forecast(usage: Usage, lived: LivedTime, today: float, ahead: Sequence[float
 
 def _leaves_in(usage: Usage, lived: LivedTime, today: float, raised: float, tier: Tier) -> float:
     unused = lived.between(usage.used, today)
-    # The first step at which it is less important than what may go; nothing is taken below the floor.
-    steps = 0 if raised < UNIMPORTANT else math.floor(STEPS * math.log2(raised / UNIMPORTANT)) + 1
-    faded = steps * half_life_days(usage, tier) / STEPS - unused
+    step_days = half_life_days(usage, tier) / STEPS
+    # The first step at which it is less important than what may go: importances are rounded, so the last steps to it
+    # are taken as decay takes them.
+    steps = 0 if raised < UNIMPORTANT else max(0, math.floor(STEPS * math.log2(raised / UNIMPORTANT)) - 1)
+    while importance_of(usage, tier, (steps + 0.5) * step_days) >= UNIMPORTANT:
+        steps += 1
+    faded = steps * step_days - unused
     return max(0.0, faded, COLD_DAYS[tier] - unused, OLD_DAYS - lived.between(usage.written, today))
