@@ -7,6 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
 
+from sqlite_utils import Database
 from ulid import ULID
 
 
@@ -46,9 +47,16 @@ def add(
 ) -> str:
     """Record an act and return its id."""
     entry_id = str(ULID())
-    db.execute(
-        "INSERT INTO audit (id, at, actor, action, memory_id, other_id, detail) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (entry_id, at, actor, action, memory_id, other_id, json.dumps(detail or {})),
+    Database(db).table("audit").insert(
+        {
+            "id": entry_id,
+            "at": at,
+            "actor": actor,
+            "action": action,
+            "memory_id": memory_id,
+            "other_id": other_id,
+            "detail": dict(detail or {}),
+        }
     )
     return entry_id
 

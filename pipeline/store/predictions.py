@@ -12,6 +12,8 @@ from datetime import timedelta
 from enum import StrEnum
 from sqlite3 import Connection
 
+from sqlite_utils import Database
+
 from pipeline.records import EntityKind, Filter
 from pipeline.store import meta
 from pipeline.store.visibility import condition
@@ -66,11 +68,9 @@ class PredictionScore:
 
 def replace(db: Connection, predictions: Sequence[Prediction], at: str) -> None:
     """Put predictions, the likeliest first, in the place of the former ones."""
-    db.execute("DELETE FROM prediction")
-    db.executemany(
-        "INSERT OR IGNORE INTO prediction (query, reason, at) VALUES (?, ?, ?)",
-        [(one.query, one.reason, at) for one in predictions],
-    )
+    table = Database(db).table("prediction")
+    table.delete_where()
+    table.insert_all(({"query": one.query, "reason": one.reason, "at": at} for one in predictions), ignore=True)
 
 
 def predictions(db: Connection) -> list[Prediction]:
