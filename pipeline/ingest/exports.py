@@ -33,7 +33,7 @@ from pipeline.ingest.fields import (
     split_under_heading,
 )
 from pipeline.records import Draft, Kind, Source
-from pipeline.write.fields import normalize_text
+from pipeline.text.normalize import normalize_text
 
 MAX_VALUE_BYTES = 32 * 1024 * 1024
 

@@ -50,9 +50,10 @@ from pipeline.records import (
     ScopeKind,
     Source,
 )
+from pipeline.text.normalize import normalize_json
 from pipeline.text.redaction import redact_json
 from pipeline.times import utc_text
-from pipeline.write.fields import check_details, check_metadata, normalize_json, resolve_scope
+from pipeline.write.fields import check_details, check_metadata, resolve_scope
 from pipeline.write.keyed import fact_key
 from pipeline.write.prepare import check_branch
 

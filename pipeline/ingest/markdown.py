@@ -25,7 +25,7 @@ from pipeline.ingest.fields import (
     time_of,
 )
 from pipeline.records import Draft, Kind, Source
-from pipeline.write.fields import normalize_text
+from pipeline.text.normalize import normalize_text
 
 SOURCE = "markdown"
 VERSION = b"markdown 1\n"

@@ -33,9 +33,9 @@ from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories
 from pipeline.store.database import Database
+from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
-from pipeline.write.fields import normalize_id
 from pipeline.write.tool_actions import find_target, recognize_action
 
 __all__ = ["AgentSession", "AgentSessionService", "identify_session"]

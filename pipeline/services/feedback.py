@@ -27,9 +27,9 @@ from pipeline.store.database import Database, wake_on_commit
 from pipeline.store.impressions import Impression
 from pipeline.store.operations import Operations
 from pipeline.store.predictions import MAX_QUESTION_CHARS
+from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
-from pipeline.write.fields import normalize_text
 
 # Memories that wait to be counted; beyond them only those that wait already are. So many take a front's writes some
 # 20 ms once in a while, and agents recall far fewer in five seconds.

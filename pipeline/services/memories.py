@@ -25,9 +25,10 @@ from pipeline.store import audit, entities, history, memories, review
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
 from pipeline.store.review import Decision
+from pipeline.text.normalize import normalize_id
 from pipeline.write import revise
 from pipeline.write.accept import commit
-from pipeline.write.fields import normalize_id, resolve_scope
+from pipeline.write.fields import resolve_scope
 from pipeline.write.prepare import prepare, prepare_batch
 from pipeline.write.revise import text_mark
 

@@ -9,7 +9,7 @@ from pipeline.store import changes, journal, work
 from pipeline.store.changes import LoggedChange
 from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPlace, JournalQuery, SessionSpan
 from pipeline.store.work import Undigested
-from pipeline.write.fields import normalize_id as normalize_name
+from pipeline.text.normalize import normalize_id as normalize_name
 
 __all__ = [
     "MOST_COUNTED",

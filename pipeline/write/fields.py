@@ -1,9 +1,6 @@
 """What the fields of a memory must look like: its text, ids and metadata, its scope, and the fields of its kind."""
 
-import hashlib
 import json
-import re
-import unicodedata
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -27,27 +24,11 @@ from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES, GoalStatus, Kind, Scope, ScopeKind
-from pipeline.text.redaction import redact, redact_json
+from pipeline.text.normalize import normalize_id, normalize_json, normalize_text
+from pipeline.text.redaction import redact_json
 from pipeline.times import utc_text
 
-# Text, ids and metadata
-
-# Control characters but tab and line feed, and the invisible ones that reorder or hide text.
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
-_SPACE = re.compile(r"\s+")
-
-
-def normalize_text(text: str) -> str:
-    """Return the text in NFC, with line feeds only, without control characters and outer space."""
-    unified = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROL.sub("", unicodedata.normalize("NFC", unified)).strip()
-
-
-def normalize_id(text: str) -> str:
-    """Return a session's or an owner's name as it is stored: normalized, without secrets."""
-    return redact(normalize_text(text)).text
+# Text and metadata
 
 
 def normalize_content(text: str, loc: str) -> str:
@@ -60,26 +41,10 @@ def normalize_content(text: str, loc: str) -> str:
     return content
 
 
-def normalize_json(value: Any) -> Any:
-    """Normalize every string of a JSON value, keys included."""
-    if isinstance(value, str):
-        return normalize_text(value)
-    if isinstance(value, dict):
-        return {normalize_text(str(key)): normalize_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [normalize_json(item) for item in value]
-    return value
-
-
 def check_metadata(value: Any, loc: str) -> None:
     """Raise InvalidField when metadata is larger than the limit in JSON."""
     if len(json.dumps(value, ensure_ascii=False).encode()) > MAX_METADATA_BYTES:
         raise InvalidField(FieldError(loc, f"must have at most {MAX_METADATA_BYTES} bytes as JSON"))
-
-
-def content_hash(content: str) -> str:
-    """Return the hash under which two texts count as the same: white space aside, every character counts."""
-    return hashlib.sha256(_SPACE.sub(" ", content).encode()).hexdigest()
 
 
 # The scope

@@ -31,19 +31,11 @@ from pipeline.records import (
 )
 from pipeline.records.line import CUT, HEADER, INNER_QUOTES, SHORT_ID
 from pipeline.text.instructions import instructs
+from pipeline.text.normalize import content_hash, normalize_id, normalize_json
 from pipeline.text.redaction import redact, redact_json
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
-from pipeline.write.fields import (
-    check_details,
-    check_metadata,
-    content_hash,
-    list_texts,
-    normalize_content,
-    normalize_id,
-    normalize_json,
-    resolve_scope,
-)
+from pipeline.write.fields import check_details, check_metadata, list_texts, normalize_content, resolve_scope
 from pipeline.write.keyed import fact_key, fact_text, safe_value
 
 TRUST_OF_SOURCE: Mapping[Source, Trust] = {

@@ -33,18 +33,12 @@ from pipeline.store.database import Database
 from pipeline.store.edges import Edge
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.instructions import instructs
+from pipeline.text.normalize import content_hash, normalize_json, normalize_text
 from pipeline.text.redaction import redact, redact_json
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.accept import DIGESTION
-from pipeline.write.fields import (
-    check_details,
-    check_metadata,
-    content_hash,
-    normalize_content,
-    normalize_json,
-    normalize_text,
-)
+from pipeline.write.fields import check_details, check_metadata, normalize_content
 from pipeline.write.keyed import fit_between
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
 from pipeline.write.tool_actions import mentions_action

@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import Any
 
 from pipeline.store.agent_sessions import Action, ActionType
+from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
-from pipeline.write.fields import normalize_text
 
 MAX_TARGET_CHARS = 300
 MAX_TOOL_CHARS = 80

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.records import EdgeKind, Stage
 from pipeline.store import duplicates, edges, memories
-from pipeline.write.fields import normalize_id
+from pipeline.text.normalize import normalize_id
 from tests.fakes.client import HOST
 from tests.fakes.house import digest_stage, fast_settings, open_web, open_worker
 from web.app import create_app

@@ -34,8 +34,8 @@ from pipeline.ingest.project.outline import Import, outline_of
 from pipeline.ingest.project.prose import render_prose
 from pipeline.ingest.project.render import render_outline
 from pipeline.records import MAX_PATH_CHARS, Anchor, Draft, Kind, Source
+from pipeline.text.normalize import normalize_id
 from pipeline.times import utc_text
-from pipeline.write.fields import normalize_id
 
 KEPT_FOLDERS: Final = 1024
 

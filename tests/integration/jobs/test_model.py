@@ -99,7 +99,7 @@ def test_an_address_is_taken_with_or_without_its_path(server, model, path):
 )
 def test_whatever_goes_wrong_is_counted_and_costs_what_was_reserved(database, server, model, behave, reason):
     server.behave = behave
-    asked = model(timeout_s=0.3)
+    asked = model(timeout_s=0.3 if reason == "timeout" else 5.0)
     assert asked.complete("consolidate", "system", "text") is None
     assert asked.tally == {reason: 1}
     calls, failures, tokens = used(database)["consolidate"]

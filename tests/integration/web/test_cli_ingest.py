@@ -25,8 +25,8 @@ def open_shop(hour: int) -> bool:
 
 
 @pytest.fixture
-def server(front, monkeypatch):
-    with serving(front) as port:
+def server(container, monkeypatch):
+    with serving(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield
 
@@ -100,19 +100,19 @@ def test_what_was_done_is_told_in_plain_lines(server, project):
     assert told.stderr == f"reading {source_name('project', project)} …\n"
 
 
-def test_a_dry_run_writes_nothing(server, project, front):
+def test_a_dry_run_writes_nothing(server, project, container):
     told = run_json("index", "project", str(project), "--dry-run")
     assert (told["items"], told["dry_run"]) == ({"created": 2}, True)
     assert told["memories"]["given"] >= 2
-    assert front.settings.paths.workspace_ids() == []
+    assert container.settings.paths.workspace_ids() == []
     assert "nothing was written" in run("index", "project", str(project), "--dry-run").stdout
 
 
-def test_a_project_goes_to_the_workspace_of_its_folder(server, project, front):
+def test_a_project_goes_to_the_workspace_of_its_folder(server, project, container):
     (project / ".reverie.toml").write_text('workspace = "canal"\n')
     assert run_json("index", "project", str(project))["workspace"] == "canal"
     assert run_json("-w", "other", "index", "project", str(project))["workspace"] == "other"
-    assert front.settings.paths.workspace_ids() == ["canal", "other"]
+    assert container.settings.paths.workspace_ids() == ["canal", "other"]
 
 
 def test_the_current_folder_is_taken_unless_told(server, project, monkeypatch):

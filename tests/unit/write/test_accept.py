@@ -27,6 +27,7 @@ from pipeline.records import (
 from pipeline.store import agent_sessions, history, index_state, memories, review, work
 from pipeline.store import edges as edges_table
 from pipeline.store.database import Database
+from pipeline.text.normalize import content_hash
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
@@ -34,7 +35,6 @@ from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept, accept_batch
 from pipeline.write.admission import INSISTENT
 from pipeline.write.facts import set_fact
-from pipeline.write.fields import content_hash
 from tests.fakes.house import PROFILE, scratch_database
 
 TEXTS = ["one", "two", "one  ", "o\u0301ne", "óne", "two\r\n"]

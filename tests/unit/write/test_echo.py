@@ -11,7 +11,7 @@ from pipeline.kinds import render_text
 from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.records.line import HEADER, INNER_QUOTES
 from pipeline.records.recall import Annotations
-from pipeline.write.fields import normalize_text
+from pipeline.text.normalize import normalize_text
 from pipeline.write.prepare import Echo, find_echoes, is_echo_of
 
 MEMORY = Memory(

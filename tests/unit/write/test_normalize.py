@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES
-from pipeline.write.fields import (
-    check_metadata,
-    content_hash,
-    normalize_content,
-    normalize_id,
-    normalize_json,
-    normalize_text,
-)
+from pipeline.text.normalize import content_hash, normalize_id, normalize_json, normalize_text
+from pipeline.write.fields import check_metadata, normalize_content
 
 ODD = "\x00\x07\r\n\t\u200b\u202e\ufeff\u0301e \u2028\x85\ud800"
 wild = st.text(st.characters() | st.sampled_from(ODD), max_size=60)
