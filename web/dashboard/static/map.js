@@ -21,6 +21,9 @@ const MOST_POLLS = 90;
 
 const root = document.querySelector("[data-map]");
 const part = (name) => root.querySelector(`[data-${name}]`);
+const everythingLoaded = document.readyState === "complete"
+  ? Promise.resolve()
+  : new Promise((resolve) => { window.addEventListener("load", resolve, { once: true }); });
 
 if (root?.hasAttribute("data-waiting")) reloadWhenDrawn();
 if (root && part("stage")) open().catch((error) => tell(`The map could not be opened: ${error.message}`));
@@ -50,6 +53,8 @@ async function open() {
   const answer = await loading;
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
   const map = await answer.json();
+  // Search and panel are modules of their own: nothing is said before they listen.
+  await everythingLoaded;
   map.ties = placed(map);
   const shown = new Shown(map, painter);
   listen(shown);
