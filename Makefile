@@ -30,8 +30,8 @@ up: $(STAMP) ## Run web, worker and scheduler in the foreground
 	$(BIN)/reverie up
 
 .PHONY: test
-test: $(STAMP) ## Run everything: all tests, lint, types, two kinds at a time, the longest first
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-integration test-faults test-browser test-unit lint
+test: $(STAMP) lint ## Run everything: lint, types, all tests, two kinds at a time
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-faults test-unit test-integration test-browser
 
 .PHONY: test-unit
 test-unit: $(STAMP) ## Run the tests of single parts, of interfaces, of the structure and of the documentation
