@@ -14,11 +14,11 @@ from pipeline.digest.embed import EmbedStage
 from pipeline.digest.entities import EntitiesStage, SpacyTagger, Tagger
 from pipeline.digest.purge import PurgeStage
 from pipeline.index.dense import DenseIndex
-from pipeline.index.encoder import Encoder, is_compiled
+from pipeline.index.encoder import Encoder
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.context import JobContext
 from pipeline.records import Stage
-from pipeline.services.encoder import load_encoder, vector_table
+from pipeline.services.encoder import compile_model, is_encoder_compiled, load_encoder, vector_table
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store.database import Databases, WakeUps, WriterProfile
 from pipeline.store.operations import Operations
@@ -51,11 +51,9 @@ class WorkerContainer:
     @cached_property
     def encoder(self) -> Encoder:
         """Return the encoder, compiling it on first use."""
-        from pipeline.index.compile import compile_encoder
-
-        if not is_compiled(self.settings.embedding_model, self.settings.paths.models):
+        if not is_encoder_compiled(self.settings):
             log.info("compiling the encoder %s; this happens once", self.settings.embedding_model)
-            compile_encoder(self.settings.embedding_model, self.settings.paths.models)
+            compile_model(self.settings)
         return load_encoder(self.settings)
 
     @cached_property
