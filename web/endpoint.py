@@ -39,7 +39,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What the OpenAPI document tells of an endpoint."""
+    """What the OpenAPI document tells of an endpoint; one `of_folder` finds its workspace by a folder in its body."""
 
     method: str
     path: str
@@ -51,6 +51,7 @@ class Endpoint:
     body_required: bool = True
     media_type: str = "application/json"
     problems: tuple[int, ...] = field(default=())
+    of_folder: bool = False
 
 
 Handler = Callable[..., Any]
@@ -76,7 +77,8 @@ class Api:
                 )
                 if MEMORY_ID in path:
                     path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
-                if endpoint.method != "GET":
+                # Of a folder, another workspace may be in use than the one that no header names.
+                if endpoint.method != "GET" and not endpoint.of_folder:
                     call.container.prefetcher.notify_activity(call.workspace_id)
                 return _render(endpoint, handler(call, **path))
 

@@ -270,6 +270,24 @@ def test_a_long_question_and_one_with_a_secret_are_counted_only(likely, containe
     assert kept(container) == 0
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (
+            "/hooks/claude-code",
+            {"hook_event_name": "UserPromptSubmit", "prompt": "which port is it?", "session_id": "s"},
+        ),
+        ("/v1/prepare", {"message": "which port is it?"}),
+    ],
+)
+def test_who_asks_from_a_folder_keeps_no_other_workspace_busy(client, container, prefetcher, tmp_path, path, body):
+    (tmp_path / ".reverie.toml").write_text('workspace = "chosen"')
+    client.write("Staging listens on port 6543", workspace="chosen")
+    prefetcher._due.clear()
+    assert client.post(path, {**body, "cwd": str(tmp_path)}).status_code == 200
+    assert list(prefetcher._due) == ["chosen"]
+
+
 def test_a_purge_takes_every_question_along(likely, container, prefetcher):
     likely.recall(QUESTION)
     assert score(container, likely)["asked"] == 1

@@ -79,6 +79,7 @@ class PrepareAnswer(Answer):
         body=PrepareBody,
         answer=PrepareAnswer,
         problems=(404,),
+        of_folder=True,
     )
 )
 def prepare_message(call: Call) -> PrepareAnswer:

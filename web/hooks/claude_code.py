@@ -33,7 +33,12 @@ class HookEvent(BaseModel):
 
 
 @api.route(
-    Endpoint("POST", "/hooks/claude-code", "Take a Claude Code hook event; answer with context or an empty body")
+    Endpoint(
+        "POST",
+        "/hooks/claude-code",
+        "Take a Claude Code hook event; answer with context or an empty body",
+        of_folder=True,
+    )
 )
 def claude_code(call: Call) -> Response:
     """Answer one event; whatever is wrong with it goes to the error log and the answer stays empty."""
