@@ -253,7 +253,7 @@ def page(
         f"WHERE arc_seq = arc.seq AND {clause}) ORDER BY {' DESC, '.join(place)} DESC LIMIT ?",
         (*owners, status, before, before, *values, limit),
     ).fetchall()
-    return [_shown(db, row[0], viewer) for row in rows]
+    return [_get_visible_arc(db, row[0], viewer) for row in rows]
 
 
 def members(db: Connection, viewer: Viewer, arc_seq: int, limit: int, after: int | None) -> list[Memory]:
@@ -288,7 +288,7 @@ def get(db: Connection, viewer: Viewer, arc_id: str) -> VisibleArc | None:
         f"JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = arc.seq AND {clause})",
         (arc_id, *owners, *values),
     ).fetchone()
-    return None if row is None else _shown(db, row[0], viewer)
+    return None if row is None else _get_visible_arc(db, row[0], viewer)
 
 
 def of_memory(db: Connection, viewer: Viewer, memory_seq: int) -> VisibleArc | None:
@@ -310,10 +310,10 @@ def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -
         "GROUP BY arc.seq ORDER BY count(*) DESC, last_at DESC, arc.seq LIMIT ?",
         (*owners, ArcStatus.ACTIVE, json.dumps(list(seqs)), *values, limit),
     ).fetchall()
-    return [_shown(db, row[0], viewer) for row in rows]
+    return [_get_visible_arc(db, row[0], viewer) for row in rows]
 
 
-def _shown(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc:
+def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc:
     clause, values = condition(Filter(viewer=viewer))
     members = f"FROM memory JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = ? AND {clause}"
     arc_id, title, summary, status, scope_kind, scope_id, updated_at = db.execute(

@@ -101,6 +101,11 @@ def open_web(settings: Settings, encoder: HashEncoder | None = None) -> WebConta
     return container
 
 
+def flush_notes(container: WebContainer) -> None:
+    """Wait until everything that was noted beside the traffic is written."""
+    container.feedback.submit(lambda: None).result(timeout=20)
+
+
 def written_without_notice(container: WebContainer) -> set[tuple[str, Stage]]:
     """Return the stages that wait for memories a front wrote and of which no worker was told."""
     waiting = set()

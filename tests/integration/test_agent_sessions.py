@@ -13,7 +13,7 @@ from pipeline.services.agent_sessions import AgentSession
 from pipeline.services.briefing import hook_recall_budget_ms
 from pipeline.store import agent_sessions, impressions, memories
 from tests.fakes.encoder import HashEncoder
-from tests.fakes.house import HeldEncoder
+from tests.fakes.house import HeldEncoder, flush_notes
 
 SESSION = AgentSession("s1", None, "/p", Viewer(session="s1"))
 PORT = "Which port does billing listen on?"
@@ -50,12 +50,8 @@ def workspace(container):
     return container.workspace("default")
 
 
-def settled(container):
-    container.feedback.submit(lambda: None).result(timeout=20)
-
-
-def told(container):
-    settled(container)
+def read_impressions(container):
+    flush_notes(container)
     with container.databases.get("default").read() as db:
         return agent_sessions.seen_versions(db, "s1", "", memories.all_seqs(db)), len(impressions.unanswered(db, "s1"))
 
@@ -67,7 +63,7 @@ def errors(container):
 @pytest.mark.usefixtures("known")
 def test_what_was_told_is_noted(container):
     assert "8123" in container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
-    versions, surfaced = told(container)
+    versions, surfaced = read_impressions(container)
     assert (len(versions), surfaced) == (2, 1)
 
 
@@ -101,7 +97,7 @@ def test_what_comes_too_late_is_not_told_and_not_noted_as_told(container, monkey
     flush = container.feedback.flush
     monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
     assert container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT) is None
-    assert told(container) == ({}, 0)
+    assert read_impressions(container) == ({}, 0)
     container.settings.paths.workspace("default").config.unlink()
     assert "8123" in container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
 
@@ -131,7 +127,7 @@ def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container):
     finally:
         release.set()
         holder.join()
-    settled(container)
+    flush_notes(container)
     with other.read() as db:
         assert [one.target for one in agent_sessions.list_actions(db, "s1", "", 10)] == ["x.py"]
 
@@ -146,7 +142,7 @@ def test_what_cannot_be_noted_stands_in_the_error_log(container, known, monkeypa
     for failure, line in ((busy, "another process holds the store"), (broken, "ValueError: a bug")):
         monkeypatch.setattr(agent_sessions, "add_action", failure)
         container.agent_sessions.record_tool_use(workspace(container), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
-        settled(container)
+        flush_notes(container)
         assert line in errors(container)
 
 

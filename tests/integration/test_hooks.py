@@ -5,6 +5,7 @@ import pytest
 from pipeline.identity import identify
 from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.store import agent_sessions
+from tests.fakes.house import flush_notes
 
 
 def event(**fields):
@@ -137,18 +138,13 @@ def context(response):
     return None if body is None else body["hookSpecificOutput"]["additionalContext"]
 
 
-def settled(container):
-    """Wait until everything that was noted is written."""
-    container.feedback.submit(lambda: None).result(timeout=20)
-
-
 def tool(client, name, given, event_name="PostToolUse", **fields):
     sent = event(hook_event_name=event_name, tool_name=name, tool_input=given, tool_use_id="t1", **fields)
     return post(client, sent)
 
 
 def journal(container, workspace="default", session="s1"):
-    settled(container)
+    flush_notes(container)
     with container.databases.get(workspace).read() as db:
         return [
             (one.type, one.target, one.ok, one.agent_id) for one in agent_sessions.list_actions(db, session, "", 100)
@@ -242,7 +238,7 @@ def test_the_first_deed_makes_a_projects_workspace_and_nothing_less(client, cont
     tool(client, "Bash", {"command": "ls"}, **where)
     post(client, event(hook_event_name="Stop", **where))
     post(client, event(hook_event_name="SessionEnd", **where))
-    settled(container)
+    flush_notes(container)
     assert container.settings.paths.workspace_ids() == []
     tool(client, "Edit", {"file_path": str(project / "x.py")}, **where)
     assert journal(container, own) == [("edit", "x.py", True, None)]
@@ -251,7 +247,7 @@ def test_the_first_deed_makes_a_projects_workspace_and_nothing_less(client, cont
 
 def test_a_folder_that_is_no_project_makes_no_workspace_of_its_own(client, container, tmp_path):
     tool(client, "Edit", {"file_path": "x.py"}, cwd=str(tmp_path))
-    settled(container)
+    flush_notes(container)
     assert container.settings.paths.workspace_ids() == ["default"]
 
 
@@ -269,7 +265,7 @@ def test_a_lesson_is_told_before_what_it_names_once_a_session(client, container,
     for agent, followed in ({}, 1), ({"agent_id": "helper"}, 2):
         tool(client, "Bash", {"command": "make migrate"}, **agent)
         post(client, event(hook_event_name="Stop"))
-        settled(container)
+        flush_notes(container)
         [record] = [item for item in client.get("/v1/lessons").get_json()["items"] if item["id"] == lesson]
         assert (record["shown"], record["followed"], record["ignored"]) == (2, followed, 0)
 
@@ -278,7 +274,7 @@ def test_advice_that_has_no_room_is_not_noted_as_told(client, container):
     client.write("Run make migrate before make test. " + "x" * 300, kind="lesson")
     container.settings.paths.workspace("default").config.write_text("hook_max_chars = 200\n")
     assert is_silent(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
-    settled(container)
+    flush_notes(container)
     [record] = client.get("/v1/lessons").get_json()["items"]
     assert record["shown"] == 0
 
@@ -291,7 +287,7 @@ def test_a_turn_with_a_result_leaves_one_ambient_memory(client, container):
     tool(client, "Bash", {"command": "pytest -q"})
     for _ in range(2):
         post(client, event(hook_event_name="Stop", stop_hook_active=False, last_assistant_message="Done"))
-    settled(container)
+    flush_notes(container)
     [kept] = ambient(client)
     assert kept["content"] == "Fixed: `pytest -q` failed and passes now. Edited pool.py."
     assert (kept["session_id"], kept["tags"], kept["trust"], kept["kind"]) == (
@@ -303,18 +299,18 @@ def test_a_turn_with_a_result_leaves_one_ambient_memory(client, container):
     assert kept["merge_count"] == 0
     post(client, event())
     post(client, event(hook_event_name="Stop"))
-    settled(container)
+    flush_notes(container)
     assert len(ambient(client)) == 1
 
 
 def test_what_the_agent_kept_itself_is_not_kept_again(client, container):
     client.write("Something")
     post(client, event())
-    settled(container)
+    flush_notes(container)
     tool(client, "Bash", {"command": "git commit -m 'Fix the pool race'"})
     client.write("The race in the pool came from a shared cursor", source="agent", session_id="s1")
     post(client, event(hook_event_name="Stop"))
-    settled(container)
+    flush_notes(container)
     assert ambient(client) == []
 
 
@@ -323,7 +319,7 @@ def test_a_subagents_end_is_the_end_of_no_turn(client, container):
     tool(client, "Bash", {"command": "git commit -m 'Fix the pool race'"}, agent_id="helper", agent_type="Explore")
     assert is_silent(post(client, event(hook_event_name="SubagentStop", agent_id="helper")))
     assert is_silent(post(client, event(hook_event_name="Stop", agent_id="helper")))
-    settled(container)
+    flush_notes(container)
     assert ambient(client) == []
     assert logged(client) == []
 
@@ -332,7 +328,7 @@ def test_a_turn_without_a_result_leaves_nothing(client, container):
     client.write("Something")
     tool(client, "Edit", {"file_path": "pool.py"})
     post(client, event(hook_event_name="Stop"))
-    settled(container)
+    flush_notes(container)
     assert ambient(client) == []
 
 
@@ -388,10 +384,10 @@ def test_off_the_record_in_the_usual_workspace_a_project_gets_no_workspace(clien
     client.post("/v1/incognito", {"session_id": "s1"})
     for one in EVERY_EVENT:
         assert is_silent(post(client, event(cwd=str(project), **one)))
-    settled(container)
+    flush_notes(container)
     assert container.settings.paths.workspace_ids() == ["default"]
     tool(client, "Edit", {"file_path": "x.py"}, cwd=str(project), session_id="s2")
-    settled(container)
+    flush_notes(container)
     for one in EVERY_EVENT:
         assert is_silent(post(client, event(cwd=str(project), **one)))
     assert traces(container) == []
