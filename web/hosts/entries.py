@@ -46,6 +46,11 @@ class TomlKey:
     value: Any
     is_ours: Recogniser
 
+    @property
+    def place(self) -> KeyPath:
+        """Return the key as a path."""
+        return (self.name,)
+
 
 @dataclass(frozen=True, slots=True)
 class TomlTable:
@@ -116,3 +121,15 @@ class RemovedEntries:
 
     text: str
     bare: bool
+
+
+def drop_own(value: Any, path: KeyPath, is_ours: Recogniser) -> None:
+    """Drop what is Reverie's under a path of keys, and the containers above it that are empty then."""
+    if not isinstance(value, dict) or path[0] not in value:
+        return
+    if len(path) > 1:
+        drop_own(value[path[0]], path[1:], is_ours)
+        if not value[path[0]]:
+            del value[path[0]]
+    elif is_ours(value[path[0]]):
+        del value[path[0]]

@@ -1,8 +1,16 @@
-"""Reverie's entries in a JSON file of a host."""
+"""Reverie's entries in a JSON file of a host, comments or not, every other byte kept.
+
+The standard library reads the values, once comments and trailing commas are blanked out; what is written follows the
+file's own line ends and indentation.
+"""
 
 import copy
+import json
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any
 
 from web.hosts.entries import (
@@ -14,11 +22,222 @@ from web.hosts.entries import (
     JsonMember,
     KeyPath,
     RemovedEntries,
+    drop_own,
 )
-from web.hosts.jsonc import JsoncDocument, JsoncNode
 
 NEW = "{}\n"
 BLANK = "\ufeff \t\r\n"
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_TEXT_OR_COMMENT = re.compile(f"{_STRING}|{_COMMENT.pattern}", re.DOTALL)
+# A comma that follows nothing is none that may trail.
+_TEXT_OR_TRAILING_COMMA = re.compile(_STRING + r"|[\[{]\s*,|,(?=\s*[\]}])", re.DOTALL)
+_SPACE = re.compile(r"[ \t\r\n]*")
+_SKIPPED = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_REST_OF_LINE = re.compile(r"[ \t]*(?:/\*(?:(?!\*/)[^\r\n])*\*/[ \t]*)*(?://[^\r\n]*)?(?=\r?\n)")
+_BREAK = re.compile(r"[ \t]*\r?\n")
+_DEEPEST = 200
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+@dataclass(frozen=True)
+class JsoncNode:
+    """A value and its span in the text; `plain` is that text with blanks for what the decoder does not take."""
+
+    plain: str
+    start: int
+    end: int
+    value: Any
+
+    @cached_property
+    def children(self) -> "tuple[Child, ...]":
+        """Return the members of an object or the items of an array, in order."""
+        found: list[Child] = []
+        place = _skip_blank(self.plain, self.start + 1)
+        while isinstance(self.value, dict | list) and place < self.end - 1:
+            key, begin = None, place
+            if isinstance(self.value, dict):
+                key, place = _DECODER.raw_decode(self.plain, place)
+                place = _skip_blank(self.plain, _skip_blank(self.plain, place) + 1)
+            value, end = _DECODER.raw_decode(self.plain, place)
+            found.append(Child(begin, JsoncNode(self.plain, place, end, value), key))
+            place = _skip_blank(self.plain, end)
+            place = _skip_blank(self.plain, place + self.plain.startswith(",", place))
+        return tuple(found)
+
+    def member(self, key: str) -> "JsoncNode | None":
+        """Return the value under a key, the last one where it is repeated."""
+        return next((child.node for child in reversed(self.children) if child.key == key), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A member of an object, which begins with its key, or an item of an array."""
+
+    start: int
+    node: JsoncNode
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a text is written: its line ends, one step of indentation, and whether all of it is one line."""
+
+    newline: str
+    unit: str
+    one_line: bool
+
+    def render(self, key: str | None, value: Any, lead: str | None) -> str:
+        """Return a child on one line or, behind the indentation of its first one, on as many as it takes."""
+        written = json.dumps(value, ensure_ascii=False, indent=None if lead is None else self.unit)
+        written = written.replace("\n", f"{self.newline}{lead}")
+        return written if key is None else f"{json.dumps(key, ensure_ascii=False)}: {written}"
+
+
+@dataclass(frozen=True, slots=True)
+class JsoncDocument:
+    """A text and what it says; an edit gives another document, read anew."""
+
+    text: str
+    root: JsoncNode
+
+    @staticmethod
+    def read(text: str) -> "JsoncDocument":
+        """Read a text; raise CannotEdit where it is not JSON, comments and trailing commas aside."""
+        plain = " " + text[1:] if text.startswith("\ufeff") else text
+        plain = _TEXT_OR_COMMENT.sub(_blank_comment, plain)
+        plain = _TEXT_OR_TRAILING_COMMA.sub(lambda found: " " if found[0] == "," else found[0], plain)
+        brackets = re.findall(r"[\[\]{}]", re.sub(_STRING, "", plain, flags=re.DOTALL))
+        if max(accumulate(1 if sign in "[{" else -1 for sign in brackets), default=0) > _DEEPEST:
+            raise CannotEdit("it is not valid JSON: it is nested too deeply")
+        try:
+            value = _DECODER.decode(plain)
+        except json.JSONDecodeError as error:
+            raise CannotEdit(f"line {error.lineno} is not valid JSON: {error.msg}") from error
+        except ValueError as error:
+            raise CannotEdit("it is not valid JSON: it holds NaN, Infinity or a number that is too long") from error
+        return JsoncDocument(text, JsoncNode(plain, _skip_blank(plain, 0), len(plain.rstrip()), value))
+
+    def find(self, place: Sequence[str]) -> JsoncNode | None:
+        """Return what stands under a path of keys."""
+        node: JsoncNode | None = self.root
+        for key in place:
+            node = None if node is None else node.member(key)
+        return node
+
+    def inside(self, parent: JsoncNode) -> str:
+        """Return what stands between a container's brackets."""
+        return self.text[parent.start + 1 : parent.end - 1]
+
+    def with_inner_text(self, parent: JsoncNode, inside: str) -> "JsoncDocument":
+        """Return the document with something else between a container's brackets."""
+        return self._with(parent.start + 1, parent.end - 1, inside)
+
+    def insert(self, parent: JsoncNode, key: str | None, value: Any) -> "JsoncDocument":
+        """Return the document with one more child, the last, of an object (under a key) or an array."""
+        if not parent.children:
+            return self.with_inner_text(parent, self._render_only_child(parent, key, value))
+        text, layout, last = self.text, self._detect_layout(), parent.children[-1]
+        comma = _comma_after(text, last.node.end)
+        settled = last.node.end if comma is None else comma + 1
+        between, behind = (",", "") if comma is None else ("", ",")
+        lead = _own_line(text, last.start)
+        written = layout.render(key, value, lead)
+        if lead is None:
+            return self._with(settled, settled, f"{between} {written}{behind}")
+        rest = _REST_OF_LINE.match(text, settled)
+        place = settled if rest is None else rest.end()
+        kept = text[last.node.end : place]
+        return self._with(last.node.end, place, f"{between}{kept}{layout.newline}{lead}{written}{behind}")
+
+    def remove(self, parent: JsoncNode, index: int) -> "JsoncDocument":
+        """Return the document without one child, its line and its comma; undoes `insert` exactly."""
+        text, child = self.text, parent.children[index]
+        before = parent.children[index - 1].node.end if index else parent.start + 1
+        start = _leading_blank(text, before, child.start)
+        comma = _comma_after(text, child.node.end)
+        rest = child.node.end if comma is None else comma + 1
+        # A line comment must not swallow what would otherwise move up into its line.
+        if _ends_in_line_comment(text, before, start) and not _BREAK.match(text, rest):
+            start = child.start
+        if comma is not None:
+            return self._with(start, rest, text[child.node.end : comma])
+        separator = _comma_after(text, before) if index else None
+        if separator is not None:
+            return self._with(separator, rest, text[separator + 1 : start])
+        return self._with(start, rest, "")
+
+    def replace(self, node: JsoncNode, value: Any) -> "JsoncDocument":
+        """Return the document with another value in a value's place."""
+        layout = self._detect_layout()
+        one_line = layout.one_line or "\n" not in self.text[node.start : node.end]
+        lead = None if one_line else _indentation(self.text, node.start)
+        return self._with(node.start, node.end, layout.render(None, value, lead))
+
+    def _with(self, start: int, end: int, written: str) -> "JsoncDocument":
+        return JsoncDocument.read(self.text[:start] + written + self.text[end:])
+
+    def _detect_layout(self) -> Layout:
+        text, root = self.text, self.root
+        base = _indentation(text, root.start)
+        leads = (_own_line(text, child.start) for child in root.children)
+        unit = next((lead[len(base) :] for lead in leads if lead is not None and len(lead) > len(base)), "  ")
+        one_line = bool(root.children) and "\n" not in text[root.start : root.end]
+        return Layout("\r\n" if "\r\n" in text else "\n", unit, one_line)
+
+    def _render_only_child(self, parent: JsoncNode, key: str | None, value: Any) -> str:
+        layout, kept = self._detect_layout(), self.inside(parent).rstrip()
+        if layout.one_line:
+            return kept + layout.render(key, value, None)
+        base = _indentation(self.text, parent.start)
+        lead = base + layout.unit
+        return kept + layout.newline + lead + layout.render(key, value, lead) + layout.newline + base
+
+
+def _blank_comment(found: re.Match[str]) -> str:
+    # Lines stay as they are counted.
+    return found[0] if found[0].startswith('"') else re.sub(r"[^\n]", " ", found[0])
+
+
+def _skip_blank(plain: str, place: int) -> int:
+    found = _SPACE.match(plain, place)
+    return place if found is None else found.end()
+
+
+def _indentation(text: str, place: int) -> str:
+    line = text.rfind("\n", 0, place) + 1
+    return re.compile(r"\ufeff?([ \t]*)").match(text, line)[1]  # type: ignore[index]  # matches anything
+
+
+def _own_line(text: str, place: int) -> str | None:
+    """Return the indentation of what begins its line there, None for what does not."""
+    line = text.rfind("\n", 0, place) + 1
+    lead = text[line:place]
+    return lead if line and not lead.strip(" \t") else None
+
+
+def _leading_blank(text: str, before: int, place: int) -> int:
+    """Return where the blank that leads to a child begins: with its line's break, if it begins a line."""
+    found = re.search(r"(?:\r?\n)?[ \t]*\Z", text[before:place])
+    return place if found is None else before + found.start()
+
+
+def _ends_in_line_comment(text: str, before: int, place: int) -> bool:
+    """Tell whether the comments between two places, where no value is, end in one that a line break must end."""
+    return any(found.end() == place and found[0].startswith("//") for found in _COMMENT.finditer(text, before, place))
+
+
+def _comma_after(text: str, place: int) -> int | None:
+    skipped = _SKIPPED.match(text, place)
+    found = place if skipped is None else skipped.end()
+    return found if text[found : found + 1] == "," else None
 
 
 def add_entries(text: str | None, entries: Sequence[HostEntry], undo: EntryUndo) -> AddedEntries:
@@ -91,7 +310,7 @@ def _add_containers(
                 undo = undo.also(place[:-1], document.inside(parent))
             document = document.insert(parent, place[-1], [] if is_list else {})
             undo = replace(undo, created=undo.created | {place})
-        elif container.kind != ("array" if is_list else "object"):
+        elif not isinstance(container.value, list if is_list else dict):
             name = ".".join(place) or "the file"
             raise CannotEdit(f"{name} holds something other than an {'array' if is_list else 'object'}")
     return document, undo
@@ -101,7 +320,7 @@ def _own_handlers(groups: JsoncNode, entry: HookEntry) -> Iterator[tuple[int, Js
     """Yield (index of the group, the group's array, index in it) of every handler that is Reverie's."""
     for number, group in enumerate(groups.children):
         handlers = group.node.member("hooks")
-        if handlers is not None and handlers.kind == "array":
+        if handlers is not None and isinstance(handlers.value, list):
             for index, handler in enumerate(handlers.children):
                 if isinstance(handler.node.value, dict) and entry.is_ours(handler.node.value):
                     yield number, handlers, index
@@ -164,22 +383,18 @@ def _check_rest(before: JsoncDocument, after: JsoncDocument, entries: Sequence[H
 def _rest_of(document: JsoncDocument, entries: Sequence[HostEntry]) -> Any:
     value = copy.deepcopy(document.root.value)
     for entry in entries:
-        assert isinstance(entry, JsonMember | HookEntry)
-        _drop(value, entry.place, entry)
+        if isinstance(entry, JsonMember):
+            drop_own(value, (*entry.place, entry.key), entry.is_ours)
+        elif isinstance(entry, HookEntry):
+            drop_own(value, entry.place, partial(_drop_handlers, entry))
     return value
 
 
-def _drop(value: Any, place: KeyPath, entry: JsonMember | HookEntry) -> None:
-    if place:
-        if isinstance(value, dict) and place[0] in value:
-            _drop(value[place[0]], place[1:], entry)
-            if not value[place[0]]:
-                del value[place[0]]
-    elif isinstance(entry, JsonMember):
-        if isinstance(value, dict) and entry.key in value and entry.is_ours(value[entry.key]):
-            del value[entry.key]
-    elif isinstance(value, list):
-        for group in value:
+def _drop_handlers(entry: HookEntry, groups: Any) -> bool:
+    """Drop Reverie's handlers from an event's groups, and tell whether no group is left."""
+    if isinstance(groups, list):
+        for group in groups:
             if isinstance(group, dict) and isinstance(group.get("hooks"), list):
                 group["hooks"] = [h for h in group["hooks"] if not (isinstance(h, dict) and entry.is_ours(h))]
-        value[:] = [group for group in value if group != {"hooks": []}]
+        groups[:] = [group for group in groups if group != {"hooks": []}]
+    return not groups

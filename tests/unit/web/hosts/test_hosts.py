@@ -1,5 +1,6 @@
 """Where hosts are found on each platform, and what an older version of one is spared."""
 
+import json
 import shlex
 import tomllib
 from dataclasses import replace
@@ -10,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from web.hooks import session_start
-from web.hosts import jsonc
 from web.hosts.hosts import BY_NAME, HOSTS, is_our_hook, is_our_notify, is_our_server
 
 HOME = Path("/home/ann")
@@ -22,7 +22,7 @@ def paths(sandbox, host, **host_env):
 
 
 def hooks_of(sandbox):
-    return jsonc.parse((sandbox.home / ".claude" / "settings.json").read_text()).value["hooks"]
+    return json.loads((sandbox.home / ".claude" / "settings.json").read_text())["hooks"]
 
 
 def with_version(sandbox, *version):

@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web.hosts import json_edits, jsonc
+from web.hosts import json_edits
 from web.hosts.entries import CannotEdit, EntryUndo, HookEntry, JsonMember
 
 SERVER = {"command": "/opt/reverie/bin/reverie", "args": ["mcp"]}
+
+
+def read(text):
+    return json_edits.JsoncDocument.read(text).root.value
 
 
 def is_ours(value):
@@ -60,7 +64,7 @@ def documents(draw, depth=0, *, kind=None):
 @st.composite
 def special(draw, key):
     if key == "mcpServers":
-        return draw(documents(depth=2, kind="object").filter(lambda text: "reverie" not in jsonc.parse(text).value))
+        return draw(documents(depth=2, kind="object").filter(lambda text: "reverie" not in read(text)))
     inner = draw(documents(depth=2, kind="array"))
     return draw(
         st.sampled_from([f"{{{draw(blanks)}}}", f'{{{draw(blanks)}"Stop"{draw(blanks)}:{inner}{draw(blanks)}}}'])
@@ -91,8 +95,8 @@ def test_adding_twice_is_adding_once(text):
 
 @given(whole)
 def test_what_others_wrote_stays(text):
-    before = jsonc.parse(text).value
-    after = jsonc.parse(json_edits.add_entries(text, ENTRIES, EntryUndo()).text).value
+    before = read(text)
+    after = read(json_edits.add_entries(text, ENTRIES, EntryUndo()).text)
     assert after["mcpServers"].pop("reverie") == SERVER
     assert after["hooks"]["Stop"].pop() == {"hooks": [STOP.handler]}
     assert after["hooks"].pop("SessionStart") == [{"hooks": [START.handler]}]
@@ -105,17 +109,17 @@ def test_what_others_wrote_stays(text):
 @given(whole, keys, st.booleans())
 def test_what_others_add_meanwhile_stays_when_the_entries_go(text, key, first):
     added = json_edits.add_entries(text, ENTRIES, EntryUndo())
-    root = jsonc.parse(added.text)
+    document = json_edits.JsoncDocument.read(added.text)
     key = f"meanwhile {key}"
-    meanwhile = jsonc.insert(added.text, root, key, {"x": [1]}, jsonc.detect_layout(added.text, root))
-    taken = jsonc.parse(json_edits.remove_entries(meanwhile, ENTRIES, added.undo).text).value
-    assert taken == {**jsonc.parse(text).value, key: {"x": [1]}}
+    meanwhile = document.insert(document.root, key, {"x": [1]}).text
+    taken = read(json_edits.remove_entries(meanwhile, ENTRIES, added.undo).text)
+    assert taken == {**read(text), key: {"x": [1]}}
 
 
 @given(whole)
 def test_without_a_record_at_most_empty_containers_are_lost(text):
     added = json_edits.add_entries(text, ENTRIES, EntryUndo())
-    before, after = (jsonc.parse(t).value for t in (text, json_edits.remove_entries(added.text, ENTRIES, None).text))
+    before, after = (read(t) for t in (text, json_edits.remove_entries(added.text, ENTRIES, None).text))
     assert "reverie" not in after.get("mcpServers", {})
     assert {k: v for k, v in before.items() if k not in ("mcpServers", "hooks")} == {
         k: v for k, v in after.items() if k not in ("mcpServers", "hooks")
@@ -128,7 +132,7 @@ def test_it_reads_what_the_standard_library_reads(text):
         known = json.loads(text)
     except ValueError:
         return
-    assert jsonc.parse(text).value == known
+    assert read(text) == known
 
 
 @pytest.mark.parametrize(
@@ -169,14 +173,14 @@ def test_a_handler_that_the_user_moved_into_another_group_is_found_there():
         {"hooks": {"Stop": [{"matcher": "x", "hooks": [{"type": "command", "command": "theirs"}, STOP.handler]}]}}
     )
     assert json_edits.add_entries(text, [STOP], EntryUndo()).text == text
-    assert jsonc.parse(json_edits.remove_entries(text, [STOP], None).text).value == {
+    assert read(json_edits.remove_entries(text, [STOP], None).text) == {
         "hooks": {"Stop": [{"matcher": "x", "hooks": [{"type": "command", "command": "theirs"}]}]}
     }
 
 
 def test_a_blank_file_is_blank_again():
     added = json_edits.add_entries(" \n", [MEMBER], EntryUndo())
-    assert jsonc.parse(added.text).value == {"mcpServers": {"reverie": SERVER}}
+    assert read(added.text) == {"mcpServers": {"reverie": SERVER}}
     assert json_edits.remove_entries(added.text, [MEMBER], added.undo).text == " \n"
 
 
