@@ -78,7 +78,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "huey": ("workers",),
     "apscheduler": ("workers", "pipeline.jobs.registry"),
     "httpx": ("pipeline.jobs.model",),
-    "igraph": ("pipeline.jobs.map.graph",),
+    "igraph": ("pipeline.jobs.map.graph", "pipeline.jobs.mining.arc_graph"),
     "scipy": ("pipeline.jobs.map.placement",),
     "sqlite_utils": ("pipeline.store",),
     "pypdf": ("pipeline.ingest.pdf",),

@@ -6,9 +6,11 @@ order, so that the same memories always give the same graph.
 """
 
 import math
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import igraph
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,6 +45,12 @@ BLOCK = 512
 # By meaning a memory is compared with so many before and after it in time; names tie across any time.
 AROUND = 5_000
 SAMPLED = 2048
+SEED = 7
+# Members of a cluster are tied to each other by so much on average.
+LEAST_MEAN_WEIGHT = 0.18
+# A member needs this share of its cluster's mean strength, else it only happens to stand there.
+LEAST_SHARE = 0.25
+LEAST_STRENGTH = 0.5
 UNCHARACTERISTIC = frozenset({EntityKind.DATE, EntityKind.PORT, EntityKind.VERSION})
 
 
@@ -230,52 +238,28 @@ def _none(size: int) -> Graph:
     return Graph(size, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))
 
 
-LEAST_MEAN_WEIGHT = 0.18
-MAX_ROUNDS = 20
-MAX_LEVELS = 10
-# A member needs this share of its cluster's mean strength, else it only happens to stand there.
-LEAST_SHARE = 0.25
-LEAST_STRENGTH = 0.5
+def find_clusters(graph: Graph) -> list[list[int]]:
+    """Return the communities of at least two places, in order of their first one.
 
-Ties = list[dict[int, float]]
-
-
-def clusters(graph: Graph, pausing: Callable[[], bool]) -> list[list[int]] | None:
-    """Return the communities of at least two places, in order of their first one; None when asked to pause."""
-    ties: Ties = [{} for _ in range(graph.size)]
-    for one, other, weight in zip(graph.first.tolist(), graph.second.tolist(), graph.weight.tolist(), strict=True):
-        if weight > 0:
-            ties[one][other] = weight
-            ties[other][one] = weight
-    home = list(range(graph.size))
-    sizes = [1] * graph.size
-    for _ in range(MAX_LEVELS):
-        if pausing():
-            return None
-        moved = _move_until_stable(ties, sizes)
-        names = {name: number for number, name in enumerate(dict.fromkeys(moved))}
-        if len(names) == len(ties):
-            break
-        moved = [names[name] for name in moved]
-        home = [moved[place] for place in home]
-        ties, sizes = _fold(ties, sizes, moved, len(names))
-    found: dict[int, list[int]] = {}
-    for place, name in enumerate(home):
-        found.setdefault(name, []).append(place)
-    return sorted(places for places in found.values() if len(places) > 1)
+    They are found by the Leiden method under the constant Potts model, so that it does not matter to a thread how many
+    others there are.
+    """
+    igraph.set_random_number_generator(random.Random(SEED))  # noqa: S311 - no secret: the same threads each time
+    ties = igraph.Graph(
+        graph.size, np.column_stack((graph.first, graph.second)).tolist(), edge_attrs={"weight": graph.weight.tolist()}
+    )
+    found = ties.community_leiden("CPM", weights="weight", resolution=LEAST_MEAN_WEIGHT, n_iterations=-1)
+    return sorted(sorted(places) for places in found if len(places) > 1)
 
 
-def strengths(graph: Graph, found: Sequence[Sequence[int]]) -> list[float]:
+def measure_strengths(graph: Graph, found: Sequence[Sequence[int]]) -> list[float]:
     """Return how strongly each place is tied to its own cluster."""
-    home = [-1] * graph.size
+    home = np.full(graph.size, -1, np.int64)
     for number, places in enumerate(found):
-        for place in places:
-            home[place] = number
-    strength = [0.0] * graph.size
-    for one, other, weight in zip(graph.first.tolist(), graph.second.tolist(), graph.weight.tolist(), strict=True):
-        if home[one] == home[other] >= 0:
-            strength[one] += weight
-            strength[other] += weight
+        home[places] = number
+    own = (home[graph.first] == home[graph.second]) & (home[graph.first] >= 0)
+    ends = np.concatenate((graph.first[own], graph.second[own]))
+    strength: list[float] = np.bincount(ends, np.tile(graph.weight[own], 2), graph.size).tolist()
     return strength
 
 
@@ -286,44 +270,3 @@ def drop_strays(found: Sequence[Sequence[int]], strength: Sequence[float]) -> li
         least = max(LEAST_STRENGTH, LEAST_SHARE * sum(strength[place] for place in places) / len(places))
         kept.append([place for place in places if strength[place] >= least])
     return kept
-
-
-def _move_until_stable(ties: Ties, sizes: Sequence[int]) -> list[int]:
-    """Move each place to the community where it gains most, until none moves."""
-    home = list(range(len(ties)))
-    mass = list(sizes)
-    for _ in range(MAX_ROUNDS):
-        moves = 0
-        for place, near in enumerate(ties):
-            here = home[place]
-            towards: dict[int, float] = {here: 0.0}
-            for other, weight in near.items():
-                there = home[other]
-                towards[there] = towards.get(there, 0.0) + weight
-            mass[here] -= sizes[place]
-            burden = LEAST_MEAN_WEIGHT * sizes[place]
-            best, gain = here, towards[here] - burden * mass[here]
-            for there, weight in towards.items():
-                better = weight - burden * mass[there] - gain
-                if better > 1e-9 or (better > -1e-9 and there < best and best != here):
-                    best, gain = there, weight - burden * mass[there]
-            mass[best] += sizes[place]
-            if best != here:
-                home[place] = best
-                moves += 1
-        if not moves:
-            break
-    return home
-
-
-def _fold(ties: Ties, sizes: Sequence[int], home: Sequence[int], size: int) -> tuple[Ties, list[int]]:
-    folded: Ties = [{} for _ in range(size)]
-    whole = [0] * size
-    for place, near in enumerate(ties):
-        here = home[place]
-        whole[here] += sizes[place]
-        for other, weight in near.items():
-            there = home[other]
-            if there != here:
-                folded[here][there] = folded[here].get(there, 0.0) + weight
-    return folded, whole

@@ -16,10 +16,10 @@ from pipeline.jobs.mining import arc_text
 from pipeline.jobs.mining.arc_graph import (
     UNCHARACTERISTIC,
     Vectors,
-    clusters,
     drop_strays,
+    find_clusters,
     list_terms,
-    strengths,
+    measure_strengths,
     tie_strands,
 )
 from pipeline.jobs.runner import JobRun, Report
@@ -156,10 +156,10 @@ def _is_chatter(strand: Strand) -> bool:
 def _threads(job: JobRun, view: _View, vectors: Vectors | None) -> _Threads | None:
     terms = [list_terms(strand) for strand in view.strands]
     graph = tie_strands(view.strands, terms, view.mentions, vectors, job.pausing)
-    found = None if graph is None else clusters(graph, job.pausing)
-    if graph is None or found is None:
+    if graph is None or job.pausing():
         return None
-    strength = strengths(graph, found)
+    found = find_clusters(graph)
+    strength = measure_strengths(graph, found)
     grouped = [[view.strands[place] for place in places] for places in drop_strays(found, strength)]
     return _Threads(
         [members for members in grouped if is_thread(members)],
