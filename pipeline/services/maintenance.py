@@ -11,9 +11,19 @@ from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import NotFound, ReverieError
 from pipeline.jobs import runner
-from pipeline.jobs.registry import BY_NAME, JOBS, ScheduledJob, scheduled_jobs
+from pipeline.jobs.registry import (
+    BY_NAME,
+    JOBS,
+    JobState,
+    JobStatus,
+    ScheduledJob,
+    asked_jobs,
+    due_jobs,
+    job_statuses,
+    scheduled_jobs,
+    unfinished_jobs,
+)
 from pipeline.jobs.runner import Progress, RunResult, release_dead, something_waits
-from pipeline.jobs.status import JobState, JobStatus, asked_jobs, due_jobs, job_statuses, unfinished_jobs
 from pipeline.records import Stage
 from pipeline.services.feedback import USAGE_JOB, FeedbackWriter
 from pipeline.services.workspace import Workspace

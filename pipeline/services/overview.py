@@ -9,8 +9,7 @@ from sqlite3 import Connection
 
 from config.process import is_alive
 from config.settings import Settings
-from pipeline.jobs.registry import NIGHTLY, scheduled_jobs
-from pipeline.jobs.status import JobState, JobStatus, job_statuses
+from pipeline.jobs.registry import NIGHTLY, JobState, JobStatus, job_statuses, scheduled_jobs
 from pipeline.records import OWNER, Memory
 from pipeline.services.workspace import Workspace
 from pipeline.store import arcs, backup, changes, entities, goals, impressions, journal, memories, review, work

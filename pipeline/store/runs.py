@@ -152,17 +152,6 @@ def _run(row: Sequence[Any]) -> Run:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ModelUse:
-    """What one job spent on one day; what is reserved for calls that did not end yet counts as spent."""
-
-    day: str
-    job: str
-    calls: int
-    failures: int
-    tokens: int
-
-
 def reserve_tokens(db: Connection, day: str, job: str, tokens: int, cap: int) -> bool:
     """Reserve the tokens of a call unless they would go over the day's cap; return whether they are reserved."""
     if count_tokens(db, day) + tokens > cap:
@@ -186,13 +175,5 @@ def count_model_failure(db: Connection, day: str, job: str) -> None:
 
 
 def count_tokens(db: Connection, day: str) -> int:
-    """Return the tokens that all jobs spent on a day."""
+    """Return the tokens that all jobs spent on a day; what is reserved for calls that go on counts as spent."""
     return int(db.execute("SELECT coalesce(sum(tokens), 0) FROM model_use WHERE day = ?", (day,)).fetchone()[0])
-
-
-def list_model_use(db: Connection, limit: int) -> list[ModelUse]:
-    """List what was spent, newest day first."""
-    rows = db.execute(
-        "SELECT day, job, calls, failures, tokens FROM model_use ORDER BY day DESC, job LIMIT ?", (limit,)
-    )
-    return [ModelUse(*row) for row in rows]

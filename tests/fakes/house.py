@@ -16,8 +16,8 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.digest.digest import ErrorLog, StageRunner, digest
 from pipeline.errors import EncoderUnavailable
+from pipeline.jobs.registry import asked_jobs
 from pipeline.jobs.runner import RunResult
-from pipeline.jobs.status import asked_jobs
 from pipeline.records import Stage
 from pipeline.services import maintenance
 from pipeline.services.workspace import Workspace

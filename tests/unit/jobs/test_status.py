@@ -3,9 +3,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pipeline.jobs.registry import NIGHTLY as EVERY_NIGHT
-from pipeline.jobs.registry import Schedule, ScheduledJob
+from pipeline.jobs.registry import JobState, Schedule, ScheduledJob, due_jobs, job_statuses, unfinished_jobs
 from pipeline.jobs.runner import Report
-from pipeline.jobs.status import JobState, due_jobs, job_statuses, unfinished_jobs
 from pipeline.store import changes, meta, runs
 from pipeline.times import utc_text
 from tests.fakes.house import scratch_database
