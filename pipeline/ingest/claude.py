@@ -14,16 +14,15 @@ from typing import Any, NamedTuple
 from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exports import Conversation, ExportFormat, Extra, Turn, read_conversation, read_export
 from pipeline.ingest.fields import (
-    Item,
     Known,
     Progress,
     Reading,
     Readings,
     Skipped,
-    Unchanged,
     digest_of,
     id_of,
     name_of,
+    read_item,
     split_under_heading,
     text_of,
     time_of,
@@ -159,10 +158,7 @@ def _read_documents(message: Mapping[str, Any]) -> Iterator[Extra]:
 def _read_memories(known: Known, told: Mapping[str, Any]) -> Iterator[Reading]:
     for one in _memories(told):
         digest = digest_of([VERSION, one.title, one.text, one.at or ""])
-        if known.get(one.key) == digest:
-            yield Unchanged(one.key)
-            continue
-        drafts = tuple(
+        drafts = (
             Draft(
                 content=content,
                 kind=Kind.DOCUMENT,
@@ -173,7 +169,7 @@ def _read_memories(known: Known, told: Mapping[str, Any]) -> Iterator[Reading]:
             )
             for content in split_under_heading(one.title, one.text)
         )
-        yield Item(one.key, digest, drafts) if drafts else Skipped(one.key, "no text")
+        yield read_item(known, one.key, digest, drafts)
 
 
 def _memories(told: Mapping[str, Any]) -> Iterator[_Memory]:

@@ -9,7 +9,8 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import IO, Any, Protocol
 
 from pipeline.errors import FieldError, InvalidField
 
@@ -86,6 +87,14 @@ def value_of(raw: bytes, limit: int) -> Any:
 def build_source_error(problem: str) -> InvalidField:
     """Return the error that says what is wrong with the source."""
     return InvalidField(FieldError("path", problem))
+
+
+def open_source(path: Path) -> IO[bytes]:
+    """Open a file of the source; raise InvalidField where it cannot be read."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise build_source_error(f"cannot be read: {error.strerror}") from error
 
 
 def _fields(text: "_Text", limit: int) -> Iterator[ExportEntry]:

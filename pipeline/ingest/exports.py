@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.errors import InvalidField
-from pipeline.ingest.entries import ExportEntry, LostValue, build_source_error, entries
+from pipeline.ingest.entries import ExportEntry, LostValue, build_source_error, entries, open_source
 from pipeline.ingest.fields import (
     MAX_KEY_CHARS,
-    Item,
     Known,
     Progress,
     Reading,
@@ -28,6 +27,7 @@ from pipeline.ingest.fields import (
     digest_of,
     metadata_of,
     name_of,
+    read_item,
     session_of,
     split_text,
     split_under_heading,
@@ -154,18 +154,11 @@ class _Source:
 @contextmanager
 def _open(part: Part) -> Iterator[_Source]:
     if part.member is None:
-        with _file(part.path) as file:
+        with open_source(part.path) as file:
             yield _Source(file)
     else:
         with _archive(part.path) as archive, _member(archive, part.member) as stream:
             yield _Source(stream)
-
-
-def _file(path: Path) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise build_source_error(f"cannot be read: {error.strerror}") from error
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
@@ -274,8 +267,7 @@ def read_conversation(version: str, told: Conversation, known: Known) -> Reading
     longest = max((len(one) for texts in exchanges for one in texts[:2]), default=0)
     if max((longest, *(len(extra.text) for extra in told.extras))) > MAX_TEXT_CHARS:
         return Skipped(told.id, f"holds a text of more than {MAX_TEXT_CHARS:,} characters")
-    drafts = tuple(_drafts(told, exchanges))
-    return Item(told.id, digest, drafts) if drafts else Skipped(told.id, "no text")
+    return read_item(known, told.id, digest, _drafts(told, exchanges))
 
 
 def _strings(told: Conversation) -> Iterator[str]:

@@ -229,3 +229,11 @@ Readings = Iterator[Reading]
 Known = Mapping[str, str]
 # Called with how much is done and how much there is, in whatever unit the reader counts.
 Progress = Callable[[int, int], None]
+
+
+def read_item(known: Known, key: str, digest: str, drafts: Iterable[Draft]) -> Reading:
+    """Return what an item comes to: nothing new, its memories, or nothing to keep; drafts are made only for the new."""
+    if known.get(key) == digest:
+        return Unchanged(key)
+    made = tuple(drafts)
+    return Item(key, digest, made) if made else Skipped(key, "no text")

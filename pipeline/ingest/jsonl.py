@@ -24,18 +24,17 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.ingest.entries import LostValue, build_source_error, value_of
+from pipeline.ingest.entries import LostValue, build_source_error, open_source, value_of
 from pipeline.ingest.fields import (
-    Item,
     Known,
     Progress,
     Reading,
     Readings,
     Skipped,
-    Unchanged,
     digest_of_json,
     id_of,
     name_of,
+    read_item,
     split_text,
 )
 from pipeline.records import (
@@ -126,7 +125,7 @@ class _MemoryShape(_Shape):
 def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
     """Yield the memories of a file of JSON lines; raise InvalidField where no line is an object."""
     objects, total = 0, _size(path)
-    with _open(path) as file:
+    with open_source(path) as file:
         for number, line in _lines(file):
             progress(min(file.tell(), total), total)
             for place, given in _objects(line, f"line {number}"):
@@ -141,13 +140,6 @@ def _size(path: Path) -> int:
     if not path.is_file():
         raise build_source_error("names no file")
     return path.stat().st_size
-
-
-def _open(path: Path) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise build_source_error(f"cannot be read: {error.strerror}") from error
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
@@ -183,10 +175,7 @@ def _reading(known: Known, given: Mapping[str, Any] | LostValue, place: str) -> 
         return Skipped(key, state)
     written = {field: value for field, value in given.items() if field not in PASSED_OVER and field not in _STATES}
     try:
-        digest = digest_of_json(VERSION, written)
-        if known.get(key) == digest:
-            return Unchanged(key)
-        return Item(key, digest, tuple(_drafts(_check_shape(written))))
+        return read_item(known, key, digest_of_json(VERSION, written), _drafts(written))
     except InvalidField as error:
         problems = "; ".join(f"{one.loc}: {one.msg}" for one in error.errors[:3])
         return Skipped(key, f"{place}: {problems}")
@@ -201,8 +190,9 @@ def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
         raise InvalidField(*map(_problem, problems)) from error
 
 
-def _drafts(shape: _MemoryShape) -> Iterator[Draft]:
+def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
     """Yield a memory, in as many pieces as its text is long; raise InvalidField for what the door would not take."""
+    shape = _check_shape(written)
     details = check_details(shape.kind, shape.details, "details")
     if shape.kind is Kind.KEYED_FACT and details:
         fact_key(details["subject"], details["attribute"], "details.")

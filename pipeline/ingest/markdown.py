@@ -10,15 +10,14 @@ from pathlib import Path
 from pipeline.ingest.entries import build_source_error
 from pipeline.ingest.fields import (
     MAX_KEY_CHARS,
-    Item,
     Known,
     Progress,
     Reading,
     Readings,
     Skipped,
-    Unchanged,
     metadata_of,
     name_of,
+    read_item,
     session_of,
     split_under_heading,
     tags_of,
@@ -101,14 +100,11 @@ def _reading(known: Known, key: str, file: Path, size: int) -> Reading:
     if isinstance(raw, Skipped):
         return raw
     digest = hashlib.sha256(VERSION + raw).hexdigest()
-    if known.get(key) == digest:
-        return Unchanged(key)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         return Skipped(key, "not valid UTF-8")
-    drafts = tuple(_drafts(key, text))
-    return Item(key, digest, drafts) if drafts else Skipped(key, "no text")
+    return read_item(known, key, digest, _drafts(key, text))
 
 
 def _read(key: str, file: Path, size: int) -> bytes | Skipped:

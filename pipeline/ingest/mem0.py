@@ -6,7 +6,7 @@ whoever imports it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,15 @@ from typing import Any
 from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exports import ExportFormat, read_export
 from pipeline.ingest.fields import (
-    Item,
     Known,
     Progress,
     Reading,
     Readings,
     Skipped,
-    Unchanged,
     digest_of_json,
     id_of,
     metadata_of,
+    read_item,
     session_of,
     split_text,
     tags_of,
@@ -74,12 +73,14 @@ def _reading(known: Known, row: Mapping[str, Any], place: str) -> Reading:
         return Skipped(key, "no text")
     # How well it matched a question is no part of a memory.
     digest = digest_of_json(VERSION, {field: value for field, value in row.items() if field != "score"})
-    if known.get(key) == digest:
-        return Unchanged(key)
+    return read_item(known, key, digest, _drafts(row, text))
+
+
+def _drafts(row: Mapping[str, Any], text: str) -> Iterator[Draft]:
     metadata = row.get("metadata")
     given: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
-    drafts = tuple(
-        Draft(
+    for content in split_text(text):
+        yield Draft(
             content=content,
             tags=tags_of(SOURCE, row.get("categories")),
             metadata=metadata_of({**{field: row.get(field) for field in _OWNERS}, **given}),
@@ -87,6 +88,3 @@ def _reading(known: Known, row: Mapping[str, Any], place: str) -> Reading:
             source=Source.IMPORT,
             occurred_at=time_of(row.get("created_at")) or time_of(row.get("updated_at")),
         )
-        for content in split_text(text)
-    )
-    return Item(key, digest, drafts) if drafts else Skipped(key, "no text")

@@ -13,17 +13,16 @@ from pipeline.errors import InvalidField
 from pipeline.ingest.entries import ExportEntry
 from pipeline.ingest.exports import ExportFormat, read_export
 from pipeline.ingest.fields import (
-    Item,
     Known,
     Progress,
     Reading,
     Readings,
     Skipped,
-    Unchanged,
     digest_of_json,
     id_of,
     metadata_of,
     name_of,
+    read_item,
     split_text,
     tags_of,
     text_of,
@@ -98,10 +97,7 @@ class _RowReader:
         # How often it was looked up there says nothing new.
         written = {field: value for field, value in row.items() if field != "access_count"}
         digest = digest_of_json(VERSION, [written, self._workspace])
-        if self._known.get(key) == digest:
-            return Unchanged(key)
-        drafts = tuple(_drafts(row, metadata, text, self._workspace))
-        return Item(key, digest, drafts) if drafts else Skipped(key, "no text")
+        return read_item(self._known, key, digest, _drafts(row, metadata, text, self._workspace))
 
 
 def _reason_to_skip(row: Mapping[str, Any], metadata: Mapping[str, Any], text: str) -> str:
