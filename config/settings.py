@@ -176,7 +176,7 @@ def environment_of(paths: HomePaths) -> dict[str, str]:
     return environment_with({f"{ENVIRONMENT_PREFIX}HOME": str(paths.root)})
 
 
-def moving_variables(settings: Settings) -> dict[str, str]:
+def list_moving_variables(settings: Settings) -> dict[str, str]:
     """Return the variables without which a program would look for another home or server than these settings name."""
     home = {f"{ENVIRONMENT_PREFIX}HOME": str(settings.paths.root)}
     # What stands in the home's own file is found there.

@@ -65,7 +65,7 @@ def _activity(memory: Memory) -> str:
 
 
 def _milestone(memory: Memory) -> str:
-    return _headed(memory.details.get("chain"), memory)
+    return _prepend_head(memory.details.get("chain"), memory)
 
 
 def _question(memory: Memory) -> str:
@@ -74,11 +74,11 @@ def _question(memory: Memory) -> str:
 
 
 def _code(memory: Memory) -> str:
-    return _headed(memory.details.get("symbol"), memory)
+    return _prepend_head(memory.details.get("symbol"), memory)
 
 
 def _document(memory: Memory) -> str:
-    return _headed(memory.details.get("title"), memory) + _aside(_new(memory.details.get("uri"), memory))
+    return _prepend_head(memory.details.get("title"), memory) + _aside(_new(memory.details.get("uri"), memory))
 
 
 def _episode(memory: Memory) -> str:
@@ -104,7 +104,7 @@ def _new(text: str | None, memory: Memory) -> str:
     return "" if text is None or text in memory.content else text
 
 
-def _headed(head: str | None, memory: Memory) -> str:
+def _prepend_head(head: str | None, memory: Memory) -> str:
     return f"{head}: {memory.content}" if _new(head, memory) else memory.content
 
 

@@ -177,7 +177,7 @@ class Client:
             if cursor is None:
                 return
 
-    def listing(self, path: str, limit: int, **wanted: Any) -> dict[str, Any]:
+    def list_items(self, path: str, limit: int, **wanted: Any) -> dict[str, Any]:
         """Return at most so many items of a list as one page; the cursor is of what lies beyond."""
         items: list[dict[str, Any]] = []
         cursor = None

@@ -122,7 +122,7 @@ class Latency:
 def latencies(histogram: Histogram) -> list[Latency]:
     """List the endpoints that answered anything, the most asked for first."""
     buckets: dict[str, list[tuple[float, float]]] = {}
-    for endpoint, bound, count in _cumulated(histogram.collect()):
+    for endpoint, bound, count in _list_buckets(histogram.collect()):
         buckets.setdefault(endpoint, []).append((bound, count))
     found = []
     for endpoint, counted in buckets.items():
@@ -147,7 +147,7 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:
     return math.nan
 
 
-def _cumulated(metrics: Iterable[Metric]) -> Iterable[tuple[str, float, float]]:
+def _list_buckets(metrics: Iterable[Metric]) -> Iterable[tuple[str, float, float]]:
     for metric in metrics:
         for sample in metric.samples:
             if sample.name.endswith("_bucket"):

@@ -42,7 +42,7 @@ def build_clock(container: SchedulerContainer) -> BlockingScheduler:
     clock = BlockingScheduler(
         timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
     )
-    jobs = maintenance.clocked_jobs(container.settings)
+    jobs = maintenance.list_clocked_jobs(container.settings)
     seen: set[str] = set()
 
     def send_due(name: str) -> None:

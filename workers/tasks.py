@@ -47,7 +47,7 @@ def digest(workspace_id: str, stage: str) -> None:
     from pipeline.services import digestion
 
     services = worker()
-    with _reporting(f"digest.{stage}", workspace_id):
+    with _report_failures(f"digest.{stage}", workspace_id):
         runner = services.stages(workspace_id)[Stage(stage)]
         turn = digestion.digest_stage(
             services.context(workspace_id), Stage(stage), runner, services.owner, services.policy
@@ -63,7 +63,7 @@ def digest(workspace_id: str, stage: str) -> None:
 def sweep(workspace_id: str) -> None:
     """Look after a workspace: wake whoever has something to do, and repair its indexes."""
     services = worker()
-    with _reporting("sweep", workspace_id):
+    with _report_failures("sweep", workspace_id):
         context = services.context(workspace_id)
         # What needs no model goes first: a lost message must not wait for one.
         _send_jobs(workspace_id, maintenance.reap_processes(context, services.operations))
@@ -75,7 +75,7 @@ def sweep(workspace_id: str) -> None:
 def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False) -> None:
     """Run one job on a workspace for a turn."""
     services = worker()
-    with _reporting(f"job.{name}", workspace_id):
+    with _report_failures(f"job.{name}", workspace_id):
         following = maintenance.take_job_turn(
             services.context(workspace_id), name, services.owner, tries=tries, again=again
         )
@@ -108,7 +108,7 @@ def _send_wake_ups() -> None:
 
 
 @contextmanager
-def _reporting(component: str, workspace_id: str) -> Iterator[None]:
+def _report_failures(component: str, workspace_id: str) -> Iterator[None]:
     services = worker()
     try:
         services.operations.report_worker(services.owner)

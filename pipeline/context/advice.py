@@ -47,28 +47,28 @@ class Touched:
     @property
     def words(self) -> list[str]:
         """Return the words of which a text that names it holds at least one, each as telling as can be."""
-        return list(dict.fromkeys([*self.files, *(word for word in map(_telling, self.commands) if word)]))
+        return list(dict.fromkeys([*self.files, *(word for word in map(_find_telling_word, self.commands) if word)]))
 
 
-def touched_by(action_type: ActionType, target: str) -> Touched:
+def read_touched(action_type: ActionType, target: str) -> Touched:
     """Read an action's target, a file or a command line."""
     lowered = target.casefold()
     if action_type is ActionType.EDIT:
         return Touched((PurePath(lowered).name,), ())
     parts = [found for part in list_effective_commands(lowered)[:MOST_COMMANDS] if (found := _WORD.findall(part))]
     files = [PurePath(word).name for part in parts for word in part[1:] if _is_file(word)]
-    named = [_meant([PurePath(part[0]).name, *(word for word in part[1:] if not _is_file(word))]) for part in parts]
+    named = [_drop_glue([PurePath(part[0]).name, *(word for word in part[1:] if not _is_file(word))]) for part in parts]
     return Touched(tuple(files[:MOST_FILES]), tuple(tuple(command) for command in named if command))
 
 
 def lessons_about(db: Connection, action_type: ActionType, target: str, viewer: Viewer, limit: int) -> list[Memory]:
     """List the lessons that somebody vouches for and that name a command or a file, the most important first."""
-    touched = touched_by(action_type, target)
+    touched = read_touched(action_type, target)
     if not touched.words:
         return []
     found = [
         lesson
-        for lesson in lessons.mentioning(db, viewer, touched.words, LOOKED_AT)
+        for lesson in lessons.list_mentioning(db, viewer, touched.words, LOOKED_AT)
         if lesson.trust is Trust.TRUSTED and not lesson.instructs and names(lesson, touched)
     ]
     return sorted(found, key=lambda lesson: (-lesson.importance, -lesson.seq))[:limit]
@@ -88,12 +88,12 @@ def text_names(text: str, touched: Touched) -> bool:
         return True
     if not any(command[0] in lowered for command in touched.commands):
         return False
-    words = _meant(_WORD.findall(lowered))
+    words = _drop_glue(_WORD.findall(lowered))
     neighbours = set(pairwise(words))
     return any(_is_named(command, words, neighbours) for command in touched.commands)
 
 
-def _meant(words: Sequence[str]) -> list[str]:
+def _drop_glue(words: Sequence[str]) -> list[str]:
     """Return the words without flags, glue, and the marks that end a sentence."""
     plain = (word.rstrip(".:-") for word in words if not word.startswith("-"))
     return [word for word in plain if word and word not in _GLUE]
@@ -108,7 +108,7 @@ def _is_named(command: Sequence[str], words: Sequence[str], neighbours: set[tupl
     return not _among(command[0], _ORDINARY) and (len(command) == 1 or not _among(command[0], _MANIFOLD))
 
 
-def _telling(command: Sequence[str]) -> str | None:
+def _find_telling_word(command: Sequence[str]) -> str | None:
     """Return the word that a text cannot do without to name a command; None where nothing would name it."""
     common = _among(command[0], _ORDINARY) or len(command[0]) < SHORTEST_PROGRAM
     if len(command) == 1:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline.context.advice import names, text_names, touched_by
+from pipeline.context.advice import names, read_touched, text_names
 from pipeline.kinds import render_text
 from pipeline.records import Memory
 from pipeline.store.agent_sessions import Action, ActionType
@@ -52,7 +52,7 @@ class LessonOutcome:
 
 def summarize_turn(did: Sequence[Action]) -> str | None:
     """Return a turn's result in a sentence: what failed and works, was committed or deployed; None without one."""
-    told_of = [part for part in (_mended(did), _committed(did), _deployed(did)) if part]
+    told_of = [part for part in (_describe_fix(did), _describe_commits(did), _describe_deployment(did)) if part]
     if not told_of:
         return None
     files = list(dict.fromkeys(action.target for action in did if action.type is ActionType.EDIT and action.ok))
@@ -83,7 +83,7 @@ def find_followed(shown: Sequence[ShownLesson], did: Sequence[Action]) -> list[L
 
 def _proofs(lesson: Memory, action: Action) -> Iterator[bool]:
     """Yield what an action proves of a lesson: that it was followed (True) or ignored (False)."""
-    text, touched = render_text(lesson), touched_by(action.type, action.target)
+    text, touched = render_text(lesson), read_touched(action.type, action.target)
     clauses = [clause for clause in _CLAUSE.split(text) if text_names(clause, touched)]
     if not clauses and names(lesson, touched):
         # It is the anchor that names the file, or the name is spread over clauses.
@@ -102,7 +102,7 @@ def _proofs(lesson: Memory, action: Action) -> Iterator[bool]:
             yield False
 
 
-def _mended(did: Sequence[Action]) -> str | None:
+def _describe_fix(did: Sequence[Action]) -> str | None:
     """Tell of the last command or test that failed first and worked later."""
     failed: dict[str, Action] = {}
     mended: Action | None = None
@@ -133,7 +133,7 @@ def _proves(now: Action, before: Action) -> bool:
     return program == failing and (not tested or tested == failed)
 
 
-def _committed(did: Sequence[Action]) -> str | None:
+def _describe_commits(did: Sequence[Action]) -> str | None:
     done = [action.target for action in did if action.type is ActionType.COMMIT and action.ok]
     if not done:
         return None
@@ -143,6 +143,6 @@ def _committed(did: Sequence[Action]) -> str | None:
     return f"Committed: {'; '.join(dict.fromkeys(subjects))}."
 
 
-def _deployed(did: Sequence[Action]) -> str | None:
+def _describe_deployment(did: Sequence[Action]) -> str | None:
     done = [action.target for action in did if action.type is ActionType.DEPLOY and action.ok]
     return f"Deployed with `{shorten_command(done[-1])}`." if done else None

@@ -90,9 +90,9 @@ def open_repository(root: Path) -> Repository:
     """Return the repository whose `.git`, a folder or a worktree's or submodule's file, stands in a root."""
     git_dir = root / ".git"
     if not os.path.isdir(git_dir):  # noqa: PTH112 - answers for every path, Path.is_dir raises
-        git_dir = _named_folder(git_dir, "gitdir:")
+        git_dir = _find_named_folder(git_dir, "gitdir:")
     pointer = git_dir / "commondir"
-    common_dir = _named_folder(pointer, "") if exists(pointer) else git_dir
+    common_dir = _find_named_folder(pointer, "") if exists(pointer) else git_dir
     return Repository(root, git_dir.resolve(), common_dir.resolve())
 
 
@@ -129,7 +129,7 @@ def branch_of_folder(folder: Path) -> str | None:
     return printable(branch)
 
 
-def _named_folder(file: Path, prefix: str) -> Path:
+def _find_named_folder(file: Path, prefix: str) -> Path:
     """Return the folder that a pointer file names, relative to itself."""
     text = os.fsdecode(read_bounded(file))
     if not text.startswith(prefix):

@@ -87,7 +87,7 @@ class Corpus:
         known = fresh < len(self.norms)
         return np.concatenate((seqs[kept], fresh[known])), np.concatenate((counts[kept], fresh_counts[known]))
 
-    def having(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
+    def mark_having(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
         """Tell which of the given memories have any of the fields."""
         marked = np.zeros(len(self.norms), np.bool_)
         for field in fields:

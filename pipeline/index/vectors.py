@@ -101,7 +101,7 @@ class VectorTable:
 
     def count(self) -> int:
         """Count the passages."""
-        return int(self._reading(lambda table: table.count_rows())) if self.exists() else 0
+        return int(self._read_reopening(lambda table: table.count_rows())) if self.exists() else 0
 
     def seqs(self) -> set[int]:
         """List the memories that have passages."""
@@ -134,14 +134,14 @@ class VectorTable:
                 wanted = wanted.where(f"seq IN ({','.join(str(int(seq)) for seq in only)})", prefilter=True)
             return wanted.to_arrow()
 
-        found = self._reading(search)
+        found = self._read_reopening(search)
         return [(seq, 1.0 - d) for seq, d in zip(found["seq"].to_pylist(), found["_distance"].to_pylist(), strict=True)]
 
     def fragments(self) -> int:
         """Count the fragments that appends have left."""
         if not self.exists():
             return 0
-        return int(self._reading(lambda table: table.stats())["fragment_stats"]["num_fragments"])
+        return int(self._read_reopening(lambda table: table.stats())["fragment_stats"]["num_fragments"])
 
     def compact(self) -> None:
         """Merge fragments, drop old versions, and keep an ANN index once it pays; the caller holds the lock."""
@@ -181,9 +181,9 @@ class VectorTable:
             wanted = table.search().select(columns).limit(2**31)
             return (wanted.where(condition) if condition else wanted).to_arrow()
 
-        return self._reading(read)
+        return self._read_reopening(read)
 
-    def _reading(self, read: Callable[[Any], Any]) -> Any:
+    def _read_reopening(self, read: Callable[[Any], Any]) -> Any:
         try:
             return read(self._open())
         except (RuntimeError, OSError, ValueError):

@@ -117,11 +117,11 @@ def read_git(
     total = int(git.answer("rev-list", "--count", *chosen))
     with git.output(*_LOG, "--encoding=UTF-8", _FORMAT, *chosen) as stream:
         for done, commit in enumerate(_commits(_pieces(stream)), start=1):
-            yield _reading(commit, known)
+            yield _read_commit(commit, known)
             progress(done, total)
 
 
-def _reading(commit: Commit, known: Known) -> Item | Unchanged | Skipped:
+def _read_commit(commit: Commit, known: Known) -> Item | Unchanged | Skipped:
     digest = f"{VERSION}:{commit.sha}"
     if known.get(commit.sha) == digest:
         return Unchanged(commit.sha)

@@ -130,7 +130,7 @@ def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
             progress(min(file.tell(), total), total)
             for place, given in _objects(line, f"line {number}"):
                 objects += not isinstance(given, LostValue)
-                yield _reading(known, given, place)
+                yield _read_item(known, given, place)
     progress(total, total)
     if total and not objects:
         raise build_source_error("holds no JSON objects, one a line")
@@ -167,7 +167,7 @@ def _objects(line: bytes | None, place: str) -> Iterator[tuple[str, Mapping[str,
         yield place, given if isinstance(given, dict | LostValue) else LostValue("not an object")
 
 
-def _reading(known: Known, given: Mapping[str, Any] | LostValue, place: str) -> Reading:
+def _read_item(known: Known, given: Mapping[str, Any] | LostValue, place: str) -> Reading:
     if isinstance(given, LostValue):
         return Skipped(place, given.reason)
     key = id_of(given.get("id")) or place

@@ -86,9 +86,9 @@ class _RowReader:
         row = entry.value
         if entry.name != "events" or entry.number is None or not isinstance(row, dict):
             return None
-        return [self._reading(row, id_of(row.get("ulid")) or place)]
+        return [self._read_row(row, id_of(row.get("ulid")) or place)]
 
-    def _reading(self, row: Mapping[str, Any], key: str) -> Reading:
+    def _read_row(self, row: Mapping[str, Any], key: str) -> Reading:
         given = row.get("metadata")
         metadata: Mapping[str, Any] = given if isinstance(given, dict) else {}
         text = text_of(row.get("content"))

@@ -84,7 +84,7 @@ class LivedTime:
         return self.days[place] - self.idle[place] + min(day - self.days[place], IDLE_DAYS)
 
 
-def lived_time(days: Sequence[float]) -> LivedTime:
+def measure_lived_time(days: Sequence[float]) -> LivedTime:
     """Return how time went by for a workspace with these active days, in order."""
     gaps = (max(0.0, after - before - IDLE_DAYS) for before, after in pairwise(days))
     return LivedTime(days, list(accumulate(gaps, initial=0.0)))
@@ -93,7 +93,7 @@ def lived_time(days: Sequence[float]) -> LivedTime:
 def decay(job: JobRun) -> Report:
     """Bring the importance and tier of every active memory up to the job."""
     with job.database.read() as db:
-        lived, total = lived_time(memory_usage.active_days(db)), memory_usage.count(db)
+        lived, total = measure_lived_time(memory_usage.active_days(db)), memory_usage.count(db)
     counts: Counter[str] = Counter()
     today, last, done = julian_day(job), 0, 0
     while True:
@@ -177,8 +177,10 @@ def archive(job: JobRun) -> Report:
     """Archive what may go, the oldest first, up to a number a day."""
     used_by = utc_text(job.now - timedelta(days=min(COLD_DAYS.values())))
     with job.database.read() as db:
-        lived = lived_time(memory_usage.active_days(db))
-        room = ARCHIVE_LIMIT - memory_usage.archived_since(db, ACTOR, utc_text(job.now - LIMIT_WINDOW), ARCHIVE_LIMIT)
+        lived = measure_lived_time(memory_usage.active_days(db))
+        room = ARCHIVE_LIMIT - memory_usage.count_archived_since(
+            db, ACTOR, utc_text(job.now - LIMIT_WINDOW), ARCHIVE_LIMIT
+        )
     archived, last, today = 0, 0, julian_day(job)
     while archived < room:
         if job.pausing():

@@ -69,7 +69,7 @@ class JobContext:
         """Release what dead processes hold, and wake the workers of what can be claimed; return those stages."""
         return reap(self.database, is_alive)
 
-    def needed_jobs(self, *, tidy: bool = False) -> list[str]:
+    def list_needed_jobs(self, *, tidy: bool = False) -> list[str]:
         """Return the jobs that the state of the indexes asks for; to tidy, a single fresh row is enough."""
         return [name for name in ("segment", "vectors") if self.is_needed(name, tidy=tidy)]
 

@@ -128,12 +128,12 @@ def _checks(database: Database, paths: WorkspacePaths) -> list[_Check]:
 
     return [
         _Check(DAMAGE, "faults in the file; `reverie snapshot restore` puts a copy back", partial(_damage, database)),
-        _Check("mentions", "mentions by no memory", reading(invariants.lost_mentions), _unlink),
+        _Check("mentions", "mentions by no memory", reading(invariants.list_lost_mentions), _unlink),
         *(
             _Check(
                 rule.name,
                 "rows that tell of what is gone",
-                reading(partial(invariants.broken_rows, rule=rule)),
+                reading(partial(invariants.list_broken_rows, rule=rule)),
                 partial(invariants.remove_rows, rule=rule),
             )
             for rule in invariants.DERIVED
@@ -151,7 +151,7 @@ def _checks(database: Database, paths: WorkspacePaths) -> list[_Check]:
             lambda db, _found: invariants.ask_for_segment(db),
         ),
         *(
-            _Check(rule.name, rule.says, reading(partial(invariants.named_rows, rule=rule)))
+            _Check(rule.name, rule.says, reading(partial(invariants.list_named_rows, rule=rule)))
             for rule in invariants.GIVEN
         ),
         _Check("permissions", "places that other users of this machine can enter", partial(_open_places, paths)),

@@ -138,7 +138,7 @@ class JobModel:
     ) -> Shape | None:
         """Return a reply that is one JSON object of a shape and that the caller accepts, else None."""
 
-        def parsed(reply: str) -> Shape | None:
+        def parse_reply(reply: str) -> Shape | None:
             fenced = _FENCED.match(reply)
             try:
                 answer = shape.model_validate_json(fenced[1] if fenced else reply)
@@ -146,7 +146,7 @@ class JobModel:
                 return None
             return answer if accepts(answer) else None
 
-        return self._take(job, system, text, parsed)
+        return self._take(job, system, text, parse_reply)
 
     def _take(self, job: str, system: str, text: str, read: Callable[[str], Taken | None]) -> Taken | None:
         # A call belongs to the day on which it began.

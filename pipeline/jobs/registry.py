@@ -231,7 +231,7 @@ JOBS: tuple[ScheduledJob, ...] = (
 BY_NAME: Mapping[str, ScheduledJob] = {job.name: job for job in JOBS}
 
 
-def scheduled_jobs(settings: Settings) -> list[ScheduledJob]:
+def list_scheduled_jobs(settings: Settings) -> list[ScheduledJob]:
     """Return the jobs in the rhythm that the settings give them."""
     seconds = {
         "sweep": settings.sweep_interval_s,
@@ -267,7 +267,7 @@ class JobStatus:
 
 def job_statuses(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[JobStatus]:
     """Tell how each job stands."""
-    asked, held = asked_jobs(db), runs.held_locks(db, now.timestamp())
+    asked, held = list_requested_jobs(db), runs.held_locks(db, now.timestamp())
     found = []
     for job in jobs:
         last = runs.last(db, job.name)
@@ -288,23 +288,23 @@ def _state(last: Run | None, *, is_asked: bool, is_held: bool) -> JobState:
     return JobState.DONE if last.ok else JobState.FAILED
 
 
-def asked_jobs(db: Connection) -> list[str]:
+def list_requested_jobs(db: Connection) -> list[str]:
     """List the jobs that somebody asked for and that have not begun; who finds a segment broken asks for a new one."""
     asked = runs.list_requested(db)
     wanted = meta.get(db, meta.SEGMENT_WANTED) is not None and "segment" not in asked
     return [*asked, "segment"] if wanted else asked
 
 
-def due_jobs(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[str]:
+def list_due_jobs(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[str]:
     """List the jobs that were asked for, were interrupted, or whose time has come and that would find anything new."""
-    asked = asked_jobs(db)
+    asked = list_requested_jobs(db)
     generation = changes.last_written(db)
     return [job.name for job in jobs if job.name in asked or _is_due(db, job, generation, now)]
 
 
-def unfinished_jobs(db: Connection, names: Iterable[str]) -> list[str]:
+def list_unfinished_jobs(db: Connection, names: Iterable[str]) -> list[str]:
     """List those of some jobs that were asked for or interrupted."""
-    asked = asked_jobs(db)
+    asked = list_requested_jobs(db)
     return [name for name in names if name in asked or _is_open(runs.last(db, name))]
 
 

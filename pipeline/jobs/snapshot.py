@@ -175,7 +175,7 @@ def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem
     find_snapshot(paths.snapshots, name)
     with backup.locked(paths.snapshots):
         # A purge whose work still waited must not be taken back.
-        _scrub_all(backup.snapshots(paths.snapshots), _purged_now(paths.events, on_problem), on_problem)
+        _scrub_all(backup.snapshots(paths.snapshots), _list_purged_now(paths.events, on_problem), on_problem)
         chosen = find_snapshot(paths.snapshots, name)
         draft = _prepare(chosen)
         aside = None
@@ -194,7 +194,7 @@ def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem
     return Restored(chosen, memories, aside)
 
 
-def _purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, datetime]:
+def _list_purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, datetime]:
     if not file.exists():
         return {}
     try:

@@ -39,7 +39,7 @@ class ChannelPool:
         self, searches: Mapping[Channel, Callable[[], Any]], deadline: float, on_error: ErrorSink
     ) -> dict[Channel, ChannelResult]:
         """Run searches until the deadline (time.perf_counter seconds); errors of an index go to the sink."""
-        started = {channel: self._pools[channel].submit(_timed, search) for channel, search in searches.items()}
+        started = {channel: self._pools[channel].submit(_time_search, search) for channel, search in searches.items()}
         return {channel: _await(channel, future, deadline, on_error) for channel, future in started.items()}
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ def _await(
     return ChannelResult(ChannelReport(ChannelState.OK, took), scores)
 
 
-def _timed(search: Callable[[], Any]) -> tuple[float, Any]:
+def _time_search(search: Callable[[], Any]) -> tuple[float, Any]:
     began = time.perf_counter()
     scores = search()
     return elapsed_ms(began), scores

@@ -86,7 +86,7 @@ def gather_evidence(
 
 
 def _flag_holders(lexical: LexicalScores | None, terms: Sequence[str], seqs: Seqs) -> Flags:
-    return np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.having(terms, seqs)
+    return np.zeros(len(seqs), np.bool_) if lexical is None else lexical.corpus.mark_having(terms, seqs)
 
 
 def _speaks(question: ParsedQuery, lexical: LexicalScores | None, seqs: Seqs) -> Flags:

@@ -172,8 +172,8 @@ class FactNames:
         """Find the known key that is meant; without an encoder spelling alone decides."""
         if asked in known:
             return KeyMatch(asked, ())
-        subjects = _spelled_as(asked.subject, {key.subject for key in known})
-        attributes = _spelled_as(asked.attribute, {key.attribute for key in known})
+        subjects = _find_same_spelling(asked.subject, {key.subject for key in known})
+        attributes = _find_same_spelling(asked.attribute, {key.attribute for key in known})
         spelled = [key for key in known if key.subject in subjects and key.attribute in attributes]
         if len(spelled) == 1:
             return KeyMatch(spelled[0], ())
@@ -233,7 +233,7 @@ def _abbreviates(first: str, second: str) -> bool:
     return all(character in rest for character in shorter)
 
 
-def _spelled_as(name: str, others: Iterable[str]) -> set[str]:
+def _find_same_spelling(name: str, others: Iterable[str]) -> set[str]:
     joined = _form_of(name).joined
     return {other for other in others if _form_of(other).joined == joined and same_spelling(name, other)}
 

@@ -237,7 +237,7 @@ def _build_hits(db: Connection, ranking: Ranking, candidates: Candidates, query:
 
 def _list_leading(context: SearchContext, query: Query, began: float) -> Answer:
     with context.database.read() as db:
-        leading = memories.leading(db, query.filter, query.k)
+        leading = memories.list_leading(db, query.filter, query.k)
         annotations = find_annotations(db, leading)
     hits = tuple(
         Hit(memory, memory.importance, relevance=1.0, annotations=annotations.get(memory.seq, NOTHING))
@@ -251,7 +251,7 @@ def _allowed_mask(context: SearchContext, wanted: Filter) -> Mask | None:
     if not wanted.narrows and not wanted.owns:
         return None
     with context.database.read() as db:
-        seqs = memories.visible_seqs(db, wanted) if wanted.narrows else memories.owned_seqs(db, wanted)
+        seqs = memories.visible_seqs(db, wanted) if wanted.narrows else memories.list_owned_seqs(db, wanted)
         size = memories.last_seq(db) + 1
         allowed = np.zeros(size, np.bool_)
         if not wanted.narrows:

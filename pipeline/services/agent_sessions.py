@@ -226,7 +226,7 @@ def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
 
 def _list_unanswered(db: Connection, session_id: str) -> list[ShownLesson]:
     """List the lessons that a session's agents were shown and nobody said anything about."""
-    unanswered = impressions.unanswered(db, session_id)
+    unanswered = impressions.list_unanswered(db, session_id)
     found = memories.by_seqs(db, {one.memory_seq for one in unanswered})
     return [
         ShownLesson(one.id, one.at, lesson, one.agent_id)

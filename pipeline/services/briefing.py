@@ -155,7 +155,9 @@ def compose_briefing(
         about = _sort_by_use(_drop_dead_lessons(db, hits))
         if about == _About():
             return Briefing()
-        open_goals = _once([*(hit.memory for hit in about.goals), *goals.unfinished(db, session.viewer, SHOWN_EACH)])
+        open_goals = _once(
+            [*(hit.memory for hit in about.goals), *goals.list_unfinished(db, session.viewer, SHOWN_EACH)]
+        )
         open_goals = open_goals[:SHOWN_EACH]
         activity = _list_recent_activity(db, session.viewer, now)
         threads = arcs.active_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
@@ -180,9 +182,9 @@ def compose_briefing(
 def brief_project(database: Database, viewer: Viewer, max_chars: int, now: datetime) -> SessionBrief | None:
     """Return a project's brief: open goals, then what was decided, learned and holds; None where there is nothing."""
     with database.read() as db:
-        found = goals.unfinished(db, viewer, SHOWN_EACH)
+        found = goals.list_unfinished(db, viewer, SHOWN_EACH)
         for kind in BRIEF_KINDS:
-            found += memories.leading(db, Filter(kinds=(kind,), viewer=viewer), SHOWN_EACH)
+            found += memories.list_leading(db, Filter(kinds=(kind,), viewer=viewer), SHOWN_EACH)
     return _brief([], found, max_chars, now)
 
 
@@ -196,7 +198,7 @@ def brief_resumed_session(
             db, Filter(kinds=(Kind.DECISION,), session_id=session_id, viewer=viewer), SHOWN_EACH, None
         )
         noted = memories.page(db, Filter(session_id=session_id, viewer=viewer), 2 * SHOWN_EACH, None)
-        open_goals = goals.unfinished(db, viewer, SHOWN_EACH)
+        open_goals = goals.list_unfinished(db, viewer, SHOWN_EACH)
     if not did and not noted:
         return None
     return _brief(_render_actions(did, max_chars // 2), _once([*decided, *open_goals, *noted]), max_chars, now)

@@ -29,4 +29,4 @@ def digest_stage(
     report = digest(context.database, stage, runner, owner, policy, log, until=time.monotonic() + TURN_S)
     if report.more:
         return DigestTurn(more=True)
-    return DigestTurn(retry_in_s=report.retry_in_s, jobs=tuple(context.needed_jobs()) if report.claimed else ())
+    return DigestTurn(retry_in_s=report.retry_in_s, jobs=tuple(context.list_needed_jobs()) if report.claimed else ())

@@ -81,7 +81,7 @@ def read_entity(workspace: Workspace, viewer: Viewer, entity_id: str, limit: int
     """Return an entity; raise NotFound where nothing that may be shown mentions it."""
     with workspace.database.read() as db:
         entity = _get_entity(db, viewer, entity_id)
-        mentioning = entities.mentioning(db, viewer, entity.seq, limit + 1, before)
+        mentioning = entities.list_mentioning(db, viewer, entity.seq, limit + 1, before)
         related = entities.beside(db, viewer, [entity.seq], RELATED)
     return EntityRecord(entity, page_of(mentioning, limit, lambda memory: memory.seq), related)
 

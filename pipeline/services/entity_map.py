@@ -97,7 +97,7 @@ def read_surroundings(workspace: Workspace, entity_id: str) -> MapSurroundings:
         if found is None:
             raise NotFound("No memory mentions such an entity any more.")
         near = maps.neighbours(db, found.seq, NEIGHBOURS)
-        return MapSurroundings(found, near, entities.mentioning(db, OWNER, found.seq, MEMORIES, None))
+        return MapSurroundings(found, near, entities.list_mentioning(db, OWNER, found.seq, MEMORIES, None))
 
 
 def list_members(workspace: Workspace, number: int, limit: int, start: int) -> CommunityPage:

@@ -66,7 +66,7 @@ class FactKeyResolver:
             encoder = None
         return self._names.match(asked, known, encoder)
 
-    def known(self, workspace: Workspace, asked: FactKey, scope: Scope) -> FactKey:
+    def require_key(self, workspace: Workspace, asked: FactKey, scope: Scope) -> FactKey:
         """Return the key that is meant; raise NotFound, naming what else may be, for one that nobody knows."""
         match = self.match(workspace, asked, scope)
         if match.similar:
@@ -160,7 +160,7 @@ def get_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, as_of: str | None
 ) -> Memory:
     """Return the value that holds now, or held at a moment; raise NotFound where none does."""
-    key = resolver.known(workspace, asked, scope)
+    key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
         found = table.find_holding(db, key, scope, as_of or utc_now())
     if found is None:
@@ -170,7 +170,7 @@ def get_fact(
 
 def list_history(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope) -> list[Memory]:
     """List all values that a fact had, the first first; raise NotFound for a fact that nobody knows."""
-    key = resolver.known(workspace, asked, scope)
+    key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
         found = table.history(db, key, scope)
     if not found:
@@ -192,7 +192,7 @@ def end_fact(
     workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, scope: Scope, moment: str | None
 ) -> EndedFact:
     """End the value that holds at a moment, now by default, without a successor; raise NotFound where none holds."""
-    key = resolver.known(workspace, asked, scope)
+    key = resolver.require_key(workspace, asked, scope)
     return writing.end_fact(workspace.database, key, scope, moment)
 
 

@@ -147,7 +147,7 @@ class FeedbackWriter:
 
     def submit_logged(self, component: str, workspace_id: str, task: Callable[[], object]) -> None:
         """Run something in its turn; what goes wrong stands in the error log."""
-        self._writer.submit(self._guarded, component, workspace_id, task)
+        self._writer.submit(self._run_guarded, component, workspace_id, task)
 
     def flush(self) -> None:
         """Wait a moment for everything that was noted so far to be written."""
@@ -226,7 +226,7 @@ class FeedbackWriter:
         ):
             self._operations.record_error(f"recall.{channel}", str(error), workspace=workspace.id)
 
-    def _guarded(self, component: str, workspace_id: str, task: Callable[[], object]) -> None:
+    def _run_guarded(self, component: str, workspace_id: str, task: Callable[[], object]) -> None:
         try:
             task()
         except ReverieError as error:

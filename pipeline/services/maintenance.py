@@ -17,11 +17,11 @@ from pipeline.jobs.registry import (
     JobState,
     JobStatus,
     ScheduledJob,
-    asked_jobs,
-    due_jobs,
     job_statuses,
-    scheduled_jobs,
-    unfinished_jobs,
+    list_due_jobs,
+    list_requested_jobs,
+    list_scheduled_jobs,
+    list_unfinished_jobs,
 )
 from pipeline.jobs.runner import Progress, RunResult, release_dead, something_waits
 from pipeline.records import Stage
@@ -45,7 +45,7 @@ __all__ = [
     "NextTurn",
     "Run",
     "RunResult",
-    "clocked_jobs",
+    "list_clocked_jobs",
     "find_due",
     "is_job_due",
     "list_jobs",
@@ -85,17 +85,17 @@ class NextTurn:
     tries: int
 
 
-def clocked_jobs(settings: Settings) -> Mapping[str, ScheduledJob]:
+def list_clocked_jobs(settings: Settings) -> Mapping[str, ScheduledJob]:
     """Return the jobs that are sent to the workers when their time comes."""
-    return {job.name: job for job in scheduled_jobs(settings) if not job.elsewhere}
+    return {job.name: job for job in list_scheduled_jobs(settings) if not job.elsewhere}
 
 
 def find_due(databases: Databases, operations: Operations, workspace_id: str, jobs: Iterable[ScheduledJob]) -> DueWork:
     """Tell what is due in a workspace, without writing; what keeps its store from being read is logged."""
     try:
         with databases.get(workspace_id).read() as db:
-            due = due_jobs(db, jobs, datetime.now(UTC))
-            unfinished = unfinished_jobs(db, due)
+            due = list_due_jobs(db, jobs, datetime.now(UTC))
+            unfinished = list_unfinished_jobs(db, due)
             return DueWork(due, unfinished, something_waits(db, is_alive))
     except ReverieError as error:
         operations.record_error("scheduler", str(error), workspace=workspace_id)
@@ -105,7 +105,7 @@ def find_due(databases: Databases, operations: Operations, workspace_id: str, jo
 def list_jobs(workspace: Workspace, settings: Settings, now: datetime) -> list[JobStatus]:
     """List the jobs of a workspace, in the order of a whole run, with how each stands."""
     with workspace.database.read() as db:
-        return job_statuses(db, scheduled_jobs(settings), now)
+        return job_statuses(db, list_scheduled_jobs(settings), now)
 
 
 def request_job(workspace: Workspace, feedback: FeedbackWriter, name: str) -> str:
@@ -168,9 +168,9 @@ def take_job_turn(
 
 def is_job_due(context: "JobContext", name: str) -> bool:
     """Tell whether a job was asked for, was interrupted, has its time, or is needed by the state of the indexes."""
-    own = [job for job in scheduled_jobs(context.settings) if job.name == name]
+    own = [job for job in list_scheduled_jobs(context.settings) if job.name == name]
     with context.database.read() as db:
-        if due_jobs(db, own, datetime.now(UTC)):
+        if list_due_jobs(db, own, datetime.now(UTC)):
             return True
     return context.is_needed(name)
 
@@ -182,13 +182,13 @@ def reap_processes(context: "JobContext", operations: Operations) -> list[str]:
             operations.forget_worker(worker.owner)
     context.reap()
     with context.database.read() as db:
-        return asked_jobs(db)
+        return list_requested_jobs(db)
 
 
 def repair_indexes(context: "JobContext") -> list[str]:
     """Queue again what the vector index lost; return the jobs that the state of the indexes asks for."""
     context.repair_vectors()
-    return context.needed_jobs()
+    return context.list_needed_jobs()
 
 
 def _foreground_waits(database: Database) -> bool:

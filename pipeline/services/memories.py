@@ -129,7 +129,7 @@ def resolve_id(workspace: Workspace, given: str) -> str:
     if len(given) != SHORT_ID:
         return given
     with workspace.database.read() as db:
-        found = memories.ids_ending_in(db, given.upper())
+        found = memories.list_ids_ending_in(db, given.upper())
     return found[0] if len(found) == 1 else given
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pipeline.anchors import is_stale
 from pipeline.errors import NotFound
-from pipeline.jobs.aging import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, Forecast, forecast, lived_time
+from pipeline.jobs.aging import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, Forecast, forecast, measure_lived_time
 from pipeline.kinds import render_text
 from pipeline.records import OWNER, HistoryEntry, Memory
 from pipeline.services.workspace import Workspace
@@ -121,7 +121,7 @@ class PurgePreview:
 def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int, before: int | None) -> MemoryDetails:
     """Return a memory with a page of its history, the last change first; raise NotFound where there is none."""
     with workspace.database.read() as db:
-        memory = _existing(db, memory_id)
+        memory = _get_existing(db, memory_id)
         seq = memory.seq
         linked, named = edges.of(db, seq), entities.of(db, seq)
         changes, older = _history(db, memory, limit, before)
@@ -151,7 +151,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
 def read_earlier_text(workspace: Workspace, memory_id: str, number: int) -> str:
     """Return the text that an edit replaced, by its entry in the history; raise NotFound where there is none."""
     with workspace.database.read() as db:
-        memory = _existing(db, memory_id)
+        memory = _get_existing(db, memory_id)
         for found, entry in history.page(db, memory.seq, 1, number + 1):
             if found == number and entry.event == EDITED and entry.content is not None:
                 return entry.content
@@ -161,7 +161,7 @@ def read_earlier_text(workspace: Workspace, memory_id: str, number: int) -> str:
 def preview_purge(workspace: Workspace, memory_id: str) -> PurgePreview:
     """Return what a purge of a memory would take away."""
     with workspace.database.read() as db:
-        memory = _existing(db, memory_id)
+        memory = _get_existing(db, memory_id)
         seq = memory.seq
         merged = memories.list_merged_into(db, seq)
         made = {one for doomed in (*merged, memory) for one in derivations.list_derived_summaries(db, doomed.seq)}
@@ -178,7 +178,7 @@ def preview_purge(workspace: Workspace, memory_id: str) -> PurgePreview:
         )
 
 
-def _existing(db: Connection, memory_id: str) -> Memory:
+def _get_existing(db: Connection, memory_id: str) -> Memory:
     try:
         return get_existing(db, memory_id)
     except NotFound as error:
@@ -229,4 +229,4 @@ def _forecast(db: Connection, seq: int, now: datetime) -> Forecast:
     today = now.timestamp() / DAY_S + UNIX_EPOCH_JULIAN
     # A stretch shorter than what counts of an idle one counts as a whole, whatever happened in it.
     days = memory_usage.active_days(db) if today - usage.used > IDLE_DAYS else []
-    return forecast(usage, lived_time(days), today)
+    return forecast(usage, measure_lived_time(days), today)

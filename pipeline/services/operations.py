@@ -132,7 +132,7 @@ def count_queue(workspace: Workspace, operations: Operations) -> QueueCounts:
 def count_digested(workspace: Workspace, now: datetime) -> list[DigestedCount]:
     """Count what was written and digested lately."""
     with workspace.database.read() as db:
-        return [DigestedCount(name, *work.digested_since(db, utc_text(now - length))) for name, length in RECENT]
+        return [DigestedCount(name, *work.count_digested_since(db, utc_text(now - length))) for name, length in RECENT]
 
 
 def list_dead_letters(workspace: Workspace, limit: int, before: int | None) -> Page[DeadMemory]:

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 
 from config.process import is_alive
 from config.settings import Settings
-from pipeline.jobs.registry import NIGHTLY, JobState, JobStatus, job_statuses, scheduled_jobs
+from pipeline.jobs.registry import NIGHTLY, JobState, JobStatus, job_statuses, list_scheduled_jobs
 from pipeline.records import OWNER, Memory
 from pipeline.services.workspace import Workspace
 from pipeline.store import arcs, backup, changes, entities, goals, impressions, journal, memories, review, work
@@ -140,7 +140,7 @@ def read_overview(workspace: Workspace, operations: Operations, settings: Settin
             _read_growth(db),
             [(word, done[op]) for op, word in DONE.items() if done.get(op)],
             _list_latest(db, midnight),
-            goals.unfinished(db, OWNER, SHOWN_GOALS),
+            goals.list_unfinished(db, OWNER, SHOWN_GOALS),
             arcs.page(db, OWNER, ArcStatus.ACTIVE, SHOWN_ARCS, None),
             impressions.tally_since(db, utc_text(now - USEFUL_FOR)),
             _check_health(workspace, db, operations, settings, now),
@@ -234,7 +234,7 @@ def _check_health(
     workspace: Workspace, db: Connection, operations: Operations, settings: Settings, now: datetime
 ) -> WorkspaceHealth:
     began = utc_text(nightly_before(now))
-    jobs = job_statuses(db, scheduled_jobs(settings), now)
+    jobs = job_statuses(db, list_scheduled_jobs(settings), now)
     ran = [job for job in jobs if job.job.schedule == NIGHTLY and job.last and (job.last.started_at or "") >= began]
     oldest = work.oldest_pending(db)
     copies = backup.snapshots(workspace.paths.snapshots)

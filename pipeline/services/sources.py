@@ -258,7 +258,7 @@ def _refresh(update: _Update, item_seq: int, stored: Memory, memory: Memory) -> 
 
 
 def _archive_unwanted(db: Connection, released: Iterable[int], at: str) -> tuple[str, ...]:
-    gone = ingested.unwanted(db, released)
+    gone = ingested.list_unwanted(db, released)
     for memory in gone:
         memories.archive(db, memory.seq, at)
         index_state.drop_tokens(db, memory.seq)

@@ -329,19 +329,19 @@ def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc
     ).fetchall()
     shown = tuple(ArcMember(seq, memory_id, Kind(kind), text, at) for seq, memory_id, kind, text, at in reversed(rows))
 
-    def said(text: str, tag: str = "") -> bool:
+    def is_said(text: str, tag: str = "") -> bool:
         found = db.execute(
             f"SELECT 1 {members} AND (instr(content, ?) OR (? <> '' AND instr(tags, ?))) LIMIT 1",
             (arc_seq, *values, text, tag, json.dumps(tag)),
         )
         return bool(text) and found.fetchone() is not None
 
-    parts = [part for part in title.split(TITLE_JOINT) if said(part, part)]
+    parts = [part for part in title.split(TITLE_JOINT) if is_said(part, part)]
     return VisibleArc(
         arc_seq,
         arc_id,
         TITLE_JOINT.join(parts) or shown[-1].preview.partition("\n")[0][:80],
-        " ".join(line for line in summary.split("\n") if said(line.removesuffix(CUT))),
+        " ".join(line for line in summary.split("\n") if is_said(line.removesuffix(CUT))),
         ArcStatus(status),
         Scope(ScopeKind(scope_kind), scope_id or None),
         Trust.EVIDENCE if quoted else Trust.TRUSTED,

@@ -90,7 +90,7 @@ def merge_of(db: Connection, memory_id: str) -> AuditEntry | None:
     return None if row is None else _entry(row)
 
 
-def merged_later(db: Connection, entry: AuditEntry) -> list[AuditEntry]:
+def list_later_merges(db: Connection, entry: AuditEntry) -> list[AuditEntry]:
     """List the merges into the same memory that came after one and were not undone, the first first."""
     rows = db.execute(
         f"{_SELECT} WHERE other_id = ? AND action = ? AND undone_at IS NULL AND seq > ? ORDER BY seq",

@@ -85,7 +85,7 @@ def latest_since(
         "AND op IN (SELECT value FROM json_each(?)) ORDER BY seq DESC LIMIT ?",
         (_stamp(moment), json.dumps(list(ops)), limit),
     )
-    return [(_made_at(hlc), LoggedChange(number, op, memory_id)) for hlc, number, op, memory_id in rows]
+    return [(_parse_hlc_time(hlc), LoggedChange(number, op, memory_id)) for hlc, number, op, memory_id in rows]
 
 
 # Numbers grow with the clock, so that one look at the clock's index finds where a stretch of the table begins.
@@ -96,14 +96,14 @@ def _stamp(moment: datetime) -> str:
     return f"{int(moment.timestamp() * 1000):014d}"
 
 
-def _made_at(hlc: str) -> datetime:
+def _parse_hlc_time(hlc: str) -> datetime:
     return datetime.fromtimestamp(int(hlc.partition("-")[0]) / 1000, UTC)
 
 
 def first_at(db: Connection) -> datetime | None:
     """Return when the first change was made (UTC), None without any."""
     row = db.execute("SELECT hlc FROM change ORDER BY seq LIMIT 1").fetchone()
-    return None if row is None else _made_at(row[0])
+    return None if row is None else _parse_hlc_time(row[0])
 
 
 def generation(db: Connection) -> int:

@@ -144,7 +144,7 @@ def list_derived_summaries(db: Connection, seq: int) -> list[int]:
     return [row[0] for row in rows]
 
 
-def made_of(db: Connection, seq: int, source_seq: int) -> bool:
+def is_made_of(db: Connection, seq: int, source_seq: int) -> bool:
     """Tell whether a nightly job made a memory of another."""
     return seq in list_derived_summaries(db, source_seq)
 

@@ -207,7 +207,7 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
         db,
         survivor.seq,
         importance=absorbed.importance,
-        confirmed=_vouched_for(absorbed),
+        confirmed=_is_vouched_for(absorbed),
         tags=tuple(dict.fromkeys((*survivor.tags, *absorbed.tags))),
         at=at,
     )
@@ -218,7 +218,7 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
     edges.add(db, survivor.seq, EdgeKind.SUPERSEDES, absorbed.seq, actor, at)
     changes.append(db, changes.MERGE, [survivor.id])
     changes.append(db, changes.ARCHIVE, [absorbed.id])
-    known = {"before": _standing(survivor), **detail}
+    known = {"before": _snapshot_standing(survivor), **detail}
     return audit.add(db, at, actor, audit.AuditAction.MERGE, absorbed.id, survivor.id, known)
 
 
@@ -246,14 +246,14 @@ def take_back(db: Connection, survivor: Memory, absorbed: Memory, entry: audit.A
     before = entry.detail.get("before")
     if before is not None:
         others: list[Memory] = []
-        for later in audit.merged_later(db, entry):
+        for later in audit.list_later_merges(db, entry):
             # Undone after this one, it must not bring back what this one gave.
             if "before" in later.detail:
                 left = _without(absorbed, later.detail["before"], before, others)
                 audit.amend(db, later.id, {**later.detail, "before": left})
             other = memories.get(db, later.memory_id)
             others += [] if other is None else [other]
-        left = _without(absorbed, _standing(survivor), before, others)
+        left = _without(absorbed, _snapshot_standing(survivor), before, others)
         pinned = left.pop("pinned")
         memories.unreinforce(db, survivor.seq, **left, at=at)
         memories.update(db, survivor.seq, {"pinned": int(pinned)}, at)
@@ -266,12 +266,12 @@ def forget_findings(db: Connection, seq: int) -> None:
     edges.forget_found(db, seq, (DEDUP, DEDUP_JOB, EDGES_JOB))
 
 
-def _vouched_for(memory: Memory) -> bool:
+def _is_vouched_for(memory: Memory) -> bool:
     """Tell whether a person stands behind a memory: an agent may only repeat what it read."""
     return memory.trust is Trust.TRUSTED and memory.source is not Source.AGENT
 
 
-def _standing(memory: Memory) -> dict[str, Any]:
+def _snapshot_standing(memory: Memory) -> dict[str, Any]:
     return {
         "importance": memory.importance,
         "tags": list(memory.tags),
@@ -289,7 +289,7 @@ def _without(
         left["importance"] = max([before["importance"], *(other.importance for other in others)])
     kept = {*before["tags"], *(tag for other in others for tag in other.tags)}
     left["tags"] = [tag for tag in standing["tags"] if tag in kept or tag not in absorbed.tags]
-    if _vouched_for(absorbed) and not any(map(_vouched_for, others)):
+    if _is_vouched_for(absorbed) and not any(map(_is_vouched_for, others)):
         left["trust"] = before["trust"]
     if absorbed.pinned and not any(other.pinned for other in others):
         left["pinned"] = before["pinned"]

@@ -235,7 +235,7 @@ def without_entities(db: Connection, seqs: Sequence[int]) -> set[int]:
     return {row[0] for row in rows}
 
 
-def open_to_edges(db: Connection, seqs: Sequence[int]) -> list[Memory]:
+def list_open_to_edges(db: Connection, seqs: Sequence[int]) -> list[Memory]:
     """List those of some memories between which edges may be found, in row order."""
     chosen = f"{_OPEN} AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq"  # noqa: S608 - constant text
     return select(db, chosen, (json.dumps(list(seqs)),))

@@ -124,7 +124,7 @@ def page(
 
     The list goes on from below a (mentions, row number).
     """
-    hidden, values = _hidden(viewer)
+    hidden, values = _select_hidden(viewer)
     named = (
         "entity_seq IN (SELECT seq FROM entity WHERE kind = coalesce(?, kind) AND "
         "(instr(lower(name), ?) OR seq IN (SELECT value FROM json_each(?))))"
@@ -143,21 +143,21 @@ def page(
         "WHERE ? IS NULL OR (s.mentions, e.seq) < (?, ?) ORDER BY s.mentions DESC, e.seq DESC LIMIT ?",
         (*values, *wanted, *wanted, below and below[0], *(below or (None, None)), limit),
     )
-    return _seen(rows)
+    return _to_entities(rows)
 
 
 def get(db: Connection, viewer: Viewer, entity_id: str) -> MentionedEntity | None:
     """Return an entity by id, None where nothing that may be shown mentions it."""
-    return next(iter(_named(db, viewer, "id = ?", (entity_id,))), None)
+    return next(iter(_select_named(db, viewer, "id = ?", (entity_id,))), None)
 
 
 def find(db: Connection, viewer: Viewer, name: str) -> MentionedEntity | None:
     """Return an entity by id or by name, whatever its case; of several the most mentioned one."""
-    found = _named(db, viewer, "id = ? OR name = ? OR lower(name) = ?", (name, name, name.lower()))
+    found = _select_named(db, viewer, "id = ? OR name = ? OR lower(name) = ?", (name, name, name.lower()))
     return next(iter(found), None)
 
 
-def mentioning(db: Connection, viewer: Viewer, entity_seq: int, limit: int, before: int | None) -> list[Memory]:
+def list_mentioning(db: Connection, viewer: Viewer, entity_seq: int, limit: int, before: int | None) -> list[Memory]:
     """List the memories that mention an entity, newest first, from below a row number."""
     clause, values = condition(Filter(viewer=viewer))
     return select(
@@ -199,12 +199,12 @@ def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: in
         "ORDER BY s.mentions DESC, e.seq LIMIT ?",
         (listed, listed, *values, limit),
     )
-    return _seen(rows)
+    return _to_entities(rows)
 
 
 def mention_counts(db: Connection, viewer: Viewer, entity_seqs: Sequence[int]) -> dict[int, int]:
     """Return how many memories that may be shown mention each of some entities."""
-    found = _named(db, viewer, "seq IN (SELECT value FROM json_each(?))", (json.dumps(list(entity_seqs)),))
+    found = _select_named(db, viewer, "seq IN (SELECT value FROM json_each(?))", (json.dumps(list(entity_seqs)),))
     return {entity.seq: entity.mentions for entity in found}
 
 
@@ -239,7 +239,7 @@ def _visible(viewer: Viewer) -> tuple[str, list[Any]]:
     return f"EXISTS (SELECT 1 FROM memory WHERE seq = m.memory_seq AND {clause})", values  # noqa: S608 - constant text
 
 
-def _hidden(viewer: Viewer) -> tuple[str, list[Any]]:
+def _select_hidden(viewer: Viewer) -> tuple[str, list[Any]]:
     """Return what selects the memories that may not be shown, each once, by indexes of the few; and its values."""
     parts = ["archived_at > ''", "candidate = 1", "valid_to <= ?", "valid_from > ?"]
     now = utc_now()
@@ -258,7 +258,7 @@ def _beyond_ascii(db: Connection, folded: str) -> list[int]:
     return [seq for seq, name in rows if folded in name.casefold()]
 
 
-def _named(db: Connection, viewer: Viewer, which: str, values: Sequence[Any]) -> list[MentionedEntity]:
+def _select_named(db: Connection, viewer: Viewer, which: str, values: Sequence[Any]) -> list[MentionedEntity]:
     visible, visible_values = _visible(viewer)
     rows = db.execute(
         f"WITH wanted AS (SELECT seq, id, kind, name FROM entity WHERE {which}) "  # noqa: S608 - constant text
@@ -266,10 +266,10 @@ def _named(db: Connection, viewer: Viewer, which: str, values: Sequence[Any]) ->
         f"WHERE {visible} GROUP BY e.seq ORDER BY count(*) DESC, e.seq",
         (*values, *visible_values),
     )
-    return _seen(rows)
+    return _to_entities(rows)
 
 
-def _seen(rows: Any) -> list[MentionedEntity]:
+def _to_entities(rows: Any) -> list[MentionedEntity]:
     return [
         MentionedEntity(seq, entity_id, EntityKind(kind), name, count) for seq, entity_id, kind, name, count in rows
     ]

@@ -165,7 +165,7 @@ def page_subjects(db: Connection, words: Sequence[str], limit: int, before: int 
         "WHERE name.subject IS NOT NULL) "
         f"SELECT (SELECT seq FROM memory m WHERE m.subject = name.subject AND {_KNOWN}{holds_words} LIMIT 1) AS found, "
         "subject FROM name WHERE subject IS NOT NULL AND found IS NOT NULL LIMIT ?",
-        (before, *(f"%{_escaped(word)}%" for word in words), limit),
+        (before, *(f"%{_escape_like(word)}%" for word in words), limit),
     )
     return [FactSubject(*row) for row in rows]
 
@@ -257,5 +257,5 @@ def _values(key: FactKey, scope: Scope) -> tuple[str, str, str, str]:
     return key.subject, key.attribute, scope.kind, scope.id or ""
 
 
-def _escaped(word: str) -> str:
+def _escape_like(word: str) -> str:
     return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -25,7 +25,7 @@ def page(db: Connection, viewer: Viewer, status: str | None, limit: int, before:
     )
 
 
-def unfinished(db: Connection, viewer: Viewer, limit: int) -> list[Memory]:
+def list_unfinished(db: Connection, viewer: Viewer, limit: int) -> list[Memory]:
     """List the goals that are open or in progress: what is due first, then what matters most."""
     clause, values = condition(Filter(viewer=viewer))
     # Without statistics the planner would rather sort every goal there ever was.

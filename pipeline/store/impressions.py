@@ -48,7 +48,7 @@ def get(db: Connection, impression_id: str) -> Impression | None:
     return None if row is None else _impression(row)
 
 
-def unanswered(db: Connection, session_id: str) -> list[Impression]:
+def list_unanswered(db: Connection, session_id: str) -> list[Impression]:
     """List what was put before the agents of a session and nobody said anything about."""
     rows = db.execute(f"{_SELECT} WHERE session_id = ? AND followed IS NULL ORDER BY seq", (session_id,))
     return [_impression(row) for row in rows]

@@ -140,7 +140,7 @@ def of_text(db: Connection, name: str) -> list[Link]:
     return [Link(*row) for row in rows]
 
 
-def unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
+def list_unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
     """List those of some memories that only an import held, and no item holds any more.
 
     What a person or an agent wrote, pinned, edited, vouched for or said again is theirs by now.

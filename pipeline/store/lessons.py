@@ -20,7 +20,7 @@ _WHOLE = "lower(content || details || coalesce(anchor, ''))"
 
 def page(db: Connection, viewer: Viewer, words: Sequence[str], limit: int, before: int | None) -> list[Memory]:
     """List lessons that hold each of the words, newest first, from below a row number."""
-    clause, values = _holding(viewer, words)
+    clause, values = _select_holding(viewer, words)
     return select(
         db,
         f"{clause} AND seq < ? ORDER BY seq DESC LIMIT ?",
@@ -38,7 +38,7 @@ def tallies(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[tuple[
             "FROM impression NOT INDEXED GROUP BY memory_seq"
         )
     }
-    clause, values = _holding(viewer, words)
+    clause, values = _select_holding(viewer, words)
     rows = db.execute(
         f"SELECT seq FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {clause}",  # noqa: S608 - constant text
         (json.dumps(list(counts)), *values),
@@ -46,7 +46,7 @@ def tallies(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[tuple[
     return [(seq, counts[seq]) for (seq,) in rows]
 
 
-def mentioning(db: Connection, viewer: Viewer, words: Sequence[str], limit: int) -> list[Memory]:
+def list_mentioning(db: Connection, viewer: Viewer, words: Sequence[str], limit: int) -> list[Memory]:
     """List the newest lessons that a viewer may see and that hold one of some lower-case words anywhere."""
     clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
     # SQLite knows the case of ASCII alone.
@@ -56,7 +56,7 @@ def mentioning(db: Connection, viewer: Viewer, words: Sequence[str], limit: int)
     return select(db, f"{clause} ORDER BY seq DESC LIMIT ?", (*values, limit))
 
 
-def _holding(viewer: Viewer, words: Sequence[str]) -> tuple[str, list[str]]:
+def _select_holding(viewer: Viewer, words: Sequence[str]) -> tuple[str, list[str]]:
     clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
     # Unlike LIKE, instr knows no wildcards; lower() knows ASCII alone, on both sides.
     return clause + f" AND instr(lower({_TEXT}), lower(?)) > 0" * len(words), [*values, *words]

@@ -216,7 +216,7 @@ def join_ties(db: Connection) -> str:
 
 def spots(db: Connection) -> list[MapEntity]:
     """List the entities of the map that a memory mentions which may be shown now, in row order."""
-    mentioned, values = _mentioned()
+    mentioned, values = _require_mention()
     rows = db.execute(
         "SELECT e.seq, e.id, e.kind, e.name, p.x, p.y, p.radius, p.community, p.centrality, p.mentions "  # noqa: S608 - constant text
         f"FROM entity_place p JOIN entity e ON e.seq = p.entity_seq WHERE p.drawing = ? AND {mentioned} ORDER BY e.seq",
@@ -227,7 +227,7 @@ def spots(db: Connection) -> list[MapEntity]:
 
 def communities(db: Connection, members: int) -> list[Community]:
     """List the communities, the largest first and what belongs to none last, each with its most central members."""
-    mentioned, values = _mentioned()
+    mentioned, values = _require_mention()
     rows = db.execute(
         "WITH ranked AS (SELECT p.entity_seq, p.community, p.mentions, count(*) OVER (PARTITION BY community) AS size, "  # noqa: S608
         "row_number() OVER (PARTITION BY community ORDER BY centrality DESC, entity_seq) AS place "
@@ -244,7 +244,7 @@ def communities(db: Connection, members: int) -> list[Community]:
 
 def members(db: Connection, community: int, limit: int, offset: int) -> list[CommunityMember]:
     """List the entities of a community, the most central first, without as many as come before."""
-    mentioned, values = _mentioned()
+    mentioned, values = _require_mention()
     rows = db.execute(
         "SELECT e.id, e.kind, e.name, p.mentions FROM entity_place p JOIN entity e ON e.seq = p.entity_seq "  # noqa: S608
         f"WHERE p.drawing = ? AND p.community = ? AND {mentioned} "
@@ -264,7 +264,7 @@ def community_of(db: Connection, entity_seq: int) -> int | None:
 
 def neighbours(db: Connection, entity_seq: int, limit: int) -> list[MapNeighbour]:
     """List what an entity is tied to on the map, the strongest ties first."""
-    mentioned, values = _mentioned()
+    mentioned, values = _require_mention()
     number = meta.get_int(db, SHOWN)
     rows = db.execute(
         "WITH tied (other, rank, memories) AS (SELECT high, rank, memories FROM map_tie "  # noqa: S608
@@ -278,7 +278,7 @@ def neighbours(db: Connection, entity_seq: int, limit: int) -> list[MapNeighbour
     return [MapNeighbour(entity, EntityKind(kind), name, count) for entity, kind, name, count in rows]
 
 
-def _mentioned() -> tuple[str, list[str]]:
+def _require_mention() -> tuple[str, list[str]]:
     """Return the condition that a memory which may be shown mentions the entity of a place `p`, and its values."""
     clause, values = condition(Filter(viewer=OWNER))
     exists = (

@@ -20,7 +20,7 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
-from pipeline.store.visibility import condition, lasting, owned
+from pipeline.store.visibility import condition, select_lasting, select_owned
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +139,12 @@ def get(db: Connection, memory_id: str) -> Memory | None:
     return found[0] if found else None
 
 
-def ending_in(db: Connection, short_id: str) -> list[Memory]:
+def list_ending_in(db: Connection, short_id: str) -> list[Memory]:
     """List the memories, archived ones aside, whose id ends so."""
     return select(db, "archived_at IS NULL AND substr(id, -length(?)) = ?", (short_id, short_id))
 
 
-def ids_ending_in(db: Connection, end: str) -> list[str]:
+def list_ids_ending_in(db: Connection, end: str) -> list[str]:
     """List the ids that end so, those of archived memories too, two at most."""
     rows = db.execute("SELECT id FROM memory WHERE substr(id, -length(?)) = ? LIMIT 2", (end, end))
     return [row[0] for row in rows]
@@ -174,7 +174,7 @@ def standings(db: Connection, after_change: int) -> list[Standing]:
         if after_change >= 0
         else "? < 0"
     )
-    clause, values = lasting()
+    clause, values = select_lasting()
     rows = db.execute(
         f"SELECT seq, {clause}, importance, julianday(occurred_at), kind, merge_count "  # noqa: S608 - constant text
         f"FROM memory WHERE {changed}",
@@ -197,9 +197,9 @@ def visible_seqs(db: Connection, wanted: Filter) -> list[int]:
     return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {clause}", values)]  # noqa: S608 - constant text
 
 
-def owned_seqs(db: Connection, wanted: Filter) -> list[int]:
+def list_owned_seqs(db: Connection, wanted: Filter) -> list[int]:
     """List the row numbers of what a caller sees beyond what reaches the whole workspace."""
-    clause, values = owned(wanted)
+    clause, values = select_owned(wanted)
     return [row[0] for row in db.execute(f"SELECT seq FROM memory WHERE {clause}", values)]  # noqa: S608 - constant text
 
 
@@ -216,7 +216,7 @@ def owns_any(db: Connection, viewer: Viewer) -> bool:
     return any(db.execute(statement, one).fetchone() is not None for one in named)
 
 
-def leading(db: Connection, wanted: Filter, limit: int) -> list[Memory]:
+def list_leading(db: Connection, wanted: Filter, limit: int) -> list[Memory]:
     """List memories by pin, importance and recency."""
     clause, values = condition(wanted)
     order = "ORDER BY pinned DESC, importance DESC, occurred_at DESC, seq DESC LIMIT ?"

@@ -136,7 +136,7 @@ def count(db: Connection) -> int:
     return int(db.execute("SELECT count(*) FROM memory WHERE archived_at IS NULL AND candidate = 0").fetchone()[0])
 
 
-def archived_since(db: Connection, actor: str, at: str, most: int) -> int:
+def count_archived_since(db: Connection, actor: str, at: str, most: int) -> int:
     """Count what an actor archived since a moment, as far as a number."""
     row = db.execute(
         "SELECT count(*) FROM (SELECT at FROM audit WHERE actor = ? AND action = 'archive' ORDER BY seq DESC LIMIT ?) "

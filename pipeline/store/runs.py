@@ -47,10 +47,10 @@ _SELECT = "SELECT id, name, asked_at, started_at, ended_at, ok, counts, error, d
 def request(db: Connection, name: str, at: str) -> str:
     """Ask for a run, for which the commit wakes a worker; return its id. One that has not begun is the same."""
     wake_on_commit(db, None)
-    return _waiting(db, name, at)
+    return _request_run(db, name, at)
 
 
-def _waiting(db: Connection, name: str, at: str) -> str:
+def _request_run(db: Connection, name: str, at: str) -> str:
     row = db.execute("SELECT id FROM job_run WHERE name = ? AND started_at IS NULL", (name,)).fetchone()
     if row is not None:
         return str(row[0])
@@ -72,7 +72,7 @@ def begin(db: Connection, name: str, at: str, generation: int) -> str:
     row = db.execute(
         "SELECT id FROM job_run WHERE name = ? AND started_at IS NOT NULL AND ended_at IS NULL", (name,)
     ).fetchone()
-    run_id = _waiting(db, name, at) if row is None else str(row[0])
+    run_id = _request_run(db, name, at) if row is None else str(row[0])
     db.execute("UPDATE job_run SET started_at = ?, generation = ? WHERE id = ?", (at, generation, run_id))
     return run_id
 

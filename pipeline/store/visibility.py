@@ -33,7 +33,7 @@ def condition(wanted: Filter) -> tuple[str, list[Any]]:
     return " AND ".join(parts), values
 
 
-def lasting() -> tuple[str, list[Any]]:
+def select_lasting() -> tuple[str, list[Any]]:
     """Return the condition for what the whole workspace may see, now or, for a fact that begins later, some day."""
     reach, values = _reach(Filter())
     return (
@@ -42,7 +42,7 @@ def lasting() -> tuple[str, list[Any]]:
     )
 
 
-def owned(wanted: Filter) -> tuple[str, list[Any]]:
+def select_owned(wanted: Filter) -> tuple[str, list[Any]]:
     """Return the condition for what a caller sees beyond what reaches the whole workspace."""
     clause, values = condition(wanted)
     # Said once more for the query planner: only then does it take the index of owned memories.

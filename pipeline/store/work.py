@@ -188,7 +188,7 @@ def dead_letters(db: Connection, limit: int, before: int | None = None) -> list[
     return [DeadLetter(seq, Stage(stage), error or "", tries, at) for seq, stage, error, tries, at in rows]
 
 
-def digested_since(db: Connection, created_at: str) -> tuple[int, int]:
+def count_digested_since(db: Connection, created_at: str) -> tuple[int, int]:
     """Return how many memories were written since a moment, and how many of them are digested."""
     # Rows stand in the order of their writing: walking back ends at the first that is older.
     last = db.execute(
@@ -221,7 +221,7 @@ def find_undigested(db: Connection, limit: int) -> Undigested:
         if len(rows) == limit:
             since = max(since, rows[-1][0])
         found += [row[1:] for row in rows]
-    return _undigested(since, found)
+    return _group_undigested(since, found)
 
 
 def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
@@ -231,7 +231,7 @@ def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
         "JOIN work w ON w.stage = d.value AND w.memory_seq = s.value JOIN memory m ON m.seq = s.value",
         (json.dumps(list(seqs)), json.dumps(DIGESTING)),
     )
-    return _undigested(0, rows)
+    return _group_undigested(0, rows)
 
 
 def list_due_stages(db: Connection, now: float) -> list[Stage]:
@@ -267,7 +267,7 @@ def _counts(db: Connection, *, dead: bool) -> dict[Stage, int]:
     return counts
 
 
-def _undigested(since: int, rows: Iterable[tuple[str, int, str]]) -> Undigested:
+def _group_undigested(since: int, rows: Iterable[tuple[str, int, str]]) -> Undigested:
     waiting: dict[str, tuple[Stage, ...]] = {}
     failed: dict[str, tuple[Stage, ...]] = {}
     for stage, is_dead, memory_id in rows:

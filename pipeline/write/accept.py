@@ -178,7 +178,7 @@ def _find_echo(db: Connection, item: Prepared) -> Memory | None:
     """Return the first of the memories that a text repeats, None when it says anything else."""
     found = []
     for echo in item.echoes:
-        meant = [memory for memory in memories.ending_in(db, echo.short_id) if _repeats(echo, memory)]
+        meant = [memory for memory in memories.list_ending_in(db, echo.short_id) if _repeats(echo, memory)]
         if not meant:
             return None
         found.append(meant[0])

@@ -342,7 +342,7 @@ def remove_edge(database: Database, memory_id: str, kind: EdgeKind, to: str) -> 
     with database.write() as db:
         memory = get_existing(db, memory_id)
         other = memories.get(db, to)
-        if other is not None and kind is EdgeKind.DERIVED_FROM and derivations.made_of(db, memory.seq, other.seq):
+        if other is not None and kind is EdgeKind.DERIVED_FROM and derivations.is_made_of(db, memory.seq, other.seq):
             raise Conflict("this memory was made of that one; archive it instead")
         if other is None or not edges.erase(db, memory.seq, kind, other.seq, now):
             raise NotFound("no such edge")

@@ -134,7 +134,9 @@ def _settle(folder: Path, tell: Callable[[str], None]) -> None:
         # A recall that met a segment of another format has asked for a new one by now.
         worker = WorkerContainer(load_settings({"REVERIE_HOME": str(folder)} | _model()))
         try:
-            wait_until("no job is due", lambda: not worker.context(WORKSPACE).needed_jobs(tidy=True), SETTLED_WITHIN_S)
+            wait_until(
+                "no job is due", lambda: not worker.context(WORKSPACE).list_needed_jobs(tidy=True), SETTLED_WITHIN_S
+            )
         finally:
             worker.close()
         wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"), SETTLED_WITHIN_S)

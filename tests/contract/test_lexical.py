@@ -179,7 +179,7 @@ def test_fields_count_for_no_length_and_match_no_words(in_segment):
         found = ask(index, database, "asks by time zed:")
         assert found.top(9).tolist() == [2], "the name alone is a word of the text"
         lengths = found.corpus.lengths[everyone(rows)].tolist()
-        holding = found.corpus.having([ASKS, speaker_term("zed")], everyone(rows)).tolist()
+        holding = found.corpus.mark_having([ASKS, speaker_term("zed")], everyone(rows)).tolist()
     day = 4
     assert lengths == [2 + day, 4 + day, 1 + day]
     assert holding == [False, True, False]

@@ -16,7 +16,7 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.digest.digest import ErrorLog, StageRunner, digest
 from pipeline.errors import EncoderUnavailable
-from pipeline.jobs.registry import asked_jobs
+from pipeline.jobs.registry import list_requested_jobs
 from pipeline.jobs.runner import RunResult
 from pipeline.records import Stage
 from pipeline.services import maintenance
@@ -133,7 +133,7 @@ def run_job(
 def requested_jobs(worker: WorkerContainer, workspace_id: str = "default") -> list[str]:
     """List the jobs that somebody asked for."""
     with worker.databases.get(workspace_id).read() as db:
-        return asked_jobs(db)
+        return list_requested_jobs(db)
 
 
 def digest_all(worker: WorkerContainer, workspace_id: str = "default") -> None:

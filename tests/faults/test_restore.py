@@ -72,7 +72,7 @@ def recalled(settings):
     """Digest what waits, then answer by words and by meaning."""
     with contextlib.closing(open_worker(settings)) as worker, contextlib.closing(open_web(settings)) as container:
         digest_all(worker)
-        for name in worker.context("default").needed_jobs():
+        for name in worker.context("default").list_needed_jobs():
             worker.context("default").rebuild_segment() if name == "segment" else None
         assert worker.context("default").repair_vectors() == 0
         client = CheckedClient(create_app(container), container.token)

@@ -191,7 +191,7 @@ def test_a_broken_segment_is_cold_reported_and_asked_for_again(client, container
     answer = client.recall("port")
     assert answer["channels"]["lexical"]["state"] == "cold"
     container.feedback.submit(lambda: None).result(timeout=10)
-    assert "segment" in worker.context("default").needed_jobs()
+    assert "segment" in worker.context("default").list_needed_jobs()
     assert any(e["component"] == "recall.lexical" for e in client.get("/v1/errors").get_json()["items"])
     worker.context("default").rebuild_segment()
     assert len(client.found("port")) == 1

@@ -15,7 +15,7 @@ PLANNED: tuple[tuple[str, str], ...] = (
 )
 
 
-def _planned(method: str, path: str) -> Callable[..., Response]:
+def _make_planned_handler(method: str, path: str) -> Callable[..., Response]:
     def not_yet(call: Call, **path_values: str) -> Response:  # noqa: ARG001 - every handler takes a call
         return problem(501, f"{method} {path} is not in this version; the README's status table says what is")
 
@@ -26,5 +26,5 @@ def _planned(method: str, path: str) -> Callable[..., Response]:
 
 for _method, _path in PLANNED:
     api.route(Endpoint(_method, _path, "Planned; not in this version", status=501, problems=(501,)))(
-        _planned(_method, _path)
+        _make_planned_handler(_method, _path)
     )

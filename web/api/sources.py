@@ -161,7 +161,7 @@ def list_items(call: Call, source: str) -> Page[KnownItem]:
 )
 def take_items(call: Call, source: str) -> SourceUpdate:
     """Take items of a source."""
-    return sources.take_items(call.workspace, _source(source), _offered(call.body))
+    return sources.take_items(call.workspace, _source(source), _read_offered(call.body))
 
 
 @api.route(
@@ -185,7 +185,7 @@ def _source(name: str) -> str:
     return name
 
 
-def _offered(body: ItemsBody) -> list[OfferedItem]:
+def _read_offered(body: ItemsBody) -> list[OfferedItem]:
     if sum(len(item.memories) for item in body.items) > MAX_BATCH:
         raise InvalidField(FieldError("items", f"must hold at most {MAX_BATCH} memories in all"))
     keys = [item.key for item in body.items]

@@ -133,9 +133,9 @@ def check_token(server: ServerProbe) -> Iterator[CheckResult]:
 
 def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
     """Look whether the whole stack runs, or nothing of it."""
-    from web.cli.processes import running
+    from web.cli.processes import list_running
 
-    found = {process.name for process in running(server.settings)}
+    found = {process.name for process in list_running(server.settings)}
     missing = [name for name in PROCESSES if name not in found]
     if not missing:
         yield CheckResult("processes", "ok", ", ".join(sorted(found)))

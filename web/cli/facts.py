@@ -31,7 +31,7 @@ def facts(context: click.Context) -> None:
 def list_facts(state: State, /, limit: int, **wanted: Any) -> None:
     """List facts with all their values, or with those of one day."""
     with state.client() as client:
-        found = client.listing("/v1/facts", limit, **wanted)
+        found = client.list_items("/v1/facts", limit, **wanted)
     _print_facts(state, found)
 
 
@@ -67,7 +67,7 @@ def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
 @pass_state
 def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text: bool, **given: Any) -> None:
     """Give a fact VALUE; the value before is ended, not overwritten."""
-    body = {"value": value if text else parse_value(value)} | options.given_options(given)
+    body = {"value": value if text else parse_value(value)} | options.select_given_options(given)
     with state.client(to_write=True) as client:
         found = client.set_fact(subject, attribute, body)
     if state.json:

@@ -28,7 +28,7 @@ def goals(context: click.Context) -> None:
 def list_goals(state: State, /, limit: int, **wanted: Any) -> None:
     """List goals, newest first."""
     with state.client() as client:
-        found = client.listing("/v1/goals", limit, **wanted)
+        found = client.list_items("/v1/goals", limit, **wanted)
     if state.json:
         state.print_json(found)
         return
@@ -55,7 +55,7 @@ def list_goals(state: State, /, limit: int, **wanted: Any) -> None:
 def add(state: State, /, title: str, **given: Any) -> None:
     """Set a goal by its TITLE; one that is known is given what is said now."""
     with state.client(to_write=True) as client:
-        found = client.add_goal({"title": title} | options.given_options(given))
+        found = client.add_goal({"title": title} | options.select_given_options(given))
     _print_goal(state, found, f"{found['outcome']} ")
 
 
@@ -69,7 +69,7 @@ def add(state: State, /, title: str, **given: Any) -> None:
 @pass_state
 def set_goal(state: State, /, goal_id: str, *, no_due: bool, **given: Any) -> None:
     """Change the goal ID."""
-    changes = options.given_options(given)
+    changes = options.select_given_options(given)
     if no_due and "due_at" in changes:
         raise click.UsageError("--due and --no-due contradict each other")
     if no_due:
@@ -109,7 +109,7 @@ def lessons(context: click.Context) -> None:
 def list_lessons(state: State, /, limit: int, **wanted: Any) -> None:
     """List lessons, newest first, each with how often it was shown and followed."""
     with state.client() as client:
-        found = client.listing("/v1/lessons", limit, **wanted)
+        found = client.list_items("/v1/lessons", limit, **wanted)
     if state.json:
         state.print_json(found)
         return
@@ -130,7 +130,7 @@ def list_lessons(state: State, /, limit: int, **wanted: Any) -> None:
 @pass_state
 def outcome(state: State, surface_id: str, outcome: str, note: str | None) -> None:
     """Say whether a lesson was followed the time that SURFACE names."""
-    body = {"followed": outcome == "followed"} | options.given_options({"note": note})
+    body = {"followed": outcome == "followed"} | options.select_given_options({"note": note})
     with state.client() as client:
         found = client.answer_lesson(surface_id, body)
     if state.json:

@@ -20,7 +20,7 @@ ARC_STATUSES = ("active", "dormant", "closed")
 def arcs(state: State, /, limit: int, **wanted: Any) -> None:
     """List the threads that memories tell, the latest to go on first."""
     with state.client() as client:
-        found = client.listing("/v1/arcs", limit, **wanted)
+        found = client.list_items("/v1/arcs", limit, **wanted)
     if state.json:
         state.print_json(found)
         return
@@ -50,7 +50,7 @@ def entities(context: click.Context) -> None:
 def list_entities(state: State, /, name: str, limit: int, **wanted: Any) -> None:
     """List the entities whose name holds NAME, or all, most often mentioned first."""
     with state.client() as client:
-        found = client.listing("/v1/entities", limit, q=name, **wanted)
+        found = client.list_items("/v1/entities", limit, q=name, **wanted)
     if state.json:
         state.print_json(found)
         return

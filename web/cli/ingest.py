@@ -69,7 +69,7 @@ def pdf(state: State, path: Path, *, dry_run: bool) -> None:
 def list_sources(state: State, limit: int) -> None:
     """List the sources that memories were taken from."""
     with state.client() as client:
-        found = client.listing("/v1/sources", limit)
+        found = client.list_items("/v1/sources", limit)
     if state.json:
         state.print_json(found)
         return

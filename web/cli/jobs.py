@@ -71,7 +71,7 @@ def run(state: State, name: str) -> None:
 def errors(state: State, limit: int) -> None:
     """List background errors, newest first."""
     with state.client() as client:
-        found = client.listing("/v1/errors", limit)
+        found = client.list_items("/v1/errors", limit)
     if state.json:
         state.print_json(found)
         return

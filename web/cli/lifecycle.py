@@ -183,9 +183,9 @@ def _tail(log: Path, start: int) -> str:
 @pass_state
 def down(state: State) -> None:
     """Stop everything that runs on this home, whoever started it."""
-    from web.cli.processes import running, stop_all
+    from web.cli.processes import list_running, stop_all
 
-    if not running(state.settings):
+    if not list_running(state.settings):
         if state.json:
             state.print_json({"stopped": []})
         else:
@@ -193,7 +193,7 @@ def down(state: State) -> None:
         return
     with show_waiting("stopping", quiet=state.json):
         stopped = stop_all(state.settings)
-    left = running(state.settings)
+    left = list_running(state.settings)
     if left:
         raise ReverieError("still running: " + ", ".join(f"{p.name} (pid {p.pid})" for p in left))
     if state.json:

@@ -47,7 +47,7 @@ CHANNELS = ("lexical", "dense")
 @pass_state
 def remember(state: State, /, text: str, **given: Any) -> None:
     """Store TEXT as a memory; `-` reads it from standard input."""
-    body = {"content": options.read_text(text)} | options.given_options(given)
+    body = {"content": options.read_text(text)} | options.select_given_options(given)
     with state.client(to_write=True) as client:
         receipt = client.remember(body)
     if state.json:
@@ -81,7 +81,7 @@ def remember(state: State, /, text: str, **given: Any) -> None:
 @pass_state
 def recall(state: State, /, query: str, *, explain: bool, wanted: str | None, **given: Any) -> None:
     """Find memories for QUERY, best first; an empty QUERY lists by importance and recency."""
-    question = {"query": query} | options.given_options(given)
+    question = {"query": query} | options.select_given_options(given)
     if wanted is not None:
         _why_not(state, question | {"id": wanted})
         return
@@ -302,7 +302,7 @@ def edit(state: State, /, memory_id: str, *, no_tags: bool, **given: Any) -> Non
     """Change the memory ID; without an option, its text in your editor. An old text stays in the history."""
     if no_tags and given["tags"]:
         raise click.UsageError("--tag and --no-tags contradict each other")
-    changes = options.given_options(given) | ({"tags": []} if no_tags else {})
+    changes = options.select_given_options(given) | ({"tags": []} if no_tags else {})
     if "content" in changes:
         changes["content"] = options.read_text(changes["content"])
     with state.client() as client:

@@ -79,6 +79,6 @@ def viewer(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def given_options(given: dict[str, Any]) -> dict[str, Any]:
+def select_given_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given."""
     return {name: value for name, value in given.items() if value not in (None, ())}

@@ -56,7 +56,7 @@ def supervisor_role(settings: Settings) -> Role:
     return Role(settings.paths.root, "up")
 
 
-def running(settings: Settings) -> list[Running]:
+def list_running(settings: Settings) -> list[Running]:
     """List the processes of a home that live now, the supervisor first."""
     if not settings.paths.root.is_dir():
         return []
@@ -72,7 +72,7 @@ def stop_all(settings: Settings) -> list[Running]:
     """End every process of a home, in the end by force; return them."""
     stopped: list[Running] = []
     for _ in range(_ROUNDS):
-        found = running(settings)
+        found = list_running(settings)
         if not found:
             break
         stopped.extend(process for process in found if process not in stopped)

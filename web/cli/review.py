@@ -44,7 +44,7 @@ def duplicates(state: State, /, limit: int, *, only_list: bool, **wanted: Any) -
     """Review pairs that may say the same: merge into the older, keep both, skip or quit. --json lists them."""
     with state.client() as client:
         if state.json:
-            state.print_json(client.listing("/v1/duplicates", limit, **wanted))
+            state.print_json(client.list_items("/v1/duplicates", limit, **wanted))
             return
         pairs = client.items("/v1/duplicates", limit, **wanted)
         if only_list:
@@ -89,14 +89,14 @@ def _print_pair(pair: dict[str, Any]) -> None:
 def differences(older: str, newer: str) -> tuple[str, str]:
     """Mark in each of two texts the words that the other has not: [-so-] in the older and {+so+} in the newer."""
     first, second = _words(older), _words(newer)
-    format_value: tuple[list[str], list[str]] = ([], [])
+    marked: tuple[list[str], list[str]] = ([], [])
     compared = difflib.SequenceMatcher(None, first[:COMPARED_WORDS], second[:COMPARED_WORDS], autojunk=False)
     for tag, low, high, from_, to in compared.get_opcodes():
         same = tag == "equal"
-        format_value[0].append(_mark_words(first[low:high], "[-", "-]", "red", same=same))
-        format_value[1].append(_mark_words(second[from_:to], "{+", "+}", "green", same=same))
+        marked[0].append(_mark_words(first[low:high], "[-", "-]", "red", same=same))
+        marked[1].append(_mark_words(second[from_:to], "{+", "+}", "green", same=same))
     rest = ("".join(words[COMPARED_WORDS:]) for words in (first, second))
-    return "".join((*format_value[0], next(rest))), "".join((*format_value[1], next(rest)))
+    return "".join((*marked[0], next(rest))), "".join((*marked[1], next(rest)))
 
 
 def _words(text: str) -> list[str]:
@@ -128,7 +128,7 @@ def candidates(context: click.Context) -> None:
 def list_candidates(state: State, /, limit: int, **wanted: Any) -> None:
     """List the memories that wait for review, newest first."""
     with state.client() as client:
-        found = client.listing("/v1/candidates", limit, **wanted)
+        found = client.list_items("/v1/candidates", limit, **wanted)
     if state.json:
         state.print_json(found)
         return
@@ -176,7 +176,7 @@ def why_not_saved(state: State, limit: int, outcome: str | None, kind: str | Non
     decisions: list[dict[str, Any]] = []
     with state.client() as client:
         for wanted in NOT_KEPT if outcome is None else (outcome,):
-            page = client.listing("/v1/admissions", limit, outcome=wanted)["items"]
+            page = client.list_items("/v1/admissions", limit, outcome=wanted)["items"]
             decisions.extend(one for one in page if kind is None or one["kind"] == kind)
     decisions = sorted(decisions, key=lambda one: one["at"], reverse=True)[:limit]
     if state.json:
@@ -219,7 +219,7 @@ def audit(context: click.Context) -> None:
 def list_acts(state: State, limit: int) -> None:
     """List what was merged or archived without asking, newest first."""
     with state.client() as client:
-        found = client.listing("/v1/audit", limit)
+        found = client.list_items("/v1/audit", limit)
     if state.json:
         state.print_json(found)
     else:
@@ -294,8 +294,8 @@ def _collect(client: "Client") -> dict[str, Any]:
         "personal": personal,
         "incognito": len(client.incognito()["items"]),
         "waiting": {
-            "candidates": len(client.listing("/v1/candidates", ACTS)["items"]),
-            "duplicates": len(client.listing("/v1/duplicates", ACTS)["items"]),
+            "candidates": len(client.list_items("/v1/candidates", ACTS)["items"]),
+            "duplicates": len(client.list_items("/v1/duplicates", ACTS)["items"]),
         },
         "acts": [act for act in client.items("/v1/audit", ACTS) if act["undone_at"] is None],
     }

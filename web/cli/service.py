@@ -66,7 +66,7 @@ def install(state: State, xdg_config_home: str | None) -> None:
     if shutil.which(found.manager) is not None:
         # A stack that somebody else started would keep the service's own from coming up.
         stop_all(state.settings)
-    left = _told(found.manager, found.install)
+    left = _run_manager(found.manager, found.install)
     _say(state, {"file": str(found.file), "left_to_do": left}, f"written {found.file}", left)
 
 
@@ -78,19 +78,19 @@ def remove(state: State, xdg_config_home: str | None) -> None:
     if not found.file.exists():
         _say(state, {"file": None, "left_to_do": []}, f"there is no {found.file}", [])
         return
-    left = _told(found.manager, found.remove, must_work=False)
+    left = _run_manager(found.manager, found.remove, must_work=False)
     found.file.unlink()
-    left += _told(found.manager, found.forget, must_work=False)
+    left += _run_manager(found.manager, found.forget, must_work=False)
     _say(state, {"file": str(found.file), "left_to_do": left}, f"deleted {found.file}", left)
 
 
 def service_of(platform: str, home: Path, xdg_config_home: str | None, settings: "Settings") -> Service:
     """Return the service of a platform; raise NoService where there is none."""
-    from config.settings import ENVIRONMENT_PREFIX, moving_variables
+    from config.settings import ENVIRONMENT_PREFIX, list_moving_variables
 
     root = settings.paths.root
     command = (sys.executable, *ARGUMENTS)
-    variables = {f"{ENVIRONMENT_PREFIX}HOME": str(root)} | moving_variables(settings)
+    variables = {f"{ENVIRONMENT_PREFIX}HOME": str(root)} | list_moving_variables(settings)
     if platform == "darwin":
         import plistlib
 
@@ -127,8 +127,8 @@ def _unit(command: tuple[str, ...], variables: Mapping[str, str]) -> str:
 Description=Reverie, memory for AI coding agents
 
 [Service]
-ExecStart={" ".join(_quoted(word.replace("$", "$$")) for word in command)}
-Environment={" ".join(_quoted(f"{name}={value}") for name, value in variables.items())}
+ExecStart={" ".join(_quote_word(word.replace("$", "$$")) for word in command)}
+Environment={" ".join(_quote_word(f"{name}={value}") for name, value in variables.items())}
 Restart=on-failure
 RestartPreventExitStatus=1 2
 TimeoutStopSec=20
@@ -138,13 +138,13 @@ WantedBy=default.target
 """
 
 
-def _quoted(word: str) -> str:
+def _quote_word(word: str) -> str:
     """Return a word as systemd reads it: with its own escapes, and `%` taken literally."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 
 
-def _told(manager: str, commands: tuple[tuple[str, ...], ...], *, must_work: bool = True) -> list[str]:
+def _run_manager(manager: str, commands: tuple[tuple[str, ...], ...], *, must_work: bool = True) -> list[str]:
     """Tell the manager; return what is left to be told by hand because it is not there."""
     program = shutil.which(manager)
     if program is None:

@@ -87,10 +87,10 @@ def restore(state: State, name: str) -> None:
 def _nothing_runs(settings: "Settings") -> Iterator[None]:
     """Keep everybody from starting the stack meanwhile; raise Conflict while it runs."""
     from config.process import Role
-    from web.cli.processes import running, supervisor_role
+    from web.cli.processes import list_running, supervisor_role
 
     settings.paths.ensure()
-    found = running(settings)
+    found = list_running(settings)
     if found:
         names = ", ".join(f"{process.name} (pid {process.pid})" for process in found)
         raise Conflict(f"a snapshot is restored while nothing runs: `reverie down` stops {names}")

@@ -19,7 +19,7 @@ ERRORS_SHOWN = 5
 @pass_state
 def status(state: State) -> None:
     """Show what runs, what waits and what went wrong last."""
-    from web.cli.processes import running
+    from web.cli.processes import list_running
     from web.client import Client, server_url
 
     found: dict[str, Any] = {
@@ -27,7 +27,7 @@ def status(state: State) -> None:
         "home": str(state.settings.paths.root),
         "processes": [
             {"name": p.name, "pid": p.pid, "uptime_s": round(p.uptime_s, 1), "children": p.children}
-            for p in running(state.settings)
+            for p in list_running(state.settings)
         ],
     }
     try:

@@ -38,17 +38,17 @@ class TextPart:
 def diff_texts(older: str, newer: str) -> list[TextPart]:
     """Return the newer text with what is new in it marked, and with what is gone where it stood."""
     found = []
-    for same, first, second in _aligned(older, newer):
+    for same, first, second in _align(older, newer):
         found += [TextPart(Side.SAME, second)] if same else [TextPart(Side.OLDER, first), TextPart(Side.NEWER, second)]
-    return _joined(found)
+    return _join(found)
 
 
 def side_by_side(older: str, newer: str) -> tuple[list[TextPart], list[TextPart]]:
     """Return both texts, shortened where they agree, each with what the other does not say."""
-    aligned = _aligned(older, newer)
+    aligned = _align(older, newer)
     ours = [TextPart(Side.SAME if same else Side.OLDER, first) for same, first, _ in aligned]
     theirs = [TextPart(Side.SAME if same else Side.NEWER, second) for same, _, second in aligned]
-    return shorten(_joined(ours)), shorten(_joined(theirs))
+    return shorten(_join(ours)), shorten(_join(theirs))
 
 
 def shorten(parts: Sequence[TextPart]) -> list[TextPart]:
@@ -61,15 +61,15 @@ def shorten(parts: Sequence[TextPart]) -> list[TextPart]:
         if one.side is Side.SAME:
             before = BESIDE_CHARS * (2 if number == 0 else 1)
             after = 0 if number == len(parts) - 1 else BESIDE_CHARS
-            some = _elided(one, before, after)
+            some = _elide(one, before, after)
         else:
-            some = _elided(one, min(room, CHANGE_CHARS), 0)
+            some = _elide(one, min(room, CHANGE_CHARS), 0)
         shown += some
         room -= sum(len(part.text) for part in some)
     return shown
 
 
-def _aligned(older: str, newer: str) -> list[tuple[bool, str, str]]:
+def _align(older: str, newer: str) -> list[tuple[bool, str, str]]:
     """Return parts of both texts, in order, and whether they are the same words."""
     first, second = _WORD.findall(older), _WORD.findall(newer)
     # A word at the end of a line is the same word.
@@ -90,7 +90,7 @@ def _aligned(older: str, newer: str) -> list[tuple[bool, str, str]]:
     return [*found, (True, "".join(first[ends[0] :]), "".join(second[ends[1] :]))]
 
 
-def _elided(one: TextPart, before: int, after: int) -> list[TextPart]:
+def _elide(one: TextPart, before: int, after: int) -> list[TextPart]:
     if len(one.text) <= before + after:
         return [one]
     end = one.text[len(one.text) - after :] if after else ""
@@ -107,7 +107,7 @@ def _common(pairs: Iterable[tuple[str, str]]) -> int:
     return count
 
 
-def _joined(parts: Iterable[TextPart]) -> list[TextPart]:
+def _join(parts: Iterable[TextPart]) -> list[TextPart]:
     found: list[TextPart] = []
     for one in parts:
         if not one.text:

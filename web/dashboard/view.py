@@ -139,8 +139,8 @@ class Section:
             view = View(
                 container(),
                 workspace,
-                None if query is None else _validated(query, _values(query, request.args)),
-                None if form is None else _validated(form, _values(form, request.form)),
+                None if query is None else _validate(query, _values(query, request.args)),
+                None if form is None else _validate(form, _values(form, request.form)),
                 datetime.now(UTC),
             )
             if query is None:
@@ -207,7 +207,7 @@ def _values(model: type[BaseModel], given: MultiDict[str, str]) -> dict[str, Any
     return {name: given.getlist(name) if name in several else given[name] for name in given if name != "csrf"}
 
 
-def _validated(model: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
+def _validate(model: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
     try:
         return model.model_validate({name: value for name, value in values.items() if value != ""})
     except ValidationError as error:

@@ -71,14 +71,14 @@ def _with_purpose(outline: Outline, stem: str) -> Outline:
     if outline.purpose:
         return outline
     public = [one for one in outline.symbols if one.public and one.role is SymbolRole.DEFINITION]
-    alike = [one for one in public if _folded(one.name) == _folded(stem)] or (public if len(public) == 1 else [])
+    alike = [one for one in public if _fold_name(one.name) == _fold_name(stem)] or (public if len(public) == 1 else [])
     if not alike or not alike[0].doc:
         return outline
     symbols = tuple(replace(one, doc="") if one is alike[0] else one for one in outline.symbols)
     return Outline(shorten(alike[0].doc, LONGEST_PURPOSE), symbols, outline.imports)
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.replace("_", "").replace("-", "").casefold()
 
 

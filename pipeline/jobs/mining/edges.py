@@ -84,7 +84,7 @@ def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
             end = page[-1].number if page else changes.generation(db)
             seqs = sorted({change.seq for change in page if change.seq is not None})
             waiting = store.without_entities(db, seqs)
-            found = {memory.seq: memory for memory in store.open_to_edges(db, seqs)}
+            found = {memory.seq: memory for memory in store.list_open_to_edges(db, seqs)}
         done, seen = cursor, set[int]()
         for change in page:
             # What it names is not known yet: it is taken up from here when it is.
@@ -118,7 +118,7 @@ def _tell(job: JobRun, memory: Memory, vectors: Vectors | None) -> Counter[str]:
     with job.database.write() as db:
         for finding in findings:
             first, second = finding.first, finding.second
-            now = {one.seq: one for one in store.open_to_edges(db, (first.seq, second.seq))}
+            now = {one.seq: one for one in store.list_open_to_edges(db, (first.seq, second.seq))}
             if any(seq not in now or now[seq].content != text for seq, text in _texts(finding)):
                 # An edited text is a change of its own.
                 continue
@@ -137,7 +137,7 @@ def surroundings(job: JobRun, memory: Memory, vectors: Vectors | None) -> Surrou
     with job.database.read() as db:
         shared = store.find_sharing_a_name(db, memory, SHARING)
         session = store.find_session_neighbours(db, memory, BESIDE)
-        near = {one.seq: one for one in (*store.open_to_edges(db, list(shared)), *session)}
+        near = {one.seq: one for one in (*store.list_open_to_edges(db, list(shared)), *session)}
         if memory.kind in REPLACING:
             for word in dict.fromkeys(found.word for found in find_replacements(memory.content) if found.word):
                 near |= {one.seq: one for one in store.find_saying_a_word(db, memory, word, SAYING)}
@@ -177,8 +177,8 @@ def find_edges(memory: Memory, around: Surroundings) -> Iterator[Finding]:
 def _supersessions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
     superseded = 0
     says_so = memory.kind in REPLACING and bool(find_replacements(memory.content))
-    for other in sorted(around.near.values(), key=_when, reverse=True):
-        older, newer = sorted((memory, other), key=_when)
+    for other in sorted(around.near.values(), key=_key_by_time, reverse=True):
+        older, newer = sorted((memory, other), key=_key_by_time)
         if newer.kind not in REPLACING or older.kind not in REPLACEABLE or (newer is memory and not says_so):
             continue
         if superseded < MOST_SUPERSEDED and supersedes(
@@ -202,18 +202,18 @@ def _contradictions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
         # The rules align every word: without vectors, words in common stand for likeness.
         cosine = max(alike, DENIAL_COSINE) if cosine is None else cosine
         if classify_pair(memory.content, other.content, cosine).relation is Relation.CONTRADICTS:
-            older, newer = sorted((memory, other), key=_when)
+            older, newer = sorted((memory, other), key=_key_by_time)
             yield Finding(newer, EdgeKind.CONTRADICTS, older)
 
 
 def _causes(memory: Memory, around: Surroundings) -> Iterator[Finding]:
     session = {one.seq for one in around.session}
     explained = 0
-    for other in sorted(around.near.values(), key=_when, reverse=True):
+    for other in sorted(around.near.values(), key=_key_by_time, reverse=True):
         named = bool(around.shared.get(other.seq, frozenset()) & NAMING)
         if not named and other.seq not in session:
             continue
-        earlier, later = sorted((memory, other), key=_when)
+        earlier, later = sorted((memory, other), key=_key_by_time)
         if later.kind not in EXPLAINING or earlier.kind not in REPORTING or not gives_cause(later.content):
             continue
         if parse(later.occurred_at) - parse(earlier.occurred_at) > CAUSE_WITHIN:
@@ -226,12 +226,12 @@ def _causes(memory: Memory, around: Surroundings) -> Iterator[Finding]:
 
 def _is_next(session: Sequence[Memory], memory: Memory, other: Memory) -> bool:
     """Tell whether nothing of their session stands between two memories."""
-    order = sorted((*session, memory), key=_when)
+    order = sorted((*session, memory), key=_key_by_time)
     places = [place for place, one in enumerate(order) if one.seq in (memory.seq, other.seq)]
     return len(places) == 2 and places[1] - places[0] == 1
 
 
-def _when(memory: Memory) -> tuple[str, int]:
+def _key_by_time(memory: Memory) -> tuple[str, int]:
     return memory.occurred_at, memory.seq
 
 

@@ -89,7 +89,7 @@ def lessons(job: JobRun, model: JobModel | None = None) -> Report:
         after = page[-1].seq
         remarks.extend(_remarks(page))
         for memory in page:
-            if _failed(memory) and not _propose_fix(run, memory):
+            if _is_failure(memory) and not _propose_fix(run, memory):
                 return run.report(more=True)
     for group in _groups(remarks[-MOST_CORRECTIONS:]):
         if job.pausing():
@@ -159,7 +159,7 @@ def _propose_correction(run: _Run, group: Sequence[_Remark]) -> None:
     _propose(run, sources, rule, ", ".join(sorted(names)) or None, "corrections")
 
 
-def _failed(memory: Memory) -> bool:
+def _is_failure(memory: Memory) -> bool:
     if memory.session_id is None:
         return False
     return memory.details.get("succeeded") is False or (fails(memory.content) and not fixes(memory.content))

@@ -82,7 +82,7 @@ def _habits(job: JobRun, db: Connection) -> list[Prediction]:
 
 
 def _goals(_job: JobRun, db: Connection) -> list[Prediction]:
-    return _lines((goal.content for goal in goals.unfinished(db, Viewer(), GOALS)), Reason.GOAL)
+    return _lines((goal.content for goal in goals.list_unfinished(db, Viewer(), GOALS)), Reason.GOAL)
 
 
 def _arcs(_job: JobRun, db: Connection) -> list[Prediction]:

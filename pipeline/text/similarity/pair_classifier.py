@@ -125,7 +125,7 @@ def find_hard_differences(c: TokenDiff) -> list[str]:
     if persons - other_persons and other_persons - persons:
         reasons.append("persons differ")
     # Where endings tell the parts of a sentence, their order may change freely.
-    if c.first.english and _swapped_around(c) is not None:
+    if c.first.english and _find_swapped(c) is not None:
         reasons.append("roles swapped")
     return reasons
 
@@ -200,7 +200,7 @@ def _with_a_phrase_moved(words: Words, others: Words) -> Iterator[Words]:
 
 def _with_a_genitive_turned(words: Words, others: Words) -> Iterator[Words]:
     """Turn "port of the server" to "server port"."""
-    start, end = _differing(words, others)
+    start, end = _find_difference(words, others)
     for k in range(start + 1, end):
         if words[k].link == "of":
             yield [*words[:start], *words[k:end], *words[start:k], *words[end:]]
@@ -215,7 +215,7 @@ def _in_active_voice(words: Words, other: NormalizedText) -> Iterator[Words]:
             yield [verb, *words[:k], *words[k + 1 :]]
 
 
-def _differing(words: Words, others: Words) -> tuple[int, int]:
+def _find_difference(words: Words, others: Words) -> tuple[int, int]:
     start, end, other_end = 0, len(words), len(others)
     while start < min(end, other_end) and words[start].text == others[start].text:
         start += 1
@@ -240,16 +240,16 @@ def find_denial(c: TokenDiff) -> str | None:
     """Say how one text denies the other, if it does."""
     if abs(c.first.tense - c.second.tense) > 1 or c.first.asks or c.second.asks:
         return None
-    if (mid := _swapped_around(c)) is not None:
-        start, _ = _differing(c.first.words, c.second.words)
+    if (mid := _find_swapped(c)) is not None:
+        start, _ = _find_difference(c.first.words, c.second.words)
         chooses = any(word.text in v.PREFERRING or word.sort is WordClass.NEGATION for word in mid)
         return "sides swapped" if chooses and c.first.words[start].sort is not WordClass.NUMBER else None
     if sorted(_persons(c.first)) != sorted(_persons(c.second)):
         return None
     if _negates(c):
         return "negation differs"
-    start, end = _differing(c.first.words, c.second.words)
-    _, other_end = _differing(c.second.words, c.first.words)
+    start, end = _find_difference(c.first.words, c.second.words)
+    _, other_end = _find_difference(c.second.words, c.first.words)
     if _turns_opposite(c, start, end, other_end):
         return "opposites"
     return "value differs" if _states_another_value(c, start, end, other_end) else None
@@ -317,11 +317,11 @@ def _has_one_value(subject: Words, stated: bool) -> bool:
     return False
 
 
-def _swapped_around(c: TokenDiff) -> Words | None:
+def _find_swapped(c: TokenDiff) -> Words | None:
     """Return what stands between two things that changed places; nothing may stand between two values."""
     if c.only_first or c.only_second or len(c.first.words) > MAX_REORDERED:
         return None
-    start, end = _differing(c.first.words, c.second.words)
+    start, end = _find_difference(c.first.words, c.second.words)
     x, y = c.first.words[start:end], c.second.words[start:end]
     a, b = word_texts(x), word_texts(y)
     for left in range(1, min(MAX_SWAPPED, len(a) - 1) + 1):

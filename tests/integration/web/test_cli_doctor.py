@@ -30,7 +30,7 @@ STACK = [Running(name, Here()) for name in ("supervisor", *checks.PROCESSES)]
 @pytest.fixture(autouse=True)
 def _nothing_slow(monkeypatch):
     """Find no processes and no model of this machine."""
-    monkeypatch.setattr(processes, "running", lambda _settings: [])
+    monkeypatch.setattr(processes, "list_running", lambda _settings: [])
     monkeypatch.setattr("pipeline.index.encoder.is_compiled", lambda _model, _models: True)
 
 
@@ -47,7 +47,7 @@ def port(monkeypatch):
 @pytest.fixture
 def stack(container, monkeypatch):
     """A server that answers, and its processes."""
-    monkeypatch.setattr(processes, "running", lambda _settings: STACK)
+    monkeypatch.setattr(processes, "list_running", lambda _settings: STACK)
     with serving(container) as number:
         monkeypatch.setenv("REVERIE_PORT", str(number))
         yield container
@@ -153,7 +153,7 @@ def test_a_token_may_be_empty_or_unreadable(home, port):
 
 
 def test_half_a_stack_is_a_failure(stack, monkeypatch):
-    monkeypatch.setattr(processes, "running", lambda _settings: STACK[:2])
+    monkeypatch.setattr(processes, "list_running", lambda _settings: STACK[:2])
     assert run_doctor(code=1)["processes"]["says"] == "missing: worker, scheduler"
 
 

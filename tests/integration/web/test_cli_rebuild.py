@@ -19,7 +19,7 @@ def test_a_rebuild_computes_every_index_again(client, container, worker, digeste
     assert (answer.status_code, answer.get_json()) == (200, {"queued": 5})
     waiting = dict.fromkeys(Stage, 0) | {Stage.EMBED: 5, Stage.ENTITIES: 5}
     assert client.get("/v1/queue").get_json()["pending"] == waiting
-    assert "segment" in worker.context("default").needed_jobs()
+    assert "segment" in worker.context("default").list_needed_jobs()
     digested()
     worker.context("default").rebuild_segment()
 

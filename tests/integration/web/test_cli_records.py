@@ -163,7 +163,7 @@ def test_recall_takes_a_day():
 def test_a_list_is_gathered_from_pages(server, container, client):
     client.post("/v1/memories/batch", {"items": [{"content": f"number {n}"} for n in range(205)]})
     with Client(f"http://127.0.0.1:{server}", container.token) as asking:
-        some, every = asking.listing("/v1/memories", 203), asking.listing("/v1/memories", 1000, kind=None)
+        some, every = asking.list_items("/v1/memories", 203), asking.list_items("/v1/memories", 1000, kind=None)
         gathered = list(asking.items("/v1/memories", 203, page=50))
     assert some["items"] == every["items"][:203] == gathered
     assert (some["next_cursor"] is None, every["next_cursor"], len(every["items"])) == (False, None, 205)

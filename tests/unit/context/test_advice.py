@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.context.advice import lessons_about, names, touched_by
+from pipeline.context.advice import lessons_about, names, read_touched
 from pipeline.records import Anchor, Draft, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.store import memories
 from pipeline.store.agent_sessions import ActionType
@@ -41,7 +41,7 @@ def about(world, target, action_type=ActionType.COMMAND, viewer=NOBODY, limit=10
     ],
 )
 def test_a_lesson_that_names_a_command(lesson, text, command):
-    assert names(lesson(text), touched_by(ActionType.COMMAND, command))
+    assert names(lesson(text), read_touched(ActionType.COMMAND, command))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_lesson_that_names_a_command(lesson, text, command):
     ],
 )
 def test_a_lesson_that_does_not(lesson, text, command):
-    assert not names(lesson(text), touched_by(ActionType.COMMAND, command))
+    assert not names(lesson(text), read_touched(ActionType.COMMAND, command))
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_a_lesson_that_does_not(lesson, text, command):
     ],
 )
 def test_a_file_is_named_by_its_name(lesson, text, path, named):
-    assert names(lesson(text), touched_by(ActionType.EDIT, path)) is named
+    assert names(lesson(text), read_touched(ActionType.EDIT, path)) is named
 
 
 def test_an_anchor_names_its_file(lesson):
     anchored = lesson("Keep the order of these constants.", anchor=Anchor("src/limits.py"))
-    assert names(anchored, touched_by(ActionType.EDIT, "/p/src/limits.py"))
-    assert not names(anchored, touched_by(ActionType.EDIT, "/p/src/other.py"))
+    assert names(anchored, read_touched(ActionType.EDIT, "/p/src/limits.py"))
+    assert not names(anchored, read_touched(ActionType.EDIT, "/p/src/other.py"))
 
 
 def test_only_what_somebody_vouches_for_is_told_the_most_important_first(world, lesson):

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.jobs import aging as module
-from pipeline.jobs.aging import FLOOR, IDLE_DAYS, decay, importance_of, lived_time
+from pipeline.jobs.aging import FLOOR, IDLE_DAYS, decay, importance_of, measure_lived_time
 from pipeline.records import FactKey, Kind, Revision, Source, Tier
 from pipeline.store import changes, facts, memory_usage
 from pipeline.store.memory_usage import Usage
@@ -274,7 +274,7 @@ def test_importance_stays_within_bounds_falls_with_time_and_rises_with_use(usage
 
 @given(st.lists(st.integers(0, 2000), unique=True).map(sorted), st.floats(0, 2500), st.floats(0, 2500))
 def test_lived_time_never_runs_backwards_nor_faster_than_the_calendar(days, one, other):
-    lived = lived_time([float(day) for day in days])
+    lived = measure_lived_time([float(day) for day in days])
     begin, end = sorted((one, other))
     assert 0 <= lived.between(begin, end) <= end - begin + 1e-6
     assert lived.between(end, begin) == 0
@@ -282,7 +282,7 @@ def test_lived_time_never_runs_backwards_nor_faster_than_the_calendar(days, one,
 
 
 def test_an_idle_stretch_counts_for_a_fortnight():
-    lived = lived_time([0.0, 10.0, 110.0, 111.0])
+    lived = measure_lived_time([0.0, 10.0, 110.0, 111.0])
     assert lived.between(0, 10) == 10
     assert lived.between(10, 110) == IDLE_DAYS
     assert lived.between(0, 500) == 10 + IDLE_DAYS + 1 + IDLE_DAYS

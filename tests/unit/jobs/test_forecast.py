@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.jobs.aging import UNIMPORTANT, decay, forecast, importance_of, lived_time, may_go, tier_of
+from pipeline.jobs.aging import UNIMPORTANT, decay, forecast, importance_of, may_go, measure_lived_time, tier_of
 from pipeline.kinds import TRAITS
 from pipeline.records import Kind, Revision, Tier
 from pipeline.store import memory_usage
@@ -15,7 +15,7 @@ from tests.fakes.job_runs import count_accesses, job_run_on, moment, read, text_
 
 DAY_ONE = 2_460_000.0
 # A workspace in which something happens every day.
-BUSY = lived_time([DAY_ONE + day for day in range(4000)])
+BUSY = measure_lived_time([DAY_ONE + day for day in range(4000)])
 
 
 def usage(**changes):
@@ -67,7 +67,7 @@ def test_what_is_foreseen_is_what_decay_does(one, unused, ahead):
 def test_it_may_leave_when_it_is_told_to_and_not_before(one, unused):
     today = DAY_ONE + unused
     told = forecast(one, BUSY, today)
-    ample = lived_time([DAY_ONE + day for day in range(0, 60_000, 10)])
+    ample = measure_lived_time([DAY_ONE + day for day in range(0, 60_000, 10)])
     assert may_go(one, ample, today + told.leaves_in_days + 1)
     if told.leaves_in_days > 1:
         assert not may_go(one, ample, today + told.leaves_in_days - 1)
@@ -81,7 +81,7 @@ def test_the_jobs_agree():
         seq = read(database, memory_id).seq
         count_accesses(database, {seq: 2}, text_of(20))
         with database.read() as db:
-            one, lived = memory_usage.of(db, text_of(60), seq), lived_time(memory_usage.active_days(db))
+            one, lived = memory_usage.of(db, text_of(60), seq), measure_lived_time(memory_usage.active_days(db))
             assert memory_usage.recalled_at(db, seq) == text_of(20)
         julian = moment(60).timestamp() / 86_400 + 2_440_587.5
         foreseen = forecast(one, lived, julian).now

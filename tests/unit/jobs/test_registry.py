@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.settings import Settings
-from pipeline.jobs.registry import JOBS, NIGHTLY, NIGHTLY_HOUR, Schedule, scheduled_jobs
+from pipeline.jobs.registry import JOBS, NIGHTLY, NIGHTLY_HOUR, Schedule, list_scheduled_jobs
 
 HOURLY = Schedule(timedelta(hours=1))
 moments = st.integers(0, 20 * 365 * 24 * 3600).map(lambda s: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(seconds=s))
@@ -64,7 +64,7 @@ def test_no_name_is_given_twice():
 
 
 def test_settings_change_the_rhythm_of_some():
-    schedules = {job.name: job.schedule for job in scheduled_jobs(Settings(segment_interval_s=7))}
+    schedules = {job.name: job.schedule for job in list_scheduled_jobs(Settings(segment_interval_s=7))}
     assert schedules["segment"] == Schedule(timedelta(seconds=7))
     assert schedules["decay"] == NIGHTLY
 

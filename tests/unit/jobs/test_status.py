@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pipeline.jobs.registry import NIGHTLY as EVERY_NIGHT
-from pipeline.jobs.registry import JobState, Schedule, ScheduledJob, due_jobs, job_statuses, unfinished_jobs
+from pipeline.jobs.registry import JobState, Schedule, ScheduledJob, job_statuses, list_due_jobs, list_unfinished_jobs
 from pipeline.jobs.runner import Report
 from pipeline.store import changes, meta, runs
 from pipeline.times import utc_text
@@ -30,7 +30,7 @@ def database():
 
 def due(database, now=NOW):
     with database.read() as db:
-        return due_jobs(db, (HOURLY, NIGHTLY, FADING), now)
+        return list_due_jobs(db, (HOURLY, NIGHTLY, FADING), now)
 
 
 def ran(database, name, hours_ago, *, error=None, ends=True):
@@ -69,11 +69,11 @@ def test_a_segment_that_is_wanted_is_asked_for_until_it_is_built(database):
     with database.write() as db:
         meta.put(db, meta.SEGMENT_WANTED, "0")
     with database.read() as db:
-        assert due_jobs(db, (segment,), NOW) == ["segment"]
+        assert list_due_jobs(db, (segment,), NOW) == ["segment"]
         assert job_statuses(db, (segment,), NOW)[0].state is JobState.ASKED
     with database.write() as db:
         meta.drop(db, meta.SEGMENT_WANTED)
-        assert due_jobs(db, (segment,), NOW) == []
+        assert list_due_jobs(db, (segment,), NOW) == []
 
 
 def test_what_ran_a_moment_ago_is_not_due(database):
@@ -89,7 +89,7 @@ def test_what_was_interrupted_is_due_at_once(database):
     ran(database, "hourly", 0.1, ends=False)
     assert "hourly" in due(database)
     with database.read() as db:
-        assert unfinished_jobs(db, ["hourly", "fading"]) == ["hourly"]
+        assert list_unfinished_jobs(db, ["hourly", "fading"]) == ["hourly"]
 
 
 def test_what_failed_is_due_again_though_nothing_was_written(database):
@@ -101,7 +101,7 @@ def test_what_was_asked_for_is_due(database):
     ran(database, "hourly", 0)
     with database.write() as db:
         runs.request(db, "hourly", utc_text(NOW))
-        assert unfinished_jobs(db, ["hourly", "fading"]) == ["hourly"]
+        assert list_unfinished_jobs(db, ["hourly", "fading"]) == ["hourly"]
     assert "hourly" in due(database)
 
 

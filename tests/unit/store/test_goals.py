@@ -29,7 +29,7 @@ def set_goal(database, text, status=None, due_at=None, importance=0.5, **fields)
 
 def unfinished(database, viewer=NOBODY, limit=EVERY):
     with database.read() as db:
-        return [goal.content for goal in goals.unfinished(db, viewer, limit)]
+        return [goal.content for goal in goals.list_unfinished(db, viewer, limit)]
 
 
 @given(st.lists(GOAL, max_size=12), st.integers(1, 15))
@@ -67,7 +67,7 @@ def test_goals_that_are_done_are_not_looked_through(database):
     asked = []
     with database.read() as db:
         db.set_trace_callback(asked.append)
-        goals.unfinished(db, Viewer(session="s"), 5)
+        goals.list_unfinished(db, Viewer(session="s"), 5)
         db.set_trace_callback(None)
         [statement] = asked
         steps = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}")]

@@ -46,7 +46,7 @@ def test_the_condition_agrees_with_the_rule(stored, viewer):
 def test_what_is_owned_and_what_reaches_everyone_are_all_that_is_visible(stored, viewer):
     database, scopes = stored
     with database.read() as db:
-        owned = {scopes[seq] for seq in memories.owned_seqs(db, Filter(viewer=viewer))}
+        owned = {scopes[seq] for seq in memories.list_owned_seqs(db, Filter(viewer=viewer))}
         everyone = {scopes[row.seq] for row in memories.standings(db, -1) if row.visible}
     assert everyone == set(EVERYONE)
     assert owned | everyone == visible(stored, Filter(viewer=viewer))

@@ -298,7 +298,7 @@ def test_of_what_was_written_lately_what_waits_or_was_given_up_is_not_digested(d
         db.execute("UPDATE work SET dead = 1 WHERE memory_seq = 4")
         work.add(db, [2], [Stage.PURGE], 0.0)
     with database.read() as db:
-        assert work.digested_since(db, text_of(5)) == (3, 1)
-        assert work.digested_since(db, text_of(6)) == (2, 0)
-        assert work.digested_since(db, text_of(8)) == (0, 0)
-        assert work.digested_since(db, text_of(-1)) == (4, 1)
+        assert work.count_digested_since(db, text_of(5)) == (3, 1)
+        assert work.count_digested_since(db, text_of(6)) == (2, 0)
+        assert work.count_digested_since(db, text_of(8)) == (0, 0)
+        assert work.count_digested_since(db, text_of(-1)) == (4, 1)

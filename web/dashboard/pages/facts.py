@@ -139,7 +139,7 @@ def subject(view: View) -> str:
         subject=found.name,
         lanes=[Lane(one, _stretches(axis, one.values, now)) for one in found.keys.items],
         next_url=next_page(found.keys.next_cursor),
-        asked=_asked(view, found.extent, found.turns),
+        asked=_describe_moment(view, found.extent, found.turns),
         axis=axis,
         **HOW_TO_SAY,
     )
@@ -166,7 +166,7 @@ def fact(view: View) -> str:
         stretches=_stretches(axis, found.values.items, now),
         axis=axis,
         next_url=next_page(found.values.next_cursor),
-        asked=_asked(view, found.extent or (now, now), found.turns),
+        asked=_describe_moment(view, found.extent or (now, now), found.turns),
         **HOW_TO_SAY,
     )
 
@@ -244,7 +244,7 @@ def _moments(values: Sequence[Memory], more: list[str]) -> list[str]:
     return [at for value in values for at in (value.valid_from, value.valid_to) if at is not None] + more
 
 
-def _asked(view: View, extent: tuple[str, str], turns: tuple[str | None, str | None]) -> dict[str, Any]:
+def _describe_moment(view: View, extent: tuple[str, str], turns: tuple[str | None, str | None]) -> dict[str, Any]:
     """Return the moment that is asked about, what a slider can reach, and the changes before and after."""
     asked = parse(view.query.as_of) if view.query.as_of else view.now
     first, last = (int(parse(at).timestamp()) for at in extent)

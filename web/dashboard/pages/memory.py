@@ -137,11 +137,11 @@ def edit(view: View, memory_id: str) -> Response:
     form: EditForm = view.form
     wanted = Revision(
         content=None if form.content is None or memories.text_mark(form.content) == form.seen_text else form.content,
-        tags=_changed_tags(form.tags, form.seen_tags),
+        tags=_parse_changed_tags(form.tags, form.seen_tags),
         importance=None if form.importance == form.seen_importance else form.importance,
     )
     try:
-        return _revised(view, memory_id, wanted)
+        return _revise(view, memory_id, wanted)
     except Conflict as error:
         # What was typed is not lost: a second attempt is made knowing what stands there now.
         page = _page(view, memory_id, refused=Refused(str(error), wanted))
@@ -155,17 +155,17 @@ def bring_back(view: View, memory_id: str) -> Response:
     text = None if form.entry is None else read_earlier_text(view.workspace, memory_id, form.entry)
     wanted = Revision(
         content=text,
-        tags=_changed_tags(form.tags, form.seen_tags),
+        tags=_parse_changed_tags(form.tags, form.seen_tags),
         importance=form.importance,
         given_importance=form.given,
     )
     try:
-        return _revised(view, memory_id, wanted)
+        return _revise(view, memory_id, wanted)
     except Conflict as error:
         return back(view, f"Nothing was changed: {error}.", to=_address(memory_id))
 
 
-def _revised(view: View, memory_id: str, wanted: Revision) -> Response:
+def _revise(view: View, memory_id: str, wanted: Revision) -> Response:
     form: SeenForm = view.form
     seen = Seen(form.seen_text, _split_tags(form.seen_tags), form.seen_given)
     edited = memories.edit_as_seen(view.workspace, memory_id, wanted, seen)
@@ -264,7 +264,7 @@ def _fields(memory: Memory, wanted: Revision | None) -> dict[str, Any]:
     return {name: now if (new := getattr(wanted, name, None)) is None else new for name, now in held.items()}
 
 
-def _changed_tags(given: str, seen: str) -> tuple[str, ...] | None:
+def _parse_changed_tags(given: str, seen: str) -> tuple[str, ...] | None:
     tags = _split_tags(given)
     if tags == _split_tags(seen):
         return None

@@ -83,7 +83,7 @@ class Trial:
 def lab(view: View) -> str:
     """Ask a question and show how recall answers it."""
     asked: LabQuery = view.query
-    missed = _missed(view, asked.why) if asked.q and asked.why else None
+    missed = _find_missed(view, asked.why) if asked.q and asked.why else None
     trials = _trials(view, missed) if asked.q else []
     explained = [hit.signals for trial in trials for hit in trial.answer.hits if hit.signals is not None]
     explained += [t.verdict.signals for t in trials if t.verdict is not None and t.verdict.signals is not None]
@@ -101,7 +101,7 @@ def lab(view: View) -> str:
         features_of_group=FEATURES_OF_GROUP,
         scale=score_bars.scale_of(explained),
         address=_address,
-        compared=_compared(asked),
+        compared=_compare_address(asked),
         tuned=asked.compare or any(getattr(asked, name) not in (None, (), "") for name in SETTINGS if name != "k"),
         kinds=list(Kind),
         channels=SEARCHED,
@@ -145,7 +145,7 @@ def _read(view: View, text: str) -> ParsedQuery | None:
     return parse_query(text, view.now) if text else None
 
 
-def _missed(view: View, named: str) -> Memory | None:
+def _find_missed(view: View, named: str) -> Memory | None:
     """Return the memory that an id names; None where words are given instead."""
     if not _ID.fullmatch(named):
         return None
@@ -165,7 +165,7 @@ def _address(**changes: Any) -> str:
     return url_for("dashboard.recall_lab", **kept)
 
 
-def _compared(asked: LabQuery) -> str:
+def _compare_address(asked: LabQuery) -> str:
     """Return the address that compares these settings with a second set, which begins as a copy of them."""
     copied = {f"b_{name}": getattr(asked, name) for name in SETTINGS if name in asked.model_fields_set}
     return _address(compare=1, **copied)

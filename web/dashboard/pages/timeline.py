@@ -41,7 +41,7 @@ class TimelineQuery(Query):
     until: date | None = None
     archived: ArchivedFilter | None = None
 
-    def sought(self) -> JournalQuery:
+    def to_journal_query(self) -> JournalQuery:
         """Return the record."""
         return JournalQuery(
             kind=self.kind,
@@ -158,7 +158,7 @@ def _choices() -> dict[str, Any]:
 def _list(view: View) -> dict[str, Any]:
     query: TimelineQuery = view.query
     before = None if query.before is None else _read_place(query.before)
-    page = timeline.list_timeline(view.workspace, query.sought(), PAGE_SIZE, before)
+    page = timeline.list_timeline(view.workspace, query.to_journal_query(), PAGE_SIZE, before)
     return {
         "days": group_by_day(page.memories, page.spans),
         "next_url": _older(query, page.memories[-1]) if page.more else None,
