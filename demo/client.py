@@ -47,7 +47,7 @@ class Client:
         return found
 
     def queue(self) -> dict[str, Any]:
-        """Return what waits for the workers and what they gave up on."""
+        """Return what waits for the workers, and the dead letters."""
         state: dict[str, Any] = self._call("GET", "/v1/queue")
         return state
 

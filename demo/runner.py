@@ -92,7 +92,7 @@ def post_history(client: Client, stack: Stack, sample: Sample, console: Console)
 
 
 def await_digestion(client: Client, stack: Stack, console: Console) -> list[str]:
-    """Wait until the workers have digested every memory; return a complaint for what they gave up on."""
+    """Wait until the workers have digested every memory; return a complaint for dead letters."""
     console.print("The workers digest them now; a first run compiles the encoder, which takes a while.")
     end = time.monotonic() + QUEUE_DEADLINE_S
     most = 0

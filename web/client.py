@@ -130,11 +130,11 @@ class Client:
         return self._object("POST", "/v1/recall/why", question)
 
     def incognito(self) -> dict[str, Any]:
-        """Return the sessions that are off the record."""
+        """Return the incognito sessions."""
         return self._object("GET", "/v1/incognito")
 
     def set_incognito(self, session_id: str, *, on: bool) -> dict[str, Any]:
-        """Take a session off the record, or put it back."""
+        """Make a session incognito, or end that."""
         return self._object("POST", "/v1/incognito", {"session_id": session_id, "on": on})
 
     def stats(self) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class DigestedCount:
 
 @dataclass(frozen=True, slots=True)
 class DeadMemory:
-    """A memory, if it is still there, and what was given up of it."""
+    """A memory, if it is still there, and its dead letters."""
 
     seq: int
     memory: Memory | None

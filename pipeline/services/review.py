@@ -238,7 +238,7 @@ def reopen_pair(workspace: Workspace, pair_id: str) -> Memory:
 def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVerdict) -> Memory:
     """Take the verdict on a candidate back: it waits again, and the fact that it ended holds again.
 
-    Raises Conflict for one that was let in and is archived by now, or was told again since.
+    Raises Conflict for one that was accepted and is archived by now, or was stated again since.
     """
     now = utc_now()
     with workspace.database.write() as db:
@@ -246,7 +246,7 @@ def reopen_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
         if verdict is CandidateVerdict.REJECT:
             _restore(db, memory, now)
         elif memory.candidate or memory.archived_at is not None:
-            raise Conflict("this memory is not as it was let in")
+            raise Conflict("this memory is not as it was accepted")
         else:
             return_to_review(db, memory, now)
         return get_existing(db, memory_id)

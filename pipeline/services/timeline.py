@@ -1,4 +1,4 @@
-"""The timeline: every memory that was let in by when it happened, and what is new since somebody looked."""
+"""The timeline: every admitted memory by when it happened, and what is new since somebody looked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

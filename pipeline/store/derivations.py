@@ -13,7 +13,7 @@ from pipeline.store.memories import select
 CONSOLIDATE = "consolidate"
 LESSONS = "lessons"
 
-# What was told in a session that is off the record by now goes into nothing.
+# What was said in a session that is incognito by now goes into nothing.
 _OPEN = (
     "archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL "
     "AND (session_id IS NULL OR session_id NOT IN (SELECT session_id FROM incognito))"

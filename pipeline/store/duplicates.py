@@ -46,7 +46,7 @@ class Pair:
     settled_at: str | None
 
 
-# What was said in a session that is off the record by now is left alone.
+# What was said in a session that is incognito by now is left alone.
 _OPEN = (
     "{0}.archived_at IS NULL AND {0}.candidate = 0 AND ({0}.session_id IS NULL "
     "OR {0}.session_id NOT IN (SELECT session_id FROM incognito))"

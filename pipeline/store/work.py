@@ -31,7 +31,7 @@ class DeadLetter:
 class Undigested:
     """What digestion has still to do on the newest memories.
 
-    `waiting` names the stages by memory id, `failed` those that were given up. From the row number `since` on, every
+    `waiting` names the stages by memory id, `failed` those that are dead letters. From the row number `since` on, every
     memory that is not in it is digested.
     """
 

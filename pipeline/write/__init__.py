@@ -1,1 +1,1 @@
-"""The door: what happens to a memory before it is acknowledged."""
+"""Admission: what happens to a memory before it is acknowledged."""

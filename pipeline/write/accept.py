@@ -1,6 +1,6 @@
 """The admission of memories: from prepared drafts to acknowledged memories, in one transaction.
 
-    off the record? → an echo? → an exact duplicate? → admitted? → place in time → insert, edges, tail, change log, work
+    incognito? → an echo? → an exact duplicate? → admitted? → place in time → insert, edges, tail, change log, work
 
 No model and no network in here: what is slow is queued as work in the same transaction.
 """
@@ -22,7 +22,7 @@ from pipeline.write.keyed import FactPlacement, denies_fact, end_replaced_fact, 
 from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare, prepare_batch
 
 DIGESTION = (Stage.EMBED, Stage.ENTITIES)
-INCOGNITO = "off the record"
+INCOGNITO = "incognito"
 
 
 @dataclass(frozen=True, slots=True)

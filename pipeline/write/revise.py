@@ -43,7 +43,7 @@ from pipeline.write.keyed import fit_between
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
 from pipeline.write.tool_actions import mentions_action
 
-# In the detail of a merge: the one that speaks for both was a candidate, and was let in for that alone.
+# In the detail of a merge: the one that speaks for both was a candidate, and was accepted for that alone.
 LET_IN = "let_in"
 CALLER = "caller"
 

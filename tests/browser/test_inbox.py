@@ -119,7 +119,7 @@ def test_without_scripts_the_buttons_do(chromium, waiting):
     page.goto(waiting.link())
     page.goto(INBOX)
     expect(page.locator(".keys")).to_be_hidden()
-    page.get_by_role("button", name="Let in").first.click()
+    page.get_by_role("button", name="Accept").first.click()
     expect(page.get_by_role("status")).to_contain_text("is a memory now")
     page.get_by_role("button", name="Undo").click()
     assert counts(waiting) == (3, 3, 3)

@@ -157,7 +157,7 @@ def test_the_error_log_names_the_memory_without_its_text(database, poisoned, jou
     lines = [error.message for error in journal.errors(workspace="default", limit=50)]
     assert len(lines) == work.MAX_ATTEMPTS
     assert all(f"memory {poisoned}" in line for line in lines)
-    assert "given up" in lines[0]
+    assert "dead letter" in lines[0]
     assert not any("arsenic" in line for line in lines)
     assert not any(b"arsenic" in file.read_bytes() for file in tmp_path.glob("operations.sqlite*"))
 

@@ -116,11 +116,11 @@ def test_a_goal_from_an_import_is_evidence(client):
     assert client.get(f"/v1/memories/{goal_id}").get_json()["trust"] == "evidence"
 
 
-def test_off_the_record_no_goal_is_set(client):
+def test_in_an_incognito_session_no_goal_is_set(client):
     client.post("/v1/incognito", {"session_id": "s1", "on": True})
     response = set_goal(client, session_id="s1")
     assert response.status_code == 409
-    assert "off the record" in response.get_json()["detail"]
+    assert "incognito" in response.get_json()["detail"]
     assert listed(client) == []
 
 

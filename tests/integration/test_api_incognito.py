@@ -1,4 +1,4 @@
-"""Off the record: every byte of a home is looked through for what was said."""
+"""Incognito sessions: every byte of a home is looked through for what was said."""
 
 import pytest
 import tomlkit
@@ -66,7 +66,7 @@ def test_nothing_that_a_silent_session_says_is_stored(silent, container, digeste
     sent = list(container.notify.sent)
     before = silent.get("/v1/admissions").get_json()
     for answer in say_everywhere(silent, SESSION):
-        assert (answer["outcome"], answer["reason"]) == ("rejected", "off the record")
+        assert (answer["outcome"], answer["reason"]) == ("rejected", "incognito")
     assert container.notify.sent == sent
     assert silent.get("/v1/admissions").get_json() == before
     digested()
@@ -78,7 +78,7 @@ def test_nothing_that_a_silent_session_says_is_stored(silent, container, digeste
 def test_nothing_is_stored_in_a_silent_workspace(silent_workspace, container, digested):
     before = silent_workspace.get("/v1/stats").get_json()["generation"]
     for answer in say_everywhere(silent_workspace, None):
-        assert (answer["outcome"], answer["reason"]) == ("rejected", "off the record")
+        assert (answer["outcome"], answer["reason"]) == ("rejected", "incognito")
     digested()
     assert silent_workspace.get("/v1/stats").get_json()["generation"] == before
     assert traces(container) == []
@@ -131,7 +131,7 @@ def test_nor_do_its_jobs_make_anything_new_of_it(client, container, worker):
 
 
 def test_a_projects_workspace_settings_keep_it_silent_before_its_first_memory(client, container, tmp_path):
-    """Somebody may take a project off the record before anything was ever done in it."""
+    """Somebody may make a project incognito before anything was ever done in it."""
     client.write(KNOWN)
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
@@ -184,7 +184,7 @@ def test_a_batch_keeps_what_others_said(silent, container):
     assert traces(container) == []
 
 
-def test_a_session_comes_back_on_the_record(silent):
+def test_a_session_is_stored_again_afterwards(silent):
     assert [item["session_id"] for item in silent.get("/v1/incognito").get_json()["items"]] == [SESSION]
     answer = silent.post("/v1/incognito", {"session_id": SESSION, "on": False}).get_json()
     assert answer == {"session_id": SESSION, "since": None}
@@ -193,7 +193,7 @@ def test_a_session_comes_back_on_the_record(silent):
     assert memory_id in silent.found("qwyjibofier")
 
 
-def test_a_workspace_comes_back_on_the_record(silent_workspace, container):
+def test_a_workspace_is_stored_again_afterwards(silent_workspace, container):
     container.settings.paths.workspace("default").config.unlink()
     assert silent_workspace.found("qwyjibofier") == []
     memory_id = silent_workspace.write(SAID)

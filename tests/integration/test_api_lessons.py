@@ -117,7 +117,7 @@ def test_an_edit_keeps_the_record(client, surfaced):
     ]
 
 
-def test_nothing_is_noted_of_a_session_off_the_record(client, digested):
+def test_nothing_is_noted_of_an_incognito_session(client, digested):
     learn(client)
     digested()
     client.post("/v1/incognito", {"session_id": "s1", "on": True})

@@ -39,7 +39,7 @@ def test_dead_letters_are_counted_and_get_a_fresh_start(client, container, worke
     client.write("The port is 9000")
     errors = []
     digest_stage(worker, Stage.EMBED, FailingStage(), errors.append)
-    assert sum("given up" in message for message in errors) == 2
+    assert sum("dead letter" in message for message in errors) == 2
     assert client.get("/v1/queue").get_json()["dead"]["embed"] == 2
     assert client.post("/v1/queue/retry", {"stage": "entities"}).get_json() == {"retried": 0}
     container.notify.sent.clear()

@@ -80,7 +80,7 @@ def test_a_lesson_that_is_always_ignored_is_shown_no_more(client, learned):
     assert (lesson["usefulness"], lesson["shown"]) == ("dead", ENOUGH)
 
 
-def test_nothing_is_noted_of_a_session_off_the_record(client, learned):
+def test_nothing_is_noted_of_an_incognito_session(client, learned):
     client.post("/v1/incognito", {"session_id": "s1", "on": True})
     told = prepare(client, session_id="s1")
     assert RULE in told["text"]

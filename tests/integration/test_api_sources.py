@@ -128,11 +128,11 @@ def test_workspaces_keep_their_sources_apart(client):
     assert client.get("/v1/sources", workspace="canal").get_json()["items"] == []
 
 
-def test_nothing_is_kept_off_the_record(client):
+def test_nothing_is_kept_of_an_incognito_session(client):
     client.post("/v1/incognito", {"session_id": "s1", "on": True})
     taken = put(client, item("chat", "We open at nine", session_id="s1"))
     assert taken["items"][0]["outcome"] == "rejected"
-    assert taken["items"][0]["receipts"][0]["reason"] == "off the record"
+    assert taken["items"][0]["receipts"][0]["reason"] == "incognito"
     assert (known(client), contents(client)) == ({}, set())
 
 

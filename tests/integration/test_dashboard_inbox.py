@@ -68,7 +68,7 @@ def waiting(container):
 def test_an_empty_inbox_says_how_each_kind_gets_there(client, browser):
     client.write(ONE)
     for kind, text in (
-        ("", "Nobody waits to be let in"),
+        ("", "No candidate waits for review"),
         ("?kind=duplicates", "No two memories may be one"),
         ("?kind=contradictions", "No two memories contradict"),
         ("?kind=done", "Nothing was done without asking"),
@@ -95,7 +95,7 @@ def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, containe
     first, second = candidates(client, "shop", "portal")
     page = browser.page(f"{INBOX}?kind=candidates")
     assert "captured without being asked" in page
-    done = browser.submit_in(page, "Let in")
+    done = browser.submit_in(page, "Accept")
     assert not read(client, second)["candidate"]
     assert ("default", Stage.DEDUP) in container.notify.sent
     # The next one is where the page goes on.
@@ -110,7 +110,7 @@ def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, containe
 
 def test_a_candidate_is_turned_away_and_brought_back(client, browser, reviewing, container):
     [memory_id] = candidates(client, "shop")
-    done = browser.submit(INBOX, "Turn away")
+    done = browser.submit(INBOX, "Reject")
     assert read(client, memory_id)["archived_at"] is not None
     browser.submit_in(done, "Undo")
     assert read(client, memory_id)["archived_at"] is None

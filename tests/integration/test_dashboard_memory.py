@@ -76,7 +76,7 @@ def test_the_whole_record_is_told(client, browser, digested):
     for text in ("it failed twice", "a queue; nothing", "As agents read it", "&#34;author&#34;: &#34;Ada&#34;"):
         assert text in page
     comes = card(page, "Where it comes from")
-    for text in ("import", "evidence", "s-1", "agent claude", "main", "kept at the door"):
+    for text in ("import", "evidence", "s-1", "agent claude", "main", "accepted, score"):
         assert text in comes
     assert "10 to 24" in card(page, "In the code")
     assert "not checked" in card(page, "In the code")

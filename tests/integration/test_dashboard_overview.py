@@ -120,12 +120,12 @@ def test_trouble_behind_the_front_is_told(client, container, browser):
         runs.end(db, run, utc_now(), {}, "KeyError: boom")
     container.operations.record_error("job.decay", "KeyError: boom", workspace="default")
     text = overview(browser)
-    assert "Digestion gave up on 1 piece of work." in text
+    assert "Digestion left 1 dead letter." in text
     assert "decay failed" in text
     assert "Errors today 1" in text
     with database.write() as db:
         assert work.retry(db, Stage.EMBED) == 1
-    assert "gave up" not in overview(browser)
+    assert "dead letter" not in overview(browser)
 
 
 def test_hints_come_only_where_they_help(client, container, worker, browser, digested):
@@ -151,7 +151,7 @@ def test_what_waits_for_a_decision_leads_to_the_inbox(client, container, browser
     assert "Wait for review 1" in overview(browser)
 
 
-def test_a_workspace_off_the_record_says_so(client, container, browser):
+def test_an_incognito_workspace_says_so(client, container, browser):
     client.write("The port is 8123")
     container.settings.paths.workspace("default").config.write_text("incognito = true\n")
     assert "incognito" in hints(browser)

@@ -1,4 +1,4 @@
-"""The settings page: the value in force and its origin, a workspace's own values, off the record, the token."""
+"""The settings page: the value in force and its origin, a workspace's own values, incognito sessions, the token."""
 
 import html
 import re
@@ -147,39 +147,39 @@ def test_the_environment_is_stronger_and_no_control_pretends_otherwise(browser, 
     assert '<select name="value" aria-label="review in this workspace" disabled>' in part
 
 
-def test_a_workspace_goes_off_the_record_and_back(client, container, browser):
+def test_a_workspace_becomes_incognito_and_back(client, container, browser):
     client.write("The port is 8123")
-    page = browser.submit(PAGE, "Take it off the record")
-    assert "This workspace is off the record." in page
+    page = browser.submit(PAGE, "Make it incognito")
+    assert "This workspace is incognito." in page
     assert container.workspace("default").write_policy().incognito
-    page = browser.submit(PAGE, "Put it back on the record")
+    page = browser.submit(PAGE, "Stop being incognito")
     assert "This workspace keeps what is said in it." in page
     assert not container.workspace("default").write_policy().incognito
     assert own(container).read_text() == ""
 
 
-def test_where_the_home_is_off_the_record_a_workspace_may_still_speak(container, browser):
+def test_where_the_home_is_incognito_a_workspace_may_still_speak(container, browser):
     config = container.settings.paths.config
     config.write_text(f"{config.read_text()}incognito = true\n")
     own(container).parent.mkdir(parents=True)
     own(container).write_text("review = true\n")
-    browser.submit(PAGE, "Put it back on the record")
+    browser.submit(PAGE, "Stop being incognito")
     assert own(container).read_text() == "review = true\nincognito = false\n"
 
 
-def test_sessions_go_off_the_record_and_back(client, container, browser):
-    assert "No session is off the record by itself." in browser.page(PAGE)
-    page = browser.submit(PAGE, "Take off", session_id=" s1 ")
+def test_sessions_become_incognito_and_back(client, container, browser):
+    assert "No session is incognito by itself." in browser.page(PAGE)
+    page = browser.submit(PAGE, "Make incognito", session_id=" s1 ")
     assert [item["session_id"] for item in client.get("/v1/incognito").get_json()["items"]] == ["s1"]
     page = browser.submit_in(page, "Undo")
     assert client.get("/v1/incognito").get_json()["items"] == []
     for number in range(51):
         client.post("/v1/incognito", {"session_id": f"session-{number}"})
     page = browser.page(PAGE)
-    assert page.count("Back on the record</button>") == 50
+    assert page.count("Store again</button>") == 50
     rest = browser.follow(page, "Older")
     assert re.findall(r"<code class=\"grow\">([^<]+)</code>", rest) == ["session-0"]
-    browser.submit_in(rest, "Back on the record")
+    browser.submit_in(rest, "Store again")
     assert len(client.get("/v1/incognito").get_json()["items"]) == 50
 
 

@@ -368,7 +368,7 @@ def traces(container):
     return [file.name for file in files if SAID.encode() in file.read_bytes() or SAID in file.name]
 
 
-def test_off_the_record_no_event_stores_or_tells_anything(client, container, digested):
+def test_in_an_incognito_session_no_event_stores_or_tells_anything(client, container, digested):
     client.write("Billing listens on port 8123", kind="decision")
     client.write("make qwyjib.o needs care: run make all", kind="lesson")
     digested()
@@ -378,7 +378,7 @@ def test_off_the_record_no_event_stores_or_tells_anything(client, container, dig
     assert traces(container) == []
 
 
-def test_off_the_record_in_the_usual_workspace_a_project_gets_no_workspace(client, container, tmp_path):
+def test_where_the_usual_workspace_is_incognito_a_project_gets_no_workspace(client, container, tmp_path):
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     client.post("/v1/incognito", {"session_id": "s1"})

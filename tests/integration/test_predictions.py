@@ -250,7 +250,7 @@ def kept(container):
         return db.execute("SELECT count(*) FROM query").fetchone()[0]
 
 
-def test_off_the_record_nothing_is_counted_or_noted(likely, container):
+def test_incognito_nothing_is_counted_or_noted(likely, container):
     likely.post("/v1/incognito", {"session_id": "quiet"})
     likely.recall(QUESTION, session_id="quiet")
     likely.recall(QUESTION, viewer={"session": "quiet"})

@@ -132,7 +132,7 @@ class MemoryPage(PageAnswer[MemoryAnswer]):
 
 
 class AdmissionAnswer(Answer):
-    """What the door decided about a write, 0 to 1 how much spoke for it, and why; never the text itself."""
+    """What admission decided about a write, 0 to 1 how much spoke for it, and why; never the text itself."""
 
     id: str
     at: str

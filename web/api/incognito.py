@@ -1,4 +1,4 @@
-"""Off the record: sessions of which nothing is stored."""
+"""Incognito sessions, of which nothing is stored."""
 
 from pipeline.records import Page
 from pipeline.services import incognito
@@ -11,14 +11,14 @@ api = Api("incognito")
 
 
 class IncognitoBody(bodies.Body):
-    """A session, and whether it goes off the record or comes back."""
+    """A session, and whether it becomes incognito or stops being so."""
 
     session_id: bodies.SessionId
     on: bool = True
 
 
 class IncognitoAnswer(Answer):
-    """A session and since when it is off the record, null when it is not."""
+    """A session and since when it is incognito, null when it is not."""
 
     session_id: str
     since: str | None
@@ -32,7 +32,7 @@ class IncognitoPage(PageAnswer[IncognitoAnswer]):
     Endpoint(
         "POST",
         "/v1/incognito",
-        "Take a session off the record, or put it back",
+        "Make a session incognito, or end that",
         body=IncognitoBody,
         answer=IncognitoAnswer,
         problems=(503,),
@@ -47,9 +47,7 @@ def set_incognito(call: Call) -> IncognitoSession:
     return IncognitoSession(body.session_id, None)
 
 
-@api.route(
-    Endpoint("GET", "/v1/incognito", "List the sessions that are off the record", answer=IncognitoPage, problems=(404,))
-)
+@api.route(Endpoint("GET", "/v1/incognito", "List the incognito sessions", answer=IncognitoPage, problems=(404,)))
 def list_incognito(call: Call) -> Page[IncognitoSession]:
-    """List the sessions that are off the record."""
+    """List the incognito sessions."""
     return Page(incognito.list_incognito(call.workspace))

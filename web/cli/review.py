@@ -116,7 +116,7 @@ def _mark_words(words: Sequence[str], begin: str, end: str, colour: str, *, same
 @click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def candidates(context: click.Context) -> None:
-    """Review what waits to be let in. Without a command, list it."""
+    """Review the candidates. Without a command, list them."""
     if context.invoked_subcommand is None:
         context.invoke(list_candidates)
 
@@ -321,7 +321,7 @@ def _print_counts(found: dict[str, Any]) -> None:
         [
             ("workspace", found["workspace"]),
             ("memories", f"{memories['active']} active, {memories['archived']} archived"),
-            ("sessions", f"{memories['sessions']}, {found['incognito']} off the record"),
+            ("sessions", f"{memories['sessions']}, {found['incognito']} incognito"),
             ("kinds", _format_counts(memories["by_kind"].items())),
             ("sources", _format_counts(memories["by_source"].items())),
             (

@@ -1,4 +1,4 @@
-"""The settings, the token, sessions off the record, completion, the version."""
+"""The settings, the token, incognito sessions, completion, the version."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -72,14 +72,14 @@ def version(state: State) -> None:
 
 @click.group(cls=Group)
 def incognito() -> None:
-    """Keep sessions off the record: nothing that they say is stored."""
+    """Make sessions incognito: nothing that they say is stored."""
 
 
 @incognito.command(cls=Command)
 @click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
 @pass_state
 def on(state: State, session_id: str) -> None:
-    """Take a session off the record."""
+    """Make a session incognito."""
     _set(state, session_id, on=True)
 
 
@@ -87,14 +87,14 @@ def on(state: State, session_id: str) -> None:
 @click.option("--session", "session_id", metavar="ID", required=True, help="The session.")
 @pass_state
 def off(state: State, session_id: str) -> None:
-    """Put a session back on the record."""
+    """Let a session be stored again."""
     _set(state, session_id, on=False)
 
 
 @incognito.command("list", cls=Command)
 @pass_state
 def list_sessions(state: State) -> None:
-    """List the sessions that are off the record."""
+    """List the incognito sessions."""
     with state.client() as client:
         answer = client.incognito()
     if state.json:
@@ -109,9 +109,9 @@ def _set(state: State, session_id: str, *, on: bool) -> None:
     if state.json:
         state.print_json(answer)
     elif answer["since"] is None:
-        click.echo(f"session {plain(session_id)} is on the record")
+        click.echo(f"session {plain(session_id)} is no longer incognito")
     else:
-        click.echo(f"session {plain(session_id)} is off the record since {answer['since']}")
+        click.echo(f"session {plain(session_id)} is incognito since {answer['since']}")
 
 
 SHELLS = ("bash", "zsh", "fish")

@@ -90,7 +90,7 @@ def write_new(database: Database, derivation: Derivation, at: str) -> int | None
             index_state.put_tokens(db, seq, tokens, changes.append(db, changes.CREATE, [memory.id]))
         work.add(db, [seq], DIGESTION, time.time())
         outcome = Outcome.CANDIDATE if memory.candidate else Outcome.CREATED
-        reasons = ("derived at night",)
+        reasons = ("derived by a nightly job",)
         review.add_decisions(db, [Decision(memory.id, at, outcome, 1.0, reasons, Source.AGENT, memory.kind)])
     return seq
 

@@ -116,7 +116,7 @@ def test_after_five_tries_a_memory_is_given_up(database):
     digest(database, Stage.EMBED, runner, "me", policy, messages.append, time.monotonic() + 60)
     assert counts(database) == (0, 1)
     assert [message.rsplit("(")[-1] for message in messages] == [
-        "try 1 of 5)", "try 2 of 5)", "try 3 of 5)", "try 4 of 5)", "given up)"
+        "try 1 of 5)", "try 2 of 5)", "try 3 of 5)", "try 4 of 5)", "dead letter)"
     ]  # fmt: skip
 
 

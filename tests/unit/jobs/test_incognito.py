@@ -1,4 +1,4 @@
-"""A workspace that is off the record sends nothing to a model, whichever job runs."""
+"""An incognito workspace sends nothing to a model, whichever job runs."""
 
 import pytest
 
@@ -43,12 +43,12 @@ def run_every_job(worker: WorkerContainer):
             assert outcome.error is None
 
 
-def test_on_the_record_the_model_is_asked(worker, prompts):
+def test_without_incognito_the_model_is_asked(worker, prompts):
     run_every_job(worker)
     assert prompts
 
 
-def test_off_the_record_no_job_asks_the_model(worker, prompts, home):
+def test_incognito_no_job_asks_the_model(worker, prompts, home):
     paths = home.paths.workspace("default")
     paths.config.parent.mkdir(parents=True)
     paths.config.write_text("incognito = true\n")

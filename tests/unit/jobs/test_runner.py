@@ -110,7 +110,7 @@ def test_only_who_is_gone_loses_the_lease():
         assert reap(database, lambda _owner: True) == []
 
 
-def test_what_kills_its_worker_each_time_is_buried():
+def test_what_kills_its_worker_each_time_becomes_a_dead_letter():
     with scratch_database() as database:
         with database.write() as db:
             work.add(db, [1], [Stage.EMBED], 0.0)

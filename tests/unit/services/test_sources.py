@@ -277,7 +277,7 @@ def test_nothing_is_kept_in_an_incognito_workspace(shelf):
     shelf.incognito = True
     sweep = shelf.put("a.py", "Opens the shop")
     assert sweep.taken[0].outcome is ItemOutcome.REJECTED
-    assert sweep.taken[0].receipts[0].reason == "off the record"
+    assert sweep.taken[0].receipts[0].reason == "incognito"
     assert shelf.put("empty.py").taken[0].outcome is ItemOutcome.REJECTED
     with shelf.database.read() as db:
         assert db.execute("SELECT count(*) FROM ingest_item").fetchone() == (0,)
@@ -292,7 +292,7 @@ def set_incognito(database, *, on):
             agent_sessions.end_incognito(db, "s1")
 
 
-def test_nothing_is_kept_of_a_session_off_the_record(shelf):
+def test_nothing_is_kept_of_an_incognito_session(shelf):
     shelf.put("chat", Draft("We open at nine", session_id="s1"))
     set_incognito(shelf.database, on=True)
     changed = shelf.put("chat", Draft("We open at ten", session_id="s1"), digest="later")
@@ -305,11 +305,11 @@ def test_nothing_is_kept_of_a_session_off_the_record(shelf):
     assert shelf.active() == ["We open at ten"]
 
 
-def test_of_an_item_partly_off_the_record_the_rest_is_kept(shelf):
+def test_of_an_item_partly_incognito_the_rest_is_kept(shelf):
     shelf.put("chat", Draft("We open at nine", session_id="s1"), "We close at six")
     set_incognito(shelf.database, on=True)
     sweep = shelf.put("chat", Draft("We open at nine", session_id="s1"), Draft("Lunch at one", session_id="s1"), "Tea")
-    assert [receipt.reason for receipt in sweep.taken[0].receipts] == ["off the record", "off the record", None]
+    assert [receipt.reason for receipt in sweep.taken[0].receipts] == ["incognito", "incognito", None]
     assert shelf.active() == ["Tea", "We open at nine"]
 
 

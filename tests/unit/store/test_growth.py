@@ -89,7 +89,7 @@ def test_an_agent_is_noticed_by_what_it_keeps(database):
     assert is_noticed(latest=3)
 
 
-def test_sessions_off_the_record_are_listed_from_the_latest_on(database):
+def test_incognito_sessions_are_listed_from_the_latest_on(database):
     with database.write() as db:
         for number in range(5):
             agent_sessions.begin_incognito(db, f"s{number}", text_of(number % 3))

@@ -304,7 +304,7 @@ def test_insisting_on_what_a_fact_denies_lets_nothing_in(database):
     assert stored(database, receipts[0].id).candidate
 
 
-def test_what_is_off_the_record_leaves_not_even_a_decision(database):
+def test_what_is_incognito_leaves_not_even_a_decision(database):
     with database.write() as db:
         agent_sessions.begin_incognito(db, "quiet", utc_now())
     with database.read() as db:
@@ -312,7 +312,7 @@ def test_what_is_off_the_record_leaves_not_even_a_decision(database):
     for content in (DOUBTFUL, CHATTER, "The proxy listens on port 8123"):
         for source in Source:
             receipt = accept(database, Draft(content, source=source, session_id="quiet"), REVIEW)
-            assert (receipt.outcome, receipt.reason) == (Outcome.REJECTED, "off the record")
+            assert (receipt.outcome, receipt.reason) == (Outcome.REJECTED, "incognito")
     with database.read() as db:
         assert list(db.iterdump()) == before
     with database.write() as db:

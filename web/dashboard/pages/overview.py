@@ -47,7 +47,7 @@ def _hints(view: View, overview: Overview) -> list[Hint]:
     if health.pending and not health.workers:
         found.append(Hint("Work waits and no worker runs.", command="reverie up"))
     if health.dead:
-        text = f"Digestion gave up on {health.dead} piece{'s' * (health.dead > 1)} of work."
+        text = f"Digestion left {health.dead} dead letter{'s' * (health.dead > 1)}."
         found.append(Hint(text, "See why, and try again", f"{url_for('dashboard.workers_state')}#dead"))
     if waiting:
         text = f"{waiting} decision{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for you."

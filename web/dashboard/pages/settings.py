@@ -171,18 +171,18 @@ def set_value(view: View) -> Response:
 
 @section.action("/settings/sessions/silence", SessionForm)
 def begin_incognito(view: View) -> Response:
-    """Take a session off the record."""
+    """Make a session incognito."""
     incognito.begin_incognito(view.workspace, view.form.session_id)
     undo = (url_for("dashboard.settings_end_incognito"), {"session_id": view.form.session_id})
-    return back(view, "The session is off the record: nothing that it says is stored.", undo=undo)
+    return back(view, "The session is incognito: nothing that it says is stored.", undo=undo)
 
 
 @section.action("/settings/sessions/unsilence", SessionForm)
 def end_incognito(view: View) -> Response:
-    """Put a session back on the record."""
+    """Let a session be stored again."""
     incognito.end_incognito(view.workspace, view.form.session_id)
     undo = (url_for("dashboard.settings_begin_incognito"), {"session_id": view.form.session_id})
-    return back(view, "The session is on the record again.", undo=undo)
+    return back(view, "The session is no longer incognito.", undo=undo)
 
 
 @section.page("/settings/token", empty_too=True)

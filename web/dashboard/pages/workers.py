@@ -1,4 +1,4 @@
-"""Workers: the queue, the nightly jobs, what was given up, what went wrong, and how long answers take."""
+"""Workers: the queue, the nightly jobs, dead letters, what went wrong, and how long answers take."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -76,7 +76,7 @@ def state(view: View) -> str:
         cells=_cells(found, jobs, view.now),
         dead=found.dead,
         written=operations.count_digested(view.workspace, view.now),
-        buried=dead.items,
+        dead_letters=dead.items,
         dead_url=next_page(dead.next_cursor, name="dead_before", anchor="dead"),
         errors=[(utc_text(datetime.fromtimestamp(error.at, UTC)), error) for error in errors.items],
         errors_url=next_page(errors.next_cursor, anchor="errors"),

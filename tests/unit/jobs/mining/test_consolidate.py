@@ -355,7 +355,7 @@ def test_without_an_answer_of_use_the_summary_is_extracted(database, server, beh
     assert report.counts["without_model"] == 1
 
 
-def test_no_prompt_holds_a_secret_or_what_is_off_the_record(database, server):
+def test_no_prompt_holds_a_secret_or_what_is_incognito(database, server):
     told = tell_story(database)
     with database.write() as db:
         # As a store that was filled before a rule was known may hold it.

@@ -256,7 +256,7 @@ def test_a_pair_is_looked_at_again_only_when_a_memory_changed(database):
     assert dedup(job_run_on(database, 4)).counts["looked"] == 1
 
 
-def test_what_is_archived_a_candidate_or_off_the_record_is_left_alone(database):
+def test_what_is_archived_a_candidate_or_incognito_is_left_alone(database):
     gone, _ = pair(database, ONE, SAME)
     archive(database, gone)
     _, candidate = pair(database, "Tests run on Linux.", "tests run on Linux")

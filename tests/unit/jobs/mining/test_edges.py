@@ -254,7 +254,7 @@ def test_nothing_crosses_a_scope_or_a_branch(database, fields, others):
     assert drawn(database) == []
 
 
-def test_what_is_archived_a_candidate_off_the_record_or_commands_is_left_alone(database):
+def test_what_is_archived_a_candidate_incognito_or_commands_is_left_alone(database):
     gone, _ = tell(database, FAILED, WHY)
     archive(database, gone)
     candidate, _ = tell(database, OLD, NEW)
