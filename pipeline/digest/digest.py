@@ -108,5 +108,5 @@ def _record_failure(
     reason = f"{type(error).__name__}: {error}"
     with database.write() as db:
         dead = work.fail(db, item, owner, reason, backoff_s=policy.backoff_s, now=time.time())
-state = "dead letter" if dead else f"try {item.attempts} of {work.MAX_ATTEMPTS}"
+    state = "dead letter" if dead else f"try {item.attempts} of {work.MAX_ATTEMPTS}"
     log(f"memory {item.seq}, {item.stage}: {reason} ({state})")

@@ -148,7 +148,7 @@ class RankingFeatures:
                 return
             # A purged memory left no row that says which one it was.
             purged = changes.has_logged(db, changes.PURGE, self._generation)
-            rows = memories.standings(db, -1 if purged else self._generation)
+            rows = memories.list_ranking_rows(db, -1 if purged else self._generation)
             self._grow(max((row.seq for row in rows), default=0) + 1)
             seqs = np.fromiter((row.seq for row in rows), np.int64, len(rows))
             visible = np.zeros_like(self.visible) if purged else self.visible

@@ -38,21 +38,21 @@ def read_chatgpt(path: Path, known: Known, progress: Progress) -> Readings:
 
 
 def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
-    told = entry.value
-    if entry.number is None or not isinstance(told, dict) or not isinstance(told.get("mapping"), dict):
+    raw = entry.value
+    if entry.number is None or not isinstance(raw, dict) or not isinstance(raw.get("mapping"), dict):
         return None
-    name = id_of(told.get("conversation_id")) or id_of(told.get("id"))
+    name = id_of(raw.get("conversation_id")) or id_of(raw.get("id"))
     if not name:
         return [Skipped(place, "a conversation without an id")]
-    if told.get("is_do_not_remember") is True:
+    if raw.get("is_do_not_remember") is True:
         return [Skipped(name, "marked as not to be remembered")]
-    messages = list(_branch(told["mapping"], told.get("current_node")))
+    messages = list(_branch(raw["mapping"], raw.get("current_node")))
     conversation = Conversation(
         source=SOURCE,
         id=name,
-        title=name_of(told.get("title")),
-        began=time_of(told.get("create_time")),
-        ended=time_of(told.get("update_time")),
+        title=name_of(raw.get("title")),
+        began=time_of(raw.get("create_time")),
+        ended=time_of(raw.get("update_time")),
         turns=list(_turns(messages)),
         extras=list(_extras(messages)),
     )
@@ -123,8 +123,8 @@ def _text(message: Mapping[str, Any]) -> str:
     if not isinstance(parts, list):
         return text_of(content.get("text"))
     # What was spoken aloud stands as a transcript among the parts; images and sounds are only pointed to.
-    told = [text_of(one.get("text")) if isinstance(one, dict) else text_of(one) for one in parts]
-    return "\n\n".join(one for one in told if one)
+    texts = [text_of(one.get("text")) if isinstance(one, dict) else text_of(one) for one in parts]
+    return "\n\n".join(one for one in texts if one)
 
 
 def _format_attachments(message: Mapping[str, Any]) -> str:

@@ -57,38 +57,38 @@ def read_claude(path: Path, known: Known, progress: Progress) -> Readings:
 
 
 def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
-    told = entry.value
+    value = entry.value
     if entry.name in _MEMORY_FIELDS:
-        return _read_memories(known, {entry.name: [told] if entry.number else told})
+        return _read_memories(known, {entry.name: [value] if entry.number else value})
     if entry.name == _ACCOUNT:
         return ()
-    if not isinstance(told, dict) or entry.name is not None:
+    if not isinstance(value, dict) or entry.name is not None:
         return None
-    if isinstance(told.get("chat_messages"), list):
-        return [_conversation(known, told, place)]
-    if any(name in told for name in _MEMORY_FIELDS):
-        return _read_memories(known, told)
+    if isinstance(value.get("chat_messages"), list):
+        return [_conversation(known, value, place)]
+    if any(name in value for name in _MEMORY_FIELDS):
+        return _read_memories(known, value)
     return None
 
 
 # What was talked about
 
 
-def _conversation(known: Known, told: Mapping[str, Any], place: str) -> Reading:
-    name = id_of(told.get("uuid"))
+def _conversation(known: Known, raw: Mapping[str, Any], place: str) -> Reading:
+    name = id_of(raw.get("uuid"))
     if not name:
         return Skipped(place, "a conversation without an id")
     messages = _branch(
-        [one for one in told["chat_messages"] if isinstance(one, dict)], told.get("current_leaf_message_uuid")
+        [one for one in raw["chat_messages"] if isinstance(one, dict)], raw.get("current_leaf_message_uuid")
     )
-    title = name_of(told.get("name"))
-    summary = text_of(told.get("summary"))
+    title = name_of(raw.get("name"))
+    summary = text_of(raw.get("summary"))
     conversation = Conversation(
         source=SOURCE,
         id=name,
         title=title,
-        began=time_of(told.get("created_at")),
-        ended=time_of(told.get("updated_at")),
+        began=time_of(raw.get("created_at")),
+        ended=time_of(raw.get("updated_at")),
         turns=[_turn(one) for one in messages if one.get("sender") in ("human", "assistant")],
         extras=[
             *([Extra(Kind.EPISODE, title, summary)] if summary else []),
@@ -127,8 +127,8 @@ def _text(message: Mapping[str, Any]) -> str:
     if not blocks:
         return _PLACEHOLDER.sub("\n\n", text_of(message.get("text")))
     # The plain text beside the blocks mixes the answer with what Claude thought before it.
-    told = (text_of(block.get("text")) for block in blocks if block.get("type") in _SPOKEN)
-    return "\n\n".join(one for one in told if one)
+    texts = (text_of(block.get("text")) for block in blocks if block.get("type") in _SPOKEN)
+    return "\n\n".join(one for one in texts if one)
 
 
 def _format_attachments(message: Mapping[str, Any]) -> str:
@@ -155,8 +155,8 @@ def _read_documents(message: Mapping[str, Any]) -> Iterator[Extra]:
 # What is remembered
 
 
-def _read_memories(known: Known, told: Mapping[str, Any]) -> Iterator[Reading]:
-    for one in _memories(told):
+def _read_memories(known: Known, export: Mapping[str, Any]) -> Iterator[Reading]:
+    for one in _memories(export):
         digest = digest_of([VERSION, one.title, one.text, one.at or ""])
         drafts = (
             Draft(
@@ -172,13 +172,13 @@ def _read_memories(known: Known, told: Mapping[str, Any]) -> Iterator[Reading]:
         yield read_item(known, one.key, digest, drafts)
 
 
-def _memories(told: Mapping[str, Any]) -> Iterator[_Memory]:
-    if whole := text_of(told.get("conversations_memory")):
+def _memories(export: Mapping[str, Any]) -> Iterator[_Memory]:
+    if whole := text_of(export.get("conversations_memory")):
         yield _Memory("memory", "What Claude remembers", whole, None)
-    projects = told.get("project_memories")
+    projects = export.get("project_memories")
     for name, text in projects.items() if isinstance(projects, dict) else ():
         yield _Memory(f"memory of project {id_of(name)}", "What Claude remembers of a project", text_of(text), None)
-    for file in _objects(told.get("memory_files")):
+    for file in _objects(export.get("memory_files")):
         title = name_of(file.get("path")) or "A file of Claude's memory"
         yield _Memory(f"memory file {title}", title, text_of(file.get("content")), time_of(file.get("updated_at")))
 

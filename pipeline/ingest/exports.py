@@ -258,49 +258,56 @@ class Conversation:
     extras: Sequence[Extra] = ()
 
 
-def read_conversation(version: str, told: Conversation, known: Known) -> Reading:
+def read_conversation(version: str, conversation: Conversation, known: Known) -> Reading:
     """Return what a conversation comes to: an item, nothing new, or nothing to keep."""
-    digest = digest_of([version, *_strings(told)])
-    if known.get(told.id) == digest:
-        return Unchanged(told.id)
-    exchanges = list(_pair_turns(told.turns))
+    digest = digest_of([version, *_strings(conversation)])
+    if known.get(conversation.id) == digest:
+        return Unchanged(conversation.id)
+    exchanges = list(_pair_turns(conversation.turns))
     longest = max((len(one) for texts in exchanges for one in texts[:2]), default=0)
     if max((longest, *(len(extra.text) for extra in told.extras))) > MAX_TEXT_CHARS:
         return Skipped(told.id, f"holds a text of more than {MAX_TEXT_CHARS:,} characters")
     return read_item(known, told.id, digest, _drafts(told, exchanges))
 
 
-def _strings(told: Conversation) -> Iterator[str]:
-    yield from (told.title, told.began or "", told.ended or "")
-    for turn in told.turns:
+def _strings(conversation: Conversation) -> Iterator[str]:
+    yield from (conversation.title, conversation.began or "", conversation.ended or "")
+    for turn in conversation.turns:
         yield from ("?" if turn.asked else "!", turn.text, turn.at or "")
-    for extra in told.extras:
+    for extra in conversation.extras:
         yield from (extra.kind, extra.title, extra.text, extra.at or "")
 
 
-def _drafts(told: Conversation, exchanges: Iterable[_Exchange]) -> Iterator[Draft]:
+def _drafts(conversation: Conversation, exchanges: Iterable[_Exchange]) -> Iterator[Draft]:
     draft = partial(
         Draft,
-        tags=(told.source,),
-        metadata=metadata_of({"title": told.title}),
-        session_id=session_of(told.source, told.id),
+        tags=(conversation.source,),
+        metadata=metadata_of({"title": conversation.title}),
+        session_id=session_of(conversation.source, conversation.id),
         source=Source.IMPORT,
     )
-    otherwise = told.began or told.ended
+    otherwise = conversation.began or conversation.ended
     for question, answer, at in exchanges:
         for content, details in _question_and_answer(question, answer):
             yield draft(content, kind=Kind.QA, occurred_at=at or otherwise, details=details)
-    for extra in told.extras:
+    for extra in conversation.extras:
         for content in split_under_heading(extra.title, extra.text):
-            yield draft(content, kind=extra.kind, occurred_at=extra.at or otherwise, details=_details(told, extra))
+            yield draft(
+                content, kind=extra.kind, occurred_at=extra.at or otherwise, details=_details(conversation, extra)
+            )
 
 
-def _details(told: Conversation, extra: Extra) -> dict[str, str]:
+def _details(conversation: Conversation, extra: Extra) -> dict[str, str]:
     if extra.kind is Kind.DOCUMENT:
         return {"title": extra.title} if extra.title else {}
-    if extra.kind is not Kind.EPISODE or told.began is None or told.ended is None or told.ended < told.began:
+    if (
+        extra.kind is not Kind.EPISODE
+        or conversation.began is None
+        or conversation.ended is None
+        or conversation.ended < conversation.began
+    ):
         return {}
-    return {"started_at": told.began, "ended_at": told.ended}
+    return {"started_at": conversation.began, "ended_at": conversation.ended}
 
 
 def _pair_turns(turns: Iterable[Turn]) -> Iterator[_Exchange]:
@@ -322,9 +329,9 @@ def _pair_turns(turns: Iterable[Turn]) -> Iterator[_Exchange]:
 
 
 def _question_and_answer(question: str, answer: str) -> Iterator[tuple[str, dict[str, str]]]:
-    told = [f"Q: {question}"] if question else []
-    told += [f"A: {answer}"] if answer else []
-    pieces = split_text("\n\n".join(told))
+    parts = [f"Q: {question}"] if question else []
+    parts += [f"A: {answer}"] if answer else []
+    pieces = split_text("\n\n".join(parts))
     if len(pieces) == 1:
         yield pieces[0], _sides(pieces[0], asked=bool(question), answered=bool(answer))
         return

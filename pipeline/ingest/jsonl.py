@@ -171,7 +171,7 @@ def _read_item(known: Known, given: Mapping[str, Any] | LostValue, place: str) -
     if isinstance(given, LostValue):
         return Skipped(place, given.reason)
     key = id_of(given.get("id")) or place
-    if state := next((told for field, told in _STATES.items() if given.get(field)), None):
+    if state := next((name for field, name in _STATES.items() if given.get(field)), None):
         return Skipped(key, state)
     written = {field: value for field, value in given.items() if field not in PASSED_OVER and field not in _STATES}
     try:

@@ -68,7 +68,7 @@ def _read_item(known: Known, row: Mapping[str, Any], place: str) -> Reading:
     key = id_of(row.get("id")) or place
     if row.get("state") in ("deleted", "archived"):
         return Skipped(key, str(row["state"]))
-    text = next((told for field in _TEXTS if (told := text_of(row.get(field)))), "")
+    text = next((found for field in _TEXTS if (found := text_of(row.get(field)))), "")
     if not text:
         return Skipped(key, "no text")
     # How well it matched a question is no part of a memory.

@@ -168,22 +168,22 @@ def _note_all(document: _Document, lines: Iterable[bytes]) -> bool:
     """Note what a reader tells, and return whether it did so to the end: one that is killed may stop in mid-line."""
     for line in lines:
         try:
-            told = json.loads(line)
+            fields = json.loads(line)
         except ValueError:
             return False
-        _note(document, told)
+        _note(document, fields)
     return True
 
 
-def _note(document: _Document, told: dict[str, Any]) -> None:
-    if "page" in told:
-        document.pages[told["page"]] = told["text"]
-    elif "unread" in told:
-        document.unread.append(told["unread"])
+def _note(document: _Document, fields: dict[str, Any]) -> None:
+    if "page" in fields:
+        document.pages[fields["page"]] = fields["text"]
+    elif "unread" in fields:
+        document.unread.append(fields["unread"])
     else:
         for name in ("title", "end", "refused"):
-            if name in told:
-                setattr(document, name, told[name])
+            if name in fields:
+                setattr(document, name, fields[name])
 
 
 def _drafts(document: _Document, key: str, occurred_at: str) -> Iterator[Draft]:
@@ -218,12 +218,12 @@ def remove_running_lines(pages: dict[int, str]) -> dict[int, str]:
     rims = {number: _edge_lines(text) for number, text in pages.items()}
     seen = Counter(shape for number, lines in rims.items() for line in lines for shape in _shapes(line, number))
     least = max(RUNNING_PAGES, RUNNING_SHARE * len(pages))
-    told: set[str] = set()
+    met: set[str] = set()
     kept = {}
     for number in sorted(pages):
         running = {line: shape for line in rims[number] for shape in _shapes(line, number) if seen[shape] >= least}
-        again = {line for line, shape in running.items() if shape in told}
-        told.update(running.values())
+        again = {line for line, shape in running.items() if shape in met}
+        met.update(running.values())
         kept[number] = "\n".join(line for line in pages[number].splitlines() if line.strip() not in again)
     return kept
 

@@ -246,8 +246,8 @@ def _cost(prompt: tuple[str, str], content: str, usage: Any) -> int:
     texts = (*prompt, content)
     least = sum(len(text) for text in texts) // 4
     most = max(least, sum(len(text.encode()) for text in prompt) + max(MAX_REPLY_TOKENS, len(content.encode())))
-    told = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return min(max(told, least), most) if isinstance(told, int) else sum(map(_expected_tokens, texts))
+    reported = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return min(max(reported, least), most) if isinstance(reported, int) else sum(map(_expected_tokens, texts))
 
 
 def as_data(**fields: Any) -> str:

@@ -152,8 +152,8 @@ def set_fact(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, va
     receipt = writing.set_fact(database, match.key, value, draft, policy)
     with database.read() as db:
         stored = table.by_id(db, receipt.id)
-    told = value if stored is None else stored.details["value"]
-    return FactSetting(match.key, told, receipt, stored, match.similar)
+    kept_value = value if stored is None else stored.details["value"]
+    return FactSetting(match.key, kept_value, receipt, stored, match.similar)
 
 
 def get_fact(
@@ -229,7 +229,7 @@ def list_subjects(
 
 
 def list_latest(workspace: Workspace, limit: int) -> list[Memory]:
-    """List the facts that were told last."""
+    """List the facts that were set last."""
     with workspace.database.read() as db:
         return facts.list_latest(db, limit)
 

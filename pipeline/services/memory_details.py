@@ -79,11 +79,11 @@ class HistoryChange:
 class MemoryDetails:
     """A memory with everything that is known of it; of many edges and entities the first.
 
-    `told` is the text as agents read it, `text_mark` names the text, `survivor` speaks for a memory that was merged.
+    `agent_text` is the text as agents read it, `text_mark` names the text, `survivor` speaks for a merged memory.
     """
 
     memory: Memory
-    told: str
+    agent_text: str
     text_mark: str
     stale: bool | None
     admission: Any
@@ -127,7 +127,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
         changes, older = _history(db, memory, limit, before)
         return MemoryDetails(
             memory=memory,
-            told=render_text(memory),
+            agent_text=render_text(memory),
             text_mark=text_mark(memory.content),
             stale=None if memory.anchor is None else is_stale(memory.anchor),
             admission=review.find_decision(db, memory.id),

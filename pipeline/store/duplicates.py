@@ -213,8 +213,8 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
     )
     if absorbed.pinned and not survivor.pinned:
         memories.update(db, survivor.seq, {"pinned": 1}, at)
-    told = {"memory_id": absorbed.id, "by": actor, **detail}
-    history.add(db, survivor.seq, at, "merged", absorbed.content, told, about_seq=absorbed.seq)
+    noted = {"memory_id": absorbed.id, "by": actor, **detail}
+    history.add(db, survivor.seq, at, "merged", absorbed.content, noted, about_seq=absorbed.seq)
     edges.add(db, survivor.seq, EdgeKind.SUPERSEDES, absorbed.seq, actor, at)
     changes.append(db, changes.MERGE, [survivor.id])
     changes.append(db, changes.ARCHIVE, [absorbed.id])

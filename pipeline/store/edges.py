@@ -20,7 +20,7 @@ ERASED = "edge_erased"
 # A name in more memories than this ties none of them to another.
 RARE = 40
 
-# What tries to command its reader, holds by a key of its own or was said in an incognito session has no edges drawn to it.
+# What tries to command its reader, holds by a key of its own or was said incognito has no edges.
 _OPEN = (
     "archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL "
     "AND (session_id IS NULL OR session_id NOT IN (SELECT session_id FROM incognito))"

@@ -217,7 +217,7 @@ def list_waiting(db: Connection, key: FactKey, scope: Scope, limit: int) -> list
 
 
 def list_latest(db: Connection, limit: int) -> list[Memory]:
-    """List the facts that were told last."""
+    """List the facts that were set last."""
     clause = f"kind = ? AND subject IS NOT NULL AND {_KNOWN}"
     return select(db, f"{clause} ORDER BY seq DESC LIMIT ?", (Kind.KEYED_FACT, limit))
 

@@ -37,7 +37,7 @@ class Given:
     select: str
 
 
-def _lacks_memory(column: str) -> str:
+def _is_gone(column: str) -> str:
     return f"NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = {column})"  # noqa: S608 - a constant column
 
 
@@ -76,31 +76,31 @@ DERIVED: tuple[Derived, ...] = (
         "edges",
         "edge",
         ("from_seq", "kind", "to_seq"),
-        f"{_lacks_memory('edge.from_seq')} OR {_lacks_memory('edge.to_seq')}",
+        f"{_is_gone('edge.from_seq')} OR {_is_gone('edge.to_seq')}",
     ),
-    Derived("pairs", "pair", ("seq",), f"{_lacks_memory('pair.older_seq')} OR {_lacks_memory('pair.newer_seq')}"),
+    Derived("pairs", "pair", ("seq",), f"{_is_gone('pair.older_seq')} OR {_is_gone('pair.newer_seq')}"),
     Derived(
         "arc_members",
         "arc_member",
         ("memory_seq",),
-        f"{_lacks_memory('arc_member.memory_seq')} OR NOT EXISTS (SELECT 1 FROM arc WHERE arc.seq = arc_member.arc_seq)",  # noqa: S608 - constant text
+        f"{_is_gone('arc_member.memory_seq')} OR NOT EXISTS (SELECT 1 FROM arc WHERE arc.seq = arc_member.arc_seq)",  # noqa: S608 - constant text
     ),
     Derived("arcs", "arc", ("seq",), "NOT EXISTS (SELECT 1 FROM arc_member WHERE arc_member.arc_seq = arc.seq)"),
-    Derived("impressions", "impression", ("seq",), _lacks_memory("impression.memory_seq")),
-    Derived("embeddings", "embedding", ("memory_seq",), _lacks_memory("embedding.memory_seq")),
+    Derived("impressions", "impression", ("seq",), _is_gone("impression.memory_seq")),
+    Derived("embeddings", "embedding", ("memory_seq",), _is_gone("embedding.memory_seq")),
     Derived(
         "tail",
         "tail",
         ("seq",),
         "NOT EXISTS (SELECT 1 FROM memory WHERE memory.seq = tail.seq AND archived_at IS NULL AND candidate = 0)",
     ),
-    Derived("ingest_memories", "ingest_memory", ("item_seq", "hash"), _lacks_memory("ingest_memory.memory_seq")),
+    Derived("ingest_memories", "ingest_memory", ("item_seq", "hash"), _is_gone("ingest_memory.memory_seq")),
     # A purge works on what is gone.
     Derived(
         "work",
         "work",
         ("stage", "memory_seq"),
-        f"NOT {_among('stage', Stage)} OR (stage <> '{Stage.PURGE}' AND {_lacks_memory('work.memory_seq')})",
+        f"NOT {_among('stage', Stage)} OR (stage <> '{Stage.PURGE}' AND {_is_gone('work.memory_seq')})",
     ),
 )
 
@@ -127,12 +127,12 @@ GIVEN: tuple[Given, ...] = (
     Given(
         "lost_survivors",
         "were merged into one that is gone",
-        f"SELECT m.id FROM memory m WHERE m.merged_into IS NOT NULL AND {_lacks_memory('m.merged_into')}",  # noqa: S608 - constant text
+        f"SELECT m.id FROM memory m WHERE m.merged_into IS NOT NULL AND {_is_gone('m.merged_into')}",  # noqa: S608 - constant text
     ),
     Given(
         "lost_histories",
         "are entries of the history of a memory that is gone",
-        f"SELECT seq FROM history WHERE {_lacks_memory('history.memory_seq')}",  # noqa: S608 - constant text
+        f"SELECT seq FROM history WHERE {_is_gone('history.memory_seq')}",  # noqa: S608 - constant text
     ),
     Given(
         "dead_letters",
@@ -162,7 +162,7 @@ def list_named_rows(db: Connection, rule: Given) -> list[str]:
 
 def list_lost_mentions(db: Connection) -> list[int]:
     """Return some row numbers under which entities are mentioned and no memory stands."""
-    condition = _lacks_memory("mention.memory_seq")
+    condition = _is_gone("mention.memory_seq")
     rows = db.execute(f"SELECT DISTINCT memory_seq FROM mention WHERE {condition} LIMIT ?", (BATCH,))  # noqa: S608 - constant text
     return [row[0] for row in rows]
 

@@ -21,7 +21,7 @@ SHOWN_AT = "map_shown_at"
 STRAY = -1
 
 
-class Place(NamedTuple):
+class MapPlace(NamedTuple):
     """Where an entity stands and how large it is, in pixels of a map that is not zoomed.
 
     `centrality` is what it is to its community.
@@ -157,7 +157,7 @@ def discard(db: Connection, limit: int) -> int:
     return places + ties
 
 
-def add_places(db: Connection, drawing: int, places: Sequence[tuple[str, Place]]) -> None:
+def add_places(db: Connection, drawing: int, places: Sequence[tuple[str, MapPlace]]) -> None:
     """Add (id of the entity, place) to a drawing; an entity that is gone by now has none.
 
     Row numbers of entities are given out again, ids are not.
@@ -188,14 +188,14 @@ def forget(db: Connection, entity_seqs: Sequence[int]) -> None:
         db.execute("DELETE FROM map_tie WHERE high = ?", (seq,))
 
 
-def places(db: Connection) -> list[Place]:
+def places(db: Connection) -> list[MapPlace]:
     """List where the entities of the shown drawing stand, in row order."""
     rows = db.execute(
         "SELECT entity_seq, x, y, radius, community, centrality, mentions FROM entity_place WHERE drawing = ? "
         "ORDER BY entity_seq",
         (meta.get_int(db, SHOWN),),
     )
-    return [Place(*row) for row in rows]
+    return [MapPlace(*row) for row in rows]
 
 
 def ties(db: Connection) -> list[tuple[int, int]]:

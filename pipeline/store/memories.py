@@ -102,7 +102,7 @@ _OPTIONAL = len(fields(OptionalFields))
 _EDITABLE = {*FIELDS, "given_importance"} - {"seq", "id", "scope", "key", "created_at", "updated_at", "archived_at"}
 
 
-class Standing(NamedTuple):
+class RankingRow(NamedTuple):
     """What ranks a memory beside its relevance.
 
     `visible` tells whether it reaches the whole workspace and is not archived, `days` is its Julian day, `repeats` how
@@ -167,7 +167,7 @@ def select(db: Connection, rest: str, values: Sequence[Any]) -> list[Memory]:
     return [_memory(row) for row in db.execute(f"SELECT {COLUMNS} FROM memory WHERE {rest}", values)]  # noqa: S608
 
 
-def standings(db: Connection, after_change: int) -> list[Standing]:
+def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
     """Return what ranks the memories that changed after a change number; all of them for one below 0."""
     changed = (
         "seq IN (SELECT m.seq FROM change c JOIN memory m ON m.id = c.memory_id WHERE c.seq > ?)"
@@ -180,7 +180,7 @@ def standings(db: Connection, after_change: int) -> list[Standing]:
         f"FROM memory WHERE {changed}",
         (*values, after_change),
     )
-    return [Standing(*row) for row in rows]
+    return [RankingRow(*row) for row in rows]
 
 
 def showable(db: Connection, seqs: Sequence[int], wanted: Filter) -> dict[int, Memory]:

@@ -9,7 +9,7 @@ from ulid import ULID
 from pipeline.records import EntityKind, EntityMention
 from pipeline.store import entities, maps
 from pipeline.store.database import Database
-from pipeline.store.maps import MapTie, Place
+from pipeline.store.maps import MapPlace, MapTie
 from tests.fakes.job_runs import write
 
 COMMUNITIES = 30
@@ -49,7 +49,7 @@ def chart(database: Database, count: int, ties: int, seed: int = 5) -> list[str]
         db.executemany("INSERT INTO mention VALUES (?, ?, ?)", [(seq, row[0], row[3]) for row in rows])
         number = maps.get_shown_drawing(db).number + 1
         places = [
-            Place(first + at, *map(float, spot[at]), 4.0, int(home[at]), float(mentions[at]), int(mentions[at]))
+            MapPlace(first + at, *map(float, spot[at]), 4.0, int(home[at]), float(mentions[at]), int(mentions[at]))
             for at in range(count)
         ]
         maps.add_places(db, number, list(zip(ids, places, strict=True)))

@@ -148,7 +148,7 @@ class AnchorBody(Body):
 
     @field_validator("lines")
     @classmethod
-    def _ascending(cls, lines: tuple[int, int] | None) -> tuple[int, int] | None:
+    def _check_ascending(cls, lines: tuple[int, int] | None) -> tuple[int, int] | None:
         if lines is not None and lines[0] > lines[1]:
             raise PydanticCustomError("descending", "must name the first line before the last")
         return lines
@@ -160,14 +160,14 @@ class AnchorBody(Body):
 
 
 class EdgeBody(Body):
-    """An edge to a stored memory; what follows in a session is known without being told."""
+    """An edge to a stored memory; what follows in a session follows by itself."""
 
     kind: Annotated[EdgeKind, Field(strict=False)]
     to: Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
     @field_validator("kind")
     @classmethod
-    def _told(cls, kind: EdgeKind) -> EdgeKind:
+    def _refuse_derived(cls, kind: EdgeKind) -> EdgeKind:
         if kind is EdgeKind.NEXT_IN_SESSION:
             raise PydanticCustomError("derived", "next_in_session follows from session_id and occurred_at")
         return kind

@@ -1,4 +1,4 @@
-"""What the contract names and this version does not do yet: told plainly, never pretended."""
+"""What the contract names and this version does not do yet: said plainly, never pretended."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Codex's notification of a finished turn: what was done is read from its rollout and told like any host's events."""
+"""Codex's notification of a finished turn: what was done is read from its rollout and sent like any host's events."""
 
 import json
 import re

@@ -57,7 +57,7 @@ def _list_checks(state: State) -> Iterator[Check]:
     from web.cli import checks
 
     yield "installation", checks.check_installation
-    # Not earlier: what is missing of the installation could not be told.
+    # Not earlier: what is missing of the installation could not be reported.
     from pipeline.services import diagnostics
 
     try:

@@ -16,7 +16,7 @@ from web.cli.render import format_minute, print_pairs, show_reading, table
 if TYPE_CHECKING:
     from web.intake import Intake, IntakeCounts
 
-# The most frequent reasons are told, all of them with --json.
+# The most frequent reasons are printed, all of them with --json.
 SHOWN_REASONS = 10
 
 any_path = click.argument("path", type=click.Path(exists=True, path_type=Path))

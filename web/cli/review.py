@@ -52,8 +52,8 @@ def duplicates(state: State, /, limit: int, *, only_list: bool, **wanted: Any) -
                 _print_pair(pair)
             return
         settled = _review(client, pairs)
-    told = ", ".join(f"{count} {name}" for name, count in settled.items() if count)
-    click.echo(told or "no pair was settled", err=True)
+    summary = ", ".join(f"{count} {name}" for name, count in settled.items() if count)
+    click.echo(summary or "no pair was settled", err=True)
 
 
 def _review(client: "Client", pairs: Any) -> dict[str, int]:

@@ -133,7 +133,7 @@ def _version(program: str) -> tuple[int, ...] | None:
     if path is None:
         return None
     try:
-        told = subprocess.run(  # noqa: S603 - the host that the user has installed and named
+        answered = subprocess.run(  # noqa: S603 - the host that the user has installed and named
             [path, "--version"],
             capture_output=True,
             text=True,
@@ -144,7 +144,7 @@ def _version(program: str) -> tuple[int, ...] | None:
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
         click.echo(f"{program} --version: {error}", err=True)
         return None
-    found = re.search(r"(\d+)\.(\d+)\.(\d+)", told.stdout)
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", answered.stdout)
     return None if found is None else tuple(int(part) for part in found.groups())
 
 

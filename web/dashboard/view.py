@@ -171,11 +171,11 @@ def back(
 
     `undo` is the path of the action that takes it back, and its fields.
     """
-    told: dict[str, Any] = {"text": message, "undo": None}
+    flashed: dict[str, Any] = {"text": message, "undo": None}
     if undo is not None:
-        told["undo"] = {"path": undo[0], "key": undos().keep(undo[1])}
+        flashed["undo"] = {"path": undo[0], "key": undos().keep(undo[1])}
     # Flask takes whatever its sessions can hold; its types know texts alone.
-    flash(told)  # type: ignore[arg-type]
+    flash(flashed)  # type: ignore[arg-type]
     return redirect(to or _came_from() or url_for("dashboard.overview_home", workspace=view.workspace_id), 303)
 
 

@@ -162,10 +162,10 @@ def _claude_hooks(host_env: HostEnvironment, reverie: Installation, settings: Pa
     )
     hooks = _http_hooks(host_env, reverie)
     if version is not None and version < HTTP_HOOKS_SINCE:
-        told = ".".join(map(str, version))
+        version_text = ".".join(map(str, version))
         needed = ".".join(map(str, HTTP_HOOKS_SINCE))
         kept = (session_start,) if version >= SESSION_START_SINCE else ()
-        remark = f"Claude Code {told} knows no HTTP hooks; after an update to {needed} run the setup again"
+        remark = f"Claude Code {version_text} knows no HTTP hooks; after an update to {needed} run the setup again"
         return Target(settings, "json", kept, remarks=(remark,), obsolete=tuple(hooks))
     if host_env.project is None:
         return Target(settings, "json", (session_start, *hooks), secret=True)

@@ -33,10 +33,10 @@ def render_manifest(key: str, name: str, text: str) -> list[str]:
         raise SkippedFile("cannot be parsed") from error
     except RecursionError as error:
         raise SkippedFile("nested too deeply") from error
-    told = list(lines)
-    if not title and not told:
+    sentences = list(lines)
+    if not title and not sentences:
         raise SkippedFile("says nothing of the project")
-    return split_into_parts(sentence(f"{key} · {title or 'settings'}", ""), told)
+    return split_into_parts(sentence(f"{key} · {title or 'settings'}", ""), sentences)
 
 
 def _pyproject(text: str) -> tuple[str, Iterator[str]]:

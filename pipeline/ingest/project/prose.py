@@ -187,17 +187,17 @@ def summary(text: str) -> str:
 
 def purpose(text: str) -> str:
     """Return the sentences that a description begins with."""
-    told = ""
+    kept = ""
     for sentence in _sentences(text):
-        if told and len(told) + 1 + len(sentence) > LONGEST_PURPOSE:
+        if kept and len(kept) + 1 + len(sentence) > LONGEST_PURPOSE:
             break
-        told = f"{told} {sentence}".strip()
-    return shorten(told, LONGEST_PURPOSE)
+        kept = f"{kept} {sentence}".strip()
+    return shorten(kept, LONGEST_PURPOSE)
 
 
 def find_purpose(comments: Iterable[str]) -> str:
     """Return what the first of a file's leading comments that is no licence says."""
-    return next((told for comment in comments if (told := purpose(strip_markers(comment)))), "")
+    return next((found for comment in comments if (found := purpose(strip_markers(comment)))), "")
 
 
 def _sentences(text: str) -> list[str]:

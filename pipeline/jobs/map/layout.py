@@ -15,7 +15,7 @@ from pipeline.jobs.map.placement import Before, entity_radii, place_entities
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EntityKind
 from pipeline.store import changes, maps
-from pipeline.store.maps import STRAY, MapTie, Place
+from pipeline.store.maps import STRAY, MapPlace, MapTie
 
 MOST_ENTITIES = 5_000
 MOST_TIES = 50_000
@@ -32,7 +32,7 @@ UNMAPPED = (EntityKind.DATE,)
 class _Known:
     """The drawing that is shown."""
 
-    places: Sequence[Place]
+    places: Sequence[MapPlace]
     ties: Sequence[tuple[int, int]]
 
 
@@ -90,7 +90,7 @@ def _read_mentions(job: JobRun) -> tuple[Ids, Ids] | None:
     return whole[:, 0], whole[:, 1]
 
 
-def _draw(job: JobRun, graph: MapGraph, places: Sequence[Place]) -> tuple[Ids, Numbers] | None:
+def _draw(job: JobRun, graph: MapGraph, places: Sequence[MapPlace]) -> tuple[Ids, Numbers] | None:
     """Return the community and the place of every entity; None when asked to pause."""
     if not graph.size:
         return np.empty(0, np.int64), np.empty((0, 2))
@@ -136,7 +136,7 @@ def _write(job: JobRun, graph: MapGraph, community: Ids, spots: Numbers, generat
     return True
 
 
-def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[Place]:
+def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[MapPlace]:
     """Return rows; an entity is central by its ties within its community, by few elsewhere, and by being well known."""
     inside = np.where(community[graph.low] == community[graph.high], graph.weight, 0)
     ends = np.concatenate((graph.low, graph.high))
@@ -144,7 +144,7 @@ def _places(graph: MapGraph, community: Ids, spots: Numbers) -> list[Place]:
     central = own**2 / np.maximum(graph.strength(), 1e-9) * np.log2(1 + graph.mentions)
     spot = np.round(np.column_stack((spots, entity_radii(graph.mentions))), 1)
     columns = (graph.seqs, *spot.T, community, np.round(central, 4), graph.mentions)
-    return [Place(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return [MapPlace(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _ties(graph: MapGraph) -> list[MapTie]:

@@ -97,8 +97,8 @@ def summary(members: Sequence[Strand], strength: Mapping[int, float]) -> str:
             chosen.append((member, terms))
         if len(chosen) == SUMMARY_SENTENCES:
             break
-    told = sorted((member for member, _ in chosen), key=lambda member: (member.occurred_at, member.seq))
-    return "\n".join(opening(member.content) for member in told)
+    in_order = sorted((member for member, _ in chosen), key=lambda member: (member.occurred_at, member.seq))
+    return "\n".join(opening(member.content) for member in in_order)
 
 
 def opening(content: str) -> str:

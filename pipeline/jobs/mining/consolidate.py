@@ -234,8 +234,8 @@ def _ask_wording(run: _Run, subject: str, members: Sequence[Memory]) -> str | No
         {"date": memory.occurred_at[:10], "note": " ".join(map(shorten, split_sentences(memory.content)[:3]))}
         for memory in members[-30:]
     ]
-    told = as_data(subject=subject, notes=notes)
-    answer = run.model.ask(CONSOLIDATE, SYSTEM, told, Summary, lambda found: is_grounded(found.summary, told))
+    prompt = as_data(subject=subject, notes=notes)
+    answer = run.model.ask(CONSOLIDATE, SYSTEM, prompt, Summary, lambda found: is_grounded(found.summary, prompt))
     run.counts["by_model" if answer else "without_model"] += 1
     return None if answer is None else answer.summary
 

@@ -175,9 +175,9 @@ def find_central_sentences(given: Sequence[Memory]) -> list[tuple[Memory, str]]:
     return [(given[place], shorten(chosen[place])) for place in sorted(chosen)]
 
 
-def is_grounded(text: str, told: str) -> bool:
+def is_grounded(text: str, given: str) -> bool:
     """Tell whether a model's text keeps to what it was told: every number and name of it, and most of its words."""
-    tokens, known = set(search_tokens(text)), set(search_tokens(told))
+    tokens, known = set(search_tokens(text)), set(search_tokens(given))
     if not tokens or instructs(text) or redact(text).kinds:
         return False
     invented = tokens - known

@@ -165,11 +165,11 @@ def _cosines(vectors: Vectors | None) -> Callable[[Memory, Memory], float | None
 def find_edges(memory: Memory, around: Surroundings) -> Iterator[Finding]:
     """Yield the edges that a memory's text and those around it ask for."""
     replacements = list(_supersessions(memory, around))
-    told = {frozenset((finding.first.seq, finding.second.seq)) for finding in replacements}
+    replaced = {frozenset((finding.first.seq, finding.second.seq)) for finding in replacements}
     yield from replacements
     for finding in _contradictions(memory, around):
         # Who says what was replaced denies it no longer.
-        if frozenset((finding.first.seq, finding.second.seq)) not in told:
+        if frozenset((finding.first.seq, finding.second.seq)) not in replaced:
             yield finding
     yield from _causes(memory, around)
 
@@ -288,6 +288,6 @@ def _explains(sentence: str, later: str, reported: frozenset[str], tie: Tie) -> 
         effect = sentence[: reason.start()]
         if not stems(effect):
             effect = " ".join(_COMMA.split(sentence[reason.end() :])[1:])
-        told = stems(effect)
-        return bool(TROUBLE.search(effect)) and len(told & reported) >= 2 and 2 * len(told & reported) >= len(told)
+        named = stems(effect)
+        return bool(TROUBLE.search(effect)) and len(named & reported) >= 2 and 2 * len(named & reported) >= len(named)
     return False

@@ -207,9 +207,9 @@ def _propose(run: _Run, sources: Sequence[Memory], rule: str, when: str | None, 
 def _ask_wording(run: _Run, sources: Sequence[Memory]) -> Wording | None:
     if run.model is None:
         return None
-    told = as_data(remarks=[{"date": m.occurred_at[:10], "remark": m.content[:1000]} for m in sources[-10:]])
+    prompt = as_data(remarks=[{"date": m.occurred_at[:10], "remark": m.content[:1000]} for m in sources[-10:]])
     answer = run.model.ask(
-        LESSONS, SYSTEM, told, Wording, lambda found: is_grounded(f"{found.rule} {found.applies_when}", told)
+        LESSONS, SYSTEM, prompt, Wording, lambda found: is_grounded(f"{found.rule} {found.applies_when}", prompt)
     )
     run.counts["by_model" if answer else "without_model"] += 1
     return answer

@@ -196,8 +196,8 @@ def first_sentences(text: str) -> list[str]:
 @lru_cache(maxsize=4_000)
 def find_replacements(text: str) -> tuple[Replaced, ...]:
     """List what a text says is replaced."""
-    told = (sentence for sentence in first_sentences(text) if not (HEDGES.search(sentence) or NEVER.search(sentence)))
-    return tuple(found for sentence in told for found in _find_in_sentence(sentence))
+    sure = (sentence for sentence in first_sentences(text) if not (HEDGES.search(sentence) or NEVER.search(sentence)))
+    return tuple(found for sentence in sure for found in _find_in_sentence(sentence))
 
 
 def _find_in_sentence(sentence: str) -> Iterator[Replaced]:
@@ -205,16 +205,16 @@ def _find_in_sentence(sentence: str) -> Iterator[Replaced]:
 
 
 def _match_cues(sentence: str) -> Iterator[Replaced]:
-    told = False
+    found_any = False
     for cue in _CUES:
         for match in cue.finditer(sentence):
             parts = match.groupdict()
             old = _last_words(parts["old"]) if match.re.pattern.startswith("(?P<old>") else parts["old"]
             found = _of(old, parts.get("new") or "", parts.get("about") or "")
             if found is not None:
-                told = True
+                found_any = True
                 yield found
-    if told:
+    if found_any:
         return
     if _ENDED.search(sentence):
         for clause in _CLAUSE.split(sentence):

@@ -47,7 +47,7 @@ def test_what_is_owned_and_what_reaches_everyone_are_all_that_is_visible(stored,
     database, scopes = stored
     with database.read() as db:
         owned = {scopes[seq] for seq in memories.list_owned_seqs(db, Filter(viewer=viewer))}
-        everyone = {scopes[row.seq] for row in memories.standings(db, -1) if row.visible}
+        everyone = {scopes[row.seq] for row in memories.list_ranking_rows(db, -1) if row.visible}
     assert everyone == set(EVERYONE)
     assert owned | everyone == visible(stored, Filter(viewer=viewer))
 

@@ -139,7 +139,7 @@ def review_entries(view: View) -> str | Response:
 
 @section.action("/inbox/candidates/<memory_id>", CandidateForm)
 def judge_candidate(view: View, memory_id: str) -> Response:
-    """Let a candidate in, or archive it."""
+    """Accept a candidate, or archive it."""
     verdict: CandidateVerdict = view.form.action
     accepted = verdict is CandidateVerdict.ACCEPT
 

@@ -35,8 +35,8 @@ MAX_QUESTION_CHARS = 4000
 SETTINGS = ("k", "kinds", "since", "until", "as_of", "session", "budget", "only")
 EXAMPLES = 8
 MATCHES = 5
-# Of so many results every part is told at once; of any other on demand, or a page would grow too long.
-TOLD = 10
+# Of so many results every part is explained at once; of any other on demand, or a page would grow too long.
+EXPLAINED = 10
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}", re.IGNORECASE)
 
 Results = Annotated[int, Field(ge=1, le=MAX_K)]
@@ -106,7 +106,7 @@ def lab(view: View) -> str:
         kinds=list(Kind),
         channels=SEARCHED,
         usual_budget=view.workspace.settings.recall_budget_ms,
-        limits={"k": MAX_K, "budget": MAX_BUDGET_MS, "text": MAX_QUESTION_CHARS, "told": TOLD},
+        limits={"k": MAX_K, "budget": MAX_BUDGET_MS, "text": MAX_QUESTION_CHARS, "explained": EXPLAINED},
     )
 
 

@@ -132,16 +132,16 @@ def _describe(status: JobStatus, now: datetime) -> dict[str, str]:
     last, standing = status.last, str(status.state)
     if status.state is JobState.RUNNING and last is not None and last.total:
         standing = f"running, {number(last.done)} of {number(last.total)}"
-    told = {"standing": standing, "last": "", "did": "", "error": "", "next": f"next {_until(status.next_at, now)}"}
+    cells = {"standing": standing, "last": "", "did": "", "error": "", "next": f"next {_until(status.next_at, now)}"}
     if last is not None:
         took = "" if last.took_s is None else f", took {milliseconds(last.took_s)}"
-        told["last"] = f"{ago(last.started_at, now)}{took}"
-        told["did"] = _did(last)
-        told["error"] = preview(last.error or "", MOST_TOLD)
+        cells["last"] = f"{ago(last.started_at, now)}{took}"
+        cells["did"] = _did(last)
+        cells["error"] = preview(last.error or "", MOST_TOLD)
     elif status.state is JobState.NEVER and status.job.elsewhere:
         # What it does by the clock leaves no run behind.
-        told |= {"standing": "by itself", "next": ""}
-    return told
+        cells |= {"standing": "by itself", "next": ""}
+    return cells
 
 
 def _did(run: Run) -> str:

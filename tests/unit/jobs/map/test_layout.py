@@ -278,7 +278,7 @@ def test_a_row_number_that_is_given_out_again_brings_no_place_along(database):
     note(database, 2, ["second"])
     with database.write() as db:
         assert db.execute("SELECT seq FROM entity WHERE name = 'second'").fetchone() == (seq,)
-        maps.add_places(db, 1, [(old, maps.Place(seq, 0.0, 0.0, 3.0, 0, 1.0, 1))])
+        maps.add_places(db, 1, [(old, maps.MapPlace(seq, 0.0, 0.0, 3.0, 0, 1.0, 1))])
         maps.show(db, 1, "2026-06-01T00:00:00.000Z")
         assert maps.places(db) == []
 
