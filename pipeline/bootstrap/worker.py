@@ -20,7 +20,7 @@ from pipeline.jobs.context import JobContext
 from pipeline.records import Stage
 from pipeline.services.encoder import compile_model, is_encoder_compiled, load_encoder, vector_table
 from pipeline.services.workspace import WorkspaceSettings
-from pipeline.store.database import Databases, WakeUps, WriterProfile
+from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
 from pipeline.store.operations import Operations
 
 log = logging.getLogger(__name__)
@@ -30,14 +30,10 @@ CHECKPOINT_PAGES = 1_000
 WORK_BATCH = 64
 
 
-def _wake_nobody(_workspace_id: str, _wake_ups: WakeUps) -> None:
-    """Commit where there is no queue: the scheduler finds the work."""
-
-
 class WorkerContainer:
     """Everything that stages and jobs need, over every workspace; `on_commit` is told what commits queued."""
 
-    def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = _wake_nobody) -> None:
+    def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_nobody) -> None:
         settings.paths.ensure()
         self.settings = settings
         self.owner = process_owner()

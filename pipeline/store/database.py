@@ -52,8 +52,8 @@ def wake_on_commit(db: sqlite3.Connection, *stages: Stage | None) -> None:
         db.wake_ups.update(stages)
 
 
-def _wake_nobody(_wake_ups: WakeUps) -> None:
-    """Commit where no worker waits."""
+def wake_nobody(*_queued: object) -> None:
+    """Commit where no worker waits, or where the scheduler finds the work."""
 
 
 class Database:
@@ -68,7 +68,7 @@ class Database:
         profile: WriterProfile,
         *,
         create: bool,
-        on_commit: Callable[[WakeUps], None] = _wake_nobody,
+        on_commit: Callable[[WakeUps], None] = wake_nobody,
     ) -> None:
         if create:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ class Databases:
         self,
         paths: HomePaths,
         profile: WriterProfile,
-        on_commit: Callable[[str, WakeUps], None] = lambda _workspace_id, _wake_ups: None,
+        on_commit: Callable[[str, WakeUps], None] = wake_nobody,
     ) -> None:
         self._paths = paths
         self._profile = profile
