@@ -126,6 +126,32 @@ def test_no_command_is_documented_that_is_not_there():
     ] == []
 
 
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+# These tell of the code itself, so that each Python file they name by the end of its path is one of ours.
+OF_THE_CODE = ("CONTRIBUTING.md", "architecture.md")
+PARTS = "config|pipeline|workers|web|tests|docs|demo"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: file.name)
+def test_every_file_that_a_document_names_is_there(document):
+    text = document.read_text(encoding="utf-8")
+    links = [document.parent / link for link in re.findall(r"\]\(([^)#:\s]+)[)#]", text)]
+    paths = [ROOT / path for path in re.findall(rf"(?<![\w./~-])(?:{PARTS})/[\w./-]*", text)]
+    assert [str(path) for path in (*links, *paths) if not path.exists()] == []
+
+
+@pytest.mark.parametrize("name", OF_THE_CODE)
+def test_what_a_document_of_the_code_names_is_in_the_code(name):
+    [text] = [file.read_text(encoding="utf-8") for file in DOCUMENTS if file.name == name]
+    sources = [file for part in PARTS.split("|") for file in (ROOT / part).rglob("*.py")]
+    ends = set(re.findall(r"[\w/]+\.py\b", text))
+    assert ends
+    assert [end for end in ends if not any(file.as_posix().endswith(f"/{end}") for file in sources)] == []
+    code = "\n".join(file.read_text(encoding="utf-8") for file in sources)
+    names = {part for name in re.findall(r"`([A-Z]\w*(?:\.\w+)?)`", text) for part in name.split(".")}
+    assert [name for name in names if not re.search(rf"\b{name}\b", code)] == []
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
 def test_every_make_target_is_in_the_help():
     targets = {

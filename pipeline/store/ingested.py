@@ -169,6 +169,11 @@ def note_archived(db: Connection, seqs: Iterable[int], at: str) -> None:
     db.executemany("UPDATE ingest_memory SET archived_at = ? WHERE memory_seq = ?", [(at, seq) for seq in seqs])
 
 
+def note_restored(db: Connection, seq: int) -> None:
+    """Note that a memory is back: whoever archives it from now on means it."""
+    db.execute("UPDATE ingest_memory SET archived_at = NULL WHERE memory_seq = ?", (seq,))
+
+
 def in_step(db: Connection, seqs: Sequence[int]) -> set[int]:
     """Return those of some memories that an item gives: they are kept as their source has them."""
     rows = db.execute(

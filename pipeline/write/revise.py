@@ -167,6 +167,7 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
         memories.restore(db, memory.seq, at)
     except IntegrityError as error:
         raise Conflict("an active memory of the same scope says exactly this") from error
+    ingested.note_restored(db, memory.seq)
     ended = fit_between(db, memory, at) if memory.key is not None and not memory.candidate else None
     if ended is not None:
         changes.append(db, changes.CLOSE, [ended.id])

@@ -206,13 +206,6 @@ def test_a_text_that_moves_within_one_transaction_leaves_no_trace_in_the_log(she
     assert shelf.log(generation) == []
 
 
-def let_the_clock_move_on():
-    """Return in another millisecond: who archived what is told by its time."""
-    began = utc_now()
-    while utc_now() == began:
-        pass
-
-
 def test_what_a_person_archived_stays_so(shelf):
     memory_id = shelf.put("a.py", "Opens the shop").taken[0].receipts[0].id
     archive(shelf.database, memory_id)
@@ -224,7 +217,6 @@ def test_what_a_person_archived_stays_so(shelf):
     assert shelf.forget("a.py").archived == ()
     assert shelf.forget("b.py").archived == (memory_id,)
     # It went for want of an item; who archives what was brought back means it.
-    let_the_clock_move_on()
     restore(shelf.database, memory_id)
     archive(shelf.database, memory_id)
     shelf.put("a.py", "Opens the shop")
