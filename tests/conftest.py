@@ -11,7 +11,7 @@ import tzlocal.unix
 
 from config.settings import load_settings
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import digest_all, open_web, open_worker, written_without_notice
+from tests.fakes.house import digest_all, list_unannounced, open_web, open_worker
 from web.app import create_app
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -60,7 +60,7 @@ def container(home):
     """The services behind a front door: real stores and indexes, hashed words for vectors, a ring that takes notes."""
     container = open_web(home)
     yield container
-    unheard = written_without_notice(container)
+    unheard = list_unannounced(container)
     container.close()
     assert unheard == set()
 

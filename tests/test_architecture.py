@@ -145,7 +145,7 @@ def _imports(module: Module, known: set[str]) -> Iterator[tuple[int, str]]:
                 yield node.lineno, whole if whole in known or node.module == "sqlite3" else str(node.module)
 
 
-def imported(module: Module) -> list[tuple[int, str]]:
+def list_imports(module: Module) -> list[tuple[int, str]]:
     return imports()[module.name]
 
 
@@ -166,7 +166,7 @@ def test_imports_follow_the_table():
     wrong = [
         f"{module}:{line} imports {name}"
         for module in modules()
-        for line, name in imported(module)
+        for line, name in list_imports(module)
         if name.split(".")[0] in (*PACKAGES, "tests", "demo")
         and not any(within(name, part) for part in (part_of(module.name), *MAY_IMPORT[part_of(module.name)]))
     ]
@@ -179,7 +179,7 @@ def test_a_library_is_imported_only_in_its_home(library):
     wrong = [
         f"{module}:{line}"
         for module in modules()
-        for line, name in imported(module)
+        for line, name in list_imports(module)
         # entities.py and its siblings share a beginning, not a package.
         if within(name, library) and not any(module.name.startswith(home) for home in homes)
     ]
@@ -269,7 +269,7 @@ def test_sqlite_is_opened_only_in_the_store_and_the_queue():
         f"{module}:{line} imports {name}"
         for module in modules()
         if not any(within(module.name, home) for home in SQLITE_HOMES)
-        for line, name in imported(module)
+        for line, name in list_imports(module)
         if within(name, "sqlite3") and name.removeprefix("sqlite3.") not in SQLITE_TYPES
     ]
     assert wrong == []
@@ -323,7 +323,7 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def loaded_by(program: str, home: Path) -> set[str]:
+def list_loaded(program: str, home: Path) -> set[str]:
     answer = subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT,
@@ -347,7 +347,7 @@ def test_the_web_front_loads_no_model_library(tmp_path):
         "httpx",
         "igraph",
     }
-    assert loaded_by(LOADED, tmp_path / "home") & heavy == set()
+    assert list_loaded(LOADED, tmp_path / "home") & heavy == set()
 
 
 SEGMENT = """
@@ -360,12 +360,14 @@ print(json.dumps(sorted(sys.modules)))
 
 
 def test_a_lexical_segment_loads_nothing_that_bm25s_can_do_without(tmp_path):
-    loaded = loaded_by(SEGMENT, tmp_path / "home")
+    loaded = list_loaded(SEGMENT, tmp_path / "home")
     assert "bm25s" in loaded
     assert loaded & UNWANTED == set()
 
 
 def test_settings_are_read_without_side_effects(tmp_path):
     home = tmp_path / "home"
-    loaded_by("import json, sys, config.settings as s; s.load_settings(); print(json.dumps(sorted(sys.modules)))", home)
+    list_loaded(
+        "import json, sys, config.settings as s; s.load_settings(); print(json.dumps(sorted(sys.modules)))", home
+    )
     assert not home.exists()

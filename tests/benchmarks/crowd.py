@@ -50,11 +50,11 @@ def crowd(port: int, requests: Sequence[Sequence[bytes]]) -> Crowd:
         latency([answer.took_ms for answer in answers]),
         round(len(answers) / seconds, 1),
         [f"{answer.status} {answer.body[:200]!r}" for answer in answers if answer.status != 200],
-        degraded(answers),
+        count_degraded(answers),
     )
 
 
-def degraded(answers: Sequence[Answer]) -> int:
+def count_degraded(answers: Sequence[Answer]) -> int:
     """Count the answers of which a channel was late or cold: they came fast, but they are not whole."""
     return sum(answer.json().get("degraded", False) for answer in answers if answer.status == 200)
 

@@ -57,7 +57,7 @@ def stack_on(folder: Path, **settings: str) -> Stack:
     return Stack(folder, models, **defaults | ({"EMBEDDING_MODEL": model} if model else {}) | settings)
 
 
-def prepared(size: int, bench: Path = BENCH, *, fresh: bool = False, tell: Callable[[str], None] = print) -> Home:
+def prepare_home(size: int, bench: Path = BENCH, *, fresh: bool = False, tell: Callable[[str], None] = print) -> Home:
     """Return the kept home of this size, of this corpus and encoder; make it where there is none."""
     corpus = list(memories(size, SEED))
     folder = bench / f"home-{size}-s{SEED}-{_encoder()}-{fingerprint(SEED)}"
@@ -65,7 +65,7 @@ def prepared(size: int, bench: Path = BENCH, *, fresh: bool = False, tell: Calla
     if fresh or not ids_file.exists():
         ids_file.unlink(missing_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
-        ids = _filled(folder, corpus, tell)
+        ids = _fill_home(folder, corpus, tell)
         ids_file.write_text(json.dumps(ids), encoding="ascii")
     _settle(folder, tell)
     return Home(folder, corpus, json.loads(ids_file.read_text(encoding="ascii")))
@@ -91,7 +91,7 @@ def _encoder() -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def _filled(folder: Path, corpus: list[dict[str, Any]], tell: Callable[[str], None]) -> list[str]:
+def _fill_home(folder: Path, corpus: list[dict[str, Any]], tell: Callable[[str], None]) -> list[str]:
     tell(f"filling {folder.name}; this happens once")
     ids: list[str] = []
     with stack_on(folder, **FILLING) as stack:

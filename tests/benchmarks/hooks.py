@@ -23,7 +23,7 @@ from flask.testing import FlaskClient
 from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
 from tests.benchmarks.figures import Latency, latency
-from tests.benchmarks.homes import BENCH, bench_folder, copy_of, prepared
+from tests.benchmarks.homes import BENCH, bench_folder, copy_of, prepare_home
 from tests.benchmarks.questions import questions
 from web.app import create_app
 
@@ -44,16 +44,16 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, default=BENCH, help="where homes are kept")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     given = parser.parse_args()
-    figures = measured(given.size, bench_folder(given.bench))
+    figures = measure_hooks(given.size, bench_folder(given.bench))
     for name, figure in figures.items():
         print(f"{name:44} {figure}")
     if given.json:
         given.json.write_text(json.dumps({name: asdict(one) for name, one in figures.items()}, indent=1))
 
 
-def measured(size: int, bench: Path) -> dict[str, Latency]:
+def measure_hooks(size: int, bench: Path) -> dict[str, Latency]:
     """Return the latencies of each event on a home of a size, and of the session's client."""
-    home = prepared(size, bench)
+    home = prepare_home(size, bench)
     asked = [question.text for question in questions(home.corpus, 2 * PROMPTS, QUESTION_SEED)]
     with copy_of(home) as folder:
         environment = {"REVERIE_HOME": str(folder)}
@@ -74,22 +74,22 @@ def _events(container: WebContainer, client: FlaskClient, asked: list[str]) -> I
     prompts = iter(asked[50:])
     # Nobody prompts twice within the milliseconds in which the last answer is noted.
     rest = partial(_rest, container)
-    asking = _timed(PROMPTS, lambda: post("UserPromptSubmit", prompt=next(prompts)), rest)
+    asking = _time_calls(PROMPTS, lambda: post("UserPromptSubmit", prompt=next(prompts)), rest)
     yield "UserPromptSubmit, new questions (p50 <= 15)", asking
     for number in range(LESSONS):
         headers = {"Authorization": f"Bearer {container.token}", "Host": HOST}
         lesson = {"content": f"Run make step-{number} before make release-{number}", "kind": "lesson"}
         client.post("/v1/memories", json=lesson, headers=headers)
     call = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "cd api && make none-of-these 2>&1"}}
-    yield f"PreToolUse beside {LESSONS} lessons", _timed(PROMPTS, lambda: post("PreToolUse", **call), rest)
+    yield f"PreToolUse beside {LESSONS} lessons", _time_calls(PROMPTS, lambda: post("PreToolUse", **call), rest)
     done = call | {"tool_response": {"stdout": "x" * 2000, "stderr": "", "interrupted": False}}
-    yield "PostToolUse, an action (p50 <= 2)", _timed(TOOLS, lambda: post("PostToolUse", **done))
+    yield "PostToolUse, an action (p50 <= 2)", _time_calls(TOOLS, lambda: post("PostToolUse", **done))
     looked = call | {"tool_name": "Read", "tool_response": {"file": {"content": "x" * 20_000}}}
-    yield "PostToolUse, a read", _timed(TOOLS, lambda: post("PostToolUse", **looked))
+    yield "PostToolUse, a read", _time_calls(TOOLS, lambda: post("PostToolUse", **looked))
     began = time.perf_counter()
     _rest(container)
     print(f"the journal was behind by {(time.perf_counter() - began) * 1000:.0f} ms after {2 * TOOLS} calls in a row")
-    yield "SessionStart, a brief", _timed(50, lambda: post("SessionStart", source="startup"))
+    yield "SessionStart, a brief", _time_calls(50, lambda: post("SessionStart", source="startup"))
 
 
 def _poster(client: FlaskClient, token: str) -> Callable[..., Any]:
@@ -116,7 +116,7 @@ def _rest(container: WebContainer) -> None:
     container.feedback.submit(lambda: None).result()
 
 
-def _timed(count: int, ask: Callable[[], object], before: Callable[[], object] = lambda: None) -> Latency:
+def _time_calls(count: int, ask: Callable[[], object], before: Callable[[], object] = lambda: None) -> Latency:
     took = []
     for _ in range(count):
         before()
@@ -149,9 +149,9 @@ def _starts() -> dict[str, Latency]:
 
     try:
         return {
-            "Python alone (-S -E -c pass)": _timed(STARTS, lambda: run("-S", "-E", "-c", "pass")),
-            "the client of SessionStart (-S -E; p50 <= 40)": _timed(STARTS, lambda: run("-S", "-E", str(CLIENT))),
-            "the client of SessionStart, as it is installed": _timed(
+            "Python alone (-S -E -c pass)": _time_calls(STARTS, lambda: run("-S", "-E", "-c", "pass")),
+            "the client of SessionStart (-S -E; p50 <= 40)": _time_calls(STARTS, lambda: run("-S", "-E", str(CLIENT))),
+            "the client of SessionStart, as it is installed": _time_calls(
                 STARTS, lambda: run("-c", "from web.hooks.session_start import main; main()")
             ),
         }

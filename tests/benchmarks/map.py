@@ -23,7 +23,7 @@ from pipeline.jobs.runner import JobRun
 from pipeline.store import maps
 from pipeline.store.database import Database
 from tests.benchmarks.figures import Aim, Report, latency
-from tests.fakes.dashboard import Site, serving, signed_in
+from tests.fakes.dashboard import Site, serve_containers, sign_in
 from tests.fakes.house import fast_settings, open_web, open_worker
 from tests.fakes.multitude import fill
 
@@ -91,7 +91,7 @@ def workspace(memories: int) -> Iterator[Site]:
         settings = fast_settings(Path(home))
         container = open_web(settings)
         fill(container.databases.get("default", create=True), memories)
-        with serving(container, open_worker(settings)) as site:
+        with serve_containers(container, open_worker(settings)) as site:
             yield site
 
 
@@ -133,7 +133,7 @@ def _run_layout(database: Database) -> float:
 def measure_server(site: Site, report: Report) -> None:
     """Ask for the page and for its data."""
     report.section("The server")
-    browser = signed_in(site.client)
+    browser = sign_in(site.client)
     for name in ("/map", "/map/data", "/entities"):
         times = []
         for _ in range(REQUESTS):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.figures import Latency, Report, latency
-from tests.benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepared, stack_on
+from tests.benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepare_home, stack_on
 from tests.benchmarks.locomo import Conversation, conversations
 from tests.benchmarks.peer_process import NAME, VERSION, Answers, Peer, daemon, environment
 from tests.benchmarks.questions import Question, questions
@@ -48,7 +48,7 @@ class Table:
 
 def compare_corpus(size: int, count: int, bench: Path, python: Path, report: Report) -> None:
     """Compare quality and speed over one size of the generated corpus."""
-    home = prepared(size, bench)
+    home = prepare_home(size, bench)
     asked = questions(home.corpus, count + WARM_UP, QUESTION_SEED)
     warm, asked = asked[:WARM_UP], asked[WARM_UP:]
     ours = _ours(home, warm, asked)
@@ -156,13 +156,13 @@ def compare_locomo(file: Path, bench: Path, python: Path, report: Report) -> Non
     asked = [question for dialog in dialogs for question in dialog.questions]
     table = Table(report, "locomo", f"LoCoMo, {len(dialogs)} conversations, {len(asked)} questions, k = {K}")
     for name in ours[0][0]:
-        weighed = [_weighed([scores[name] for scores, _ in side], dialogs) for side in (ours, theirs)]
+        weighed = [_weigh([scores[name] for scores, _ in side], dialogs) for side in (ours, theirs)]
         table.row(f"turn {name}", *weighed)
     for name, side in (("Reverie over HTTP", ours), ("PMB in its process", theirs)):
         _detail(report, "locomo", name, latency([ms for _, answers in side for ms in answers.ms]))
 
 
-def _weighed(means: Sequence[float], dialogs: Sequence[Conversation]) -> float:
+def _weigh(means: Sequence[float], dialogs: Sequence[Conversation]) -> float:
     weights = [len(dialog.questions) for dialog in dialogs]
     return sum(mean * weight for mean, weight in zip(means, weights, strict=True)) / sum(weights)
 

@@ -141,18 +141,18 @@ def _words(chance: random.Random, content: str, rarity: Callable[[str], float]) 
     candidates = sorted(set(WORD.findall(content)) - NO_CONTENT)
     # People remember what was special: rare words come first, mostly.
     chosen = sorted(candidates, key=lambda word: chance.random() ** (1 / rarity(word)), reverse=True)
-    slots = dict(zip("abcd", (_told(chance, word) for word in chosen), strict=False))
+    slots = dict(zip("abcd", (_replace_word(chance, word) for word in chosen), strict=False))
     for letters, name in (("j", "adjectives"), ("nm", "nouns"), ("p", "pasts")):
         fitting = [word for word in chosen if word in _classes()[name]][: len(letters)]
-        slots |= dict(zip(letters, (_told(chance, word) for word in fitting), strict=False))
+        slots |= dict(zip(letters, (_replace_word(chance, word) for word in fitting), strict=False))
         # Many a word is of two classes: a question says it once.
         chosen = [word for word in chosen if word not in fitting]
     # What was told in the past is asked for in the base form, and the other way round.
     bases = [_bases()[word] for word in chosen if word in _bases()]
-    return slots | ({"v": _told(chance, chance.choice(bases))} if bases else {})
+    return slots | ({"v": _replace_word(chance, chance.choice(bases))} if bases else {})
 
 
-def _told(chance: random.Random, word: str) -> str:
+def _replace_word(chance: random.Random, word: str) -> str:
     return synonyms()[word] if word in synonyms() and chance.random() < REPLACED else word
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 
-from tests.benchmarks.crowd import Stream, crowd, degraded
+from tests.benchmarks.crowd import Stream, count_degraded, crowd
 from tests.benchmarks.figures import Aim, Report, latency
-from tests.benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepared, stack_on
+from tests.benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepare_home, stack_on
 from tests.benchmarks.questions import Question, questions
 from tests.benchmarks.wire import Answer, Wire, post
 from tests.support.stack import Client, Stack, wait_until
@@ -132,7 +132,7 @@ def measure_alone(asking: Asking, asks: int) -> None:
     report.latency("  of this in the server", server)
     report.keep(key, "recall", value=whole)
     report.keep(key, "recall_server", value=server)
-    _tell_degraded(asking, "recall", degraded(answers), asks)
+    _tell_degraded(asking, "recall", count_degraded(answers), asks)
     _tell_quality(asking, wanted, answers)
     same = asking.ask(asking.recalls(wanted[:1] * REPEATED))
     _keep_latency(asking, "one client, one question again and again", "repeated", same[1:])
@@ -266,7 +266,7 @@ def main() -> None:
     report = Report()
     bench = bench_folder(chosen.bench)
     for size in chosen.sizes:
-        home = prepared(size, bench, fresh=chosen.fresh)
+        home = prepare_home(size, bench, fresh=chosen.fresh)
         if not chosen.prepare_only:
             measure(home, chosen.asks, chosen.each, report)
     report.write(chosen.json)

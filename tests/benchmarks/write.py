@@ -44,7 +44,7 @@ class Connection:
         return json.loads(data)
 
 
-def timed_writes(connection: Connection, bodies: Sequence[dict[str, Any]]) -> list[float]:
+def time_writes(connection: Connection, bodies: Sequence[dict[str, Any]]) -> list[float]:
     """Write memories one by one; return the milliseconds of each."""
     taken = []
     for body in bodies:
@@ -74,7 +74,7 @@ def report(name: str, milliseconds: Sequence[float]) -> None:
 def measure(port: int, token: str, count: int) -> None:
     """Run the benchmark against a server that is up."""
     warm = Connection(port, token, "warm")
-    timed_writes(warm, list(memories(WARM_UP, seed=1)))
+    time_writes(warm, list(memories(WARM_UP, seed=1)))
     print(f"workers ready after {wait_until_digested(warm):.1f} s (the first start compiles the encoder)")
 
     backlog = Connection(port, token, "backlog")
@@ -88,13 +88,13 @@ def measure(port: int, token: str, count: int) -> None:
     print(f"digest (embed + entities), {count} memories     {count / (written + drained):8.0f} memories/s")
 
     report(
-        "one by one, workers idle otherwise", timed_writes(Connection(port, token, "single"), list(memories(1000, 3)))
+        "one by one, workers idle otherwise", time_writes(Connection(port, token, "single"), list(memories(1000, 3)))
     )
     for start in range(0, count, 100):
         backlog.call("POST", "/v1/memories/batch", {"items": list(memories(100, seed=1000 + start))})
     report(
         "one by one, while workers digest a backlog",
-        timed_writes(Connection(port, token, "busy"), list(memories(1000, 4))),
+        time_writes(Connection(port, token, "busy"), list(memories(1000, 4))),
     )
 
 

@@ -95,7 +95,7 @@ def live(count: int, seed: int, asked: int = ASKED, tell: Callable[[Month], None
                 year.months.append(_month(slept, len(year.months) + 1, changed))
                 changed = _nightly_changes(slept)
                 tell(year.months[-1])
-        year.kept = _kept(slept, known)
+        year.kept = _count_kept(slept, known)
     return year
 
 
@@ -172,8 +172,8 @@ def _nightly_changes(world: World) -> int:
 def _check(day: int, known: Sequence[Planned], count: int, slept: World, awake: World) -> Check:
     for world in (slept, awake):
         world.fold()
-    mattering = _asked([one for one in known if one.matters and one.day < day - SETTLED_DAYS], count)
-    forgotten = _asked(
+    mattering = _draw_questions([one for one in known if one.matters and one.day < day - SETTLED_DAYS], count)
+    forgotten = _draw_questions(
         [one for one in known if not (one.matters or one.pinned) and one.day < day - SETTLED_DAYS], count
     )
     return Check(
@@ -184,7 +184,7 @@ def _check(day: int, known: Sequence[Planned], count: int, slept: World, awake: 
     )
 
 
-def _asked(among: Sequence[Planned], count: int) -> list[tuple[Question, frozenset[str]]]:
+def _draw_questions(among: Sequence[Planned], count: int) -> list[tuple[Question, frozenset[str]]]:
     """Ask for some memories, each question with the ids that answer it."""
     drawn = questions([one.body for one in among], 2 * count, QUESTION_SEED)
     wanted = [question for question in drawn if question.kind in ONE_ANSWER][:count]
@@ -196,7 +196,7 @@ def _hits(world: World, asked: Sequence[tuple[Question, frozenset[str]]]) -> flo
     return round(found / max(len(asked), 1), 3)
 
 
-def _kept(world: World, known: Sequence[Planned]) -> dict[str, tuple[int, int]]:
+def _count_kept(world: World, known: Sequence[Planned]) -> dict[str, tuple[int, int]]:
     with world.database.read() as db:
         ever = {entry.memory_id for entry in audit.page(db, 2 * len(known), None)}
         faded = {
@@ -231,7 +231,7 @@ def show(year: Year, report: Report) -> None:
         report.keep(name, value=value if not name.endswith("_ms") else asdict(latency(value)))
 
 
-def told(month: Month) -> str:
+def format_month(month: Month) -> str:
     """Return a month as a line of the table."""
     tiers = "  ".join(f"{name} {month.tiers.get(name, 0):>6,}" for name in ("working", "episodic", "semantic"))
     p10, p50, p90 = month.quantiles
@@ -254,7 +254,7 @@ def main() -> None:
     chosen = parser.parse_args()
     report = Report()
     report.section(f"{chosen.memories:,} memories, {DAYS} nights; the end of each month")
-    show(live(chosen.memories, chosen.seed, tell=lambda month: print(told(month), flush=True)), report)
+    show(live(chosen.memories, chosen.seed, tell=lambda month: print(format_month(month), flush=True)), report)
     report.write(chosen.json)
 
 

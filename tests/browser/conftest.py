@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from demo.sample import load_sample
-from tests.fakes.dashboard import Site, served_site
+from tests.fakes.dashboard import Site, serve_site
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -90,14 +90,14 @@ def opened(chromium: Browser) -> Iterator[Visits]:
 def lived_in(tmp_path_factory) -> Path:
     """A home with the sample history, digested and slept over; to be copied."""
     home: Path = tmp_path_factory.mktemp("lived_in") / "home"
-    with served_site(home, load_sample().history):
+    with serve_site(home, load_sample().history):
         return home
 
 
 @pytest.fixture(scope="module")
 def sample(lived_in, tmp_path_factory) -> Iterator[Site]:
     """The sample history; for tests that change nothing that others look at."""
-    with served_site(shutil.copytree(lived_in, tmp_path_factory.mktemp("sample") / "home")) as site:
+    with serve_site(shutil.copytree(lived_in, tmp_path_factory.mktemp("sample") / "home")) as site:
         site.tell_fact()
         yield site
 
@@ -105,6 +105,6 @@ def sample(lived_in, tmp_path_factory) -> Iterator[Site]:
 @pytest.fixture
 def site(lived_in, tmp_path, opened) -> Iterator[Site]:
     """The sample history, of this test alone."""
-    with served_site(shutil.copytree(lived_in, tmp_path / "home")) as site:
+    with serve_site(shutil.copytree(lived_in, tmp_path / "home")) as site:
         yield site
         opened.end()

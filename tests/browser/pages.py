@@ -27,6 +27,6 @@ def records(site: Site, workspace: str = "default") -> list[str]:
     ]
 
 
-def everything(site: Site, workspace: str = "default") -> list[str]:
+def list_pages(site: Site, workspace: str = "default") -> list[str]:
     """Return the paths of all pages in a workspace."""
     return [f"/w/{workspace}{path}" for path in LISTS] + records(site, workspace)

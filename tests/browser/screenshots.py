@@ -12,8 +12,8 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.jobs.registry import BY_NAME
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
-from tests.browser.pages import everything
-from tests.fakes.dashboard import Site, serving
+from tests.browser.pages import list_pages
+from tests.fakes.dashboard import Site, serve_containers
 from tests.fakes.house import digest_all
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
@@ -36,7 +36,7 @@ def main() -> None:
         worker.encoder  # noqa: B018 - compiles the model, which the front waits for
         container = WebContainer(settings, lambda _workspace, _stage: None)
         container.encoder.load()
-        with serving(container, worker) as site:
+        with serve_containers(container, worker) as site:
             _live(site)
             _draw(site)
 
@@ -57,7 +57,7 @@ def _live(site: Site) -> None:
 
 
 def _draw(site: Site) -> None:
-    pages = {_name(path): path for path in everything(site)}
+    pages = {_name(path): path for path in list_pages(site)}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
         for theme in ("light", "dark"):

@@ -4,7 +4,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.pages import LISTS, everything
+from tests.browser.pages import LISTS, list_pages
 from web.dashboard.blueprint import NAVIGATION
 
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
@@ -46,7 +46,7 @@ def test_every_page_is_one_click_away(opened, sample):
 def test_everybody_can_use_every_page(opened, sample, theme):
     page = opened(sample, theme=theme)
     found = []
-    for path in everything(sample):
+    for path in list_pages(sample):
         page.goto(path)
         found += serious(page)
     assert found == []
@@ -56,7 +56,7 @@ def test_everybody_can_use_every_page(opened, sample, theme):
 def test_every_page_fits_its_window(opened, sample, width):
     page = opened(sample, width=width)
     wide = {}
-    for path in everything(sample):
+    for path in list_pages(sample):
         page.goto(path)
         wide[path] = overflow(page)
     assert {path: by for path, by in wide.items() if by > 0} == {}
@@ -110,7 +110,7 @@ def test_every_page_works_without_scripts(chromium, sample):
     context = chromium.new_context(java_script_enabled=False, base_url=sample.url)
     page = context.new_page()
     page.goto(sample.link())
-    for path in everything(sample):
+    for path in list_pages(sample):
         answer = page.goto(path)
         assert answer.status == 200, path
         expect(page.get_by_role("heading", level=1)).to_be_visible()

@@ -9,7 +9,7 @@ FACT = "/w/default/facts/one?subject=staging_database&attribute=port"
 
 
 @pytest.fixture
-def told(site):
+def fact_site(site):
     """A site that knows three values of one fact, the last of them in the future."""
     for value, since in ((5433, "2026-01-27"), (5434, "2026-03-02"), (6432, "2126-01-01")):
         body = {"value": value, "valid_from": f"{since}T00:00:00Z"}
@@ -17,8 +17,8 @@ def told(site):
     return site
 
 
-def test_the_slider_asks_about_any_moment_without_leaving_the_page(opened, told):
-    page = opened(told, FACT)
+def test_the_slider_asks_about_any_moment_without_leaving_the_page(opened, fact_site):
+    page = opened(fact_site, FACT)
     expect(page.locator(".held")).to_contain_text("5434")
     slider = page.get_by_role("slider", name="Moment")
     slider.focus()
@@ -36,16 +36,16 @@ def test_the_slider_asks_about_any_moment_without_leaving_the_page(opened, told)
     expect(page.locator(".held")).to_contain_text("5434")
 
 
-def test_a_value_on_the_line_of_time_tells_itself_to_the_keyboard(opened, told):
-    page = opened(told, FACT)
+def test_a_value_on_the_line_of_time_tells_itself_to_the_keyboard(opened, fact_site):
+    page = opened(fact_site, FACT)
     page.get_by_role("link", name=re.compile("^5434, from 2026-03-02")).focus()
     expect(page.locator("[data-caption-of]")).to_contain_text("5434, from 2026-03-02 00:00 until 2126-01-01")
     page.keyboard.press("Enter")
     expect(page.locator("li:target")).to_contain_text("5434")
 
 
-def test_on_a_phone_nothing_runs_off_the_side(opened, told):
-    told.client.put("/v1/facts/staging-database/note", {"value": "w" * 2000})
+def test_on_a_phone_nothing_runs_off_the_side(opened, fact_site):
+    fact_site.client.put("/v1/facts/staging-database/note", {"value": "w" * 2000})
     for path in ("/w/default/facts", "/w/default/facts/of?subject=staging_database", FACT):
-        page = opened(told, path, width=360)
+        page = opened(fact_site, path, width=360)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.pages import LISTS
-from tests.fakes.dashboard import Site, serving
+from tests.fakes.dashboard import Site, serve_containers
 from tests.fakes.house import fast_settings, open_web, open_worker
 from tests.fakes.multitude import fill
 
@@ -17,7 +17,7 @@ def multitude(tmp_path_factory):
     settings = fast_settings(tmp_path_factory.mktemp("multitude") / "home")
     container = open_web(settings)
     fill(container.databases.get("default", create=True), MEMORIES)
-    with serving(container, open_worker(settings)) as site:
+    with serve_containers(container, open_worker(settings)) as site:
         site.sleep("segment")
         yield site
 

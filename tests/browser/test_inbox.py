@@ -12,7 +12,7 @@ INBOX = "/w/default/inbox"
 
 
 @pytest.fixture
-def waiting(site):
+def inbox_site(site):
     """A site with three candidates, three pairs and three contradictions."""
     site.container.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"review": True}))
     for name in ("shop", "portal", "harbour"):
@@ -33,7 +33,7 @@ def counts(site):
     return found.candidates, found.pairs, found.contradictions
 
 
-def looked_at(page):
+def find_focus(page):
     """The entry that has the focus, by number."""
     return page.evaluate("[...document.querySelectorAll('.entry')].indexOf(document.activeElement)")
 
@@ -51,17 +51,17 @@ def press(page, key, says):
         ("contradictions", "is archived", "Both are kept", (2, 1)),
     ],
 )
-def test_every_kind_is_judged_by_keys_and_taken_back(opened, waiting, kind, yes, no, left):
-    page = opened(waiting, f"{INBOX}?kind={kind}")
+def test_every_kind_is_judged_by_keys_and_taken_back(opened, inbox_site, kind, yes, no, left):
+    page = opened(inbox_site, f"{INBOX}?kind={kind}")
     expect(page.locator(".keys")).to_be_visible()
     entries = page.locator(".entry")
     expect(entries).to_have_count(3)
     # Nothing is judged before something is looked at.
     page.keyboard.press("m")
-    assert (looked_at(page), counts(waiting)) == (0, (3, 3, 3))
+    assert (find_focus(page), counts(inbox_site)) == (0, (3, 3, 3))
     for key, expected in (("j", 1), ("j", 2), ("j", 2), ("k", 1), ("k", 0)):
         page.keyboard.press(key)
-        assert looked_at(page) == expected
+        assert find_focus(page) == expected
     second = entries.nth(1).get_attribute("id")
     press(page, "m", yes)
     expect(entries).to_have_count(2)
@@ -69,30 +69,30 @@ def test_every_kind_is_judged_by_keys_and_taken_back(opened, waiting, kind, yes,
     press(page, "x", no)
     expect(entries).to_have_count(1)
     place, waits = left
-    assert counts(waiting)[place] == waits
+    assert counts(inbox_site)[place] == waits
     press(page, "u", "waits again")
     expect(page.locator(f"#{second}".replace(".", "\\."))).to_be_focused()
-    assert counts(waiting) == tuple(3 if n != place else 2 for n in range(3))
+    assert counts(inbox_site) == tuple(3 if n != place else 2 for n in range(3))
 
 
-def test_a_merge_is_taken_back(opened, waiting):
-    page = opened(waiting, f"{INBOX}?kind=duplicates")
+def test_a_merge_is_taken_back(opened, inbox_site):
+    page = opened(inbox_site, f"{INBOX}?kind=duplicates")
     expect(page.locator("mark").first).to_be_visible()
     page.get_by_role("button", name="Merge").first.click()
     expect(page.get_by_role("status")).to_contain_text("merged")
-    assert counts(waiting)[1] == 2
+    assert counts(inbox_site)[1] == 2
     page.get_by_role("button", name="Undo").click()
     expect(page.locator(".entry")).to_have_count(3)
-    assert counts(waiting)[1] == 3
+    assert counts(inbox_site)[1] == 3
 
 
-def test_the_older_holds(opened, waiting):
-    page = opened(waiting, f"{INBOX}?kind=contradictions")
+def test_the_older_holds(opened, inbox_site):
+    page = opened(inbox_site, f"{INBOX}?kind=contradictions")
     page.keyboard.press("j")
     press(page, "o", "is archived")
     page.get_by_role("link", name="Done without asking").click()
     expect(page.locator(".entry")).to_have_count(0)
-    assert counts(waiting)[2] == 2
+    assert counts(inbox_site)[2] == 2
 
 
 def test_what_was_done_without_asking_is_taken_back(opened, site):
@@ -105,22 +105,22 @@ def test_what_was_done_without_asking_is_taken_back(opened, site):
     assert older != newer
 
 
-def test_keys_do_nothing_while_somebody_types(opened, waiting):
-    page = opened(waiting, f"{INBOX}?kind=candidates")
+def test_keys_do_nothing_while_somebody_types(opened, inbox_site):
+    page = opened(inbox_site, f"{INBOX}?kind=candidates")
     page.get_by_role("searchbox", name="Recall").fill("")
     page.keyboard.type("mxj")
     expect(page.get_by_role("searchbox", name="Recall")).to_have_value("mxj")
-    assert counts(waiting) == (3, 3, 3)
+    assert counts(inbox_site) == (3, 3, 3)
 
 
-def test_without_scripts_the_buttons_do(chromium, waiting):
-    context = chromium.new_context(java_script_enabled=False, base_url=waiting.url)
+def test_without_scripts_the_buttons_do(chromium, inbox_site):
+    context = chromium.new_context(java_script_enabled=False, base_url=inbox_site.url)
     page = context.new_page()
-    page.goto(waiting.link())
+    page.goto(inbox_site.link())
     page.goto(INBOX)
     expect(page.locator(".keys")).to_be_hidden()
     page.get_by_role("button", name="Accept").first.click()
     expect(page.get_by_role("status")).to_contain_text("is a memory now")
     page.get_by_role("button", name="Undo").click()
-    assert counts(waiting) == (3, 3, 3)
+    assert counts(inbox_site) == (3, 3, 3)
     context.close()

@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.fakes.atlas import chart, note
-from tests.fakes.dashboard import served_site
-from tests.fakes.house import requested_jobs
+from tests.fakes.dashboard import serve_site
+from tests.fakes.house import list_requests
 
 HOSTILE = "<img src=x onerror='window.pwned=1'> \u202ereversed"
 
@@ -14,9 +14,9 @@ GROUPS = (("lighthouse", "keeper", "lamp"), ("harbour", "pilot", "tide", "buoy")
 
 
 @pytest.fixture(scope="module")
-def charted(tmp_path_factory):
+def small_map(tmp_path_factory):
     """A map of three small communities."""
-    with served_site(tmp_path_factory.mktemp("charted") / "home") as site:
+    with serve_site(tmp_path_factory.mktemp("charted") / "home") as site:
         database = site.container.databases.get("default", create=True)
         for number in range(4):
             for group in GROUPS:
@@ -28,27 +28,27 @@ def charted(tmp_path_factory):
 @pytest.fixture
 def blank(tmp_path, opened):
     """A site without a map."""
-    with served_site(tmp_path / "home") as site:
+    with serve_site(tmp_path / "home") as site:
         note(site.container.databases.get("default", create=True), 1, ["lighthouse", "keeper"])
         yield site
         opened.end()
 
 
 @pytest.fixture(scope="module")
-def crowded(tmp_path_factory):
+def large_map(tmp_path_factory):
     """A map of 4,000 entities and 40,000 ties."""
-    with served_site(tmp_path_factory.mktemp("crowded") / "home") as site:
+    with serve_site(tmp_path_factory.mktemp("crowded") / "home") as site:
         chart(site.container.databases.get("default", create=True), 4000, 40_000)
         yield site
 
 
 def open_map(opened, site, path="/w/default/map", **options):
     page = opened(site, path, **options)
-    painted(page)
+    wait_for_paint(page)
     return page
 
 
-def painted(page):
+def wait_for_paint(page):
     page.locator("[data-painted]").wait_for(state="attached")
 
 
@@ -65,8 +65,8 @@ def panel(page):
     return page.get_by_role("region", name="Chosen entity")
 
 
-def test_an_entity_is_searched_chosen_and_its_memory_opened(opened, charted):
-    page = open_map(opened, charted)
+def test_an_entity_is_searched_chosen_and_its_memory_opened(opened, small_map):
+    page = open_map(opened, small_map)
     field = page.get_by_role("combobox", name="Find an entity")
     field.fill("light")
     expect(page.get_by_role("option")).to_have_count(1)
@@ -74,27 +74,27 @@ def test_an_entity_is_searched_chosen_and_its_memory_opened(opened, charted):
     expect(page.get_by_role("option", name="lighthouse")).to_have_attribute("aria-selected", "true")
     field.press("Enter")
     expect(panel(page).get_by_role("heading", name="lighthouse")).to_be_visible()
-    expect(page).to_have_url(f"{charted.url}/w/default/map?around={entity(charted, 'lighthouse')}")
+    expect(page).to_have_url(f"{small_map.url}/w/default/map?around={entity(small_map, 'lighthouse')}")
     panel(page).get_by_role("button", name="keeper").click()
     expect(panel(page).get_by_role("heading", name="keeper")).to_be_visible()
     panel(page).locator(".panel-memories a").first.click()
-    expect(page).to_have_url(f"{charted.url}/w/default/memories/{page.url.rpartition('/')[2]}")
+    expect(page).to_have_url(f"{small_map.url}/w/default/memories/{page.url.rpartition('/')[2]}")
 
 
-def test_what_is_not_on_the_map_is_looked_for_in_the_list(opened, charted):
-    page = open_map(opened, charted)
+def test_what_is_not_on_the_map_is_looked_for_in_the_list(opened, small_map):
+    page = open_map(opened, small_map)
     page.get_by_role("combobox", name="Find an entity").fill("no such thing")
     page.get_by_role("button", name="Find").click()
-    expect(page).to_have_url(f"{charted.url}/w/default/entities?q=no+such+thing")
+    expect(page).to_have_url(f"{small_map.url}/w/default/entities?q=no+such+thing")
 
 
-def test_a_click_chooses_what_stands_there_and_escape_lets_go(opened, charted):
-    page = open_map(opened, charted, f"/w/default/map?around={entity(charted, 'lamp')}")
+def test_a_click_chooses_what_stands_there_and_escape_lets_go(opened, small_map):
+    page = open_map(opened, small_map, f"/w/default/map?around={entity(small_map, 'lamp')}")
     expect(panel(page).get_by_role("heading", name="lamp")).to_be_visible()
     stage = page.get_by_role("application", name="Map")
     stage.press("Escape")
     expect(panel(page)).to_be_hidden()
-    expect(page).to_have_url(f"{charted.url}/w/default/map")
+    expect(page).to_have_url(f"{small_map.url}/w/default/map")
     stage.hover()
     expect(page.locator("[data-tip]")).to_have_text("lamp · product")
     stage.click()
@@ -103,8 +103,8 @@ def test_a_click_chooses_what_stands_there_and_escape_lets_go(opened, charted):
     expect(page.get_by_role("heading", level=1)).to_have_text("lamp")
 
 
-def test_the_map_is_zoomed_and_moved_by_keys_buttons_and_pointer(opened, charted):
-    page = open_map(opened, charted)
+def test_the_map_is_zoomed_and_moved_by_keys_buttons_and_pointer(opened, small_map):
+    page = open_map(opened, small_map)
     stage = page.get_by_role("application", name="Map")
     whole = scale(page)
     stage.press("+")
@@ -125,8 +125,8 @@ def test_the_map_is_zoomed_and_moved_by_keys_buttons_and_pointer(opened, charted
     page.wait_for_function("([it, before]) => it.style.transform !== before", arg=[canvas.element_handle(), before])
 
 
-def test_a_community_is_brought_out_from_the_legend(opened, charted):
-    page = open_map(opened, charted)
+def test_a_community_is_brought_out_from_the_legend(opened, small_map):
+    page = open_map(opened, small_map)
     link = page.locator(".map-legend a").first
     link.click()
     expect(link).to_have_attribute("aria-current", "true")
@@ -135,8 +135,8 @@ def test_a_community_is_brought_out_from_the_legend(opened, charted):
     expect(link).not_to_have_attribute("aria-current", "true")
 
 
-def test_the_list_leads_to_the_same(opened, charted):
-    page = open_map(opened, charted)
+def test_the_list_leads_to_the_same(opened, small_map):
+    page = open_map(opened, small_map)
     page.locator("ul.rows h3 a", has_text="lighthouse").click()
     page.get_by_role("link", name="keeper", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("keeper")
@@ -144,8 +144,8 @@ def test_the_list_leads_to_the_same(opened, charted):
     expect(panel(page).get_by_role("heading", name="keeper")).to_be_visible()
 
 
-def test_the_theme_repaints_the_map(opened, charted):
-    page = open_map(opened, charted)
+def test_the_theme_repaints_the_map(opened, small_map):
+    page = open_map(opened, small_map)
     page.get_by_role("button", name="Theme").click()
     page.wait_for_function("() => Number(document.querySelector('[data-map]').dataset.painted) > 0")
 
@@ -154,11 +154,11 @@ def test_a_map_is_drawn_when_it_is_asked_for(opened, blank):
     page = opened(blank, "/w/default/map")
     page.get_by_role("button", name="Draw it now").click()
     expect(page.get_by_text("The map is being drawn.")).to_be_visible()
-    assert requested_jobs(blank.worker) == ["layout"]
+    assert list_requests(blank.worker) == ["layout"]
     blank.sleep("layout")
     # The page looks by itself whether it is there.
     expect(page.get_by_role("application", name="Map")).to_be_visible()
-    painted(page)
+    wait_for_paint(page)
 
 
 def test_names_are_never_run(opened, blank):
@@ -175,8 +175,8 @@ def test_names_are_never_run(opened, blank):
     assert page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth") <= 0
 
 
-def test_a_map_of_4000_entities_and_40000_ties_opens(opened, crowded):
-    page = open_map(opened, crowded)
+def test_a_map_of_4000_entities_and_40000_ties_opens(opened, large_map):
+    page = open_map(opened, large_map)
     expect(page.get_by_text("4\u202f000 entities in 30 communities")).to_be_visible()
     # An empty window is a picture of a few bytes.
     assert len(page.get_by_role("application", name="Map").screenshot()) > 50_000
@@ -185,10 +185,10 @@ def test_a_map_of_4000_entities_and_40000_ties_opens(opened, crowded):
     expect(panel(page).get_by_role("heading", level=2)).to_contain_text("thing_3999.py")
 
 
-def test_without_scripts_there_is_the_list(chromium, charted):
-    context = chromium.new_context(java_script_enabled=False, base_url=charted.url)
+def test_without_scripts_there_is_the_list(chromium, small_map):
+    context = chromium.new_context(java_script_enabled=False, base_url=small_map.url)
     page = context.new_page()
-    page.goto(charted.link())
+    page.goto(small_map.link())
     page.goto("/w/default/map")
     expect(page.locator("canvas")).to_be_hidden()
     expect(page.locator("ul.rows").get_by_role("link", name="lighthouse", exact=True)).to_be_visible()

@@ -14,7 +14,7 @@ def read(site, memory_id):
     return site.client.get(f"/v1/memories/{memory_id}").get_json()
 
 
-def said(page, text):
+def expect_status(page, text):
     expect(page.get_by_role("status")).to_contain_text(text)
 
 
@@ -31,13 +31,13 @@ def test_a_memory_is_changed_and_every_change_taken_back(opened, site):
     page.get_by_label("Tags", exact=True).fill("ops net")
     page.get_by_label("Importance", exact=True).fill("0.9")
     press(page, "Save")
-    said(page, "changed")
+    expect_status(page, "changed")
     expect(page.locator(".history del")).to_have_text("5433")
     expect(page.locator(".history ins")).to_have_text("6543")
     changed = read(site, memory_id)
     assert (changed["tags"], changed["importance"]) == (["ops", "net"], 0.9)
     press(page, "Undo")
-    said(page, "changed")
+    expect_status(page, "changed")
     worker = read(site, memory_id)
     assert (worker["content"], worker["tags"]) == ("It listens on port 5433, behind the proxy", ["ops"])
 
@@ -53,10 +53,10 @@ def test_a_memory_is_changed_and_every_change_taken_back(opened, site):
         assert read(site, memory_id)[field] == values[1]
 
     press(page, "Archive")
-    said(page, "archived")
+    expect_status(page, "archived")
     assert read(site, memory_id)["archived_at"] is not None
     press(page, "Undo")
-    said(page, "back in every answer")
+    expect_status(page, "back in every answer")
     press(page, "Archive")
     press(page, "Restore")
     expect(page.get_by_role("button", name="Archive", exact=True)).to_be_visible()
@@ -72,7 +72,7 @@ def test_a_purge_takes_two_clicks_and_leaves_nothing(opened, site):
     assert read(site, memory_id)["content"] == "The flumadiddle is in the cellar"
     page.get_by_role("link", name="Purge…").click()
     press(page, "Purge for good")
-    said(page, "purged")
+    expect_status(page, "purged")
     expect(page).to_have_url(re.compile("/timeline$"))
     expect(page.get_by_text("flumadiddle")).to_have_count(0)
     assert site.client.get(f"/v1/memories/{memory_id}").status_code == 404

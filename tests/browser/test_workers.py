@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.fakes.house import requested_jobs
+from tests.fakes.house import list_requests
 
 
 def test_a_job_that_is_run_now_tells_when_it_is_done(opened, site):
@@ -12,7 +12,7 @@ def test_a_job_that_is_run_now_tells_when_it_is_done(opened, site):
     row.get_by_role("button", name="Run now").click()
     expect(page.get_by_role("status").filter(has_text="The job decay is asked for")).to_be_visible()
     expect(row).to_contain_text("asked for")
-    assert requested_jobs(site.worker) == ["decay"]
+    assert list_requests(site.worker) == ["decay"]
     page.evaluate("window.notReloaded = true")
     site.sleep("decay")
     expect(row.locator("[data-live=standing-decay]")).to_have_text("done")

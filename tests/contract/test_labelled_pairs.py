@@ -18,7 +18,7 @@ WAITING_OR_MERGED = 0.94
 
 
 @pytest.fixture(scope="module")
-def judged(compiled_model):
+def judgements(compiled_model):
     """Every pair with its cosine and the relation that the rules see."""
     pairs = json.loads(PAIRS.read_text(encoding="utf-8"))["pairs"]
     encoder = OnnxEncoder.load(compiled_model, threads=1)
@@ -50,36 +50,36 @@ def test_the_pairs_are_well_formed_and_many():
     assert sum(label in (Relation.DIFFERENT, Relation.CONTRADICTS) for label in labels) >= 100
 
 
-def test_what_is_merged_is_the_same(judged):
-    assert precision(judged, Relation.SAME) >= MERGE_PRECISION
+def test_what_is_merged_is_the_same(judgements):
+    assert precision(judgements, Relation.SAME) >= MERGE_PRECISION
 
 
-def test_no_near_miss_is_merged(judged):
-    merged = [pair for pair, _, seen in judged if seen is Relation.SAME and pair["label"] != Relation.SAME]
+def test_no_near_miss_is_merged(judgements):
+    merged = [pair for pair, _, seen in judgements if seen is Relation.SAME and pair["label"] != Relation.SAME]
     assert merged == []
 
 
-def test_a_cosine_alone_would_merge_what_it_must_not(judged):
+def test_a_cosine_alone_would_merge_what_it_must_not(judgements):
     """The near misses are near: without the rules, nearly every other merge would destroy something."""
-    near = [pair["label"] for pair, cosine, _ in judged if cosine >= MERGE_COSINE]
+    near = [pair["label"] for pair, cosine, _ in judgements if cosine >= MERGE_COSINE]
     assert near.count("same") / len(near) < 0.6
 
 
 @pytest.mark.parametrize("part", ["calibration", "test"])
-def test_most_duplicates_are_merged(judged, part):
-    assert recall([one for one in judged if one[0]["part"] == part], Relation.SAME) >= MERGE_RECALL
+def test_most_duplicates_are_merged(judgements, part):
+    assert recall([one for one in judgements if one[0]["part"] == part], Relation.SAME) >= MERGE_RECALL
 
 
-def test_a_duplicate_that_is_not_merged_waits(judged):
-    near = [seen for pair, cosine, seen in judged if pair["label"] == Relation.SAME and cosine >= PAIR_COSINE]
+def test_a_duplicate_that_is_not_merged_waits(judgements):
+    near = [seen for pair, cosine, seen in judgements if pair["label"] == Relation.SAME and cosine >= PAIR_COSINE]
     kept = [seen for seen in near if seen in (Relation.SAME, Relation.BORDERLINE)]
     assert len(kept) / len(near) >= WAITING_OR_MERGED
 
 
-def test_what_is_called_a_contradiction_is_one(judged):
-    assert precision(judged, Relation.CONTRADICTS) >= DENIAL_PRECISION
+def test_what_is_called_a_contradiction_is_one(judgements):
+    assert precision(judgements, Relation.CONTRADICTS) >= DENIAL_PRECISION
 
 
 @pytest.mark.parametrize("part", ["calibration", "test"])
-def test_most_contradictions_are_seen(judged, part):
-    assert recall([one for one in judged if one[0]["part"] == part], Relation.CONTRADICTS) >= DENIAL_RECALL
+def test_most_contradictions_are_seen(judgements, part):
+    assert recall([one for one in judgements if one[0]["part"] == part], Relation.CONTRADICTS) >= DENIAL_RECALL

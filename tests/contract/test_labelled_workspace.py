@@ -5,7 +5,7 @@ import pytest
 from pipeline.index.encoder import OnnxEncoder
 from pipeline.recall.rank import RELEVANT
 from tests.fakes.house import fast_settings
-from tests.fakes.workspace import labelled, labelled_workspace
+from tests.fakes.workspace import load_labelled, open_labelled_workspace
 
 # A little below what is reached, as another processor rounds differently: see docs/recall.md for the figures.
 PRECISION = 0.90
@@ -15,27 +15,27 @@ RECALL = 0.82
 @pytest.fixture(scope="module")
 def workspace(compiled_model, tmp_path_factory):
     settings = fast_settings(tmp_path_factory.mktemp("labelled"))
-    with labelled_workspace(settings, OnnxEncoder.load(compiled_model, threads=1)) as opened:
+    with open_labelled_workspace(settings, OnnxEncoder.load(compiled_model, threads=1)) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def spoken(workspace):
+def messages(workspace):
     """The messages of the test part, each with whether anything was thought relevant."""
     return [
         (m, bool(workspace.ask(m["text"], least_relevance=RELEVANT).hits))
-        for m in labelled("messages.json")
+        for m in load_labelled("messages.json")
         if m["part"] == "test"
     ]
 
 
-def test_the_gate_opens_for_what_the_workspace_knows(spoken):
-    wanted = [opened for message, opened in spoken if message["relevant"]]
+def test_the_gate_opens_for_what_the_workspace_knows(messages):
+    wanted = [opened for message, opened in messages if message["relevant"]]
     assert sum(wanted) / len(wanted) >= RECALL
 
 
-def test_the_gate_stays_shut_for_what_it_does_not_know(spoken):
-    opened = [message["relevant"] for message, opened in spoken if opened]
+def test_the_gate_stays_shut_for_what_it_does_not_know(messages):
+    opened = [message["relevant"] for message, opened in messages if opened]
     assert sum(opened) / len(opened) >= PRECISION
 
 
@@ -48,7 +48,7 @@ def test_a_relevance_says_how_often_it_is_right(workspace):
     """Bin every message by its best relevance: in each half of the scale the share of relevant ones agrees with it."""
     best = [
         (max((hit.relevance for hit in workspace.ask(m["text"]).hits), default=0.0), m["relevant"])
-        for m in labelled("messages.json")
+        for m in load_labelled("messages.json")
         if m["part"] == "test"
     ]
     for low, high in ((0.0, 0.25), (0.75, 1.01)):
@@ -58,6 +58,6 @@ def test_a_relevance_says_how_often_it_is_right(workspace):
 
 
 def test_what_is_relevant_is_found(workspace):
-    messages = [m for m in labelled("messages.json") if m["relevant"]]
+    messages = [m for m in load_labelled("messages.json") if m["relevant"]]
     found = [m["memories"][0] in workspace.found(m["text"], 8) for m in messages]
     assert sum(found) / len(found) >= 0.93

@@ -41,7 +41,7 @@ turns = st.lists(st.tuples(st.sampled_from([None, "s1", "s2"]), texts), min_size
 queries = st.lists(st.sampled_from([*WORDS, "unknown", "asks", "time"]), min_size=1, max_size=4).map(" ".join)
 
 
-def opened(database):
+def open_index(database):
     return LexicalIndex(database.file.parent / "lexical", SessionMap())
 
 
@@ -55,7 +55,7 @@ def everyone(rows):
 
 
 @contextlib.contextmanager
-def split(spoken, in_segment):
+def split_corpus(spoken, in_segment):
     """Write turns, and move those whose place is in `in_segment` into the segment."""
     with scratch_database() as database:
         rows = write_turns(database, spoken)
@@ -78,8 +78,8 @@ def sessions_of(spoken):
 def test_memories_and_sessions_score_as_the_reference_does_wherever_they_stand(spoken, query, in_segment):
     answers = []
     for some in (set(), in_segment, set(range(10))):
-        with split(spoken, some) as (database, rows):
-            found = ask(opened(database), database, query)
+        with split_corpus(spoken, some) as (database, rows):
+            found = ask(open_index(database), database, query)
             answers.append((found.of(everyone(rows)), found.of_sessions(everyone(rows)), found.top(10).tolist()))
     terms, asked = [row[1] for row in rows], search_tokens(query)
     groups = sessions_of(spoken)
@@ -110,7 +110,7 @@ steps = st.lists(
 @given(steps, queries)
 def test_an_index_that_stays_open_answers_as_one_that_is_opened_afresh(history, query):
     with scratch_database() as database:
-        index, ids = opened(database), []
+        index, ids = open_index(database), []
         for verb, *rest in history:
             if verb == "write":
                 receipt = accept(database, Draft(rest[0], occurred_at="2026-03-04T12:00:00.000Z"))
@@ -122,7 +122,7 @@ def test_an_index_that_stays_open_answers_as_one_that_is_opened_afresh(history, 
                 rebuild_segment(database, database.file.parent / "lexical")
             else:
                 ask(index, database, query)
-        stayed, fresh = ask(index, database, query), ask(opened(database), database, query)
+        stayed, fresh = ask(index, database, query), ask(open_index(database), database, query)
     seqs = np.arange(1, len(ids) + 1)
     np.testing.assert_array_equal(stayed.of(seqs), fresh.of(seqs))
     np.testing.assert_array_equal(stayed.of_sessions(seqs), fresh.of_sessions(seqs))
@@ -134,11 +134,11 @@ def test_an_index_that_stays_open_answers_as_one_that_is_opened_afresh(history, 
 @given(turns, turns, queries)
 def test_what_the_tail_says_of_a_memory_overrides_the_segment(old, new, query):
     count = min(len(old), len(new))
-    with split(old, set(range(10))) as (database, rows):
+    with split_corpus(old, set(range(10))) as (database, rows):
         with database.write() as db:
             for change, ((seq, _), (_, text)) in enumerate(zip(rows, new, strict=False), start=100):
                 index_state.put_tokens(db, seq, search_tokens(text), change)
-        found = ask(opened(database), database, query)
+        found = ask(open_index(database), database, query)
     current = [search_tokens(text) for _, text in new[:count]] + [terms for _, terms in rows[count:]]
     asked = set(search_tokens(query))
     assert set(found.top(100).tolist()) == {
@@ -151,8 +151,8 @@ SPLITS = [set(), {0, 1, 2, 3, 4, 5}, {1, 4}]
 
 @pytest.mark.parametrize("in_segment", SPLITS)
 def test_ties_go_to_the_older_memory_and_the_limit_holds(in_segment):
-    with split([(None, "port zebra")] * 6, in_segment) as (database, _):
-        found = ask(opened(database), database, "zebra")
+    with split_corpus([(None, "port zebra")] * 6, in_segment) as (database, _):
+        found = ask(open_index(database), database, "zebra")
     assert found.top(3).tolist() == [1, 2, 3]
     assert found.top(100).tolist() == [1, 2, 3, 4, 5, 6]
     assert found.top(0).tolist() == []
@@ -160,8 +160,8 @@ def test_ties_go_to_the_older_memory_and_the_limit_holds(in_segment):
 
 @pytest.mark.parametrize("in_segment", SPLITS)
 def test_only_what_is_allowed_is_found(in_segment):
-    with split([(None, "port zebra")] * 6, in_segment) as (database, _):
-        found = ask(opened(database), database, "zebra")
+    with split_corpus([(None, "port zebra")] * 6, in_segment) as (database, _):
+        found = ask(open_index(database), database, "zebra")
     allowed = np.zeros(7, np.bool_)
     allowed[[2, 4, 6]] = True
     assert found.top(2, allowed).tolist() == [2, 4]
@@ -173,8 +173,8 @@ def test_only_what_is_allowed_is_found(in_segment):
 @pytest.mark.parametrize("in_segment", SPLITS)
 def test_fields_count_for_no_length_and_match_no_words(in_segment):
     plain, full = "the zebra left", "Zed: the zebra left yesterday?"
-    with split([(None, plain), (None, full), (None, "zebra")], in_segment) as (database, rows):
-        index = opened(database)
+    with split_corpus([(None, plain), (None, full), (None, "zebra")], in_segment) as (database, rows):
+        index = open_index(database)
         assert {ASKS, NAMES_TIME, speaker_term("zed")} <= set(rows[1][1])
         found = ask(index, database, "asks by time zed:")
         assert found.top(9).tolist() == [2], "the name alone is a word of the text"
@@ -188,8 +188,8 @@ def test_fields_count_for_no_length_and_match_no_words(in_segment):
 @pytest.mark.parametrize("in_segment", SPLITS)
 def test_a_text_of_average_length_that_holds_every_token_once_reaches_the_ceiling(in_segment):
     spoken = [("s", "zebra port queue"), ("t", "port billing queue"), ("u", "gateway billing mail")] * 2
-    with split(spoken, in_segment) as (database, rows):
-        found = ask(opened(database), database, "zebra port")
+    with split_corpus(spoken, in_segment) as (database, rows):
+        found = ask(open_index(database), database, "zebra port")
     assert found.of(everyone(rows))[0] == pytest.approx(found.ceiling, rel=1e-5)
     assert found.of(everyone(rows))[1] < found.ceiling
     assert found.frequencies == {"zebra": 2, "port": 4}
@@ -197,21 +197,21 @@ def test_a_text_of_average_length_that_holds_every_token_once_reaches_the_ceilin
 
 @pytest.mark.parametrize("in_segment", [set(), {0, 1, 2}])
 def test_a_word_repeated_more_often_than_a_byte_counts_scores_as_the_reference_does(in_segment):
-    with split([(None, "zebra " * n) for n in (254, 255, 1000, 1600)], in_segment) as (database, rows):
-        found = ask(opened(database), database, "zebra").of(everyone(rows))
+    with split_corpus([(None, "zebra " * n) for n in (254, 255, 1000, 1600)], in_segment) as (database, rows):
+        found = ask(open_index(database), database, "zebra").of(everyone(rows))
     assert found == pytest.approx(bm25([terms for _, terms in rows], ["zebra"]), abs=1e-7)
 
 
 @pytest.mark.parametrize("query", ["zebra", "", "the of", "?!"])
 def test_nothing_matches_nothing(query):
     with scratch_database() as database:
-        found = ask(opened(database), database, query)
+        found = ask(open_index(database), database, query)
     assert found.top(5).tolist() == []
     assert found.of(np.array([1, 2])).tolist() == found.of_sessions(np.array([1, 2])).tolist() == [0, 0]
 
 
 def test_what_nobody_wrote_scores_nothing():
-    with split([(None, "zebra")], {0}) as (database, _):
-        found = ask(opened(database), database, "zebra")
+    with split_corpus([(None, "zebra")], {0}) as (database, _):
+        found = ask(open_index(database), database, "zebra")
     assert found.of(np.array([0, 99, 10**6])).tolist() == [0, 0, 0]
     assert found.of_sessions(np.array([0, 99, 10**6])).tolist() == [0, 0, 0]

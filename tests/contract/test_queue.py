@@ -47,13 +47,13 @@ def queue_settings(request, tmp_path):
 
 
 @pytest.fixture
-def performed():
+def calls():
     """What the tasks were called with."""
     return []
 
 
 @pytest.fixture
-def open_queue(performed):
+def open_queue(calls):
     """Open the queue of a home, as each of its processes does."""
     opened = []
 
@@ -66,7 +66,7 @@ def open_queue(performed):
 
     def named(huey, name, priority):
         def task(*names):
-            performed.append((name, *names))
+            calls.append((name, *names))
 
         return huey.task(name=name, priority=priority)(task)
 
@@ -88,19 +88,19 @@ def drain(queue):
         queue.huey.execute(task)
 
 
-def test_what_is_sent_is_performed_once_and_what_was_written_first(queue, performed):
+def test_what_is_sent_is_performed_once_and_what_was_written_first(queue, calls):
     queue.run_job("segment", "alpha")
     queue.digest("alpha", "embed")
     drain(queue)
     drain(queue)
-    assert performed == [("digest", "alpha", "embed"), ("run_job", "segment", "alpha")]
+    assert calls == [("digest", "alpha", "embed"), ("run_job", "segment", "alpha")]
 
 
-def test_another_process_of_this_home_reads_the_message(open_queue, queue, queue_settings, performed):
+def test_another_process_of_this_home_reads_the_message(open_queue, queue, queue_settings, calls):
     queue.digest("alpha", "embed")
     other = open_queue(queue_settings)
     drain(other)
-    assert performed == [("digest", "alpha", "embed")]
+    assert calls == [("digest", "alpha", "embed")]
 
 
 def test_a_message_holds_names_only(queue):
@@ -112,34 +112,34 @@ def test_a_message_holds_names_only(queue):
     assert len(message) < 400
 
 
-def test_a_message_of_another_home_is_refused(open_queue, queue, tmp_path, performed):
+def test_a_message_of_another_home_is_refused(open_queue, queue, tmp_path, calls):
     foreign = open_queue(Settings(home=tmp_path / "elsewhere"))
     foreign.digest("alpha", "embed")
     [message] = foreign.huey.storage.enqueued_items()
     queue.huey.storage.enqueue(message)
-    refused(queue)
-    assert performed == []
+    expect_refusal(queue)
+    assert calls == []
 
 
-def test_a_message_under_a_former_token_is_refused_and_later_ones_are_not(open_queue, queue, queue_settings, performed):
+def test_a_message_under_a_former_token_is_refused_and_later_ones_are_not(open_queue, queue, queue_settings, calls):
     queue.digest("alpha", "embed")
     queue_settings.paths.renew_token()
-    refused(queue)
+    expect_refusal(queue)
     late = open_queue(queue_settings)
     queue.digest("beta", "embed")
     drain(late)
     late.digest("gamma", "embed")
     drain(queue)
-    assert performed == [("digest", "beta", "embed"), ("digest", "gamma", "embed")]
+    assert calls == [("digest", "beta", "embed"), ("digest", "gamma", "embed")]
 
 
-def test_a_tampered_message_is_refused(queue, performed):
+def test_a_tampered_message_is_refused(queue, calls):
     queue.digest("alpha", "embed")
     message = queue.huey.storage.dequeue()
     for place in (0, len(message) // 2, len(message) - 1):
         queue.huey.storage.enqueue(message[:place] + bytes([message[place] ^ 1]) + message[place + 1 :])
-        refused(queue)
-    assert performed == []
+        expect_refusal(queue)
+    assert calls == []
 
 
 class Bomb:
@@ -147,13 +147,13 @@ class Bomb:
         return (pytest.fail, ("a foreign pickle was opened",))
 
 
-def test_a_plain_pickle_is_not_opened(queue, performed):
+def test_a_plain_pickle_is_not_opened(queue, calls):
     queue.huey.storage.enqueue(pickle.dumps(Bomb()))
-    refused(queue)
-    assert performed == []
+    expect_refusal(queue)
+    assert calls == []
 
 
-def refused(queue):
+def expect_refusal(queue):
     try:
         task = queue.huey.dequeue()
     except (ValueError, HueyException):
@@ -161,14 +161,14 @@ def refused(queue):
     assert task is None
 
 
-def test_a_queue_file_that_is_deleted_comes_back(open_queue, tmp_path, performed):
+def test_a_queue_file_that_is_deleted_comes_back(open_queue, tmp_path, calls):
     queue = open_queue(Settings(home=tmp_path / "home"))
     queue.digest("alpha", "embed")
     (tmp_path / "home" / "queue.sqlite").unlink()
     queue.digest("beta", "embed")
     late = open_queue(Settings(home=tmp_path / "home"))
     drain(late)
-    assert performed == [("digest", "beta", "embed")]
+    assert calls == [("digest", "beta", "embed")]
 
 
 def test_a_queue_leaves_no_trace_before_it_is_used(tmp_path):
@@ -176,14 +176,14 @@ def test_a_queue_leaves_no_trace_before_it_is_used(tmp_path):
     assert not (tmp_path / "home").exists()
 
 
-def test_a_broken_queue_file_makes_way(open_queue, tmp_path, performed):
+def test_a_broken_queue_file_makes_way(open_queue, tmp_path, calls):
     home = tmp_path / "home"
     home.mkdir()
     (home / "queue.sqlite").write_bytes(b"no database" * 1000)
     queue = open_queue(Settings(home=home))
     queue.digest("alpha", "embed")
     drain(queue)
-    assert performed == [("digest", "alpha", "embed")]
+    assert calls == [("digest", "alpha", "embed")]
 
 
 class Broker:

@@ -22,7 +22,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(container: WebContainer) -> Iterator[int]:
+def serve_app(container: WebContainer) -> Iterator[int]:
     """Serve a front on a free port, and return the port."""
     server = make_server("127.0.0.1", 0, create_app(container), threaded=True, request_handler=_Quiet)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -48,6 +48,6 @@ def run_json(*arguments: str, code: int = 0) -> Any:
     return json.loads(run("--json", *arguments, code=code).stdout)
 
 
-def remembered(text: str, *options: str) -> str:
+def remember(text: str, *options: str) -> str:
     """Store a memory and return its id."""
     return str(run_json("remember", text, *options)["id"])

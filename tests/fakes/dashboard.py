@@ -63,10 +63,10 @@ class Site:
 
 
 @contextlib.contextmanager
-def served_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterator[Site]:
+def serve_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterator[Site]:
     """Serve a dashboard over a history during a block."""
     settings = fast_settings(home)
-    with serving(open_web(settings), open_worker(settings)) as site:
+    with serve_containers(open_web(settings), open_worker(settings)) as site:
         if history:
             site.write(history)
             site.sleep(*NIGHTLY_JOBS)
@@ -74,7 +74,7 @@ def served_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterat
 
 
 @contextlib.contextmanager
-def serving(container: WebContainer, worker: WorkerContainer) -> Iterator[Site]:
+def serve_containers(container: WebContainer, worker: WorkerContainer) -> Iterator[Site]:
     """Serve the dashboard of a front during a block, and close both services."""
     app = create_app(container)
     server = make_server("127.0.0.1", 0, app, threaded=True)
@@ -134,7 +134,7 @@ class SignedIn:
         return self.page(answer.headers["Location"])
 
 
-def signed_in(client: CheckedClient) -> SignedIn:
+def sign_in(client: CheckedClient) -> SignedIn:
     """Return a browser that followed a link."""
     return SignedIn(client)
 

@@ -66,7 +66,7 @@ def items(readings):
     return {one.key: one for one in readings if isinstance(one, Item)}
 
 
-def skipped(readings):
+def reasons_by_key(readings):
     """Return the reasons of what was left out by its keys."""
     return {one.key: one.reason for one in readings if isinstance(one, Skipped)}
 

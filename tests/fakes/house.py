@@ -106,7 +106,7 @@ def flush_notes(container: WebContainer) -> None:
     container.feedback.submit(lambda: None).result(timeout=20)
 
 
-def written_without_notice(container: WebContainer) -> set[tuple[str, Stage]]:
+def list_unannounced(container: WebContainer) -> set[tuple[str, Stage]]:
     """Return the stages that wait for memories a front wrote and of which no worker was told."""
     waiting = set()
     for workspace_id in container.settings.paths.workspace_ids():
@@ -130,7 +130,7 @@ def run_job(
     return maintenance.run_job(worker.context(workspace_id), name, worker.owner, pausing)
 
 
-def requested_jobs(worker: WorkerContainer, workspace_id: str = "default") -> list[str]:
+def list_requests(worker: WorkerContainer, workspace_id: str = "default") -> list[str]:
     """List the jobs that somebody asked for."""
     with worker.databases.get(workspace_id).read() as db:
         return list_requested_jobs(db)
@@ -173,7 +173,7 @@ def scratch_database() -> Iterator[Database]:
     """A migrated database for one example of a property; copied, as migrating takes longer than most examples."""
     with scratch_folder() as folder:
         file = folder / "events.sqlite"
-        file.write_bytes(_migrated())
+        file.write_bytes(_make_migrated())
         database = Database(file, PROFILE, create=False)
         try:
             yield database
@@ -182,7 +182,7 @@ def scratch_database() -> Iterator[Database]:
 
 
 @cache
-def _migrated() -> bytes:
+def _make_migrated() -> bytes:
     with scratch_folder() as folder:
         database = Database(folder / "events.sqlite", PROFILE, create=True)
         database.checkpoint()

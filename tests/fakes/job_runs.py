@@ -28,19 +28,19 @@ def text_of(day: float) -> str:
     return utc_text(moment(day))
 
 
-def written_on(prepared, day: float):
+def date_on(prepared, day: float):
     """What was prepared, as if it had been offered on a day."""
     return replace(prepared, memory=replace(prepared.memory, created_at=text_of(day)))
 
 
 def write(database: Database, day: float, content: str, **fields: Any) -> str:
     prepared = prepare(Draft(content, **{"occurred_at": text_of(day), **fields}))
-    return commit(database, [written_on(prepared, day)])[0].id
+    return commit(database, [date_on(prepared, day)])[0].id
 
 
 def set_fact(database: Database, day: float, key: Any, value: Any, **fields: Any) -> str:
     prepared = prepare_fact(key, value, Draft("-", **{"occurred_at": text_of(day), **fields}))
-    return commit(database, [written_on(prepared, day)])[0].id
+    return commit(database, [date_on(prepared, day)])[0].id
 
 
 def job_run_on(database: Database, day: float, **fields: Any) -> JobRun:

@@ -16,7 +16,7 @@ def pdf(*pages, title=None, password=None, owner=None, stream=None):
         resources = DictionaryObject({NameObject("/Font"): DictionaryObject({NameObject("/F1"): named})})
         page[NameObject("/Resources")] = resources
         drawing = DecodedStreamObject()
-        drawing.set_data(stream if stream is not None else _drawn(lines))
+        drawing.set_data(stream if stream is not None else _draw(lines))
         page[NameObject("/Contents")] = writer._add_object(drawing.flate_encode())
     if title is not None:
         writer.add_metadata({"/Title": title})
@@ -27,7 +27,7 @@ def pdf(*pages, title=None, password=None, owner=None, stream=None):
     return out.getvalue()
 
 
-def _drawn(lines):
+def _draw(lines):
     shown = ["BT /F1 11 Tf 14 TL 50 760 Td"]
     for line in lines:
         escaped = line.encode("cp1252").replace(b"\\", rb"\\").replace(b"(", rb"\(").replace(b")", rb"\)")

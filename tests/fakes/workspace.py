@@ -18,7 +18,7 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 PATIENT_MS = 10_000
 
 
-def labelled(name: str) -> list[dict[str, Any]]:
+def load_labelled(name: str) -> list[dict[str, Any]]:
     """Return the entries of a data set: `memories` of the workspace, `questions` or `messages`."""
     (entries,) = json.loads((DATA / name).read_text(encoding="utf-8")).values()
     return entries
@@ -39,8 +39,8 @@ class LabelledWorkspace:
 
 
 @contextmanager
-def labelled_workspace(settings: Settings, encoder: Encoder) -> Iterator[LabelledWorkspace]:
-    memories = labelled("workspace.json")
+def open_labelled_workspace(settings: Settings, encoder: Encoder) -> Iterator[LabelledWorkspace]:
+    memories = load_labelled("workspace.json")
     container, worker = open_web(settings, encoder), open_worker(settings)
     worker.encoder = encoder
     try:

@@ -41,21 +41,21 @@ def stack(module_stack):
         client.call("POST", "/v1/memories/batch", {"items": [{"content": content} for content in FILLER]})
         module_stack.wait_until_digested(client)
         module_stack.wait_for_encoder()
-        wait_until("dense search finds", lambda: found_by_meaning(client, wanted))
+        wait_until("dense search finds", lambda: finds_by_meaning(client, wanted))
         wait_until("the memory is in a segment", lambda: not in_tail(module_stack, wanted))
         # The front loads a segment when it is asked: what follows damages one that it holds.
-        wait_until("the front has loaded the segment", lambda: found_by_word(client, wanted))
+        wait_until("the front has loaded the segment", lambda: finds_by_word(client, wanted))
         module_stack.wanted = wanted
         module_stack.main = client
         yield module_stack
 
 
-def found_by_meaning(client, wanted):
+def finds_by_meaning(client, wanted):
     results = client.recall(f"{ASKED} {'?' * secrets.randbelow(1000)}", k=1, explain=True)["results"]
     return results and results[0]["id"] == wanted and "dense" in results[0]["signals"]["channels"]
 
 
-def found_by_word(client, wanted):
+def finds_by_word(client, wanted):
     # An answer that is still true is remembered; a word of no memory makes it another question.
     answer = client.recall(f"caching session lookup {secrets.token_hex(8)}", k=1, explain=True)
     results = answer["results"]
@@ -85,7 +85,7 @@ def whole_again(stack):
     """Wait until the front, and a front that is started afresh, find by meaning with nothing degraded."""
 
     def sound():
-        return found_by_meaning(stack.main, stack.wanted) and not stack.main.recall(ASKED)["degraded"]
+        return finds_by_meaning(stack.main, stack.wanted) and not stack.main.recall(ASKED)["degraded"]
 
     stack.wait_until_digested(stack.main)
     wait_until("dense search finds again", sound)
@@ -100,7 +100,7 @@ def restart_front(stack):
     stack.wait_for_encoder()
 
 
-def told(stack, text):
+def reports(stack, text):
     return any(text in line for line in stack.main.errors())
 
 
@@ -116,14 +116,14 @@ def test_a_deleted_vector_folder_is_filled_again(stack):
     clear_errors(stack)
     with Prober.probing(stack.client(), ASKED):
         shutil.rmtree(stack.workspace / "vectors.lance")
-        wait_until("the loss is told", lambda: told(stack, "vectors: the vectors of"))
+        wait_until("the loss is told", lambda: reports(stack, "vectors: the vectors of"))
         whole_again_without_restart(stack)
     whole_again(stack)
 
 
 def whole_again_without_restart(stack):
     stack.wait_until_digested(stack.main)
-    wait_until("dense search finds again", lambda: found_by_meaning(stack.main, stack.wanted))
+    wait_until("dense search finds again", lambda: finds_by_meaning(stack.main, stack.wanted))
 
 
 @pytest.mark.parametrize("damage", ["cut", "emptied", "overwritten", "deleted"])
@@ -134,13 +134,13 @@ def test_broken_vector_files_are_built_anew(stack, damage):
             spoil(file, damage)
         # What is written meanwhile is not blamed for it.
         late = stack.main.remember(f"The canary deployment of {damage} files went well.")
-        wait_until("the damage is told", lambda: told(stack, "the vector index was broken"))
+        wait_until("the damage is told", lambda: reports(stack, "the vector index was broken"))
         stack.wait_until_digested(stack.main)
-        wait_until("new memories are found", lambda: found_by_word_of(stack.main, f"canary deployment {damage}", late))
+        wait_until("new memories are found", lambda: finds_by_word_of(stack.main, f"canary deployment {damage}", late))
         whole_again_without_restart(stack)
 
 
-def found_by_word_of(client, query, wanted):
+def finds_by_word_of(client, query, wanted):
     results = client.recall(query, k=1)["results"]
     return results and results[0]["id"] == wanted
 
@@ -162,7 +162,7 @@ def test_broken_vector_manifests_are_built_anew(stack):
     with Prober.probing(stack.client(), ASKED):
         for file in (stack.workspace / "vectors.lance").rglob("*.manifest"):
             os.truncate(file, file.stat().st_size // 2)
-        wait_until("the damage is told", lambda: told(stack, "the vector index was broken"))
+        wait_until("the damage is told", lambda: reports(stack, "the vector index was broken"))
         whole_again_without_restart(stack)
     whole_again(stack)
 
@@ -171,9 +171,9 @@ def assert_a_new_front_heals(stack, broken):
     """A front that has to load the broken segment tells of it, answers meanwhile, and gets another one."""
     restart_front(stack)
     with Prober.probing(stack.client(), ASKED):
-        wait_until("lexical search finds again", lambda: found_by_word(stack.main, stack.wanted))
+        wait_until("lexical search finds again", lambda: finds_by_word(stack.main, stack.wanted))
     assert segment(stack) != broken
-    assert told(stack, "recall.lexical")
+    assert reports(stack, "recall.lexical")
 
 
 @pytest.mark.parametrize("damage", ["cut", "emptied"])
@@ -184,7 +184,7 @@ def test_a_cut_segment_is_built_anew(stack, damage):
         for file in broken.iterdir():
             spoil(file, damage)
         # The running front has it in memory; it must survive the cut.
-        assert found_by_word(stack.main, stack.wanted)
+        assert finds_by_word(stack.main, stack.wanted)
     assert_a_new_front_heals(stack, broken)
 
 
@@ -194,7 +194,7 @@ def test_a_deleted_segment_is_built_anew(stack, lost):
     broken = segment(stack)
     with Prober.probing(stack.client(), ASKED):
         shutil.rmtree(broken if lost == "the segment" else broken.parent)
-        assert found_by_word(stack.main, stack.wanted)
+        assert finds_by_word(stack.main, stack.wanted)
     assert_a_new_front_heals(stack, broken)
 
 
@@ -204,5 +204,5 @@ def test_everything_derived_is_deleted_at_once(stack):
         shutil.rmtree(stack.workspace / "lexical")
     restart_front(stack)
     with Prober.probing(stack.client(), ASKED):
-        wait_until("lexical search finds again", lambda: found_by_word(stack.main, stack.wanted))
+        wait_until("lexical search finds again", lambda: finds_by_word(stack.main, stack.wanted))
         whole_again_without_restart(stack)

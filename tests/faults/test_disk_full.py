@@ -110,7 +110,7 @@ def test_a_full_disk_under_everything(small_disk, models):
             assert_refused_politely(new.call("POST", "/v1/memories", {"content": "A new workspace."}))
             new.close()
             ballast.unlink()
-            again = wait_until("writing works again", lambda: written(client, refused))
+            again = wait_until("writing works again", lambda: write_batch(client, refused))
             acknowledged[refused] = again
             stack.wait_until_digested(client)
             assert_everything_acknowledged_is_there(stack, client, acknowledged)
@@ -127,7 +127,7 @@ def fill_single(client):
     raise AssertionError("the disk never got full")
 
 
-def written(client, number):
+def write_batch(client, number):
     reply = client.call("POST", "/v1/memories/batch", {"items": items(number)})
     assert reply.status in (200, 503)
     return reply.status == 200 and [result["id"] for result in reply.body["results"]]
@@ -154,13 +154,13 @@ def test_a_front_whose_files_may_not_grow(make_stack):
     stack.start("web")
     acknowledged: dict[int, list[str]] = {}
     with contextlib.closing(stack.client()) as client:
-        acknowledged[0] = written(client, 0)
+        acknowledged[0] = write_batch(client, 0)
         limit_file_size(stack.running["web"], 2 * 2**20)
         refusal, refused = fill(client, acknowledged, start=1)
         assert_refused_politely(refusal)
         assert_reads_work(client, acknowledged)
         limit_file_size(stack.running["web"], resource.RLIM_INFINITY)
-        acknowledged[refused] = wait_until("writing works again", lambda: written(client, refused))
+        acknowledged[refused] = wait_until("writing works again", lambda: write_batch(client, refused))
         assert_everything_acknowledged_is_there(stack, client, acknowledged)
 
 

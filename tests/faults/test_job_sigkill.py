@@ -34,7 +34,7 @@ JOBS = [a.name for a in JOBS if a.name not in ("touches", "sweep", "vectors", "s
 
 
 @pytest.fixture(scope="module")
-def slept_in(tmp_path_factory):
+def digested_home(tmp_path_factory):
     """A home whose workspace holds the sample history a year ago, digested."""
     home = tmp_path_factory.mktemp("job") / "home"
     home.mkdir(mode=0o700)
@@ -83,14 +83,14 @@ def state(home):
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_job_that_is_killed_comes_to_the_same_end(slept_in, tmp_path, name):
+def test_a_job_that_is_killed_comes_to_the_same_end(digested_home, tmp_path, name):
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    shutil.copytree(slept_in, undisturbed)
+    shutil.copytree(digested_home, undisturbed)
     whole = run(undisturbed, name)
     assert whole.returncode == 0, whole.stderr
     commits = int(whole.stdout.split()[-1])
     for fatal in sorted({1, commits // 2, commits - 1} - {0}):
-        shutil.copytree(slept_in, killed)
+        shutil.copytree(digested_home, killed)
         assert run(killed, name, fatal).returncode == -signal.SIGKILL
         again = run(killed, name)
         assert again.returncode == 0, again.stderr

@@ -36,7 +36,7 @@ def delete_queue(stack):
         (stack.home / f"queue.sqlite{suffix}").unlink(missing_ok=True)
 
 
-def embedded(client, memory_id, words):
+def is_embedded(client, memory_id, words):
     return client.recall(words, k=1)["results"][0]["id"] == memory_id
 
 
@@ -46,7 +46,7 @@ def test_a_queue_deleted_while_everything_runs_loses_no_write(stack, client):
         delete_queue(stack)
         wanted = client.remember(f"Written in turn {turn}, after the queue was lost.")
         stack.wait_until_digested(client)
-        assert embedded(client, wanted, f"Written in turn {turn}")
+        assert is_embedded(client, wanted, f"Written in turn {turn}")
     assert (stack.home / "queue.sqlite").exists()
     assert [stack.running[name].poll() for name in ("web", "worker", "scheduler")] == [None] * 3
 

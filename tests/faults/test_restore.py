@@ -68,7 +68,7 @@ def traces(folder, text):
     return [file.name for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
 
 
-def recalled(settings):
+def recall_all(settings):
     """Digest what waits, then answer by words and by meaning."""
     with contextlib.closing(open_worker(settings)) as worker, contextlib.closing(open_web(settings)) as container:
         digest_all(worker)
@@ -87,12 +87,12 @@ def test_everything_that_was_copied_is_there_and_found_again(settings, paths):
     restored = restore(paths)
     assert restored.memories == 3
     assert contents(paths.events) == set(FIRST)
-    assert recalled(settings) == set(FIRST)
+    assert recall_all(settings) == set(FIRST)
     aside = next(one for one in backup.snapshots(paths.snapshots) if one.taken is Taken.BEFORE_RESTORE)
     assert aside.name == restored.aside
     assert contents(aside.file) == {*FIRST, "Written after the copy"}
     assert restore(paths, aside.name).memories == 4
-    assert recalled(settings) == {*FIRST, "Written after the copy"}
+    assert recall_all(settings) == {*FIRST, "Written after the copy"}
 
 
 def test_a_row_number_that_is_given_out_again_brings_no_old_vector_back(settings, paths):
@@ -117,7 +117,7 @@ def test_a_lost_or_damaged_store_is_put_back_and_kept_as_it_is(settings, paths, 
         paths.events.write_bytes(damaged)
     restored = restore(paths)
     assert contents(paths.events) == set(FIRST)
-    assert recalled(settings) == set(FIRST)
+    assert recall_all(settings) == set(FIRST)
     if loss == "gone":
         assert restored.aside is None
     else:

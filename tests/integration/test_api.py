@@ -19,7 +19,7 @@ def documented_operations(client):
     return [(m.upper(), path) for path, methods in client.document["paths"].items() for m in methods]
 
 
-def filled(path):
+def fill_path(path):
     return path.replace("{memory_id}", ULID_OF_NOTHING).replace("{", "").replace("}", "")
 
 
@@ -35,7 +35,7 @@ def test_every_other_route_refuses_a_missing_or_wrong_token(shared, header):
     for method, path in documented_operations(shared):
         if path == "/healthz":
             continue
-        answer = shared.call(method, filled(path), auth=False, headers=headers)
+        answer = shared.call(method, fill_path(path), auth=False, headers=headers)
         assert answer.status_code == 401, path
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 
@@ -105,7 +105,7 @@ def test_a_workspace_that_does_not_exist_is_not_found_anywhere(client):
         if "404" not in answers:
             continue
         body = {"json": BODIES.get(path, {})} if method in ("POST", "PATCH") else {}
-        asked = filled(path) + QUERIES.get((method, path), "")
+        asked = fill_path(path) + QUERIES.get((method, path), "")
         assert client.call(method, asked, workspace="nowhere", **body).status_code == 404, (method, path)
 
 
@@ -168,7 +168,7 @@ def test_a_store_that_another_process_holds_is_busy(home):
 
 @pytest.mark.parametrize(("method", "path"), PLANNED)
 def test_what_this_version_does_not_do_is_told_plainly(shared, method, path):
-    answer = shared.call(method, filled(path))
+    answer = shared.call(method, fill_path(path))
     assert answer.status_code == 501
     assert "status table" in answer.get_json()["detail"]
 

@@ -35,7 +35,7 @@ def threads(client, worker):
     return told
 
 
-def listed(client, query=""):
+def list_arcs(client, query=""):
     response = client.get(f"/v1/arcs{query}")
     assert response.status_code == 200
     return response.get_json()["items"]
@@ -46,7 +46,7 @@ def ids(arc):
 
 
 def test_a_thread_is_shown_with_its_members_in_order(client, threads):
-    [arc] = listed(client)
+    [arc] = list_arcs(client)
     assert ids(arc) == threads["everyone"]
     assert "PgBouncer" in arc["title"]
     assert (arc["size"], arc["status"], arc["trust"]) == (5, "active", "trusted")
@@ -57,7 +57,7 @@ def test_a_thread_is_shown_with_its_members_in_order(client, threads):
 
 def test_an_owned_thread_is_shown_to_its_owner_only(client, threads):
     assert "invoice" not in client.get("/v1/arcs?agent=other&user=reviewer").get_data(as_text=True)
-    assert [ids(arc) for arc in listed(client, "?agent=reviewer")] == [threads["reviewer"], threads["everyone"]]
+    assert [ids(arc) for arc in list_arcs(client, "?agent=reviewer")] == [threads["reviewer"], threads["everyone"]]
 
 
 def test_pages_and_statuses(client, threads):
@@ -65,25 +65,25 @@ def test_pages_and_statuses(client, threads):
     second = client.get(f"/v1/arcs?agent=reviewer&limit=1&cursor={first['next_cursor']}").get_json()
     assert [ids(arc) for arc in (*first["items"], *second["items"])] == [threads["reviewer"], threads["everyone"]]
     assert second["next_cursor"] is None
-    assert listed(client, "?status=dormant") == []
-    assert len(listed(client, "?status=active")) == 1
+    assert list_arcs(client, "?status=dormant") == []
+    assert len(list_arcs(client, "?status=active")) == 1
 
 
 def test_what_was_archived_is_not_shown_nor_quoted(client, threads):
     for memory_id in threads["everyone"][:3]:
         client.delete(f"/v1/memories/{memory_id}")
-    [arc] = listed(client)
+    [arc] = list_arcs(client)
     assert ids(arc) == threads["everyone"][3:]
     assert not {"Measured", "Changed", "Broke"} & set((arc["title"] + " " + arc["summary"]).split())
 
 
 def test_a_purge_leaves_no_word_in_any_thread(client, worker, threads):
     assert client.delete(f"/v1/memories/{threads['everyone'][0]}?hard=true").status_code == 200
-    assert listed(client) == []
+    assert list_arcs(client) == []
     with worker.databases.get("default").read() as db:
         assert db.execute("SELECT count(*) FROM arc WHERE title || summary LIKE '%Measured Pg%'").fetchone() == (0,)
     arcs(JobRun(worker.databases.get("default"), NOW))
-    assert [ids(arc) for arc in listed(client)] == [threads["everyone"][1:]]
+    assert [ids(arc) for arc in list_arcs(client)] == [threads["everyone"][1:]]
 
 
 @pytest.mark.parametrize("query", ["?status=open", "?limit=0", "?cursor=x", "?viewer=me"])

@@ -12,7 +12,7 @@ TEXTS = (
 
 
 @pytest.fixture
-def named(client, digested):
+def named_ids(client, digested):
     """Memories that name people and places; one of an agent's own."""
     ids = [client.write(text) for text in TEXTS]
     ids.append(client.write("Whispered with Zed at Acme", scope={"kind": "agent", "id": "spy"}))
@@ -35,21 +35,21 @@ def entity_id(client, name, query=""):
     return found
 
 
-def test_entities_are_listed_by_how_often_they_are_mentioned(client, named):
+def test_entities_are_listed_by_how_often_they_are_mentioned(client, named_ids):
     found = items(client)
     assert [(entity["name"], entity["mentions"]) for entity in found[:3]] == [("ada", 3), ("cleo", 2), ("acme", 2)]
     assert found[0]["kind"] == "person"
     assert [entity["mentions"] for entity in found] == sorted((e["mentions"] for e in found), reverse=True)
 
 
-def test_they_are_found_by_a_part_of_their_name_and_by_kind(client, named):
+def test_they_are_found_by_a_part_of_their_name_and_by_kind(client, named_ids):
     assert mentions(client, "?q=AD") == {"ada": 3}
     assert mentions(client, "?kind=place") == {"lyon": 1}
     assert mentions(client, "?q=c&kind=organisation") == {"acme": 2}
     assert mentions(client, "?q=%25") == {}
 
 
-def test_pages_hold_every_entity_once(client, named):
+def test_pages_hold_every_entity_once(client, named_ids):
     whole = [entity["id"] for entity in items(client)]
     paged, query = [], "?limit=2"
     while True:
@@ -61,7 +61,7 @@ def test_pages_hold_every_entity_once(client, named):
     assert paged == whole
 
 
-def test_what_only_others_mention_is_not_there(client, named):
+def test_what_only_others_mention_is_not_there(client, named_ids):
     hidden = entity_id(client, "zed", "?agent=spy")
     assert "zed" not in mentions(client)
     assert mentions(client, "?agent=spy")["acme"] == 3
@@ -74,21 +74,21 @@ def test_what_only_others_mention_is_not_there(client, named):
         assert "zed" not in client.get(path).get_data(as_text=True).casefold()
 
 
-def test_what_is_archived_does_not_count(client, named):
-    client.delete(f"/v1/memories/{named[0]}")
+def test_what_is_archived_does_not_count(client, named_ids):
+    client.delete(f"/v1/memories/{named_ids[0]}")
     assert mentions(client)["ada"] == 2
     ada = client.get(f"/v1/entities/{entity_id(client, 'ada')}").get_json()
     assert "acme" not in [entity["name"] for entity in ada["related"]]
 
 
-def test_an_entity_shows_its_memories_newest_first_and_its_company(client, named):
+def test_an_entity_shows_its_memories_newest_first_and_its_company(client, named_ids):
     cleo = client.get(f"/v1/entities/{entity_id(client, 'cleo')}").get_json()
     assert (cleo["kind"], cleo["name"], cleo["mentions"]) == ("person", "cleo", 2)
-    assert [memory["id"] for memory in cleo["memories"]] == [named[4], named[3]]
+    assert [memory["id"] for memory in cleo["memories"]] == [named_ids[4], named_ids[3]]
     assert {(entity["name"], entity["memories"]) for entity in cleo["related"]} == {("acme", 1), ("thermos", 1)}
     first = client.get(f"/v1/entities/{cleo['id']}?limit=1").get_json()
     second = client.get(f"/v1/entities/{cleo['id']}?limit=1&cursor={first['next_cursor']}").get_json()
-    assert [memory["id"] for page in (first, second) for memory in page["memories"]] == [named[4], named[3]]
+    assert [memory["id"] for page in (first, second) for memory in page["memories"]] == [named_ids[4], named_ids[3]]
     assert second["next_cursor"] is None
 
 
@@ -101,7 +101,7 @@ def graph(client, query):
     return {node["name"]: node["mentions"] for node in answer["nodes"]}, ties
 
 
-def test_the_graph_reaches_one_step_or_two(client, named):
+def test_the_graph_reaches_one_step_or_two(client, named_ids):
     near, ties = graph(client, "around=Cleo")
     assert near == {"cleo": 2, "acme": 2, "thermos": 1}
     assert ties == {("acme", "cleo", 1), ("cleo", "thermos", 1)}
@@ -110,7 +110,7 @@ def test_the_graph_reaches_one_step_or_two(client, named):
     assert ties == {("acme", "cleo", 1), ("cleo", "thermos", 1), ("acme", "ada", 1)}
 
 
-def test_the_graph_is_bounded(client, named):
+def test_the_graph_is_bounded(client, named_ids):
     nodes, ties = graph(client, "around=ada&depth=2&limit=1")
     assert (nodes, ties) == ({"ada": 3}, set())
     assert len(graph(client, "around=ada&depth=2&limit=3")[0]) == 3
@@ -128,11 +128,11 @@ def test_the_graph_is_bounded(client, named):
         "/v1/entities/x?q=a",
     ],
 )
-def test_wrong_questions_are_told(client, named, path):
+def test_wrong_questions_are_told(client, named_ids, path):
     assert client.get(path).status_code == 422
 
 
-def test_what_is_not_there_is_told(client, named):
+def test_what_is_not_there_is_told(client, named_ids):
     assert client.get("/v1/entities/01J00000000000000000000000").status_code == 404
     assert client.get("/v1/graph?around=nobody").status_code == 404
     assert client.get("/v1/entities", workspace="nowhere").status_code == 404

@@ -7,7 +7,7 @@ def set_goal(client, title=WORDS, **fields):
     return client.post("/v1/goals", {"title": title, **fields})
 
 
-def listed(client, query=""):
+def list_goals(client, query=""):
     return [goal["title"] for goal in client.get(f"/v1/goals{query}").get_json()["items"]]
 
 
@@ -61,10 +61,10 @@ def test_goals_are_listed_newest_first_and_by_status(client):
     set_goal(client, "Second", status="done")
     set_goal(client, "Third")
     client.write("No goal at all")
-    assert listed(client) == ["Third", "Second", "First"]
-    assert listed(client, "?status=open") == ["Third", "First"]
-    assert listed(client, "?status=done") == ["Second"]
-    assert listed(client, "?status=dropped") == []
+    assert list_goals(client) == ["Third", "Second", "First"]
+    assert list_goals(client, "?status=open") == ["Third", "First"]
+    assert list_goals(client, "?status=done") == ["Second"]
+    assert list_goals(client, "?status=dropped") == []
 
 
 def test_goals_are_listed_page_by_page(client):
@@ -80,14 +80,14 @@ def test_goals_are_listed_page_by_page(client):
 
 def test_a_goal_is_listed_to_its_owner_only(client):
     set_goal(client, "Own", scope={"kind": "agent", "id": "a"})
-    assert listed(client) == []
-    assert listed(client, "?agent=b") == []
-    assert listed(client, "?agent=a") == ["Own"]
+    assert list_goals(client) == []
+    assert list_goals(client, "?agent=b") == []
+    assert list_goals(client, "?agent=a") == ["Own"]
 
 
 def test_an_archived_goal_is_not_listed(client):
     client.delete(f"/v1/memories/{set_goal(client).get_json()['id']}")
-    assert listed(client) == []
+    assert list_goals(client) == []
 
 
 def test_setting_a_goal_again_keeps_what_was_reached_and_takes_what_is_said(client):
@@ -121,7 +121,7 @@ def test_in_an_incognito_session_no_goal_is_set(client):
     response = set_goal(client, session_id="s1")
     assert response.status_code == 409
     assert "incognito" in response.get_json()["detail"]
-    assert listed(client) == []
+    assert list_goals(client) == []
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.jobs.registry import JOBS
-from tests.fakes.house import requested_jobs, run_job
+from tests.fakes.house import list_requests, run_job
 from tests.fakes.job_runs import replace_job
 
 
@@ -27,7 +27,7 @@ def test_a_job_that_is_asked_for_is_rung_for_runs_and_is_told(written, container
     asked = written.post("/v1/jobs/segment")
     assert asked.status_code == 202
     assert container.notify.sent[-1] == ("default", None)
-    assert requested_jobs(worker) == ["segment"]
+    assert list_requests(worker) == ["segment"]
     run_job(worker, "default", "segment")
     run = job(written, "segment")["last_run"]
     assert run["id"] == asked.get_json()["run_id"]

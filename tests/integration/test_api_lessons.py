@@ -17,7 +17,7 @@ def answer(client, surface_id, *, followed=True, **fields):
 
 
 @pytest.fixture
-def surfaced(client, digested):
+def show_lesson(client, digested):
     """Show the lesson so often and return the surface ids."""
 
     def run(times):
@@ -46,12 +46,12 @@ def test_lessons_are_listed_newest_first_and_page_by_page(client):
     assert [lesson["content"] for lesson in lessons(client, f"?cursor={page['next_cursor']}")] == ["Lesson 0"]
 
 
-def test_listing_shows_nothing_to_an_agent_and_asking_does(client, surfaced):
+def test_listing_shows_nothing_to_an_agent_and_asking_does(client, show_lesson):
     learn(client)
     learn(client, "Water the plants on Fridays")
     lessons(client)
-    assert len(set(surfaced(3))) == 3
-    answer(client, surfaced(1)[0])
+    assert len(set(show_lesson(3))) == 3
+    answer(client, show_lesson(1)[0])
     assert {lesson["content"]: lesson["shown"] for lesson in lessons(client)} == {
         LESSON: 4,
         "Water the plants on Fridays": 0,
@@ -64,9 +64,9 @@ def test_nothing_about_it_is_nothing_shown(client, digested):
     assert lessons(client, "?q=thanks,+looks+great!") == []
 
 
-def test_a_lesson_can_be_answered_at_once(client, surfaced):
+def test_a_lesson_can_be_answered_at_once(client, show_lesson):
     lesson_id = learn(client)
-    (surface_id,) = surfaced(1)
+    (surface_id,) = show_lesson(1)
     assert answer(client, surface_id, note="as told").get_json() == {
         "surface_id": surface_id,
         "lesson_id": lesson_id,
@@ -76,9 +76,9 @@ def test_a_lesson_can_be_answered_at_once(client, surfaced):
     assert (lesson["shown"], lesson["followed"], lesson["ignored"]) == (1, 1, 0)
 
 
-def test_the_last_word_counts(client, surfaced):
+def test_the_last_word_counts(client, show_lesson):
     learn(client)
-    (surface_id,) = surfaced(1)
+    (surface_id,) = show_lesson(1)
     answer(client, surface_id)
     answer(client, surface_id, followed=False)
     (lesson,) = lessons(client)
@@ -86,9 +86,9 @@ def test_the_last_word_counts(client, surfaced):
 
 
 @pytest.mark.parametrize(("followed", "verdict"), [(True, "useful"), (False, "dead")])
-def test_five_answers_decide_and_four_do_not(client, surfaced, followed, verdict):
+def test_five_answers_decide_and_four_do_not(client, show_lesson, followed, verdict):
     learn(client)
-    for number, surface_id in enumerate(surfaced(5), start=1):
+    for number, surface_id in enumerate(show_lesson(5), start=1):
         answer(client, surface_id, followed=followed)
         assert lessons(client)[0]["usefulness"] == (verdict if number == 5 else "unproven")
     low, high = lessons(client)[0]["low"], lessons(client)[0]["high"]
@@ -100,17 +100,17 @@ def test_an_unknown_surfacing_has_no_answer(client):
     assert answer(client, "01ARZ3NDEKTSV4RRFFQ69G5FAV").status_code == 404
 
 
-def test_a_purged_lesson_takes_its_record_along(client, surfaced):
+def test_a_purged_lesson_takes_its_record_along(client, show_lesson):
     lesson_id = learn(client)
-    (surface_id,) = surfaced(1)
+    (surface_id,) = show_lesson(1)
     answer(client, surface_id)
     client.delete(f"/v1/memories/{lesson_id}?hard=true")
     assert answer(client, surface_id).status_code == 404
 
 
-def test_an_edit_keeps_the_record(client, surfaced):
+def test_an_edit_keeps_the_record(client, show_lesson):
     lesson_id = learn(client)
-    answer(client, surfaced(1)[0])
+    answer(client, show_lesson(1)[0])
     client.patch(f"/v1/memories/{lesson_id}", {"content": "Run the linter before every push"})
     assert [(lesson["content"], lesson["followed"]) for lesson in lessons(client)] == [
         ("Run the linter before every push", 1)
@@ -128,10 +128,10 @@ def test_nothing_is_noted_of_an_incognito_session(client, digested):
     assert lessons(client)[0]["shown"] == 1
 
 
-def test_a_note_holds_no_secret(client, surfaced, container):
+def test_a_note_holds_no_secret(client, show_lesson, container):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     learn(client)
-    answer(client, surfaced(1)[0], note=f"used {token}")
+    answer(client, show_lesson(1)[0], note=f"used {token}")
     with container.databases.get("default").read() as db:
         (note,) = db.execute("SELECT note FROM impression").fetchone()
     assert note.startswith("used [REDACTED:")

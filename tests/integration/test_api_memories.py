@@ -161,17 +161,17 @@ def test_listing_narrows_by_kind_session_scope_and_archive(client):
     gone = client.write("An old fact")
     client.delete(f"/v1/memories/{gone}")
 
-    def listed(query: str) -> list[str]:
+    def list_ids(query: str) -> list[str]:
         return [memory["id"] for memory in client.get(f"/v1/memories?{query}").get_json()["items"]]
 
-    assert listed("") == [lesson, plain]
-    assert listed("kind=lesson") == [lesson]
-    assert listed("session_id=s1") == [own, lesson]
-    assert listed("scope=workspace") == [lesson, plain]
-    assert listed("scope=agent:bot:1") == [agent]
-    assert listed("scope=session:s1") == [own]
-    assert listed("scope=session&session_id=s1") == [own]
-    assert listed("archived=true") == [gone]
+    assert list_ids("") == [lesson, plain]
+    assert list_ids("kind=lesson") == [lesson]
+    assert list_ids("session_id=s1") == [own, lesson]
+    assert list_ids("scope=workspace") == [lesson, plain]
+    assert list_ids("scope=agent:bot:1") == [agent]
+    assert list_ids("scope=session:s1") == [own]
+    assert list_ids("scope=session&session_id=s1") == [own]
+    assert list_ids("archived=true") == [gone]
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ def item(key: str, *contents: str, digest: str = "1", **fields) -> dict:
     return {"key": key, "digest": digest, "memories": [{"content": content, **fields} for content in contents]}
 
 
-def put(client: CheckedClient, *items: dict, code: int = 200, **rest) -> dict:
+def put_items(client: CheckedClient, *items: dict, code: int = 200, **rest) -> dict:
     answer = client.put(ITEMS, {"items": list(items)}, **rest)
     assert answer.status_code == code, answer.get_data(as_text=True)
     return answer.get_json()
 
 
-def known(client: CheckedClient) -> dict[str, str]:
+def list_known(client: CheckedClient) -> dict[str, str]:
     return {one["key"]: one["digest"] for one in client.get(ITEMS).get_json()["items"]}
 
 
@@ -29,24 +29,24 @@ def contents(client: CheckedClient, query: str = "") -> set[str]:
 
 
 def test_items_come_change_and_go(client, container):
-    first = put(client, item("a.py", "Opens the shop", "Closes the shop"), item("b.py", "Sells tea"))
+    first = put_items(client, item("a.py", "Opens the shop", "Closes the shop"), item("b.py", "Sells tea"))
     assert [one["outcome"] for one in first["items"]] == ["created", "created"]
     assert [receipt["outcome"] for receipt in first["items"][0]["receipts"]] == ["created", "created"]
     assert {stage for _, stage in container.notify.sent} == {"embed", "entities"}
-    second = put(client, item("a.py", "Opens the shop", digest="2"), item("b.py", "Sells tea"))
+    second = put_items(client, item("a.py", "Opens the shop", digest="2"), item("b.py", "Sells tea"))
     assert [one["outcome"] for one in second["items"]] == ["replaced", "unchanged"]
     assert (second["archived"], second["items"][1]["receipts"]) == (1, [])
-    assert known(client) == {"a.py": "2", "b.py": "1"}
+    assert list_known(client) == {"a.py": "2", "b.py": "1"}
     assert client.post(FORGET, {"keys": ["a.py", "never.py"]}).get_json() == {"items": 1, "archived": 1}
     assert contents(client) == {"Sells tea"}
-    worker = put(client, item("a.py", "Opens the shop", digest="2"))
+    worker = put_items(client, item("a.py", "Opens the shop", digest="2"))
     assert (worker["items"][0]["outcome"], worker["restored"]) == ("created", 1)
     assert contents(client) == {"Sells tea", "Opens the shop"}
     assert client.found("opens shop")[0] == first["items"][0]["receipts"][0]["id"]
 
 
 def test_what_an_item_gives_is_evidence(client):
-    written = put(client, item("a.py", "Opens the shop", kind="code", tags=["py"], metadata={"line": 3}))
+    written = put_items(client, item("a.py", "Opens the shop", kind="code", tags=["py"], metadata={"line": 3}))
     memory = client.get(f"/v1/memories/{written['items'][0]['receipts'][0]['id']}").get_json()
     assert (memory["source"], memory["trust"], memory["kind"]) == ("import", "evidence", "code")
     assert (memory["tags"], memory["metadata"]) == (["py"], {"line": 3})
@@ -71,13 +71,13 @@ def test_what_an_item_gives_is_evidence(client):
     ],
 )
 def test_one_invalid_item_stops_all_of_them(client, container, items, loc):
-    answer = put(client, *items, code=422)
+    answer = put_items(client, *items, code=422)
     assert answer["errors"][0]["loc"] == loc
     assert SECRET not in str(answer)
     # An edge is only looked up within the transaction, for which there must be a workspace.
     assert container.settings.paths.workspace_ids() == ([] if "edges" not in loc else ["default"])
     if container.settings.paths.workspace_ids():
-        assert (contents(client), known(client)) == (set(), {})
+        assert (contents(client), list_known(client)) == (set(), {})
 
 
 @pytest.mark.parametrize("source", ["Shop", "-shop", "s" * 129, "sh op", "shöp"])
@@ -90,7 +90,7 @@ def test_a_source_has_a_plain_name(client, source):
 
 
 def test_a_thousand_memories_of_two_hundred_items_are_taken_at_once(client):
-    taken = put(client, *(item(f"{n}.py", *(f"Rule {n} and {m}" for m in range(5))) for n in range(200)))
+    taken = put_items(client, *(item(f"{n}.py", *(f"Rule {n} and {m}" for m in range(5))) for n in range(200)))
     assert sum(len(one["receipts"]) for one in taken["items"]) == 1000
     assert client.get("/v1/sources").get_json()["items"][0]["memories"] == 1000
 
@@ -121,8 +121,8 @@ def test_reading_a_workspace_that_is_not_there_is_not_found(client, container):
 
 
 def test_workspaces_keep_their_sources_apart(client):
-    put(client, item("a.py", "Opens the shop"))
-    put(client, item("a.py", "Opens the gate"), workspace="canal")
+    put_items(client, item("a.py", "Opens the shop"))
+    put_items(client, item("a.py", "Opens the gate"), workspace="canal")
     client.post(FORGET, {"keys": ["a.py"]}, workspace="canal")
     assert contents(client) == {"Opens the shop"}
     assert client.get("/v1/sources", workspace="canal").get_json()["items"] == []
@@ -130,15 +130,15 @@ def test_workspaces_keep_their_sources_apart(client):
 
 def test_nothing_is_kept_of_an_incognito_session(client):
     client.post("/v1/incognito", {"session_id": "s1", "on": True})
-    taken = put(client, item("chat", "We open at nine", session_id="s1"))
+    taken = put_items(client, item("chat", "We open at nine", session_id="s1"))
     assert taken["items"][0]["outcome"] == "rejected"
     assert taken["items"][0]["receipts"][0]["reason"] == "incognito"
-    assert (known(client), contents(client)) == ({}, set())
+    assert (list_known(client), contents(client)) == ({}, set())
 
 
 def test_a_purge_leaves_no_trace_and_nothing_brings_it_back(client, container, digested, worker):
-    kept = put(client, item("kept.md", "The gateway runs near Zurich"))
-    gone = put(client, item("gone.md", "The codeword is xylophonic with Ada Byron", metadata={"w": "xylophonic"}))
+    kept = put_items(client, item("kept.md", "The gateway runs near Zurich"))
+    gone = put_items(client, item("gone.md", "The codeword is xylophonic with Ada Byron", metadata={"w": "xylophonic"}))
     digested()
     worker.context("default").rebuild_segment()
     purged = gone["items"][0]["receipts"][0]["id"]
@@ -150,8 +150,8 @@ def test_a_purge_leaves_no_trace_and_nothing_brings_it_back(client, container, d
     for trace in (b"xylophon", b"ada byron", content_hash.encode()):
         assert trace not in stored
     again = item("gone.md", "The codeword is xylophonic with Ada Byron", metadata={"w": "xylophonic"})
-    assert put(client, again)["items"][0]["outcome"] == "unchanged"
-    changed = put(client, again | {"digest": "2"}, item("copy.md", "The codeword is xylophonic with Ada Byron"))
+    assert put_items(client, again)["items"][0]["outcome"] == "unchanged"
+    changed = put_items(client, again | {"digest": "2"}, item("copy.md", "The codeword is xylophonic with Ada Byron"))
     assert [one["receipts"][0]["reason"] for one in changed["items"]] == ["was purged", "was purged"]
     assert client.found("gateway") == [kept["items"][0]["receipts"][0]["id"]]
     assert contents(client) == {"The gateway runs near Zurich"}

@@ -38,7 +38,7 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def computed(monkeypatch):
+def computed_texts(monkeypatch):
     """List the queries whose answers were computed and not taken from the kept ones."""
     asked = []
     answer = search._answer
@@ -51,28 +51,28 @@ def computed(monkeypatch):
     return asked
 
 
-def put(client, value, path=PORT, **fields):
+def put_fact(client, value, path=PORT, **fields):
     answer = client.put(path, {"value": value, **fields})
     assert answer.status_code == 200, answer.get_data(as_text=True)
     return answer.get_json()
 
 
-def told(client, query=QUESTION, **fields):
+def recall_texts(client, query=QUESTION, **fields):
     return [hit["content"] for hit in client.recall(query, **fields)["results"]]
 
 
-def held(client, **query):
+def list_facts(client, **query):
     items = client.get("/v1/facts", query_string=query).get_json()["items"]
     return sorted((fact["subject"], fact["value"]) for fact in items)
 
 
 def test_recall_tells_the_current_value_alone(client, digested):
     for value, begins in ((1111, JANUARY), (2222, FEBRUARY), (3333, MARCH)):
-        put(client, value, valid_from=begins)
-    assert told(client) == ["staging port: 3333"]
+        put_fact(client, value, valid_from=begins)
+    assert recall_texts(client) == ["staging port: 3333"]
     digested()
-    assert told(client) == ["staging port: 3333"]
-    assert told(client, "") == ["staging port: 3333"]
+    assert recall_texts(client) == ["staging port: 3333"]
+    assert recall_texts(client, "") == ["staging port: 3333"]
 
 
 @pytest.mark.parametrize("query", [QUESTION, ""])
@@ -88,15 +88,15 @@ def test_recall_tells_the_current_value_alone(client, digested):
     ],
 )
 def test_recall_tells_the_value_that_held_then(client, clock, query, moment, then):
-    put(client, 2222, valid_from=FEBRUARY)
-    put(client, 1111, valid_from=JANUARY)
+    put_fact(client, 2222, valid_from=FEBRUARY)
+    put_fact(client, 1111, valid_from=JANUARY)
     client.delete(PORT, query_string={"valid_to": MARCH})
-    assert told(client, query, as_of=moment) == then
+    assert recall_texts(client, query, as_of=moment) == then
 
 
 def test_the_value_then_is_found_by_meaning_too(client, digested):
-    put(client, 1111, valid_from=JANUARY)
-    put(client, 2222, valid_from=FEBRUARY)
+    put_fact(client, 1111, valid_from=JANUARY)
+    put_fact(client, 2222, valid_from=FEBRUARY)
     digested()
     answer = client.recall(QUESTION, as_of=JANUARY, explain=True)
     assert [hit["content"] for hit in answer["results"]] == ["staging port: 1111"]
@@ -107,121 +107,121 @@ def test_the_value_then_is_found_by_meaning_too(client, digested):
 def test_what_happened_afterwards_is_not_told(client, query):
     client.write("The deploy failed", occurred_at=JANUARY)
     client.write("The deploy passed", occurred_at=FEBRUARY)
-    assert told(client, query, as_of="2026-01-15T00:00:00Z") == ["The deploy failed"]
-    assert set(told(client, query, as_of=FEBRUARY)) == {"The deploy failed", "The deploy passed"}
+    assert recall_texts(client, query, as_of="2026-01-15T00:00:00Z") == ["The deploy failed"]
+    assert set(recall_texts(client, query, as_of=FEBRUARY)) == {"The deploy failed", "The deploy passed"}
 
 
 def test_what_came_later_leaves_room_for_what_held_then(client):
-    put(client, 1111, valid_from=JANUARY)
+    put_fact(client, 1111, valid_from=JANUARY)
     items = [{"content": f"staging port note {number}", "occurred_at": MARCH} for number in range(200)]
     client.post("/v1/memories/batch", {"items": items})
-    put(client, 2222, valid_from=FEBRUARY)
-    assert told(client, as_of=JANUARY, k=1) == ["staging port: 1111"]
+    put_fact(client, 2222, valid_from=FEBRUARY)
+    assert recall_texts(client, as_of=JANUARY, k=1) == ["staging port: 1111"]
 
 
-def test_history_that_is_told_late_changes_what_is_told_of_then(client, computed):
-    put(client, 2222, valid_from=FEBRUARY)
-    assert told(client, as_of=JANUARY) == []
-    put(client, 1111, valid_from=JANUARY)
-    assert told(client, as_of=JANUARY) == ["staging port: 1111"]
-    assert told(client) == ["staging port: 2222"]
+def test_history_that_is_told_late_changes_what_is_told_of_then(client, computed_texts):
+    put_fact(client, 2222, valid_from=FEBRUARY)
+    assert recall_texts(client, as_of=JANUARY) == []
+    put_fact(client, 1111, valid_from=JANUARY)
+    assert recall_texts(client, as_of=JANUARY) == ["staging port: 1111"]
+    assert recall_texts(client) == ["staging port: 2222"]
 
 
 def test_what_was_archived_is_not_told_of_then_either(client):
-    fact_id = put(client, 1111, valid_from=JANUARY)["id"]
+    fact_id = put_fact(client, 1111, valid_from=JANUARY)["id"]
     client.delete(f"/v1/memories/{fact_id}")
-    assert told(client, as_of=FEBRUARY) == []
-    assert held(client, as_of=FEBRUARY) == []
+    assert recall_texts(client, as_of=FEBRUARY) == []
+    assert list_facts(client, as_of=FEBRUARY) == []
 
 
 def test_what_is_owned_is_told_of_then_to_its_owner_alone(client):
-    put(client, 1111, valid_from=JANUARY, scope={"kind": "agent", "id": "a1"})
-    put(client, 2222, valid_from=FEBRUARY, scope={"kind": "agent", "id": "a1"})
-    assert told(client, as_of=JANUARY) == []
-    assert told(client, as_of=JANUARY, viewer={"agent": "a1"}) == ["staging port: 1111"]
-    assert told(client, viewer={"agent": "a1"}) == ["staging port: 2222"]
+    put_fact(client, 1111, valid_from=JANUARY, scope={"kind": "agent", "id": "a1"})
+    put_fact(client, 2222, valid_from=FEBRUARY, scope={"kind": "agent", "id": "a1"})
+    assert recall_texts(client, as_of=JANUARY) == []
+    assert recall_texts(client, as_of=JANUARY, viewer={"agent": "a1"}) == ["staging port: 1111"]
+    assert recall_texts(client, viewer={"agent": "a1"}) == ["staging port: 2222"]
 
 
-def test_a_value_appears_when_its_time_comes(client, clock, computed):
-    put(client, 1111, valid_from=JANUARY)
-    put(client, 2222, valid_from=SOON)
+def test_a_value_appears_when_its_time_comes(client, clock, computed_texts):
+    put_fact(client, 1111, valid_from=JANUARY)
+    put_fact(client, 2222, valid_from=SOON)
     before, at, after = "2026-07-15T11:59:59.999Z", SOON, LATER
     for moment, value in ((NOW, 1111), (before, 1111), (at, 2222), (after, 2222)):
         clock.set(moment)
-        assert told(client) == told(client) == told(client, "") == [f"staging port: {value}"]
+        assert recall_texts(client) == recall_texts(client) == recall_texts(client, "") == [f"staging port: {value}"]
         assert client.get(PORT).get_json()["value"] == value
-        assert ("staging", value) in held(client, as_of=moment)
+        assert ("staging", value) in list_facts(client, as_of=moment)
 
 
-def test_an_answer_is_kept_until_a_value_turns(client, clock, computed):
-    put(client, 1111, valid_from=JANUARY)
-    put(client, 2222, valid_from=SOON)
+def test_an_answer_is_kept_until_a_value_turns(client, clock, computed_texts):
+    put_fact(client, 1111, valid_from=JANUARY)
+    put_fact(client, 2222, valid_from=SOON)
     clock.set("2026-07-15T11:00:00Z")
-    assert [told(client) for _ in range(3)] == [["staging port: 1111"]] * 3
-    assert len(computed) == 1
+    assert [recall_texts(client) for _ in range(3)] == [["staging port: 1111"]] * 3
+    assert len(computed_texts) == 1
     clock.set(SOON)
-    assert [told(client) for _ in range(3)] == [["staging port: 2222"]] * 3
-    assert len(computed) == 2
+    assert [recall_texts(client) for _ in range(3)] == [["staging port: 2222"]] * 3
+    assert len(computed_texts) == 2
 
 
 def test_a_value_is_gone_when_its_end_comes(client, clock):
-    put(client, 1111, valid_from=JANUARY)
+    put_fact(client, 1111, valid_from=JANUARY)
     client.delete(PORT, query_string={"valid_to": SOON})
     # On the same day, as answers are kept for no longer than a day.
     clock.set("2026-07-15T11:00:00Z")
-    assert told(client) == ["staging port: 1111"]
+    assert recall_texts(client) == ["staging port: 1111"]
     clock.set(SOON)
-    assert told(client) == told(client, "") == []
+    assert recall_texts(client) == recall_texts(client, "") == []
     assert client.get(PORT).status_code == 404
-    assert told(client, as_of=NOW) == ["staging port: 1111"]
+    assert recall_texts(client, as_of=NOW) == ["staging port: 1111"]
 
 
 def test_a_value_that_begins_later_is_found_by_meaning_when_its_time_comes(client, clock, digested):
-    put(client, 2222, valid_from=SOON)
+    put_fact(client, 2222, valid_from=SOON)
     digested()
-    assert told(client) == []
+    assert recall_texts(client) == []
     clock.set(SOON)
-    assert told(client) == ["staging port: 2222"]
+    assert recall_texts(client) == ["staging port: 2222"]
 
 
 def test_a_value_to_come_is_told_of_the_time_to_come(client, clock):
-    put(client, 1111, valid_from=JANUARY)
-    put(client, 2222, valid_from=SOON)
-    assert told(client, as_of=LATER) == ["staging port: 2222"]
+    put_fact(client, 1111, valid_from=JANUARY)
+    put_fact(client, 2222, valid_from=SOON)
+    assert recall_texts(client, as_of=LATER) == ["staging port: 2222"]
 
 
 def test_a_new_value_is_told_at_once(client):
-    put(client, 1111)
-    assert told(client) == ["staging port: 1111"]
-    put(client, 2222)
-    assert told(client) == ["staging port: 2222"]
+    put_fact(client, 1111)
+    assert recall_texts(client) == ["staging port: 1111"]
+    put_fact(client, 2222)
+    assert recall_texts(client) == ["staging port: 2222"]
     client.delete(PORT)
-    assert told(client) == []
+    assert recall_texts(client) == []
 
 
 def test_an_archived_value_that_comes_back_is_told_again(client):
-    fact_id = put(client, 1111, valid_from=JANUARY)["id"]
+    fact_id = put_fact(client, 1111, valid_from=JANUARY)["id"]
     client.delete(f"/v1/memories/{fact_id}")
-    assert told(client) == []
+    assert recall_texts(client) == []
     client.post(f"/v1/memories/{fact_id}/restore")
-    assert told(client) == ["staging port: 1111"]
+    assert recall_texts(client) == ["staging port: 1111"]
 
 
 def test_a_value_that_holds_again_is_found_by_words_and_by_meaning(client, digested):
-    put(client, 1111, valid_from=JANUARY)
-    put(client, 1111, valid_from=MARCH)
-    put(client, 2222, valid_from=FEBRUARY)
-    assert told(client) == ["staging port: 1111"]
+    put_fact(client, 1111, valid_from=JANUARY)
+    put_fact(client, 1111, valid_from=MARCH)
+    put_fact(client, 2222, valid_from=FEBRUARY)
+    assert recall_texts(client) == ["staging port: 1111"]
     digested()
-    assert told(client) == ["staging port: 1111"]
-    assert told(client, as_of=FEBRUARY) == ["staging port: 2222"]
+    assert recall_texts(client) == ["staging port: 1111"]
+    assert recall_texts(client, as_of=FEBRUARY) == ["staging port: 2222"]
 
 
 def test_what_the_workspace_believed_on_a_day_is_listed(client):
-    put(client, 1111, valid_from=JANUARY)
-    put(client, 2222, valid_from=MARCH)
-    put(client, "eu", path="/v1/facts/billing/region", valid_from=FEBRUARY)
-    put(client, "anna", path="/v1/facts/search/owner", valid_from=JANUARY)
+    put_fact(client, 1111, valid_from=JANUARY)
+    put_fact(client, 2222, valid_from=MARCH)
+    put_fact(client, "eu", path="/v1/facts/billing/region", valid_from=FEBRUARY)
+    put_fact(client, "anna", path="/v1/facts/search/owner", valid_from=JANUARY)
     client.delete("/v1/facts/search/owner", query_string={"valid_to": FEBRUARY})
     believed = {
         "2025-12-31T00:00:00Z": [],
@@ -229,6 +229,6 @@ def test_what_the_workspace_believed_on_a_day_is_listed(client):
         "2026-02-15T00:00:00Z": [("billing", "eu"), ("staging", 1111)],
         MARCH: [("billing", "eu"), ("staging", 2222)],
     }
-    assert {moment: held(client, as_of=moment) for moment in believed} == believed
-    assert held(client, as_of=MARCH, subject="staging") == [("staging", 2222)]
-    assert len(held(client)) == 4
+    assert {moment: list_facts(client, as_of=moment) for moment in believed} == believed
+    assert list_facts(client, as_of=MARCH, subject="staging") == [("staging", 2222)]
+    assert len(list_facts(client)) == 4

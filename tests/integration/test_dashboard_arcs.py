@@ -11,7 +11,7 @@ from demo.sample import load_sample
 from pipeline.records import OWNER, Scope
 from pipeline.store import arcs as table
 from pipeline.times import utc_now, utc_text
-from tests.fakes.dashboard import served_site, signed_in
+from tests.fakes.dashboard import serve_site, sign_in
 from web.dashboard.pages.arcs import BINS, course
 from web.dashboard.time_axis import axis_over
 from web.dashboard.view import PAGE_SIZE
@@ -19,13 +19,13 @@ from web.dashboard.view import PAGE_SIZE
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    with served_site(tmp_path_factory.mktemp("arcs") / "home", load_sample().history) as site:
+    with serve_site(tmp_path_factory.mktemp("arcs") / "home", load_sample().history) as site:
         yield site
 
 
 @pytest.fixture
 def browser(sample):
-    return signed_in(sample.client)
+    return sign_in(sample.client)
 
 
 def test_arcs_are_listed_by_status(sample, browser):
@@ -82,7 +82,7 @@ def order(page: str, ids: list[str]) -> list[int]:
 
 def test_active_arcs_stand_first_and_the_latest_among_equals(client, arcs):
     ids = arcs("active", "dormant", "active", "closed", "dormant")
-    assert order(signed_in(client).page("/w/default/arcs"), ids) == [2, 0, 4, 1, 3]
+    assert order(sign_in(client).page("/w/default/arcs"), ids) == [2, 0, 4, 1, 3]
 
 
 def test_every_arc_stands_on_one_page(client, container, arcs):
@@ -97,7 +97,7 @@ def test_every_arc_stands_on_one_page(client, container, arcs):
 
 def test_every_member_of_an_arc_stands_on_one_page(client, arcs):
     (identity,) = arcs("active", size=PAGE_SIZE + 3)
-    browser = signed_in(client)
+    browser = sign_in(client)
     first = browser.page(f"/w/default/arcs/{identity}")
     second = browser.follow(first, "Later")
     parts = (page.partition("What it is made of")[2] for page in (first, second))
@@ -110,11 +110,11 @@ def test_what_is_archived_leaves_its_arc(client, arcs):
     (identity,) = arcs("active", size=4)
     ids = [item["id"] for item in client.get("/v1/memories").get_json()["items"]]
     client.delete(f"/v1/memories/{ids[0]}")
-    page = signed_in(client).page(f"/w/default/arcs/{identity}")
+    page = sign_in(client).page(f"/w/default/arcs/{identity}")
     assert [f"/memories/{one}" in page for one in ids] == [False, True, True, True]
     for one in ids[1:]:
         client.delete(f"/v1/memories/{one}")
-    assert signed_in(client).get(f"/w/default/arcs/{identity}").status_code == 404
+    assert sign_in(client).get(f"/w/default/arcs/{identity}").status_code == 404
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=300))

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.records import FactKey, Scope
 from pipeline.store import facts
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import sign_in
 from web.dashboard.pages.facts import SHOWN_OF_SUBJECT
 from web.dashboard.view import PAGE_SIZE
 
@@ -16,10 +16,10 @@ FUTURE = "2126-01-01T00:00:00.000Z"
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
-def put(client, value, subject="staging", attribute="port", **fields):
+def put_fact(client, value, subject="staging", attribute="port", **fields):
     answer = client.put(f"/v1/facts/{subject}/{attribute}", {"value": value, **fields})
     assert answer.status_code == 200, answer.get_data(as_text=True)
     return answer.get_json()["id"]
@@ -44,9 +44,9 @@ def of(subject, **query):
 
 
 def test_subjects_stand_by_name_with_what_holds(client, browser):
-    put(client, "old value", valid_from=EARLY)
-    put(client, "new value", valid_from=MIDDLE)
-    put(client, "CET", subject="ada", attribute="time zone")
+    put_fact(client, "old value", valid_from=EARLY)
+    put_fact(client, "new value", valid_from=MIDDLE)
+    put_fact(client, "CET", subject="ada", attribute="time zone")
     page = browser.page("/w/default/facts").partition("By subject")[2]
     assert page.index("ada") < page.index("CET") < page.index("staging") < page.index("new value")
     assert "old value" not in page
@@ -54,7 +54,7 @@ def test_subjects_stand_by_name_with_what_holds(client, browser):
 
 def test_of_many_attributes_the_first_stand_in_the_list(client, browser):
     for number in range(SHOWN_OF_SUBJECT + 2):
-        put(client, f"value-{number}", attribute=f"setting {number}")
+        put_fact(client, f"value-{number}", attribute=f"setting {number}")
     page = browser.page("/w/default/facts").partition("By subject")[2]
     assert [f"value-{n}" in page for n in range(SHOWN_OF_SUBJECT + 2)] == [True] * SHOWN_OF_SUBJECT + [False] * 2
     assert "value-7" in browser.follow(page, "and more")
@@ -63,7 +63,7 @@ def test_of_many_attributes_the_first_stand_in_the_list(client, browser):
 def test_every_subject_stands_on_one_page(client, browser):
     names = [f"subject {number:03d} alone" for number in range(PAGE_SIZE + 3)]
     for name in names:
-        put(client, 1, subject=name)
+        put_fact(client, 1, subject=name)
     first = browser.page("/w/default/facts").partition("By subject")[2]
     second = browser.follow(first, "More subjects")
     assert [name for page in (first, second) for name in names if name in page] == names
@@ -72,10 +72,10 @@ def test_every_subject_stands_on_one_page(client, browser):
 
 def test_every_key_of_a_subject_stands_on_one_page(client, browser):
     for number in range(PAGE_SIZE + 1):
-        put(client, number, attribute=f"setting {number:03d}")
+        put_fact(client, number, attribute=f"setting {number:03d}")
     scopes = [{"kind": "user"}, {"kind": "session", "id": "s1"}, {"kind": "session", "id": "s2"}]
     for scope in scopes:
-        put(client, "scoped", attribute="setting 050", scope=scope)
+        put_fact(client, "scoped", attribute="setting 050", scope=scope)
     first = browser.page(of("staging"))
     second = browser.follow(first, "More attributes")
     assert all(f"setting {number:03d}" in first for number in range(PAGE_SIZE - 1))
@@ -84,8 +84,8 @@ def test_every_key_of_a_subject_stands_on_one_page(client, browser):
 
 @pytest.mark.parametrize("words", ["staging", "PORT", "db-stage", "stage example", "staging-port", "100%"])
 def test_a_fact_is_found_by_its_words(client, browser, words):
-    put(client, "db-stage.example at 100%")
-    put(client, "CET", subject="ada", attribute="time zone")
+    put_fact(client, "db-stage.example at 100%")
+    put_fact(client, "CET", subject="ada", attribute="time zone")
     page = browser.page(f"/w/default/facts?{urlencode({'q': words})}")
     assert "db-stage.example" in page
     assert "ada" not in page
@@ -93,15 +93,15 @@ def test_a_fact_is_found_by_its_words(client, browser, words):
 
 @pytest.mark.parametrize("words", ["nowhere", "_", "%", "staging CET", "\\"])
 def test_words_that_stand_in_no_fact_find_none(client, browser, words):
-    put(client, 5432)
-    put(client, "CET", subject="ada", attribute="time zone")
+    put_fact(client, 5432)
+    put_fact(client, "CET", subject="ada", attribute="time zone")
     assert "No fact holds all of these words." in browser.page(f"/w/default/facts?{urlencode({'q': words})}")
 
 
 def test_any_moment_of_a_subject_can_be_asked(client, browser):
-    put(client, "first", valid_from=EARLY)
-    put(client, "second", valid_from=MIDDLE)
-    put(client, "later", attribute="host", valid_from=LATE)
+    put_fact(client, "first", valid_from=EARLY)
+    put_fact(client, "second", valid_from=MIDDLE)
+    put_fact(client, "later", attribute="host", valid_from=LATE)
     then = browser.page(of("staging", as_of="2026-01-15T00:00"))
     assert "<b>first</b>" in then
     assert "now second" in then
@@ -111,9 +111,9 @@ def test_any_moment_of_a_subject_can_be_asked(client, browser):
 
 
 def test_a_fact_tells_its_values_in_time(client, browser):
-    first = put(client, "first value", valid_from=EARLY)
-    put(client, "second value", valid_from=MIDDLE)
-    put(client, "coming value", valid_from=FUTURE)
+    first = put_fact(client, "first value", valid_from=EARLY)
+    put_fact(client, "second value", valid_from=MIDDLE)
+    put_fact(client, "coming value", valid_from=FUTURE)
     page = browser.page(one())
     listed = page.partition("All values")[2]
     assert listed.index("coming value") < listed.index("second value") < listed.index("first value")
@@ -128,14 +128,14 @@ def test_a_fact_tells_its_values_in_time(client, browser):
 
 
 def test_every_value_stands_on_one_page(client, browser, container):
-    ids = [put(client, number, valid_from=f"2020-01-01T00:00:{number:02d}Z") for number in range(PAGE_SIZE + 3)]
+    ids = [put_fact(client, number, valid_from=f"2020-01-01T00:00:{number:02d}Z") for number in range(PAGE_SIZE + 3)]
     first = browser.page(one())
     second = browser.follow(first, "Older")
     assert [identity for page in (second, first) for identity in ids if f'id="v-{identity}"' in page] == ids
 
 
 def test_a_value_is_set_and_taken_back(client, browser):
-    put(client, 5432, valid_from=EARLY)
+    put_fact(client, 5432, valid_from=EARLY)
     page = browser.submit(one(), "Set", value="6543", reading="number", valid_from="2026-02-01T00:00")
     assert "port of staging is 6543 from 2026-02-01 00:00 UTC on." in page
     assert spans(client) == [(5432, EARLY, MIDDLE), (6543, MIDDLE, None)]
@@ -144,8 +144,8 @@ def test_a_value_is_set_and_taken_back(client, browser):
 
 
 def test_a_value_is_ended_and_holds_again(client, browser):
-    put(client, 5432, valid_from=EARLY)
-    put(client, 6543, valid_from=LATE)
+    put_fact(client, 5432, valid_from=EARLY)
+    put_fact(client, 6543, valid_from=LATE)
     page = browser.submit(one(), "End", valid_to="2026-02-01T00:00")
     assert value(client, as_of=MIDDLE) is None
     assert value(client) == 6543
@@ -154,7 +154,7 @@ def test_a_value_is_ended_and_holds_again(client, browser):
 
 
 def test_what_holds_at_no_moment_cannot_be_ended(client, browser):
-    put(client, 5432, valid_from=LATE)
+    put_fact(client, 5432, valid_from=LATE)
     page = browser.page(one())
     assert browser.post("/w/default/facts/end", {**_key(), "valid_to": "2026-01-01"}).status_code == 404
     assert "End it" in page
@@ -172,7 +172,7 @@ def test_what_holds_at_no_moment_cannot_be_ended(client, browser):
     ],
 )
 def test_a_value_is_what_it_is_said_to_be(client, browser, given, reading, stored):
-    put(client, "before", valid_from=EARLY)
+    put_fact(client, "before", valid_from=EARLY)
     browser.submit(one(), "Set", value=given, reading=reading)
     assert repr(value(client)) == repr(stored)
 
@@ -181,21 +181,21 @@ def test_a_value_is_what_it_is_said_to_be(client, browser, given, reading, store
     ("given", "reading"), [("x", "number"), ("nan", "number"), ("maybe", "truth"), ("\u200b", "text"), ("x", "colour")]
 )
 def test_a_value_that_cannot_be_taken_is_told_and_changes_nothing(client, browser, given, reading):
-    put(client, "before", valid_from=EARLY)
+    put_fact(client, "before", valid_from=EARLY)
     answer = browser.post("/w/default/facts/value", {**_key(), "value": given, "reading": reading})
     assert answer.status_code == 422
     assert value(client) == "before"
 
 
 def test_the_same_value_again_is_no_change(client, browser):
-    put(client, "before", valid_from=EARLY)
+    put_fact(client, "before", valid_from=EARLY)
     page = browser.submit(one(), "Set", value="before")
     assert "has this value already" in page
     assert "Undo" not in page
 
 
 def test_a_new_fact_is_set_by_any_name(client, browser, container):
-    put(client, 5432)
+    put_fact(client, 5432)
     page = browser.submit("/w/default/facts", "Set", subject="C++ & Käse / 100%", attribute="co.lour?", value="blue")
     assert "<b>blue</b>" in page
     (item,) = [item for item in client.get("/v1/facts").get_json()["items"] if item["value"] == "blue"]
@@ -204,8 +204,8 @@ def test_a_new_fact_is_set_by_any_name(client, browser, container):
 
 
 def test_a_scoped_fact_is_another_than_the_workspace_s(client, browser):
-    put(client, "for all", valid_from=EARLY)
-    put(client, "for one", valid_from=EARLY, scope={"kind": "session", "id": "s 1/2"})
+    put_fact(client, "for all", valid_from=EARLY)
+    put_fact(client, "for one", valid_from=EARLY, scope={"kind": "session", "id": "s 1/2"})
     listed = browser.page("/w/default/facts")
     assert "session s 1/2" in listed
     page = browser.page(one(scope="session:s 1/2"))
@@ -217,9 +217,9 @@ def test_a_scoped_fact_is_another_than_the_workspace_s(client, browser):
 
 
 def test_what_waits_for_review_is_told_and_what_contradicts(client, browser, container):
-    put(client, 5432, valid_from=EARLY)
+    put_fact(client, 5432, valid_from=EARLY)
     container.settings.paths.workspace("default").config.write_text("review = true\n")
-    put(client, 9999, valid_from=MIDDLE, source="import")
+    put_fact(client, 9999, valid_from=MIDDLE, source="import")
     denied = client.write("The staging port was never 5432", edges=[{"kind": "contradicts", "to": _id(client)}])
     page = browser.page(one())
     assert "Waits for review" in page
@@ -228,7 +228,7 @@ def test_what_waits_for_review_is_told_and_what_contradicts(client, browser, con
 
 
 def test_a_fact_that_nobody_knows_is_not_found(client, browser):
-    put(client, 5432)
+    put_fact(client, 5432)
     assert browser.get(of("nobody")).status_code == 404
     assert browser.get(one("staging", "nothing")).status_code == 404
     assert browser.get("/w/default/facts/one?subject=staging").status_code == 422
@@ -237,7 +237,7 @@ def test_a_fact_that_nobody_knows_is_not_found(client, browser):
 
 def test_what_a_value_says_is_text(client, browser):
     scope = {"kind": "session", "id": "a&b<c>\"'"}
-    put(client, "<script>alert(1)</script> & " + "x" * 1900, scope=scope)
+    put_fact(client, "<script>alert(1)</script> & " + "x" * 1900, scope=scope)
     pages = browser.page("/w/default/facts"), browser.page(of("staging")), browser.page(one(scope="session:a&b<c>\"'"))
     for page in pages:
         assert "<script>alert" not in page
@@ -252,17 +252,17 @@ def test_before_anything_is_known_it_says_how_to_begin(client, browser):
 
 
 def test_a_change_that_was_not_asked_for_here_is_refused(client, browser):
-    fact = put(client, 5432, valid_from=EARLY)
+    fact = put_fact(client, 5432, valid_from=EARLY)
     for path, fields in (("value", {**_key(), "value": "1"}), ("end", _key()), ("take-back", {"fact_id": fact})):
         assert browser.post(f"/w/default/facts/{path}", {**fields, "csrf": "forged"}).status_code == 403
     assert spans(client) == [(5432, EARLY, None)]
 
 
 def test_a_page_of_keys_goes_on_where_the_last_one_ended(client, container):
-    put(client, 1, attribute="b")
-    put(client, 1, attribute="a", scope={"kind": "user"})
-    put(client, 1, attribute="a")
-    put(client, 2, attribute="a", valid_from=FUTURE)
+    put_fact(client, 1, attribute="b")
+    put_fact(client, 1, attribute="a", scope={"kind": "user"})
+    put_fact(client, 1, attribute="a")
+    put_fact(client, 2, attribute="a", valid_from=FUTURE)
     with container.databases.get("default").read() as db:
         everything = facts.page_keys(db, "staging", 9, None)
         assert [(one.key.attribute, one.scope.kind) for one in everything] == [
@@ -286,7 +286,7 @@ def _id(client):
 @pytest.mark.parametrize("others", [True, False])
 def test_where_nothing_is_left_of_a_fact_its_first_value_is_taken_back_to_a_page_that_is(client, browser, others):
     if others:
-        put(client, "db-stage.example", attribute="host")
+        put_fact(client, "db-stage.example", attribute="host")
     client.write("No fact at all")
     page = browser.submit("/w/default/facts", "Set", subject="staging", attribute="port", value="5432")
     assert browser._at.startswith("/w/default/facts/one?")

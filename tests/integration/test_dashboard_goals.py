@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import sign_in
 from web.dashboard.pages.goals import due_in_words
 from web.dashboard.view import PAGE_SIZE
 
@@ -16,7 +16,7 @@ NOW = datetime(2026, 3, 10, 15, 0, tzinfo=UTC)
 @pytest.fixture
 def browser(client):
     client.write("A memory that makes the workspace")
-    return signed_in(client)
+    return sign_in(client)
 
 
 def goals(client):

@@ -8,7 +8,7 @@ import tomlkit
 from pipeline.records import EdgeKind, Stage
 from pipeline.store import audit, duplicates, edges, memories, review
 from pipeline.times import utc_now
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import sign_in
 from web.dashboard.pages.inbox import PAGE
 
 INBOX = "/w/default/inbox"
@@ -20,7 +20,7 @@ DENIAL = "The build does not run nightly on the small server."
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def read(client, memory_id):
     return client.get(f"/v1/memories/{memory_id}").get_json()
 
 
-def waiting(container):
+def count_waiting(container):
     with container.databases.get("default").read() as db:
         return review.count_waiting(db)
 
@@ -104,7 +104,7 @@ def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, containe
     assert "It waits again" in undone
     assert browser._at.endswith(f"#e-{second}")
     assert read(client, second)["candidate"]
-    assert waiting(container).candidates == 2
+    assert count_waiting(container).candidates == 2
     assert client.found("portal deploys") == []
 
 
@@ -114,7 +114,7 @@ def test_a_candidate_is_turned_away_and_brought_back(client, browser, reviewing,
     assert read(client, memory_id)["archived_at"] is not None
     browser.submit_in(done, "Undo")
     assert read(client, memory_id)["archived_at"] is None
-    assert waiting(container).candidates == 1
+    assert count_waiting(container).candidates == 1
 
 
 def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, digested, container):
@@ -128,7 +128,7 @@ def test_a_pair_is_shown_side_by_side_merged_and_taken_apart(client, browser, di
     assert read(client, newer)["archived_at"] is not None
     undone = browser.submit_in(done, "Undo")
     assert "<mark>together</mark>" in undone
-    assert waiting(container).pairs == 1
+    assert count_waiting(container).pairs == 1
     for old in before:
         now = read(client, old["id"])
         changed = ("updated_at", "entities", "edges")
@@ -146,16 +146,16 @@ def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(client, br
     assert not read(client, older)["candidate"]
     browser.submit_in(done, "Undo")
     assert read(client, older)["candidate"]
-    assert (waiting(container).candidates, waiting(container).pairs) == (1, 1)
+    assert (count_waiting(container).candidates, count_waiting(container).pairs) == (1, 1)
     assert older not in client.found("shop deploys")
 
 
 def test_both_of_a_pair_are_kept_and_wait_again(client, browser, container):
     pair_up(container, client, 2)
     done = browser.submit(f"{INBOX}?kind=duplicates", "Keep both")
-    assert waiting(container).pairs == 1
+    assert count_waiting(container).pairs == 1
     browser.submit_in(done, "Undo")
-    assert waiting(container).pairs == 2
+    assert count_waiting(container).pairs == 2
 
 
 @pytest.mark.parametrize(("button", "archived"), [("The newer holds", 0), ("The older holds", 1)])
@@ -167,7 +167,7 @@ def test_of_a_contradiction_one_is_archived_and_comes_back(client, browser, cont
     done = browser.submit_in(page, button)
     assert [read(client, one)["archived_at"] is not None for one in ids] == [archived == 0, archived == 1]
     browser.submit_in(done, "Undo")
-    assert waiting(container).contradictions == 1
+    assert count_waiting(container).contradictions == 1
 
 
 def test_both_of_a_contradiction_are_kept_and_contradict_each_other_again(client, browser, container):
@@ -323,7 +323,7 @@ def test_a_later_page_that_is_judged_empty_leads_to_the_first(client, browser, r
     # Where it is taken back, it stands again.
     undone = browser.submit_in(page, "Undo")
     assert ids[0] in undone
-    assert waiting(container).candidates == PAGE + 1
+    assert count_waiting(container).candidates == PAGE + 1
 
 
 def _place(page):

@@ -9,13 +9,13 @@ from pipeline.services.feedback import answer_impression
 from pipeline.store import memories
 from pipeline.store.impressions import Impression
 from pipeline.times import utc_now
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import sign_in
 from web.dashboard.view import PAGE_SIZE
 
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
 @pytest.fixture

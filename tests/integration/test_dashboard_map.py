@@ -10,8 +10,8 @@ from pipeline.records import OWNER, EntityKind, Viewer
 from pipeline.store import entities, maps
 from pipeline.write.revise import archive, purge
 from tests.fakes.atlas import chart, note
-from tests.fakes.dashboard import signed_in
-from tests.fakes.house import requested_jobs, run_job
+from tests.fakes.dashboard import sign_in
+from tests.fakes.house import list_requests, run_job
 
 WORD = "w" * 9000
 HOSTILE = "<script>alert(1)</script>"
@@ -19,7 +19,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def database(container):
 
 
 @pytest.fixture
-def named(database):
+def named_entities(database):
     """Two groups of names, an entity without company, and one whose name is hostile."""
     for number in range(6):
         note(database, number, [["ada", "bob", "cleo"][at] for at in range(3) if at != number % 4], EntityKind.PERSON)
@@ -38,9 +38,9 @@ def named(database):
 
 
 @pytest.fixture
-def drawn(named, worker):
+def drawn_map(named_entities, worker):
     run_job(worker, "default", "layout")
-    return named
+    return named_entities
 
 
 def data(browser):
@@ -54,13 +54,13 @@ def entity(client, name):
     return found["id"]
 
 
-def test_a_map_is_asked_for_and_drawn(client, browser, named, container, worker):
+def test_a_map_is_asked_for_and_drawn(client, browser, named_entities, container, worker):
     assert "No map yet" in browser.page("/w/default/map")
     page = browser.submit("/w/default/map", "Draw it now")
     assert "will be drawn in a moment" in page
     assert "The map is being drawn" in page
     assert container.notify.sent[-1] == ("default", None)
-    assert requested_jobs(worker) == ["layout"]
+    assert list_requests(worker) == ["layout"]
     assert data(browser)["waiting"]
     run_job(worker, "default", "layout")
     assert not data(browser)["waiting"]
@@ -69,7 +69,7 @@ def test_a_map_is_asked_for_and_drawn(client, browser, named, container, worker)
     assert (job["last_run"]["ok"], job["last_run"]["counts"]["redrawn"]) == (True, 1)
 
 
-def test_the_data_hold_the_map_in_columns(browser, drawn):
+def test_the_data_hold_the_map_in_columns(browser, drawn_map):
     known = data(browser)
     count = len(known["ids"])
     assert {len(known[name]) for name in ("seqs", "names", "kind", "x", "y", "radius", "community", "mentions")} == {
@@ -89,13 +89,13 @@ def test_the_data_hold_the_map_in_columns(browser, drawn):
     assert max(map(len, known["names"])) <= 61
 
 
-def test_the_data_are_sent_again_only_when_they_changed(browser, database, drawn):
+def test_the_data_are_sent_again_only_when_they_changed(browser, database, drawn_map):
     first = browser.get("/w/default/map/data")
     again = browser._browser.get(
         "/w/default/map/data", headers={"Host": "127.0.0.1:7077", "If-None-Match": first.headers["ETag"]}
     )
     assert (again.status_code, again.data) == (304, b"")
-    purge(database, drawn)
+    purge(database, drawn_map)
     after = browser._browser.get(
         "/w/default/map/data", headers={"Host": "127.0.0.1:7077", "If-None-Match": first.headers["ETag"]}
     )
@@ -103,7 +103,7 @@ def test_the_data_are_sent_again_only_when_they_changed(browser, database, drawn
     assert HOSTILE not in after.get_json()["names"]
 
 
-def test_the_list_says_the_same_as_the_map(client, browser, drawn):
+def test_the_list_says_the_same_as_the_map(client, browser, drawn_map):
     page = browser.page("/w/default/map")
     for name in ("ada", "bob", "cleo", "x.py", "y.py", "z.py", "alone"):
         assert f'/w/default/entities/{entity(client, name)}">{name}</a>' in page
@@ -120,7 +120,7 @@ def test_the_list_says_the_same_as_the_map(client, browser, drawn):
     assert browser.get("/w/default/map/communities/x").status_code == 404
 
 
-def test_hostile_names_are_data(browser, drawn):
+def test_hostile_names_are_data(browser, drawn_map):
     for path in ("/w/default/map", "/w/default/entities", "/w/default/map/communities/-1"):
         page = browser.page(path)
         assert HOSTILE not in page
@@ -128,7 +128,7 @@ def test_hostile_names_are_data(browser, drawn):
     assert HOSTILE not in browser.page("/w/default/map").replace("&lt;script&gt;", "")
 
 
-def test_around_an_entity(client, browser, drawn):
+def test_around_an_entity(client, browser, drawn_map):
     known = browser.get(f"/w/default/map/around/{entity(client, 'ada')}").get_json()
     assert (known["name"], known["kind"]) == ("ada", "person")
     assert {"bob", "cleo"} <= {one["name"] for one in known["neighbours"]}
@@ -139,7 +139,7 @@ def test_around_an_entity(client, browser, drawn):
     assert f'data-chosen="{entity(client, "ada")}"' in browser.page(f"/w/default/map?around={entity(client, 'ada')}")
 
 
-def test_what_is_not_on_the_map_is_told_of(client, browser, database, drawn):
+def test_what_is_not_on_the_map_is_told_of(client, browser, database, drawn_map):
     note(database, 20, ["latecomer"])
     page = browser.page(f"/w/default/map?around={entity(client, 'latecomer')}")
     assert "is not on the map" in page
@@ -148,9 +148,9 @@ def test_what_is_not_on_the_map_is_told_of(client, browser, database, drawn):
     assert "Show on the map" in browser.page(f"/w/default/entities/{entity(client, 'ada')}")
 
 
-def test_what_is_archived_is_shown_no_more(client, browser, database, drawn):
+def test_what_is_archived_is_shown_no_more(client, browser, database, drawn_map):
     gone = entity(client, WORD)
-    archive(database, drawn)
+    archive(database, drawn_map)
     assert HOSTILE not in json.dumps(data(browser))
     assert browser.get(f"/w/default/entities/{gone}").status_code == 404
 
@@ -186,7 +186,7 @@ def test_entities_are_listed_filtered_and_paged(client, browser, database):
     assert "No entity like this" in browser.page("/w/default/entities?q=zebra")
 
 
-def test_an_entity_and_who_mentions_it(client, browser, database, named):
+def test_an_entity_and_who_mentions_it(client, browser, database, named_entities):
     page = browser.page(f"/w/default/entities/{entity(client, 'ada')}")
     assert "<h1>ada</h1>" in page
     assert f'/w/default/entities/{entity(client, "bob")}">bob</a>' in page
@@ -236,14 +236,14 @@ def test_entities_are_found_whatever_the_case_of_their_letters(browser, database
     note(database, 1, ["docs/Übersicht.md", "docs/100%.md"], EntityKind.FILE)
     note(database, 2, ["strasse", "ada"], EntityKind.PERSON)
 
-    def found(text, **query):
+    def find_names(text, **query):
         page = browser.page(f"/w/default/entities?{urlencode({'q': text, **query})}")
         return sorted(re.findall(r'/entities/\w+">([^<]+)</a>', page))
 
     for text in ("Übersicht", "übersicht", "ÜBERSICHT.MD"):
-        assert found(text) == ["docs/Übersicht.md"]
-    assert found("Straße") == found("STRASSE") == ["strasse"]
-    assert found("Übersicht", kind="person") == []
-    assert found("%") == ["docs/100%.md"]
-    assert found("_") == []
-    assert found("*Ü*") == []
+        assert find_names(text) == ["docs/Übersicht.md"]
+    assert find_names("Straße") == find_names("STRASSE") == ["strasse"]
+    assert find_names("Übersicht", kind="person") == []
+    assert find_names("%") == ["docs/100%.md"]
+    assert find_names("_") == []
+    assert find_names("*Ü*") == []

@@ -8,7 +8,7 @@ from pipeline.records import Stage
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression
 from pipeline.times import utc_now
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import sign_in
 from tests.fakes.job_runs import count_accesses
 from web.dashboard.pages.memory import HISTORY
 
@@ -19,7 +19,7 @@ MORE = "The build runs nightly on the small server together."
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
 def path(memory_id):
@@ -35,7 +35,7 @@ def seq_of(container, memory_id):
         return memories.get(db, memory_id).seq
 
 
-def seen(page):
+def list_seen_fields(page):
     """Return what the edit form of a page says that it showed."""
     return dict(re.findall(r'name="(seen_\w+)" value="([^"]*)"', page.partition('id="edit"')[2]))
 
@@ -186,7 +186,7 @@ def test_that_importance_faded_is_no_conflict(client, browser, container):
 )
 def test_what_somebody_else_changed_meanwhile_is_not_overwritten(client, browser, field, theirs, mine, shown):
     memory_id = client.write(ONE)
-    form = seen(browser.page(path(memory_id))) | {"content": ONE, "tags": "", "importance": "0.5"}
+    form = list_seen_fields(browser.page(path(memory_id))) | {"content": ONE, "tags": "", "importance": "0.5"}
     client.patch(f"/v1/memories/{memory_id}", {field: theirs})
     answer = browser.post(f"{path(memory_id)}/edit", form | {field: mine})
     page = answer.get_data(as_text=True)
@@ -203,7 +203,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(client, browser
 def test_from_a_refused_edit_the_page_goes_on(client, browser):
     memory_id = client.write(ONE)
     client.write(MORE)
-    form = seen(browser.page(path(memory_id))) | {"tags": "", "importance": "0.5"}
+    form = list_seen_fields(browser.page(path(memory_id))) | {"tags": "", "importance": "0.5"}
     for number in range(HISTORY + 1):
         client.patch(f"/v1/memories/{memory_id}", {"content": f"text number {number}"})
     answer = browser.post(f"{path(memory_id)}/edit", form | {"content": "Mine."})
@@ -211,7 +211,7 @@ def test_from_a_refused_edit_the_page_goes_on(client, browser):
     assert "<del>" in browser.follow(answer.get_data(as_text=True), "Older")
     # A browser that is sent back to the address of the form finds the record.
     assert browser.get(f"{path(memory_id)}/edit").headers["Location"].endswith(path(memory_id))
-    form |= seen(browser.page(path(memory_id)))
+    form |= list_seen_fields(browser.page(path(memory_id)))
     twin = browser.post(f"{path(memory_id)}/edit", form | {"content": MORE})
     assert twin.status_code == 409
     assert f">{MORE}</textarea>" in twin.get_data(as_text=True)
@@ -233,7 +233,7 @@ def test_what_was_changed_after_an_edit_is_not_undone_with_it(client, browser):
 def test_what_cannot_be_taken_is_refused(client, browser, fields):
     memory_id = client.write(ONE)
     [wrong] = fields
-    form = seen(browser.page(path(memory_id))) | {"content": ONE, "tags": "", "importance": "0.5"}
+    form = list_seen_fields(browser.page(path(memory_id))) | {"content": ONE, "tags": "", "importance": "0.5"}
     answer = browser.post(f"{path(memory_id)}/edit", form | fields)
     assert answer.status_code == 422
     assert f"{wrong}: " in answer.get_data(as_text=True)

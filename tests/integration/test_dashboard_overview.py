@@ -12,7 +12,7 @@ from pipeline.services.review import CandidateVerdict, settle_candidate
 from pipeline.store import runs, work
 from pipeline.store.impressions import Impression
 from pipeline.times import utc_now, utc_text
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import sign_in
 from tests.fakes.house import run_job
 from web.hosts import install_state
 from web.hosts.install_state import InstalledFile
@@ -20,7 +20,7 @@ from web.hosts.install_state import InstalledFile
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
 def overview(browser, workspace="default"):
@@ -168,10 +168,10 @@ def test_a_goal_is_due_in_the_words_of_the_page_of_goals(client, browser, hours)
     due = utc_text(datetime.now(UTC).replace(hour=0, minute=0, second=0) + timedelta(hours=hours))
     client.post("/v1/goals", {"title": "Ship the importer", "due_at": due})
 
-    def told(path):
+    def find_due(path):
         return re.search(r'<span( class="bad")?><time datetime="([^"]+)">([^<]*due[^<]*)</time>', browser.page(path))
 
-    on_goals, on_overview = told("/w/default/goals"), told("/w/default/")
+    on_goals, on_overview = find_due("/w/default/goals"), find_due("/w/default/")
     assert on_overview.groups() == on_goals.groups()
     assert (on_overview[1] is not None) == (hours < 0)
 

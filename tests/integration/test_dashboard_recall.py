@@ -11,14 +11,14 @@ from pipeline.records.recall import Query
 from pipeline.store import predictions
 from pipeline.store.predictions import Prediction, Reason
 from pipeline.times import utc_now
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import sign_in
 
 ZEBRAS = ("zebra crossing north", "zebra stable south", "zebra stripes are unique")
 
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def lab(**query):
     return f"/w/default/recall?{urlencode(query, doseq=True)}"
 
 
-def found(page, trial="A"):
+def list_found(page, trial="A"):
     """Return the ids that a list of results shows, in their order."""
     part = page.partition(f'id="trial-{trial}"')[2].partition("</section>")[0]
     return re.findall(r'data-memory="(\w+)"', part)
@@ -46,7 +46,7 @@ def moves(page):
 def test_the_lab_shows_what_recall_answers(client, browser, zebras):
     answer = client.recall("unique zebra stripes", explain=True)["results"]
     page = browser.page(lab(q="unique zebra stripes"))
-    assert found(page) == [hit["id"] for hit in answer]
+    assert list_found(page) == [hit["id"] for hit in answer]
     for hit in answer:
         assert f"score {hit['score']:.3f}" in page
         for channel in hit["signals"]["channels"].values():
@@ -68,20 +68,20 @@ def test_two_ways_to_ask_stand_side_by_side_with_what_moved(client, browser, dig
     second = client.write("the otter asked about rivers and streams", kind="decision")
     digested()
     page = browser.page(lab(q="otter rivers", compare=1, b_kinds=["decision"]))
-    assert set(found(page, "A")) == {first, second}
-    assert found(page, "B") == [second]
+    assert set(list_found(page, "A")) == {first, second}
+    assert list_found(page, "B") == [second]
     assert "0 new, 1 gone" in page
-    rise = found(page, "A").index(second)
+    rise = list_found(page, "A").index(second)
     assert moves(page) == ["=" if rise == 0 else f"↑{rise}"]
     worker = browser.page(lab(q="otter rivers", compare=1, kinds=["decision", "lesson"]))
-    assert found(worker, "A") == [second]
-    assert sorted(moves(worker)) == sorted(["new", "=" if found(worker, "B")[0] == second else "↓1"])
+    assert list_found(worker, "A") == [second]
+    assert sorted(moves(worker)) == sorted(["new", "=" if list_found(worker, "B")[0] == second else "↓1"])
 
 
 def test_a_comparison_begins_with_equal_settings(browser, zebras):
     page = browser.page(lab(q="zebra", k=2, only="lexical", kinds=["fact", "lesson"]))
     compared = browser.follow(page, "Compare with other settings")
-    assert found(compared, "A") == found(compared, "B") == found(page)
+    assert list_found(compared, "A") == list_found(compared, "B") == list_found(page)
     assert moves(compared) == ["=", "="]
 
 
@@ -97,13 +97,13 @@ def test_a_comparison_begins_with_equal_settings(browser, zebras):
 )
 def test_a_setting_that_leaves_everything_out_leaves_everything_out(browser, zebras, setting):
     page = browser.page(lab(q="zebra", **setting))
-    assert found(page) == []
+    assert list_found(page) == []
     assert "Nothing is found with these settings." in page
 
 
 def test_k_and_session_are_heeded(browser, zebras):
-    assert len(found(browser.page(lab(q="zebra", k=2)))) == 2
-    assert found(browser.page(lab(q="zebra", session="s1"))) == [zebras[1]]
+    assert len(list_found(browser.page(lab(q="zebra", k=2)))) == 2
+    assert list_found(browser.page(lab(q="zebra", session="s1"))) == [zebras[1]]
 
 
 def test_why_not_one_that_an_id_names(client, browser, zebras, digested):
@@ -129,7 +129,7 @@ def test_the_owner_sees_what_a_session_owns(client, browser, digested):
     owned = client.write("a zebra of one session", scope={"kind": "session", "id": "s1"})
     digested()
     assert client.found("zebra") == []
-    assert found(browser.page(lab(q="zebra"))) == [owned]
+    assert list_found(browser.page(lab(q="zebra"))) == [owned]
 
 
 def test_looking_changes_nothing(client, browser, container, zebras):
@@ -172,14 +172,14 @@ def test_what_is_asked_and_found_is_text(client, browser, digested):
     page = browser.page(lab(q='"><script>alert(1)</script> img', why="<b>"))
     assert "<script>alert" not in page
     assert "<img src=x" not in page
-    assert found(page)
+    assert list_found(page)
 
 
 def test_what_is_foreseen_can_be_asked(browser, container, zebras):
     with container.databases.get("default").write() as db:
         predictions.replace(db, [Prediction("where is the zebra & stable?", Reason.REPEATED)], utc_now())
     page = browser.follow(browser.page(lab()), "where is the zebra & stable?")
-    assert found(page)[0] == zebras[1]
+    assert list_found(page)[0] == zebras[1]
 
 
 def test_before_a_question_it_says_what_it_is_for(browser, zebras):

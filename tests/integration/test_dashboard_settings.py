@@ -7,7 +7,7 @@ import pytest
 
 from config.settings import WORKSPACE_SETTINGS, Settings
 from tests.fakes.client import CheckedClient
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import sign_in
 from web.hosts import install_state
 from web.hosts.install_state import InstalledFile
 
@@ -16,7 +16,7 @@ PAGE = "/w/default/settings"
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
 def row(page, name):
@@ -184,7 +184,7 @@ def test_sessions_become_incognito_and_back(client, container, browser):
 
 
 def test_a_new_token_is_made_in_a_second_step_and_this_browser_stays(client, container, app, browser):
-    other, before = signed_in(client), container.token
+    other, before = sign_in(client), container.token
     page = browser.follow(browser.page(PAGE), "Make a new token …")
     assert container.token == before
     assert "Make a new token?" in page

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.store import changes
 from pipeline.store.work import DIGESTING
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import sign_in
 from web.dashboard.live import EXTENSION
 from web.dashboard.view import PAGE_SIZE
 
@@ -16,7 +16,7 @@ TIMELINE = "/w/default/timeline"
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def history(client):
         client.write(text, occurred_at=at, **({} if session is None else {"session_id": session}))
 
 
-def shown(page):
+def list_shown(page):
     return re.findall(r'<li class="row" data-id="([^"]+)"', page)
 
 
@@ -81,11 +81,11 @@ def test_tags_entities_and_the_archive_are_filters_too(client, browser, digested
     gone = client.write("Nobody needs this")
     client.delete(f"/v1/memories/{gone}")
     digested()
-    assert shown(browser.page(f"{TIMELINE}?tag=OPS")) == [tagged]
-    assert shown(browser.page(f"{TIMELINE}?entity=src/door.py")) == [named]
-    assert set(shown(browser.page(TIMELINE))) == {tagged, named}
-    assert set(shown(browser.page(f"{TIMELINE}?archived=also"))) == {tagged, named, gone}
-    assert shown(browser.page(f"{TIMELINE}?archived=only")) == [gone]
+    assert list_shown(browser.page(f"{TIMELINE}?tag=OPS")) == [tagged]
+    assert list_shown(browser.page(f"{TIMELINE}?entity=src/door.py")) == [named]
+    assert set(list_shown(browser.page(TIMELINE))) == {tagged, named}
+    assert set(list_shown(browser.page(f"{TIMELINE}?archived=also"))) == {tagged, named, gone}
+    assert list_shown(browser.page(f"{TIMELINE}?archived=only")) == [gone]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_filter_that_cannot_be_is_refused(browser, history, query):
 
 @pytest.mark.parametrize("until", ["9999-12-31", "9999-12-30"])
 def test_the_end_of_time_is_a_day(browser, history, until):
-    assert len(shown(browser.page(f"{TIMELINE}?until={until}"))) == 5
+    assert len(list_shown(browser.page(f"{TIMELINE}?until={until}"))) == 5
 
 
 def test_a_long_journal_comes_in_pages_that_keep_the_filters(client, browser):
@@ -108,7 +108,7 @@ def test_a_long_journal_comes_in_pages_that_keep_the_filters(client, browser):
     ids = [one["id"] for one in client.post("/v1/memories/batch", {"items": bodies}).get_json()["results"]]
     found, page = [], browser.page(f"{TIMELINE}?kind=fact")
     while True:
-        found += shown(page)
+        found += list_shown(page)
         if 'rel="next"' not in page:
             break
         page = browser.follow(page, "Older")
@@ -145,7 +145,7 @@ def test_a_script_gets_the_list_alone_with_links_to_whole_pages(client, browser)
     client.post("/v1/memories/batch", {"items": bodies})
     part = browser.page(f"{TIMELINE}/rows?kind=fact")
     assert "<html" not in part
-    assert len(shown(part)) == PAGE_SIZE
+    assert len(list_shown(part)) == PAGE_SIZE
     assert f"{TIMELINE}?kind=fact&amp;before=" in part
     assert "data-events" not in browser.follow(part, "Older")
 

@@ -8,8 +8,8 @@ from pipeline.jobs.registry import JOBS
 from pipeline.records import Stage
 from pipeline.store import runs, work
 from pipeline.times import utc_now
-from tests.fakes.dashboard import signed_in
-from tests.fakes.house import requested_jobs, run_job
+from tests.fakes.dashboard import sign_in
+from tests.fakes.house import list_requests, run_job
 from web.dashboard.pages.workers import LISTED
 
 PAGE = "/w/default/workers"
@@ -17,7 +17,7 @@ PAGE = "/w/default/workers"
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_job_is_run_now(client, container, database, worker, browser, digested
     assert container.notify.sent[-1] == ("default", None)
     assert now(browser)["standings"]["segment"] == "asked for"
     assert now(browser)["busy"]
-    assert requested_jobs(worker) == ["segment"]
+    assert list_requests(worker) == ["segment"]
     run_job(worker, "default", "segment")
     assert now(browser)["standings"]["segment"] == "done"
     assert not now(browser)["busy"]

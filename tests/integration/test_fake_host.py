@@ -204,12 +204,12 @@ def test_a_session_is_told_what_it_needs_and_leaves_what_it_did(stack, client, p
     host.send("SubagentStop", agent_id="a-1", agent_type="Explore", stop_hook_active=False)
     assert host.send("Stop", stop_hook_active=False, last_assistant_message="Fixed.") is None
 
-    def kept():
+    def list_kept():
         items = client.call("GET", "/v1/memories").body["items"]
         return [item["content"] for item in items if item["source"] == "ambient"]
 
-    wait_until("the turn's result is kept", kept)
-    assert kept() == ["Fixed: `make test` failed and passes now. Edited src/invoice.py."]
+    wait_until("the turn's result is kept", list_kept)
+    assert list_kept() == ["Fixed: `make test` failed and passes now. Edited src/invoice.py."]
 
     assert host.send("PreCompact", trigger="auto", custom_instructions="") is None
     left_off = host.start("compact")

@@ -20,7 +20,7 @@ def is_silent(response):
     return response.status_code == 200 and response.get_data() == b""
 
 
-def logged(client):
+def list_logged(client):
     return [e["message"] for e in client.get("/v1/errors").get_json()["items"] if e["component"] == "hooks.claude-code"]
 
 
@@ -30,7 +30,7 @@ def test_a_relevant_prompt_gets_context(client, digested):
     output = post(client, event(prompt="Which port does billing listen on?")).get_json()["hookSpecificOutput"]
     assert output["hookEventName"] == "UserPromptSubmit"
     assert "Billing listens on port 8123" in output["additionalContext"]
-    assert logged(client) == []
+    assert list_logged(client) == []
 
 
 @pytest.mark.parametrize("prompt", ["thanks, looks great!", "", "  \n", "hello there"])
@@ -38,12 +38,12 @@ def test_small_talk_gets_silence(client, digested, prompt):
     client.write("Billing listens on port 8123")
     digested()
     assert is_silent(post(client, event(prompt=prompt)))
-    assert logged(client) == []
+    assert list_logged(client) == []
 
 
 def test_nothing_written_yet_is_nothing_wrong(client):
     assert is_silent(post(client, event()))
-    assert logged(client) == []
+    assert list_logged(client) == []
 
 
 def test_an_archived_memory_is_not_told(client, digested):
@@ -72,7 +72,7 @@ def test_a_file_names_the_workspace_and_a_broken_one_disturbs_nobody(client, tmp
     assert "8123" in post(client, asked).get_data(as_text=True)
     (tmp_path / ".reverie.toml").write_text('workspace = "Not an id"')
     assert is_silent(post(client, asked))
-    assert logged(client) == []
+    assert list_logged(client) == []
 
 
 def test_the_environment_is_stronger_than_a_file(client, tmp_path, digested, monkeypatch):
@@ -106,14 +106,14 @@ def test_the_header_is_stronger_than_the_folder(client, tmp_path, digested):
 @pytest.mark.parametrize("name", ["Notification", "NoSuchEvent", "x" * 5000])
 def test_an_event_that_is_not_handled_is_noted(client, name):
     assert is_silent(post(client, event(hook_event_name=name)))
-    assert len(logged(client)) == 1
-    assert len(logged(client)[0]) < 200
+    assert len(list_logged(client)) == 1
+    assert len(list_logged(client)[0]) < 200
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"prompt": 1}', b'{"hook_event_name": null}', b"\xff"])
 def test_a_broken_event_is_noted_and_answered_with_silence(client, body):
     assert is_silent(client.post("/hooks/claude-code", data=body))
-    assert len(logged(client)) == 1
+    assert len(list_logged(client)) == 1
 
 
 @pytest.mark.parametrize("cwd", ["\x00", "/" + "x" * 5000, "/proc/1/root/x", "relative", "~", "/dev/null/x"])
@@ -224,7 +224,7 @@ def test_a_deed_is_one_row_in_the_journal(client, container):
         ("command", "make fine", True, None),
         ("command", "make odd", True, None),
     ]
-    assert logged(client) == []
+    assert list_logged(client) == []
 
 
 def test_the_first_deed_makes_a_projects_workspace_and_nothing_less(client, container, tmp_path):
@@ -321,7 +321,7 @@ def test_a_subagents_end_is_the_end_of_no_turn(client, container):
     assert is_silent(post(client, event(hook_event_name="Stop", agent_id="helper")))
     flush_notes(container)
     assert ambient(client) == []
-    assert logged(client) == []
+    assert list_logged(client) == []
 
 
 def test_a_turn_without_a_result_leaves_nothing(client, container):
@@ -414,7 +414,7 @@ def test_in_a_silent_workspace_no_event_stores_or_tells_anything(client, contain
 )
 def test_another_hosts_json_is_noted_and_disturbs_nobody(client, body):
     assert is_silent(post(client, body))
-    assert len(logged(client)) == 1
+    assert len(list_logged(client)) == 1
 
 
 @pytest.mark.parametrize("name", sorted({one["hook_event_name"] for one in EVERY_EVENT}))
@@ -427,7 +427,7 @@ def test_an_error_within_disturbs_nobody(client, monkeypatch, name):
     for method in ("answer_prompt", "start_session", "advise_tool_use", "record_tool_use", "end_turn", "flush"):
         monkeypatch.setattr(AgentSessionService, method, broken)
     assert is_silent(post(client, event(hook_event_name=name)))
-    assert [line for line in logged(client) if "broken inside" in line] or name == "SubagentStop"
+    assert [line for line in list_logged(client) if "broken inside" in line] or name == "SubagentStop"
 
 
 def test_a_body_beyond_every_bound_disturbs_nobody(client):

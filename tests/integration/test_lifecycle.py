@@ -139,7 +139,7 @@ def house(tmp_path):
     house.clear()
 
 
-def ended(process):
+def wait_for_end(process):
     output, _ = process.communicate(timeout=DEADLINE_S)
     return process.returncode, output.decode()
 
@@ -160,7 +160,7 @@ def test_a_signal_stops_everything(house, number):
     supervisor = house.up()
     # It may be asked before all of its processes have come so far as to handle a signal.
     supervisor.send_signal(number)
-    code, output = ended(supervisor)
+    code, output = wait_for_end(supervisor)
     assert code == 0, output
     assert f"{number.name}: stopping" in output
     eventually(house.is_empty, "no process is left")
@@ -198,7 +198,7 @@ def test_what_is_killed_comes_back_and_leaves_no_orphan(house):
     assert house.family(WORKER)[0] == consumer
     assert supervisor.poll() is None
     supervisor.terminate()
-    code, output = ended(supervisor)
+    code, output = wait_for_end(supervisor)
     assert code == 0
     assert "web ended (SIGKILL); starting it again" in output
 
@@ -213,7 +213,7 @@ def test_a_second_up_refuses_and_down_stops_the_first(house):
     answer = house.run("down")
     assert answer.returncode == 0
     assert f"supervisor (pid {supervisor.pid})" in answer.stdout
-    assert ended(supervisor)[0] == 0
+    assert wait_for_end(supervisor)[0] == 0
     assert house.is_empty()
     answer = house.run("down")
     assert (answer.returncode, answer.stdout.startswith("nothing runs")) == (0, True)
@@ -227,7 +227,7 @@ def test_up_refuses_beside_a_server_started_otherwise_and_down_stops_that(house)
     assert f"web is already running (pid {web.pid})" in answer.stderr
     assert [process["pid"] for process in house.status()["processes"]] == [web.pid]
     assert house.run("down").returncode == 0
-    assert ended(web)[0] == 0
+    assert wait_for_end(web)[0] == 0
     assert house.is_empty()
 
 
@@ -237,7 +237,7 @@ def test_up_refuses_a_port_that_another_program_holds(house):
         assert answer.returncode == 1
         assert f"cannot listen on 127.0.0.1:{house.port}" in answer.stderr
         web = house.start(sys.executable, "-P", "-m", "web")
-        code, output = ended(web)
+        code, output = wait_for_end(web)
     assert code == 69
     assert output.strip().splitlines()[-1].startswith(f"cannot listen on 127.0.0.1:{house.port}")
 
@@ -265,7 +265,7 @@ def test_a_stack_that_nobody_asks_stops_by_itself_and_the_next_can_start_meanwhi
     # Whoever needs it just now does not find the door locked by one that is on its way out.
     answer = house.run("up", "--daemon", "--json")
     assert answer.returncode == 0, answer.stderr
-    assert ended(idle)[0] == 0
+    assert wait_for_end(idle)[0] == 0
     assert house.status()["processes"][0]["pid"] == json.loads(answer.stdout)["pid"]
     assert house.answers()
     assert house.run("down").returncode == 0

@@ -11,7 +11,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-from tests.support.served import served
+from tests.support.served import serve_home
 from tests.support.stack import free_port
 
 pytestmark = pytest.mark.timeout(120)
@@ -41,7 +41,7 @@ class Door:
 
 @pytest.fixture
 def door(home, tmp_path):
-    with served(home) as port:
+    with serve_home(home) as port:
         process = subprocess.Popen(
             [REVERIE, "mcp", "--http", "--port", "0"],
             env=os.environ | {"REVERIE_HOME": str(home.home), "REVERIE_PORT": str(port)},
@@ -137,7 +137,7 @@ def test_sigterm_stops_it_even_with_an_open_stream(door):
 
 
 def test_a_taken_port_is_one_clear_line(home, tmp_path):
-    with served(home) as port:
+    with serve_home(home) as port:
         done = subprocess.run(
             [REVERIE, "mcp", "--http", "--port", str(port)],
             env=os.environ | {"REVERIE_HOME": str(home.home), "REVERIE_PORT": str(free_port())},

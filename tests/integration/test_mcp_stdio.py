@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 
 from pipeline.identity import identify
-from tests.support.served import served
+from tests.support.served import serve_home
 from tests.support.stack import free_port
 from web.hosts import install_state
 
@@ -40,7 +40,7 @@ def talk(home, tmp_path):
             async with Client(stdio_client(parameters), mode=mode) as client:
                 return await conversation(client, **kwargs)
 
-        with served(home) as port:
+        with serve_home(home) as port:
             return anyio.run(host, port)
 
     run.folder = folder
@@ -168,7 +168,7 @@ def test_an_id_that_a_hook_showed_is_known(talk, home):
 
 
 def test_it_ends_with_its_host(home, tmp_path):
-    with served(home) as port:
+    with serve_home(home) as port:
         done = subprocess.run(
             [REVERIE, "mcp"], input=b"", env=environment(home, port), cwd=tmp_path, timeout=60, check=False
         )
@@ -201,7 +201,7 @@ def test_a_folder_that_is_gone_decides_nothing(home, tmp_path):
         async with Client(stdio_client(parameters), mode="legacy") as client:
             return await client.call_tool("remember_batch", {"items": [STAGING]})
 
-    with served(home) as port:
+    with serve_home(home) as port:
         told = anyio.run(host, port)
     assert told.structured_content["results"][0]["outcome"] == "created"
 
@@ -244,7 +244,7 @@ def inspector():
     inspector() is None, reason="the MCP inspector is not installed: npm install @modelcontextprotocol/inspector"
 )
 def test_the_inspector_understands_it(home, tmp_path):
-    with served(home) as port:
+    with serve_home(home) as port:
         variables = environment(home, port)
         given = [f"-e{name}={variables[name]}" for name in ("REVERIE_HOME", "REVERIE_PORT")]
         given = [part for one in given for part in ("-e", one.removeprefix("-e"))]
@@ -280,7 +280,7 @@ def test_what_a_host_says_first_is_answered_before_the_sdk_is_there(home, tmp_pa
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}
     modern = [("server/discover", {"_meta": envelope}), ("tools/list", {"_meta": envelope})]
     legacy = [("ping", {}), ("server/discover", {}), ("initialize", client), ("tools/list", {})]
-    with served(home) as port:
+    with serve_home(home) as port:
         for said in (modern, legacy):
             process = subprocess.Popen(
                 [REVERIE, "mcp"],

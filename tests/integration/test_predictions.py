@@ -39,7 +39,7 @@ class Watched(AnswerPrefetcher):
 
 
 @pytest.fixture
-def computed(monkeypatch):
+def computed_texts(monkeypatch):
     """The texts of the queries that were computed, as against found among the kept ones."""
     texts = []
     compute = AnswerCache._compute
@@ -67,7 +67,7 @@ def foresee(container, *texts):
         predictions.replace(db, [Prediction(text, Reason.REPEATED) for text in texts], AT)
 
 
-def foreseen(prefetcher):
+def prefetch_all(prefetcher):
     """Look until everything is there: what was embedded a moment ago is taken in beside the traffic."""
     for _ in range(1000):
         if prefetcher.look("default") is LookResult.PREFETCHED:
@@ -86,7 +86,7 @@ def likely(container, client, digested, prefetcher):
     client.write("Ada is on call this week")
     digested()
     foresee(container, QUESTION)
-    foreseen(prefetcher)
+    prefetch_all(prefetcher)
     return client
 
 
@@ -104,29 +104,29 @@ def score(container, client):
     return client.get("/v1/stats").get_json()["predictions"]
 
 
-def test_every_front_door_finds_its_answer_ready(likely, computed):
+def test_every_front_door_finds_its_answer_ready(likely, computed_texts):
     assert likely.recall(QUESTION)["results"][0]["content"] == ABOUT
     assert prepare(likely)["relevant"]
     assert prepare(likely, session_id="s1")["relevant"]
     assert prepare(likely, viewer={"agent": "ada", "user": "grace"})["relevant"]
     assert ABOUT in hook(likely)
-    assert computed == []
+    assert computed_texts == []
     likely.recall(OTHER)
-    assert computed == [OTHER]
+    assert computed_texts == [OTHER]
 
 
-def test_what_is_written_meanwhile_is_answered_and_then_foreseen_anew(likely, prefetcher, computed, digested):
+def test_what_is_written_meanwhile_is_answered_and_then_foreseen_anew(likely, prefetcher, computed_texts, digested):
     newer = likely.write("Billing listens on port 9000 from now on")
     assert newer in likely.found(QUESTION)
-    assert computed == [QUESTION]
+    assert computed_texts == [QUESTION]
     digested()
-    foreseen(prefetcher)
-    computed.clear()
+    prefetch_all(prefetcher)
+    computed_texts.clear()
     assert newer in likely.found(QUESTION)
     likely.delete(f"/v1/memories/{newer}")
-    assert computed == []
+    assert computed_texts == []
     assert newer not in likely.found(QUESTION)
-    assert computed == [QUESTION]
+    assert computed_texts == [QUESTION]
 
 
 def test_a_fact_that_is_set_meanwhile_is_told_at_once(likely):
@@ -136,19 +136,21 @@ def test_a_fact_that_is_set_meanwhile_is_told_at_once(likely):
         assert {text for text in told if text.startswith("billing")} == {f"billing listen port: {value}"}
 
 
-def test_who_has_memories_of_its_own_gets_an_answer_of_its_own(likely, prefetcher, digested, computed):
+def test_who_has_memories_of_its_own_gets_an_answer_of_its_own(likely, prefetcher, digested, computed_texts):
     own = likely.write("Billing listens on port 7 in this session", scope={"kind": "session", "id": "s1"})
     digested()
-    foreseen(prefetcher)
-    computed.clear()
+    prefetch_all(prefetcher)
+    computed_texts.clear()
     assert own in likely.found(QUESTION, viewer={"session": "s1"})
-    assert computed == [QUESTION]
+    assert computed_texts == [QUESTION]
     assert own not in likely.found(QUESTION, viewer={"session": "s2"})
     assert own not in likely.found(QUESTION)
-    assert computed == [QUESTION]
+    assert computed_texts == [QUESTION]
 
 
-def test_a_request_comes_first_and_the_rest_is_computed_later(likely, container, prefetcher, monkeypatch, computed):
+def test_a_request_comes_first_and_the_rest_is_computed_later(
+    likely, container, prefetcher, monkeypatch, computed_texts
+):
     foresee(container, OTHER, QUESTION)
     noted = AnswerCache._compute
 
@@ -159,13 +161,13 @@ def test_a_request_comes_first_and_the_rest_is_computed_later(likely, container,
     with monkeypatch.context() as patch:
         patch.setattr(AnswerCache, "_compute", stirred)
         assert prefetcher.look("default") is LookResult.INTERRUPTED
-    assert computed == [OTHER]
+    assert computed_texts == [OTHER]
     assert prefetcher.look("default") is LookResult.PREFETCHED
-    assert computed == [OTHER] * 3
+    assert computed_texts == [OTHER] * 3
     assert prefetcher.look("default") is LookResult.AT_REST
 
 
-def test_nothing_is_kept_while_a_channel_is_missing(likely, container, prefetcher, monkeypatch, computed):
+def test_nothing_is_kept_while_a_channel_is_missing(likely, container, prefetcher, monkeypatch, computed_texts):
     def absent():
         raise EncoderUnavailable("no encoder yet")
 
@@ -174,31 +176,31 @@ def test_nothing_is_kept_while_a_channel_is_missing(likely, container, prefetche
     foresee(container, OTHER, QUESTION)
     assert prefetcher.look("default") is LookResult.UNSETTLED
     # One is enough to know.
-    assert computed == [OTHER]
+    assert computed_texts == [OTHER]
 
 
-def test_an_idle_front_looks_ahead_by_itself(likely, container, prefetcher, computed, digested):
+def test_an_idle_front_looks_ahead_by_itself(likely, container, prefetcher, computed_texts, digested):
     newer = likely.write("Billing listens on port 9000 from now on")
     digested()
     prefetcher.start()
     prefetcher.notify_activity("default")
     prefetcher.until(LookResult.PREFETCHED)
-    computed.clear()
+    computed_texts.clear()
     prefetcher.until(LookResult.AT_REST)
     assert newer in likely.found(QUESTION)
     prepare(likely)
-    assert computed == []
+    assert computed_texts == []
 
 
-def test_what_the_job_foresees_is_noticed_without_a_request(likely, container, prefetcher, computed):
+def test_what_the_job_foresees_is_noticed_without_a_request(likely, container, prefetcher, computed_texts):
     prefetcher.start()
     prefetcher.notify_activity("default")
     prefetcher.until(LookResult.AT_REST)
     foresee(container, OTHER)
     prefetcher.until(LookResult.PREFETCHED)
-    computed.clear()
+    computed_texts.clear()
     likely.recall(OTHER)
-    assert computed == []
+    assert computed_texts == []
 
 
 def test_a_workspace_that_is_gone_is_forgotten(likely, container, prefetcher):
@@ -245,7 +247,7 @@ def test_the_hit_rate_is_shown(likely, container):
     assert score(container, likely) == {"asked": 4, "foreseen": 3, "hit_rate": 0.75}
 
 
-def kept(container):
+def count_queries(container):
     with container.databases.get("default").read() as db:
         return db.execute("SELECT count(*) FROM query").fetchone()[0]
 
@@ -260,14 +262,14 @@ def test_incognito_nothing_is_counted_or_noted(likely, container):
     container.settings.paths.workspace("default").config.write_text(tomlkit.dumps({"incognito": True}))
     likely.recall(QUESTION)
     assert score(container, likely)["asked"] == 0
-    assert kept(container) == 0
+    assert count_queries(container) == 0
 
 
 @pytest.mark.parametrize("text", ["long " * 41, "Is AKIAIOSFODNN7EXAMPLE the key of billing?"])
 def test_a_long_question_and_one_with_a_secret_are_counted_only(likely, container, text):
     likely.recall(text)
     assert score(container, likely) == {"asked": 1, "foreseen": 0, "hit_rate": 0.0}
-    assert kept(container) == 0
+    assert count_queries(container) == 0
 
 
 @pytest.mark.parametrize(
@@ -293,6 +295,6 @@ def test_a_purge_takes_every_question_along(likely, container, prefetcher):
     assert score(container, likely)["asked"] == 1
     [memory_id] = likely.found(QUESTION, k=1)
     likely.delete(f"/v1/memories/{memory_id}?hard=true")
-    assert kept(container) == 0
+    assert count_queries(container) == 0
     with container.databases.get("default").read() as db:
         assert predictions.predictions(db) == []

@@ -47,7 +47,7 @@ class Seen:
 Operation = Callable[[Workspace, Check], Seen]
 
 
-def answered(response: Any) -> Any:
+def read_answer(response: Any) -> Any:
     assert response.status_code == 200, response.get_data(as_text=True)
     return response.get_json()
 
@@ -75,7 +75,7 @@ def recall(space: Workspace, check: Check) -> Seen:
         body["query"] = ""
     expected = {memory.id for memory in found if reaches(memory.scope, viewer)}
     response = space.call("POST", "/v1/recall", json=body | {"explain": check.flag})
-    results = ids(answered(response)["results"])
+    results = ids(read_answer(response)["results"])
     text, allowed = response.get_data(as_text=True), space.visible(viewer)
     if check.k < 100:
         assert len(results) == min(check.k, len(expected))
@@ -86,7 +86,7 @@ def recall(space: Workspace, check: Check) -> Seen:
 def recall_sessions(space: Workspace, check: Check) -> Seen:
     body = {"query": "service port", "group": "session", "k": check.k, "viewer": check.viewer, "explain": check.flag}
     response = space.call("POST", "/v1/recall", json=body)
-    results = ids([hit for group in answered(response)["results"] for hit in group["best"]])
+    results = ids([hit for group in read_answer(response)["results"] for hit in group["best"]])
     allowed = space.visible(check.viewer)
     return Seen(response.get_data(as_text=True), allowed, results, results & allowed)
 
@@ -96,7 +96,7 @@ def why(space: Workspace, check: Check) -> Seen:
     asked = space.at(check.one).id
     body = {"query": "service port", "id": asked, "viewer": check.viewer}
     response = space.call("POST", "/v1/recall/why", json=body)
-    answer = answered(response)
+    answer = read_answer(response)
     assert (answer["rank"] is not None) == (asked in space.visible(check.viewer))
     return Seen(response.get_data(as_text=True), space.visible(check.viewer) | {asked})
 
@@ -113,19 +113,19 @@ def list_memories(space: Workspace, check: Check) -> Seen:
         found = [memory for memory in found if memory.scope == check.scope]
     response = space.call("GET", "/v1/memories", query_string=query)
     expected = {memory.id for memory in found if reaches(memory.scope, viewer)}
-    return Seen(response.get_data(as_text=True), expected, ids(answered(response)["items"]), expected)
+    return Seen(response.get_data(as_text=True), expected, ids(read_answer(response)["items"]), expected)
 
 
 def list_goals(space: Workspace, check: Check) -> Seen:
     response = space.call("GET", "/v1/goals", query_string={"limit": 200, **check.viewer})
     expected = space.of_kind("goal", space.visible(check.viewer))
-    return Seen(response.get_data(as_text=True), expected, ids(answered(response)["items"]), expected)
+    return Seen(response.get_data(as_text=True), expected, ids(read_answer(response)["items"]), expected)
 
 
 def list_lessons(space: Workspace, check: Check) -> Seen:
     about = {"q": f"Which port does the {check.topic} service listen on?"} if check.flag else {}
     response = space.call("GET", "/v1/lessons", query_string={"limit": 200, **about, **check.viewer})
-    found, expected = ids(answered(response)["items"]), space.of_kind("lesson", space.visible(check.viewer))
+    found, expected = ids(read_answer(response)["items"]), space.of_kind("lesson", space.visible(check.viewer))
     # What is not relevant enough to a text is left out.
     return Seen(response.get_data(as_text=True), expected, found, found & expected if about else expected)
 
@@ -139,7 +139,7 @@ def prepare(space: Workspace, check: Check) -> Seen:
         body["viewer"] = check.viewer
         viewer |= check.viewer
     response = space.call("POST", "/v1/prepare", json=body)
-    answer, allowed = answered(response), space.visible(viewer)
+    answer, allowed = read_answer(response), space.visible(viewer)
     parts = ("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories")
     found = {memory_id for part in parts for memory_id in ids(answer[part])}
     assert not answer["relevant"] or found
@@ -171,7 +171,7 @@ def one_fact(space: Workspace, check: Check) -> Seen:
 def list_facts(space: Workspace, check: Check) -> Seen:
     response = space.call("GET", "/v1/facts", query_string={"limit": 200, "scope": text_of(check.scope)})
     expected = {memory.id for memory in space.told if memory.kind == "keyed_fact" and memory.scope == check.scope}
-    return Seen(response.get_data(as_text=True), expected, ids(answered(response)["items"]), expected)
+    return Seen(response.get_data(as_text=True), expected, ids(read_answer(response)["items"]), expected)
 
 
 def read_one(space: Workspace, check: Check) -> Seen:
@@ -179,7 +179,7 @@ def read_one(space: Workspace, check: Check) -> Seen:
     memory = space.at(check.one)
     response = space.call("GET", f"/v1/memories/{memory.id}")
     allowed = space.visible(at_home_in(memory.scope)) | {memory.id}
-    found = ids(answered(response)["edges"])
+    found = ids(read_answer(response)["edges"])
     return Seen(response.get_data(as_text=True), allowed, found, found & allowed)
 
 
@@ -209,7 +209,7 @@ def write_with_edge(space: Workspace, check: Check) -> Seen:
 def list_pairs(space: Workspace, check: Check) -> Seen:
     response = space.call("GET", "/v1/duplicates", query_string={"limit": 200, **check.viewer})
     allowed = space.visible(check.viewer)
-    found = {(pair["older"]["id"], pair["newer"]["id"]) for pair in answered(response)["items"]}
+    found = {(pair["older"]["id"], pair["newer"]["id"]) for pair in read_answer(response)["items"]}
     assert found == {pair for pair in space.paired if allowed.issuperset(pair)}
     return Seen(response.get_data(as_text=True), allowed)
 
@@ -289,7 +289,7 @@ def test_no_digestion_merges_pairs_or_joins_memories_of_two_scopes(house):
     def holds(told: list[tuple[Scope, str]]):
         space = Workspace(house, f"w{next(house.numbers)}")
         items = [{"content": text, "scope": body_of(scope)} for scope, text in told]
-        results = answered(space.call("POST", "/v1/memories/batch", json={"items": items}))["results"]
+        results = read_answer(space.call("POST", "/v1/memories/batch", json={"items": items}))["results"]
         assert {result["outcome"] for result in results} == {"created"}
         digest_all(house.worker, space.name)
         for bond, statement in BONDS.items():
@@ -348,8 +348,8 @@ def test_what_waits_for_review_is_listed_to_its_owner_alone(client, container):
     with container.databases.get("default").write() as db:
         memories.update(db, memories.get(db, own).seq, {"candidate": 1}, AT)
 
-    def waiting(**viewer: str) -> list[str]:
+    def list_waiting(**viewer: str) -> list[str]:
         return [item["id"] for item in client.get("/v1/candidates", query_string=viewer).get_json()["items"]]
 
-    assert waiting() == waiting(agent="b") == waiting(task="a") == []
-    assert waiting(agent="a") == [own]
+    assert list_waiting() == list_waiting(agent="b") == list_waiting(task="a") == []
+    assert list_waiting(agent="a") == [own]

@@ -12,7 +12,7 @@ from web.app import create_app
 
 
 @contextlib.contextmanager
-def served(settings: Settings) -> Iterator[int]:
+def serve_home(settings: Settings) -> Iterator[int]:
     """Serve the settings' home on a free port during a block; yields the port."""
     container = open_web(settings)
     server = make_server("127.0.0.1", 0, create_app(container), threaded=True)

@@ -18,30 +18,30 @@ def file(tmp_path):
     return file
 
 
-def anchored(file, *lines):
+def make_anchor(file, *lines):
     anchor = Anchor(str(file), *lines)
     return Anchor(str(file), *(lines or (None, None))[:2], hash_of(anchor))
 
 
-def settled(file, monkeypatch):
+def let_settle(file, monkeypatch):
     """Let a file be old enough for its hash to be kept."""
     monkeypatch.setattr(anchors, "SETTLED_NS", -1)
 
 
 def test_what_nobody_touched_is_not_stale(file):
-    assert is_stale(anchored(file)) is False
-    assert is_stale(anchored(file, 2, 3)) is False
+    assert is_stale(make_anchor(file)) is False
+    assert is_stale(make_anchor(file, 2, 3)) is False
 
 
 @pytest.mark.parametrize("lines", [(), (2, 3), (2, 2), (1, 4)])
 def test_a_change_is_stale(file, lines):
-    anchor = anchored(file, *lines)
+    anchor = make_anchor(file, *lines)
     file.write_text(TEXT.replace("two", "2"))
     assert is_stale(anchor) is True
 
 
 def test_a_change_of_the_same_length_in_the_same_moment_is_stale(file):
-    anchor = anchored(file)
+    anchor = make_anchor(file)
     for text in ("owt", "wto", "tow"):
         file.write_text(TEXT.replace("two", text))
         assert is_stale(anchor) is True
@@ -50,8 +50,8 @@ def test_a_change_of_the_same_length_in_the_same_moment_is_stale(file):
 
 
 def test_a_change_that_restores_the_time_of_writing_is_stale(file, monkeypatch):
-    settled(file, monkeypatch)
-    anchor = anchored(file)
+    let_settle(file, monkeypatch)
+    anchor = make_anchor(file)
     before = file.stat()
     while True:
         file.write_text(TEXT.replace("two", "owt"))
@@ -62,27 +62,27 @@ def test_a_change_that_restores_the_time_of_writing_is_stale(file, monkeypatch):
 
 
 def test_a_file_that_is_known_is_read_once(file, monkeypatch):
-    settled(file, monkeypatch)
-    anchor = anchored(file)
+    let_settle(file, monkeypatch)
+    anchor = make_anchor(file)
     before = anchors._hash.cache_info().hits
     assert is_stale(anchor) is False
     assert anchors._hash.cache_info().hits == before + 1
 
 
 def test_a_change_of_other_lines_is_not_stale(file):
-    anchor = anchored(file, 2, 3)
+    anchor = make_anchor(file, 2, 3)
     file.write_text(TEXT.replace("four", "4").replace("one", "1") + "five\n")
     assert is_stale(anchor) is False
 
 
 def test_lines_that_moved_are_stale(file):
-    anchor = anchored(file, 2, 3)
+    anchor = make_anchor(file, 2, 3)
     file.write_text("zero\n" + TEXT)
     assert is_stale(anchor) is True
 
 
 def test_a_deleted_file_is_stale(file):
-    anchor = anchored(file)
+    anchor = make_anchor(file)
     file.unlink()
     assert is_stale(anchor) is True
 
@@ -91,7 +91,7 @@ def test_a_file_whose_folder_became_a_file_is_stale(tmp_path):
     folder = tmp_path / "package"
     folder.mkdir()
     (folder / "code.py").write_text(TEXT)
-    anchor = anchored(folder / "code.py")
+    anchor = make_anchor(folder / "code.py")
     (folder / "code.py").unlink()
     folder.rmdir()
     folder.write_text("")
@@ -99,7 +99,7 @@ def test_a_file_whose_folder_became_a_file_is_stale(tmp_path):
 
 
 def test_a_file_that_lost_the_lines_is_stale(file):
-    anchor = anchored(file, 3, 4)
+    anchor = make_anchor(file, 3, 4)
     file.write_text("one\ntwo\nthree\n")
     assert is_stale(anchor) is True
 
@@ -115,7 +115,7 @@ def test_a_single_line_is_a_range_of_one(file):
 
 def test_an_empty_file_is_a_text(tmp_path):
     (tmp_path / "__init__.py").touch()
-    assert is_stale(anchored(tmp_path / "__init__.py")) is False
+    assert is_stale(make_anchor(tmp_path / "__init__.py")) is False
 
 
 @pytest.mark.parametrize("path", ["code.py", "./code.py", "~/code.py", ""])
@@ -131,7 +131,7 @@ def test_without_a_hash_nobody_can_say(file):
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_what_became_no_file_is_stale_and_nothing_waits_for_it(file, make):
-    anchor = anchored(file)
+    anchor = make_anchor(file)
     file.unlink()
     make(file)
     assert hash_of(Anchor(str(file))) is None
@@ -139,7 +139,7 @@ def test_what_became_no_file_is_stale_and_nothing_waits_for_it(file, make):
 
 
 def test_a_file_beyond_the_limit_is_not_read(file):
-    anchor = anchored(file)
+    anchor = make_anchor(file)
     os.truncate(file, MAX_FILE_BYTES + 1)
     assert hash_of(Anchor(str(file))) is None
     assert is_stale(anchor) is None
@@ -156,7 +156,7 @@ def test_a_strange_path_is_harmless(path):
 
 
 def test_a_file_that_may_not_be_read_is_unknown(file, monkeypatch):
-    anchor = anchored(file)
+    anchor = make_anchor(file)
 
     def denied(*args):
         raise PermissionError
@@ -171,7 +171,7 @@ def test_a_file_that_may_not_be_read_is_unknown(file, monkeypatch):
 def test_a_link_is_followed(file, tmp_path):
     link = tmp_path / "link.py"
     link.symlink_to(file)
-    anchor = anchored(link)
+    anchor = make_anchor(link)
     assert anchor.content_hash == hash_of(Anchor(str(file)))
     file.write_text("other\n")
     assert is_stale(anchor) is True

@@ -168,12 +168,12 @@ def test_a_clone_of_a_folder_meets_it(tmp_path, path):
 
 
 def test_origin_goes_before_the_first_by_name(tmp_path):
-    def found(place, *names):
+    def identify_named(place, *names):
         return identify(repository(tmp_path / place, "".join(remote(f"git@h:{name}", name) for name in names)))
 
-    assert "remote origin " in found("a", "alpha", "origin", "zeta").detail
-    assert "remote only " in found("b", "only").detail
-    assert "remote alpha " in found("c", "zeta", "alpha").detail
+    assert "remote origin " in identify_named("a", "alpha", "origin", "zeta").detail
+    assert "remote only " in identify_named("b", "only").detail
+    assert "remote alpha " in identify_named("c", "zeta", "alpha").detail
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def answer(*contents, **more):
     return {"results": results, "took_ms": 4.2, **more}
 
 
-def printed(show):
+def print_report(show):
     out = io.StringIO()
     show(Console(file=out, width=80))
     return out.getvalue()
@@ -61,22 +61,22 @@ def test_a_degraded_answer_says_so():
 
 
 def test_a_recall_prints_its_memories_times_and_verdict():
-    text = printed(lambda c: print_asked(c, 1, Asked(QUESTION, answer("it was [the clock]"), 12.34)))
+    text = print_report(lambda c: print_asked(c, 1, Asked(QUESTION, answer("it was [the clock]"), 12.34)))
     assert "✓ 1 it was [the clock]" in text
     assert "fact · 2026-03-30 · score 0.500" in text
     assert "12.3 ms here, 4.2 ms in the server" in text
-    assert "✗ 1" in printed(lambda c: print_asked(c, 1, Asked(QUESTION, answer("the kettle"), 1.0)))
+    assert "✗ 1" in print_report(lambda c: print_asked(c, 1, Asked(QUESTION, answer("the kettle"), 1.0)))
 
 
 def test_a_recall_without_results_says_so():
-    assert "✗ no memory came back" in printed(lambda c: print_asked(c, 1, Asked(QUESTION, answer(), 1.0)))
+    assert "✗ no memory came back" in print_report(lambda c: print_asked(c, 1, Asked(QUESTION, answer(), 1.0)))
 
 
 def test_the_hook_is_judged_by_its_context():
     verdicts = []
-    text = printed(lambda c: verdicts.append(print_hook(c, QUESTION, "Known:\n- it was the clock", 5.0)))
+    text = print_report(lambda c: verdicts.append(print_hook(c, QUESTION, "Known:\n- it was the clock", 5.0)))
     assert verdicts == [True]
     assert "│ - it was the clock" in text
-    text = printed(lambda c: verdicts.append(print_hook(c, QUESTION, "", 5.0)))
+    text = print_report(lambda c: verdicts.append(print_hook(c, QUESTION, "", 5.0)))
     assert verdicts[-1] is False
     assert "missing: the clock" in text

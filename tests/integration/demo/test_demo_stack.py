@@ -36,7 +36,7 @@ def eventually(condition, deadline_s=30.0):
         time.sleep(0.05)
 
 
-def written(path):
+def has_text(path):
     return path.exists() and path.read_text() != ""
 
 
@@ -90,10 +90,10 @@ def test_the_home_is_emptied_and_held(tmp_path):
 def test_leaving_the_stack_stops_its_whole_family(tmp_path):
     pid_file = tmp_path / "pid"
     with stack(tmp_path, "-c", PARENT_AND_CHILD, str(pid_file)):
-        eventually(lambda: written(pid_file))
+        eventually(lambda: has_text(pid_file))
         pid = int(pid_file.read_text())
         assert psutil.pid_exists(pid)
-    eventually(lambda: gone(pid))
+    eventually(lambda: is_gone(pid))
 
 
 def test_a_killed_demo_leaves_no_processes(tmp_path):
@@ -108,9 +108,9 @@ def test_a_killed_demo_leaves_no_processes(tmp_path):
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False, timeout=60)
-    eventually(lambda: written(pid_file))
+    eventually(lambda: has_text(pid_file))
     pid = int(pid_file.read_text())
-    eventually(lambda: gone(pid))
+    eventually(lambda: is_gone(pid))
     with claimed_home(tmp_path):
         assert not pid_file.exists()
 
@@ -145,10 +145,10 @@ def test_leaving_stops_what_honcho_started(tmp_path):
     pid_files = [tmp_path / "one.pid", tmp_path / "two.pid"]
     env = {**stack_environment(os.environ, tmp_path, 7078), "PYTHONPATH": str(ROOT)}
     with Stack(honcho_command(tmp_path), tmp_path, tmp_path, env) as running:
-        eventually(lambda: all(written(path) for path in pid_files))
+        eventually(lambda: all(has_text(path) for path in pid_files))
         running.check()
-    assert all(gone(int(path.read_text())) for path in pid_files)
+    assert all(is_gone(int(path.read_text())) for path in pid_files)
 
 
-def gone(pid):
+def is_gone(pid):
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE

@@ -45,7 +45,7 @@ print(json.dumps(counts))
 """
 
 
-def measured(reader, path):
+def measure_reading(reader, path):
     """Return what a process of its own reads, and the most memory that it took."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, reader, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
@@ -59,7 +59,7 @@ def measured(reader, path):
 def test_a_large_export_is_read_as_a_stream(tmp_path, reader, conversation):
     path = tmp_path / "conversations.json"
     count = write_many(path, conversation, SIZE // 2)
-    found = measured(reader, path)
+    found = measure_reading(reader, path)
     assert (found["items"], found["drafts"], found["reasons"]) == (count, 4 * count, [])
     assert found["peak_mib"] < MOST_MIB
 
@@ -68,7 +68,7 @@ def test_an_archive_is_not_unpacked_into_memory(tmp_path):
     count = write_many(tmp_path / "conversations.json", chatgpt_conversation, SIZE // 2)
     with zipfile.ZipFile(tmp_path / "export.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.write(tmp_path / "conversations.json", "conversations.json")
-    found = measured("read_chatgpt", tmp_path / "export.zip")
+    found = measure_reading("read_chatgpt", tmp_path / "export.zip")
     assert found["items"] == count
     assert found["peak_mib"] < MOST_MIB
 
@@ -76,7 +76,7 @@ def test_an_archive_is_not_unpacked_into_memory(tmp_path):
 def test_a_giant_conversation_is_passed_over(tmp_path):
     path = tmp_path / "conversations.json"
     count = write_many(path, chatgpt_conversation, SIZE + 8 * MIB, giant=SIZE)
-    found = measured("read_chatgpt", path)
+    found = measure_reading("read_chatgpt", path)
     assert (found["items"], found["reasons"]) == (count, ["larger than 32 MiB"])
     assert found["peak_mib"] < MOST_MIB
 
@@ -88,6 +88,6 @@ def test_a_line_without_an_end_is_passed_over(tmp_path):
         for _ in range(SIZE // MIB):
             file.write(b"x" * MIB)
         file.write(b'"}\n{"content": "after"}\n')
-    found = measured("read_jsonl", path)
+    found = measure_reading("read_jsonl", path)
     assert (found["items"], found["reasons"]) == (2, ["longer than 8 MiB"])
     assert found["peak_mib"] < MOST_MIB

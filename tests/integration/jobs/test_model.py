@@ -47,7 +47,7 @@ def model(database, server):
     return made
 
 
-def used(database):
+def list_use(database):
     with database.read() as db:
         rows = db.execute("SELECT job, calls, failures, tokens FROM model_use WHERE day = ?", (DAY,))
         return {job: tuple(counts) for job, *counts in rows}
@@ -57,7 +57,7 @@ def test_an_answer_comes_back_and_is_metered(database, server, model):
     server.behave = says("fine", {"total_tokens": 120})
     asked = model(model="small", api_key="k-1")
     assert asked.complete("lessons", "be short", "what is " + "it " * 100) == "fine"
-    assert used(database) == {"lessons": (1, 0, 120)}
+    assert list_use(database) == {"lessons": (1, 0, 120)}
     assert server.paths == ["/v1/chat/completions"]
     assert server.requests[0]["model"] == "small"
     assert server.requests[0]["max_tokens"] == MAX_REPLY_TOKENS
@@ -69,7 +69,7 @@ def test_without_a_url_nothing_is_called_and_nothing_counted(database):
     model = JobModel(database, Endpoint(""))
     assert model.complete("lessons", "s", "t") is None
     assert model.tally == {"off": 1}
-    assert used(database) == {}
+    assert list_use(database) == {}
 
 
 @pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])
@@ -103,7 +103,7 @@ def test_whatever_goes_wrong_is_counted_and_costs_what_was_reserved(database, se
     asked = model(timeout_s=0.3 if reason == "timeout" else 5.0)
     assert asked.complete("consolidate", "system", "text") is None
     assert asked.tally == {reason: 1}
-    calls, failures, tokens = used(database)["consolidate"]
+    calls, failures, tokens = list_use(database)["consolidate"]
     assert (calls, failures) == (1, 1)
     assert tokens > 0
     assert server.paths == ["/v1/chat/completions"], "no redirect is followed and nothing is tried again"
@@ -115,7 +115,7 @@ def test_an_endpoint_that_is_not_there_costs_nothing(database, server, model):
     asked = JobModel(database, endpoint, lambda: NOON)
     assert asked.complete("j", "s", "t") is None
     assert asked.tally == {"unreachable": 1}
-    assert used(database) == {"j": (1, 1, 0)}
+    assert list_use(database) == {"j": (1, 1, 0)}
 
 
 @pytest.mark.parametrize("url", ["http://", "http://[::1", "http://127.0.0.1:99999/v1", "http://\udc80/"])
@@ -170,7 +170,7 @@ def test_a_model_that_wants_the_limit_by_its_new_name_gets_it(server, model):
 def test_a_usage_that_lies_neither_hides_nor_invents_a_cost(database, server, model, usage, least, most):
     server.behave = says("y" * 20, usage)
     assert model().complete("j", "s" * 100, "t" * 1900) == "y" * 20
-    assert least <= used(database)["j"][2] <= most
+    assert least <= list_use(database)["j"][2] <= most
 
 
 def test_past_the_cap_nothing_is_called(database, server, model):
@@ -180,7 +180,7 @@ def test_past_the_cap_nothing_is_called(database, server, model):
     # An honest price for so short a text lies below what this endpoint asks, so it is bounded by what it can be.
     assert answers[0] == "fine"
     assert asked.tally["capped"] == 4 - asked.tally["answered"]
-    assert sum(tokens for _, _, tokens in used(database).values()) <= 1500
+    assert sum(tokens for _, _, tokens in list_use(database).values()) <= 1500
     assert len(server.requests) == asked.tally["answered"] < 4
 
 
@@ -188,7 +188,7 @@ def test_a_call_counts_before_it_is_made(database, server, model):
     seen = []
 
     def behave(handler):
-        seen.append(used(database))
+        seen.append(list_use(database))
         says("fine")(handler)
 
     server.behave = behave
@@ -230,7 +230,7 @@ def test_two_processes_share_one_cap(database, server):
         process.join()
     assert [process.exitcode for process in both] == [0, 0, 0]
     # Each gives up after two failures: six calls are wanted, and the cap lets four of them happen.
-    calls, _, tokens = used(database)["j"]
+    calls, _, tokens = list_use(database)["j"]
     assert calls == len(server.requests) == 4
     assert tokens <= cap
 
@@ -280,7 +280,7 @@ def test_an_object_is_taken_strictly(database, server, model, reply, rule):
     answer = asked.ask("j", "s", "t", Rule, lambda found: found.rule != "forbidden")
     assert (answer.rule if answer else None) == rule
     assert asked.tally == ({"answered": 1} if rule else {"junk": 1})
-    assert used(database)["j"][:2] == (1, 0 if rule else 1)
+    assert list_use(database)["j"][:2] == (1, 0 if rule else 1)
 
 
 def test_the_environments_proxies_are_not_used(server, model, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.identity import identify
 from pipeline.store import agent_sessions
-from tests.fakes.command_line import remembered, run, run_json, serving
+from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli.codex import read_events, read_last_turn
 from web.cli.service import NoService, service_of
 
@@ -20,7 +20,7 @@ THREAD = "0198c0de-0000-7000-8000-000000000001"
 
 @pytest.fixture
 def served(container, monkeypatch):
-    with serving(container) as port:
+    with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield container
 
@@ -31,7 +31,7 @@ def active(client):
 
 @pytest.mark.usefixtures("served")
 def test_a_memory_is_forgotten_and_comes_back(client):
-    written = remembered("Billing listens on port 8123")
+    written = remember("Billing listens on port 8123")
     assert run("forget", written).stdout == f"archived {written}\n"
     assert active(client) == []
     run("restore", written)
@@ -42,10 +42,10 @@ def test_a_memory_is_forgotten_and_comes_back(client):
 
 @pytest.mark.usefixtures("served")
 def test_what_nobody_asked_to_keep_is_forgotten_together(client):
-    remembered("Billing listens on port 8123")
+    remember("Billing listens on port 8123")
     for session in ("s1", "s2", "s2"):
         options = ("--source", "ambient", "--session", session, "--importance", "0.5")
-        remembered(f"Fixed: `make test-{len(active(client))}` failed and passes now", *options)
+        remember(f"Fixed: `make test-{len(active(client))}` failed and passes now", *options)
     assert run("forget", "--ambient", "--session", "s2").stdout == "2 ambient memories archived\n"
     assert len(active(client)) == 2
     assert run("forget", "--ambient").stdout == "1 ambient memory archived\n"
@@ -71,7 +71,7 @@ def output(number, text):
     return line("response_item", type="function_call_output", call_id=f"c{number}", output=text)
 
 
-def exited(code):
+def format_exit(code):
     return json.dumps({"output": "…", "metadata": {"exit_code": code, "duration_seconds": 0.1}})
 
 
@@ -80,13 +80,13 @@ ROLLOUT = [
     line("session_meta", id=THREAD, cwd="/p"),
     line("event_msg", type="user_message", message="earlier"),
     call(0, "shell", {"command": ["bash", "-lc", "make earlier"]}),
-    output(0, exited(0)),
+    output(0, format_exit(0)),
     line("event_msg", type="user_message", message="fix the tests"),
     line("response_item", type="message", role="user", content=[]),
     call(1, "shell", {"command": ["bash", "-lc", "pytest -q"], "workdir": "/p"}),
-    output(1, exited(1)),
+    output(1, format_exit(1)),
     line("response_item", type="custom_tool_call", call_id="c2", name="apply_patch", input=PATCH),
-    line("response_item", type="custom_tool_call_output", call_id="c2", output=exited(0)),
+    line("response_item", type="custom_tool_call_output", call_id="c2", output=format_exit(0)),
     call(3, "exec_command", {"cmd": "pytest -q"}),
     output(3, "Chunk ID: 1\nWall time: 1 seconds\nProcess exited with code 0\nOutput:\n1 passed"),
     call(4, "exec_command", {"cmd": "make lint"}),

@@ -2,12 +2,12 @@ import click
 import pytest
 import urllib3
 
-from tests.fakes.command_line import run, run_json, serving
+from tests.fakes.command_line import run, run_json, serve_app
 
 
 @pytest.fixture
 def port(container, monkeypatch):
-    with serving(container) as port:
+    with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield port
 

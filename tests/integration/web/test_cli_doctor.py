@@ -10,7 +10,7 @@ from pipeline.records import Stage
 from pipeline.services import diagnostics
 from pipeline.store import work
 from pipeline.store.runs import Run
-from tests.fakes.command_line import remembered, run, run_json, serving
+from tests.fakes.command_line import remember, run, run_json, serve_app
 from tests.fakes.house import open_web, open_worker
 from web.cli import checks, processes
 from web.cli.processes import Running
@@ -48,7 +48,7 @@ def port(monkeypatch):
 def stack(container, monkeypatch):
     """A server that answers, and its processes."""
     monkeypatch.setattr(processes, "list_running", lambda _settings: STACK)
-    with serving(container) as number:
+    with serve_app(container) as number:
         monkeypatch.setenv("REVERIE_PORT", str(number))
         yield container
 
@@ -64,7 +64,7 @@ def checks_in_state(found, state):
 
 
 def test_a_healthy_stack_has_nothing_amiss_but_a_copy(stack, digested):
-    remembered("The deploy runs on Fridays")
+    remember("The deploy runs on Fridays")
     digested()
     found = run_doctor()
     assert checks_in_state(found, "fail") == set()
@@ -95,7 +95,7 @@ def test_settings_that_cannot_be_read_end_the_examination(home):
 
 
 def test_a_workspaces_workspace_settings_are_looked_at(stack):
-    remembered("The deploy runs on Fridays")
+    remember("The deploy runs on Fridays")
     file = stack.settings.paths.workspace("default").config
     file.write_text("incognito = yes\n")
     found = run_doctor(code=1)["default: settings"]
@@ -196,7 +196,7 @@ def dead_letter(container):
 
 
 def test_dead_letters_get_a_fresh_start(stack):
-    remembered("The deploy runs on Fridays")
+    remember("The deploy runs on Fridays")
     database = dead_letter(stack)
     assert run_doctor(code=1)["default: queue"]["says"] == "failed for good: embed 1"
     assert run_doctor("--fix")["default: queue"]["done"] == "1 queued again"
@@ -205,14 +205,14 @@ def test_dead_letters_get_a_fresh_start(stack):
 
 
 def test_work_that_waits_long_is_told_where_a_server_runs(stack, monkeypatch):
-    remembered("The deploy runs on Fridays")
+    remember("The deploy runs on Fridays")
     monkeypatch.setattr(diagnostics, "OLDEST_PENDING_S", -1.0)
     assert "the oldest for" in run_doctor()["default: queue"]["says"]
 
 
 def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
     monkeypatch.setattr("pipeline.bootstrap.worker.WorkerContainer", open_worker)
-    remembered("The deploy of verdict-policy.ts writes to PostgreSQL")
+    remember("The deploy of verdict-policy.ts writes to PostgreSQL")
     digested()
     database = stack.databases.get("default")
     with database.write() as db:
@@ -226,7 +226,7 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
 
 
 def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):
-    remembered("The deploy runs on Fridays")
+    remember("The deploy runs on Fridays")
     problem = Problem("damage", 1, "damage: 1 faults in the file", repairable=False)
     monkeypatch.setattr("pipeline.jobs.health.examine", lambda _database, _paths: [problem])
     found = run_doctor(code=1)["default: store"]
@@ -235,7 +235,7 @@ def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):
 
 
 def test_a_failed_job_and_an_old_copy_are_told(stack, monkeypatch):
-    remembered("The deploy runs on Fridays")
+    remember("The deploy runs on Fridays")
     moment = "2026-01-01T00:00:00.000Z"
     failed = Run("1", "decay", moment, moment, moment, False, {}, "no room", 0, 0, 0)
     monkeypatch.setattr(diagnostics.runs, "last", lambda _db, job: failed if job == "decay" else None)
@@ -256,7 +256,7 @@ def test_a_store_that_is_no_store_is_told(home, port):
 
 
 def test_recent_errors_are_told(stack):
-    remembered("The deploy runs on Fridays")
+    remember("The deploy runs on Fridays")
     stack.operations.record_error("digest.embed", "broken\n\x1b[2J", workspace="default")
     assert "broken" in run_doctor()["default: errors"]["says"]
     assert "digest.embed: broken [2J" in run("doctor").stdout
@@ -291,7 +291,7 @@ def test_a_store_of_an_older_version_is_left_as_it_is(home, port, monkeypatch):
 
 
 def test_a_check_that_cannot_be_made_does_not_end_the_others(stack, monkeypatch):
-    remembered("The deploy runs on Fridays")
+    remember("The deploy runs on Fridays")
 
     def busy(database, paths):
         raise StoreBusy("another write holds the store")

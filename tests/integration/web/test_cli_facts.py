@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.services.lessons import Usefulness
 from pipeline.store.arcs import ArcStatus
-from tests.fakes.command_line import remembered, run, run_json, serving
+from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli.facts import parse_value
 from web.cli.graph import ARC_STATUSES
 from web.cli.render import format_value
@@ -14,7 +14,7 @@ from web.cli.render import format_value
 
 @pytest.fixture
 def server(container, monkeypatch):
-    with serving(container) as port:
+    with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield
 
@@ -103,7 +103,7 @@ def test_what_an_agent_owns_is_shown_to_it_alone(server):
 def test_a_lesson_is_shown_and_answered(server):
     run("remember", "Run the migrations before the deploy", "--kind", "lesson")
     for other in ("Tea is in the kitchen", "The lift stands still", "Rain all afternoon"):
-        remembered(other)
+        remember(other)
     assert "unproven (shown 0, followed 0, ignored 0)" in run("lessons").stdout
     [lesson] = run_json("lessons", "list", "--about", "run the migrations before the deploy")["items"]
     answer = ["lessons", "outcome", lesson["surface_id"], "followed", "--note", "went well"]
@@ -115,8 +115,8 @@ def test_a_lesson_is_shown_and_answered(server):
 
 
 def test_entities_and_their_graph(server, digested):
-    remembered("Staging of verdict-policy.ts runs PostgreSQL on port 5433")
-    remembered("The deploy of verdict-policy.ts moved to SQLite")
+    remember("Staging of verdict-policy.ts runs PostgreSQL on port 5433")
+    remember("The deploy of verdict-policy.ts moved to SQLite")
     digested()
     rows = [line.split() for line in run("entities").stdout.splitlines()]
     assert rows[1][1:] == ["file", "2", "verdict-policy.ts"]
@@ -131,7 +131,7 @@ def test_entities_and_their_graph(server, digested):
 
 
 def test_there_may_be_no_arcs(server):
-    remembered("A workspace is needed")
+    remember("A workspace is needed")
     assert run("arcs").stderr == "there are none\n"
     assert run_json("arcs", "--status", "active") == {"items": [], "next_cursor": None}
 

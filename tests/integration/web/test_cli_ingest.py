@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.records import Draft
 from pipeline.services.ingestion import IMPORTS, SOURCES, Item, source_name
-from tests.fakes.command_line import run, run_json, serving
+from tests.fakes.command_line import run, run_json, serve_app
 from tests.fakes.pdfs import pdf
 
 README = "# Lock shop\n\nThe shop sells tea at the upper lock, from nine until the last boat has gone through.\n"
@@ -26,7 +26,7 @@ def open_shop(hour: int) -> bool:
 
 @pytest.fixture
 def server(container, monkeypatch):
-    with serving(container) as port:
+    with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import ServerUnreachable
 from pipeline.write import revise
-from tests.fakes.command_line import remembered, run, serving
+from tests.fakes.command_line import remember, run, serve_app
 from web.cli import live
 from web.cli.command import State
 from web.cli.live import Feed
@@ -17,7 +17,7 @@ from web.client import Client
 
 @pytest.fixture
 def feed(container, monkeypatch):
-    with serving(container) as port:
+    with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         with Client(f"http://127.0.0.1:{port}", container.token) as client:
             yield Feed(client)
@@ -30,19 +30,19 @@ def contents(memories):
 def test_what_is_new_is_shown_once_the_oldest_first(feed):
     assert feed.look() == []
     for number in range(3):
-        remembered(f"number {number}")
+        remember(f"number {number}")
     assert contents(feed.look()) == ["number 0", "number 1", "number 2"]
     assert feed.look() == []
-    remembered("number 3")
+    remember("number 3")
     assert contents(feed.look()) == ["number 3"]
 
 
 def test_an_archived_memory_does_not_bring_the_older_ones_back(feed, container):
-    memories = [remembered(f"number {number}") for number in range(3)]
+    memories = [remember(f"number {number}") for number in range(3)]
     feed.look()
     revise.archive(container.databases.get("default"), memories[-1])
     assert feed.look() == []
-    remembered("number 3")
+    remember("number 3")
     assert contents(feed.look()) == ["number 3"]
 
 
@@ -54,7 +54,7 @@ def test_many_at_once_are_shown_over_several_pages(feed, client):
 
 def test_the_newest_are_shown_once(feed):
     for number in range(3):
-        remembered(f"number {number}")
+        remember(f"number {number}")
     lines = run("tail", "--once", "-n", "2").stdout.splitlines()
     assert [line.strip() for line in lines[1::2]] == ["number 1", "number 2"]
     told = [json.loads(line)["content"] for line in run("tail", "--once", "--json").stdout.splitlines()]

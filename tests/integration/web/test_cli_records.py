@@ -3,7 +3,7 @@ import pytest
 
 from pipeline.identity import identify
 from pipeline.write import revise
-from tests.fakes.command_line import remembered, run, run_json, serving
+from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli import memories, options
 from web.client import Client
 from web.hosts import install_state
@@ -13,13 +13,13 @@ NOBODY = "01M7YZWD2TYS3P4A1GQPPBMFZK"
 
 @pytest.fixture(autouse=True)
 def server(container, monkeypatch):
-    with serving(container) as port:
+    with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield port
 
 
 def test_a_memory_is_shown_with_all_that_is_known_of_it(digested):
-    memory = remembered("verdict-policy.ts moved to SQLite", "--tag", "ops", "--session", "s1", "--kind", "decision")
+    memory = remember("verdict-policy.ts moved to SQLite", "--tag", "ops", "--session", "s1", "--kind", "decision")
     digested()
     run("edit", memory, "--content", "verdict-policy.ts moved to SQLite 3", "--pin", "--anchor", "web/app.py:3-9")
     lines = run("get", memory).stdout.splitlines()
@@ -38,8 +38,8 @@ def test_a_memory_is_shown_with_all_that_is_known_of_it(digested):
 
 
 def test_edges_and_details_are_shown():
-    old = remembered("Jobs wait in Redis", "--kind", "decision")
-    new = remembered("Jobs wait in SQLite", "--kind", "decision")
+    old = remember("Jobs wait in Redis", "--kind", "decision")
+    new = remember("Jobs wait in SQLite", "--kind", "decision")
     run("edit", new, "--details", '{"reason": "it was there\\u001b[2J"}', "--metadata", '{"by": "ann"}')
     output = run("get", new).stdout
     assert "reason it was there[2J" in output
@@ -48,7 +48,7 @@ def test_edges_and_details_are_shown():
 
 
 def test_what_is_not_named_is_not_changed():
-    memory = remembered("Builds run at night", "--tag", "a", "--tag", "b", "--importance", "0.9")
+    memory = remember("Builds run at night", "--tag", "a", "--tag", "b", "--importance", "0.9")
     changed = run_json("edit", memory, "--tag", "c", "--importance", "0")
     assert (changed["tags"], changed["importance"], changed["content"]) == (["c"], 0.0, "Builds run at night")
     assert run_json("edit", memory, "--no-tags", "--trust", "evidence")["tags"] == []
@@ -58,7 +58,7 @@ def test_what_is_not_named_is_not_changed():
 
 
 def test_wrong_changes_are_wrong_usage():
-    memory = remembered("Builds run at night")
+    memory = remember("Builds run at night")
     for wrong in (
         [],
         ["--tag", "a", "--no-tags"],
@@ -72,7 +72,7 @@ def test_wrong_changes_are_wrong_usage():
 
 
 def test_without_an_option_the_text_is_edited_in_the_editor(monkeypatch):
-    memory = remembered("Builds run at night")
+    memory = remember("Builds run at night")
     monkeypatch.setattr(memories, "sys", type("Terminal", (), {"stdin": type("In", (), {"isatty": lambda: True})}))
     seen = []
     answers = [None, "Builds run at night\n", "Builds run at noon\n"]
@@ -90,7 +90,7 @@ def test_without_an_option_the_text_is_edited_in_the_editor(monkeypatch):
 
 
 def test_a_purge_asks_first():
-    memory = remembered("The old office was in Mill Lane")
+    memory = remember("The old office was in Mill Lane")
     refused = run("purge", memory, stdin="n\n", code=1)
     assert "The old office was in Mill Lane" in refused.stdout
     assert "nothing was purged" in refused.stderr
@@ -100,12 +100,12 @@ def test_a_purge_asks_first():
 
     assert f"purged {memory}" in run("purge", memory, stdin="y\n").stdout
     assert run("get", memory, code=1).stderr == "error: no such memory\n"
-    other = remembered("The older office was in Water Lane")
+    other = remember("The older office was in Water Lane")
     assert run_json("purge", other, "--yes")["purged"]
 
 
 def test_an_archived_memory_comes_back(container):
-    memory = remembered("The old office was in Mill Lane")
+    memory = remember("The old office was in Mill Lane")
     revise.archive(container.databases.get("default"), memory)
     assert "archived" in run("get", memory).stdout
     assert run("restore", memory).stdout == f"restored {memory}: The old office was in Mill Lane\n"
@@ -121,14 +121,14 @@ def test_an_id_stays_within_its_place(name):
 
 @pytest.mark.parametrize("name", ["..", ".", NOBODY, "a?hard=true", "%2e%2e", "x#y"])
 def test_what_is_not_there_is_told(name):
-    remembered("A workspace is needed")
+    remember("A workspace is needed")
     assert run("get", name, code=1).stderr == "error: no such memory\n"
     assert run_json("get", name, code=1)["error"]["type"] == "NotFound"
 
 
 def test_results_are_explained():
-    memory = remembered("The deploy runs on Fridays")
-    other = remembered("Tea is in the kitchen")
+    memory = remember("The deploy runs on Fridays")
+    other = remember("Tea is in the kitchen")
     assert "A channel shows rank" in run("explain", "deploy Fridays", "-k", "1").stdout
     assert run_json("explain", "deploy Fridays")["results"][0]["signals"]["parts"]
     assert run("explain", "deploy Fridays", memory).stdout.startswith("found: number 1")
@@ -154,7 +154,7 @@ def test_what_is_no_time_is_wrong_usage(given):
 
 
 def test_recall_takes_a_day():
-    remembered("The deploy runs on Fridays", "--occurred-at", "2026-02-01")
+    remember("The deploy runs on Fridays", "--occurred-at", "2026-02-01")
     assert len(run_json("recall", "deploy", "--as-of", "2026-03-01")["results"]) == 1
     assert run_json("recall", "deploy", "--as-of", "2026-01-01")["results"] == []
     assert run_json("recall", "deploy", "--since", "2026-02-02")["results"] == []
@@ -187,7 +187,7 @@ def test_once_a_host_is_set_up_what_is_stored_in_a_project_makes_its_workspace(h
 
 
 def test_the_end_of_an_id_will_do():
-    memory = remembered("Builds run at night")
+    memory = remember("Builds run at night")
     assert run_json("get", memory[-8:].lower())["id"] == memory
     run("forget", memory[-8:])
     assert run_json("get", memory[-8:])["archived_at"] is not None

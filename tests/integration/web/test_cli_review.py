@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pipeline.store import audit
 from pipeline.times import utc_now
 from pipeline.write import revise
-from tests.fakes.command_line import remembered, run, run_json, serving
+from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli.review import COMPARED_WORDS, differences
 from web.client import Client
 
@@ -18,14 +18,14 @@ MORE = "The build runs nightly on the small server together."
 
 @pytest.fixture
 def server(container, monkeypatch):
-    with serving(container) as port:
+    with serve_app(container) as port:
         monkeypatch.setenv("REVERIE_PORT", str(port))
         yield
 
 
 @pytest.fixture
 def pair(server, digested):
-    memories = remembered(ONE), remembered(MORE)
+    memories = remember(ONE), remember(MORE)
     digested()
     return memories
 
@@ -100,22 +100,22 @@ def candidate(server, container):
     paths = container.settings.paths.workspace("default")
     paths.config.parent.mkdir(parents=True, exist_ok=True)
     paths.config.write_text(tomlkit.dumps({"review": True}))
-    return remembered("Deploys of the shop wait for the tests", "--source", "ambient")
+    return remember("Deploys of the shop wait for the tests", "--source", "ambient")
 
 
 def test_candidates_are_let_in_or_archived(candidate):
     assert "Deploys of the shop wait" in run("candidates").stdout
     assert run("candidates", "accept", candidate).stdout.startswith(f"accepted {candidate}: Deploys")
     assert run_json("candidates")["items"] == []
-    other = remembered("Deploys of the bakery wait for the tests", "--source", "ambient")
+    other = remember("Deploys of the bakery wait for the tests", "--source", "ambient")
     assert run("candidates", "reject", other).stdout.startswith(f"rejected {other}")
     assert run("candidates").stderr == "there are none\n"
     assert "error" in run("candidates", "accept", candidate, code=1).stderr
 
 
 def test_why_something_was_not_saved_is_told_newest_first(candidate):
-    first = remembered("Tea is in the kitchen")
-    remembered("Tea is in the kitchen")
+    first = remember("Tea is in the kitchen")
+    remember("Tea is in the kitchen")
     found = run_json("why-not-saved")["items"]
     assert [one["outcome"] for one in found] == ["merged", "candidate"]
     lines = run("why-not-saved").stdout.splitlines()
@@ -126,7 +126,7 @@ def test_why_something_was_not_saved_is_told_newest_first(candidate):
     run("why-not-saved", "--outcome", "lost", code=2)
 
 
-def archived_by_job(container, memory):
+def archive_by_job(container, memory):
     database = container.databases.get("default")
     revise.archive(database, memory)
     with database.write() as db:
@@ -134,11 +134,11 @@ def archived_by_job(container, memory):
 
 
 def test_the_audit_tells_what_is_known(server, container, digested):
-    memory = remembered(ONE, "--session", "s1")
+    memory = remember(ONE, "--session", "s1")
     run("facts", "set", "user", "editor", "vim\x1b[2J", "--scope", "user")
     run("facts", "set", "user", "language", "English")
-    remembered("Run the migrations first", "--kind", "lesson", "--source", "import")
-    act = archived_by_job(container, memory)
+    remember("Run the migrations first", "--kind", "lesson", "--source", "import")
+    act = archive_by_job(container, memory)
     found = run_json("audit")
     assert found["memories"]["by_kind"] == {"keyed_fact": 2, "lesson": 1}
     assert found["scopes"] == {"workspace": 2, "user": 1}
@@ -160,7 +160,7 @@ def test_the_audit_tells_what_is_known(server, container, digested):
 
 
 def test_jobs_are_listed_and_asked_for(server):
-    remembered("A workspace is needed")
+    remember("A workspace is needed")
     names = [line.split()[0] for line in run("jobs").stdout.splitlines()[1:]]
     assert {"snapshot", "health", "decay"} <= set(names)
     run_id = run_json("jobs", "run", "segment")["run_id"]
@@ -169,7 +169,7 @@ def test_jobs_are_listed_and_asked_for(server):
 
 
 def test_errors_are_listed(server, container):
-    remembered("A workspace is needed")
+    remember("A workspace is needed")
     assert run("errors").stderr == "there are none\n"
     container.operations.record_error("digest.embed", "broken \x1b[2J", workspace="default")
     assert run("errors").stdout.endswith("digest.embed (default): broken [2J\n")

@@ -47,7 +47,7 @@ def python(name, program):
 
 
 @pytest.fixture
-def said():
+def output():
     return Said()
 
 
@@ -68,46 +68,46 @@ def test_the_delay_doubles_to_its_limit_and_starts_again_after_a_steady_life():
     assert backoff.delay_s(10_000) == 30
 
 
-def test_what_dies_is_started_again_while_the_others_go_on(said):
+def test_what_dies_is_started_again_while_the_others_go_on(output):
     commands = [
         python("steady", "import signal; print('here', flush=True); signal.pause()"),
         python("weak", "import sys; print('born'); sys.exit(3)"),
     ]
-    supervisor = Supervisor(commands, said, backoff=QUICK)
+    supervisor = Supervisor(commands, output, backoff=QUICK)
     third = threading.Event()
 
     def count():
-        if len(said.of("weak")) >= 3 and said.of("steady"):
+        if len(output.of("weak")) >= 3 and output.of("steady"):
             third.set()
             supervisor.stop()
 
-    said.reactions = {"born": count, "here": count}
+    output.reactions = {"born": count, "here": count}
     assert supervisor.run() == 0
     assert third.is_set()
-    assert said.of("steady") == ["here"]
-    assert any("weak ended (exit code 3); starting it again" in line for line in said.of("reverie"))
+    assert output.of("steady") == ["here"]
+    assert any("weak ended (exit code 3); starting it again" in line for line in output.of("reverie"))
 
 
-def test_a_taken_place_ends_everything(said):
+def test_a_taken_place_ends_everything(output):
     commands = [
         python("steady", "import signal; signal.pause()"),
         python("web", f"import sys; print('port is taken'); sys.exit({EXIT_TAKEN})"),
     ]
-    assert Supervisor(commands, said, backoff=QUICK).run() == 1
-    assert "web cannot run here; stopping" in said.of("reverie")
+    assert Supervisor(commands, output, backoff=QUICK).run() == 1
+    assert "web cannot run here; stopping" in output.of("reverie")
 
 
-def test_what_ignores_sigterm_is_killed_with_its_children_after_the_grace(said):
+def test_what_ignores_sigterm_is_killed_with_its_children_after_the_grace(output):
     program = (
         "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); child = os.fork()\n"
         "if child: print('child', child, flush=True)\n"
         "signal.pause()"
     )
-    supervisor = Supervisor([python("deaf", program)], said, grace_s=0.05)
-    said.reactions = {"child": supervisor.stop}
+    supervisor = Supervisor([python("deaf", program)], output, grace_s=0.05)
+    output.reactions = {"child": supervisor.stop}
     assert supervisor.run() == 0
-    assert "deaf does not stop; killing it" in said.of("reverie")
-    child = int(said.of("deaf")[0].split()[1])
+    assert "deaf does not stop; killing it" in output.of("reverie")
+    child = int(output.of("deaf")[0].split()[1])
     end = time.monotonic() + 10
     while is_running(child):
         assert time.monotonic() < end, "the child lives on"
@@ -115,31 +115,31 @@ def test_what_ignores_sigterm_is_killed_with_its_children_after_the_grace(said):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signals_stop_it_and_are_given_back(said, number):
-    said.reactions = {"here": lambda: os.kill(os.getpid(), number)}
+def test_signals_stop_it_and_are_given_back(output, number):
+    output.reactions = {"here": lambda: os.kill(os.getpid(), number)}
     command = python("steady", "import signal; print('here', flush=True); signal.pause()")
     # Whoever runs the tests may ignore one, as nohup does.
     before = signal.signal(number, signal.SIG_DFL)
     try:
-        assert Supervisor([command], said).run() == 0
-        assert f"{number.name}: stopping" in said.of("reverie")
+        assert Supervisor([command], output).run() == 0
+        assert f"{number.name}: stopping" in output.of("reverie")
         assert signal.getsignal(number) is signal.SIG_DFL
     finally:
         signal.signal(number, before)
 
 
-def test_a_hangup_that_nohup_ignores_stays_ignored(said):
+def test_a_hangup_that_nohup_ignores_stays_ignored(output):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        supervisor = Supervisor([python("steady", "import signal; print('here', flush=True); signal.pause()")], said)
+        supervisor = Supervisor([python("steady", "import signal; print('here', flush=True); signal.pause()")], output)
 
         def hang_up_then_stop():
             os.kill(os.getpid(), signal.SIGHUP)
             supervisor.stop()
 
-        said.reactions = {"here": hang_up_then_stop}
+        output.reactions = {"here": hang_up_then_stop}
         assert supervisor.run() == 0
-        assert said.of("reverie") == ["SIGTERM: stopping"]
+        assert output.of("reverie") == ["SIGTERM: stopping"]
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -198,14 +198,14 @@ def test_a_role_that_was_given_back_is_not_taken_from_the_next(tmp_path):
     other.release()
 
 
-def test_its_place_is_free_before_its_processes_are_stopped(said):
+def test_its_place_is_free_before_its_processes_are_stopped(output):
     order = []
     supervisor = Supervisor(
         [python("steady", "import signal; print('here', flush=True); signal.pause()")],
-        said,
-        on_stop=lambda: order.append(list(said.of("reverie"))),
+        output,
+        on_stop=lambda: order.append(list(output.of("reverie"))),
     )
-    said.reactions = {"here": lambda: supervisor.stop("5 min without a request")}
+    output.reactions = {"here": lambda: supervisor.stop("5 min without a request")}
     assert supervisor.run() == 0
     assert order == [["5 min without a request: stopping"]]
 

@@ -7,7 +7,7 @@ from pipeline.records import Draft
 from pipeline.store import runs
 from pipeline.times import utc_now
 from pipeline.write.accept import accept
-from tests.fakes.command_line import serving
+from tests.fakes.command_line import serve_app
 from web.client import Client
 from web.dashboard import live
 from web.metrics import LOOKS
@@ -19,11 +19,11 @@ AGAIN_S = 0.05
 
 @pytest.fixture
 def served(container):
-    with serving(container) as port:
+    with serve_app(container) as port:
         yield Client(f"http://127.0.0.1:{port}", container.token)
 
 
-def rested(container, minutes=10):
+def let_rest(container, minutes=10):
     """Set the clock of the last request back."""
     container.requested -= minutes * 60
 
@@ -33,18 +33,18 @@ def test_a_request_for_the_memory_is_use_and_a_look_at_the_stack_is_not(client, 
     app.extensions[live.EXTENSION] = live.Streams(0, container.stopping)
     client.write("The port is 8123.")
     for path in sorted(LOOKS):
-        rested(container)
+        let_rest(container)
         assert client.get(path.replace("<workspace>", "default")).status_code == 200
         assert client.get("/healthz").get_json()["idle_s"] >= 600
-    rested(container)
+    let_rest(container)
     assert client.get("/v1/stats", headers={"Authorization": "Bearer nobody"}).status_code == 401
     assert client.get("/healthz").get_json()["idle_s"] >= 600
     client.post("/hooks/claude-code", {"hook_event_name": "Stop", "session_id": "s", "cwd": ""})
     assert client.get("/healthz").get_json()["idle_s"] < 60
-    rested(container)
+    let_rest(container)
     client.recall("port")
     assert client.get("/healthz").get_json()["idle_s"] < 60
-    rested(container)
+    let_rest(container)
     client.post("/v1/queue/retry", {})
     assert client.get("/healthz").get_json()["idle_s"] < 60
 
@@ -56,7 +56,7 @@ def test_who_was_asked_a_moment_ago_waits_for_the_rest_of_the_time(served, conta
 
 
 def test_an_empty_home_may_rest(served, container):
-    rested(container)
+    let_rest(container)
     assert next_look_s(served, 60, AGAIN_S) is None
 
 
@@ -64,7 +64,7 @@ def test_what_waits_in_any_workspace_keeps_the_stack_up(served, container, worke
     accept(container.databases.get("other", create=True), Draft("The port is 8123."))
     accept(container.databases.get("default", create=True), Draft("The port is 8123."))
     digested("default")
-    rested(container)
+    let_rest(container)
     assert next_look_s(served, 60, AGAIN_S) == AGAIN_S
     digested("other")
     assert next_look_s(served, 60, AGAIN_S) is None
@@ -74,7 +74,7 @@ def test_a_job_that_runs_keeps_the_stack_up(served, container):
     database = container.databases.get("default", create=True)
     with database.write() as db:
         run_id = runs.begin(db, "decay", utc_now(), 0)
-    rested(container)
+    let_rest(container)
     assert next_look_s(served, 60, AGAIN_S) == AGAIN_S
     with database.write() as db:
         runs.end(db, run_id, utc_now(), {}, None)
@@ -87,7 +87,7 @@ def test_a_server_that_does_not_answer_is_not_known_to_be_idle():
 
 def test_the_watch_tells_once_and_only_where_it_is_wanted(container, home):
     stopped: Future[str] = Future()
-    with serving(container) as port:
+    with serve_app(container) as port:
         settings = home.model_copy(update={"port": port, "idle_exit_min": 0.001})
         end = watch_idleness(settings, stopped.set_result, AGAIN_S)
         assert stopped.result(DEADLINE_S) == "0.001 min without a request"

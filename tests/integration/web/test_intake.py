@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline.errors import FieldError, InvalidField, NotFound, StoreBusy
 from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source
 from pipeline.services.ingestion import Item, Skipped, Unchanged
-from tests.fakes.command_line import serving
+from tests.fakes.command_line import serve_app
 from tests.fakes.house import fast_settings, open_web
 from web.client import Client
 from web.intake import (
@@ -35,7 +35,10 @@ class Broken(Exception):
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
     container = open_web(fast_settings(tmp_path_factory.mktemp("intake") / "home"))
-    with serving(container) as port, contextlib.closing(Client(f"http://127.0.0.1:{port}", container.token)) as client:
+    with (
+        serve_app(container) as port,
+        contextlib.closing(Client(f"http://127.0.0.1:{port}", container.token)) as client,
+    ):
         client.numbers = count()
         yield client
     container.close()
@@ -80,7 +83,7 @@ def reader(*readings, stops_after=None):
     return read
 
 
-def stored(client):
+def list_stored(client):
     return {key: one.memories for key, one in Intake(client, SOURCE).list_stored().items()}
 
 
@@ -104,7 +107,7 @@ def test_items_are_taken_once(client):
     third = intake.take(reader(item("a", "Opens"), item("b", "Sells")))
     assert third.items == {"replaced": 1, "unchanged": 1}
     assert contents(client) == ["Opens", "Sells"]
-    assert stored(client) == {"a": 1, "b": 1, "empty": 0}
+    assert list_stored(client) == {"a": 1, "b": 1, "empty": 0}
 
 
 def test_requests_are_bounded(client):
@@ -126,7 +129,7 @@ def test_an_item_that_is_too_large_goes_in_parts_of_which_the_named_one_comes_la
     smaller = item("chat", *(f"Message {n}" for n in range(300)), digest="2")
     assert intake.take(reader(item("a", "Opens"), smaller)).items == {"unchanged": 1, "replaced": 1}
     assert len(contents(client)) == 301
-    assert sorted(stored(client).values()) == [1, 50, 250]
+    assert sorted(list_stored(client).values()) == [1, 50, 250]
     assert intake.forget().items == {"forgotten": 2}
     assert contents(client) == []
 
@@ -144,7 +147,7 @@ def test_a_large_item_that_was_broken_off_is_read_again(client):
     client.put_items = failing
     with pytest.raises(Broken):
         Intake(client, SOURCE).take(reader(large))
-    assert "chat" not in stored(client)
+    assert "chat" not in list_stored(client)
     client.put_items = put
     assert Intake(client, SOURCE).take(reader(large)).items == {"created": 1}
     assert len(contents(client)) == 620
@@ -196,12 +199,12 @@ def test_nothing_is_forgotten_by_a_reading_that_broke_off(client):
 def test_a_dry_run_counts_and_writes_nothing(client):
     intake = Intake(client, SOURCE, sweeps=True)
     intake.take(reader(item("a", "Opens"), item("b", "Closes")))
-    before = stored(client)
+    before = list_stored(client)
     tally = Intake(client, SOURCE, sweeps=True, dry=True).take(reader(item("a", "Other"), item("c", "New", "Newer")))
     assert tally.items == {"replaced": 1, "created": 1, "forgotten": 1}
     assert tally.memories == {"given": 3}
     assert Intake(client, SOURCE, dry=True).forget().items == {"forgotten": 2}
-    assert (stored(client), contents(client)) == (before, ["Closes", "Opens"])
+    assert (list_stored(client), contents(client)) == (before, ["Closes", "Opens"])
 
 
 def test_a_memory_that_cannot_be_taken_stops_no_other(client):
@@ -246,7 +249,7 @@ def test_a_key_that_cannot_be_kept_is_left_out(client, key, reason):
     assert problem_of_key(key) == reason
     tally = Intake(client, SOURCE).take(reader(item(key, "Opens"), item("ünï/cödé 1.py", "Closes")))
     assert set(tally.skipped) == {reason}
-    assert set(stored(client)) == {"ünï/cödé 1.py"}
+    assert set(list_stored(client)) == {"ünï/cödé 1.py"}
 
 
 def test_an_item_that_is_read_twice_counts_once(client):
@@ -326,4 +329,4 @@ def test_whoever_breaks_off_and_begins_again_comes_to_the_same(house, monkeypatc
         Intake(disturbed, SOURCE, sweeps=True).take(reader(*readings(after), stops_after=stop))
     Intake(disturbed, SOURCE, sweeps=True).take(reader(*readings(after)))
     assert contents(disturbed) == contents(undisturbed)
-    assert stored(disturbed) == stored(undisturbed)
+    assert list_stored(disturbed) == list_stored(undisturbed)

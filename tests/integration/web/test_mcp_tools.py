@@ -454,7 +454,7 @@ def conversation(lines, *opening):
     return anyio.run(talk)
 
 
-def enveloped(method, request_id=0, **changes):
+def wrap_request(method, request_id=0, **changes):
     meta = {"protocolVersion": "2026-07-28", "clientCapabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}
     meta = {f"{ENVELOPE}{name}": value for name, value in (meta | changes).items() if value is not None}
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {"_meta": meta}}
@@ -474,8 +474,8 @@ def test_the_greeting_knows_the_versions_of_the_sdk():
 @pytest.mark.parametrize(
     "said",
     [
-        enveloped("server/discover", "a"),
-        enveloped("server/discover", clientInfo=None),
+        wrap_request("server/discover", "a"),
+        wrap_request("server/discover", clientInfo=None),
         bare("server/discover"),
         bare("server/discover", params={"_meta": {"progressToken": 1}}),
         bare("ping", "é"),
@@ -489,7 +489,7 @@ def test_what_may_come_before_a_handshake_is_answered_as_the_sdk_does(said):
     [answer] = conversation([], OpeningLine(json.dumps(said), answered=False))
     assert json.loads(greeting.answer) == answer
     # And the SDK does not answer it once more.
-    last = enveloped("tools/list", "last") if greeting.finished else bare("ping", "last")
+    last = wrap_request("tools/list", "last") if greeting.finished else bare("ping", "last")
     [after] = conversation([last], OpeningLine(greeting.replay, answered=True))
     assert after["id"] == "last"
     assert "result" in after
@@ -516,7 +516,7 @@ def test_a_host_that_asks_what_there_is_finds_the_handshake_if_it_speaks_no_newe
 
 
 def test_an_envelope_after_the_other_era_has_begun_is_for_the_sdk_to_refuse():
-    assert greet(json.dumps(enveloped("server/discover")).encode(), "1", opened=True) is None
+    assert greet(json.dumps(wrap_request("server/discover")).encode(), "1", opened=True) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -542,11 +542,11 @@ def test_the_sdk_goes_on_where_the_greeting_ended():
     [
         hello("2031-01-01"),
         hello("2025-06-18") | {"method": "tools/list"},
-        enveloped("ping"),
-        enveloped("tools/list"),
-        enveloped("server/discover", clientCapabilities=None),
-        enveloped("server/discover", protocolVersion="2031-01-01"),
-        enveloped("server/discover") | {"params": []},
+        wrap_request("ping"),
+        wrap_request("tools/list"),
+        wrap_request("server/discover", clientCapabilities=None),
+        wrap_request("server/discover", protocolVersion="2031-01-01"),
+        wrap_request("server/discover") | {"params": []},
         bare("ping", None),
         {"id": 0, "method": "ping"},
         hello("2025-06-18") | {"id": None},

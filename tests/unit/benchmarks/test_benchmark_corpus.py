@@ -18,7 +18,7 @@ def corpus():
 
 
 @pytest.fixture(scope="module")
-def asked(corpus):
+def sample_questions(corpus):
     return questions(corpus, 600, SEED)
 
 
@@ -55,20 +55,20 @@ def test_few_words_are_everywhere_and_most_are_rare(corpus):
     assert statistics.median(seen.values()) <= 2
 
 
-def test_questions_are_different_and_always_the_same(corpus, asked):
-    assert len({question.text for question in asked}) == len(asked) == 600
-    assert questions(corpus, 600, SEED) == asked
-    assert all(2 <= len(question.text.split()) <= LONGEST for question in asked)
+def test_questions_are_different_and_always_the_same(corpus, sample_questions):
+    assert len({question.text for question in sample_questions}) == len(sample_questions) == 600
+    assert questions(corpus, 600, SEED) == sample_questions
+    assert all(2 <= len(question.text.split()) <= LONGEST for question in sample_questions)
 
 
-def test_about_a_tenth_of_the_questions_has_no_answer(asked):
-    without = [question for question in asked if not question.sources]
-    assert 0.5 * UNANSWERABLE < len(without) / len(asked) < 1.7 * UNANSWERABLE
+def test_about_a_tenth_of_the_questions_has_no_answer(sample_questions):
+    without = [question for question in sample_questions if not question.sources]
+    assert 0.5 * UNANSWERABLE < len(without) / len(sample_questions) < 1.7 * UNANSWERABLE
     assert {question.kind for question in without} == {"none"}
 
 
-def test_what_a_question_names_stands_in_its_source(corpus, asked):
-    literal = [question for question in asked if question.kind == "literal"]
+def test_what_a_question_names_stands_in_its_source(corpus, sample_questions):
+    literal = [question for question in sample_questions if question.kind == "literal"]
     named = [(name, question) for question in literal for name in IDENTIFIER.findall(question.text)]
     assert len(named) >= len(literal) > 0
     assert all(name in corpus[question.sources[0]]["content"] for name, question in named)

@@ -98,7 +98,7 @@ remarks = st.builds(
 entries = st.builds(Entry, memories, remarks, st.sampled_from([None, IMPRESSION_ID]))
 
 
-def spoken(kind, details, content="The port is 8123", **fields):
+def render_tail(kind, details, content="The port is 8123", **fields):
     """Return what follows the brackets of a memory's line."""
     line = render_line(Entry(replace(PLAIN, kind=kind, details=details, content=content, **fields)), NOW)
     head, _, text = line.partition("] ")
@@ -110,7 +110,7 @@ def spoken(kind, details, content="The port is 8123", **fields):
 @pytest.mark.parametrize("kind", Kind)
 def test_a_kind_without_fields_is_its_text(kind):
     expected = "The port is 8123 (open)" if kind is Kind.GOAL else "The port is 8123"
-    assert spoken(kind, {}) == expected
+    assert render_tail(kind, {}) == expected
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_kind_without_fields_is_its_text(kind):
     ],
 )
 def test_a_kind_is_told_with_its_fields(kind, details, text):
-    assert spoken(kind, details) == text
+    assert render_tail(kind, details) == text
 
 
 @pytest.mark.parametrize(
@@ -157,17 +157,17 @@ def test_a_kind_is_told_with_its_fields(kind, details, text):
     [((None, None), "a/b.py"), ((3, 3), "a/b.py:3"), ((3, None), "a/b.py:3"), ((3, 9), "a/b.py:3-9")],
 )
 def test_an_anchor_says_where(lines, place):
-    assert spoken(Kind.CODE, {}, anchor=Anchor("a/b.py", *lines)) == f"The port is 8123 ({place})"
+    assert render_tail(Kind.CODE, {}, anchor=Anchor("a/b.py", *lines)) == f"The port is 8123 ({place})"
 
 
 def test_a_lesson_that_is_evidence_is_quoted_with_its_source():
     details = {"rule": "Ask ops", "applies_when": "choosing"}
-    text = spoken(Kind.LESSON, details, trust=Trust.EVIDENCE, source=Source.AMBIENT)
+    text = render_tail(Kind.LESSON, details, trust=Trust.EVIDENCE, source=Source.AMBIENT)
     assert text == "ambient noted: “When choosing: Ask ops”"
 
 
 def test_a_text_that_commands_is_quoted_whoever_said_it():
-    assert spoken(Kind.FACT, {}, "Ignore ”it”", instructs=True) == "user noted: “Ignore 'it'”"
+    assert render_tail(Kind.FACT, {}, "Ignore ”it”", instructs=True) == "user noted: “Ignore 'it'”"
 
 
 @given(texts, st.sampled_from(Kind))

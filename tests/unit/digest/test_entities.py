@@ -37,7 +37,7 @@ def pairs(mentions):
     return [(mention.kind, mention.name) for mention in mentions]
 
 
-def judged(text, surface, kind):
+def judge_mark(text, surface, kind):
     return pairs(extract(text, MarksOnly(surface, kind)))
 
 
@@ -137,12 +137,12 @@ def test_the_tagger_sees_no_speaker_label_and_offsets_still_hold():
     ],
 )
 def test_what_a_tagger_of_news_gets_wrong_is_corrected(text, surface, kind, expected):
-    assert judged(text, surface, kind) == expected
+    assert judge_mark(text, surface, kind) == expected
 
 
 def test_a_speaker_stays_a_person_whatever_the_tagger_says():
     text = "Ann: hello\nBob: I saw Ann today"
-    assert judged(text, "Ann", ORGANISATION) == [(PERSON, "ann"), (PERSON, "bob")]
+    assert judge_mark(text, "Ann", ORGANISATION) == [(PERSON, "ann"), (PERSON, "bob")]
 
 
 class TagsAnything:

@@ -72,7 +72,7 @@ def index(table):
     index.close()
 
 
-def found(index, generation):
+def search_rows(index, generation):
     return index.search(QUERY, generation, 10).top(10).tolist()
 
 
@@ -98,7 +98,7 @@ def test_a_vector_of_one_dimension_alone_is_kept(index, table):
 def test_a_generation_is_read_once(index, table):
     for generation in ((0, 1), (0, 1), (0, 2), (1, 2), (1, 2)):
         index.refresh(generation)
-        found(index, generation)
+        search_rows(index, generation)
     assert table.reads == [0, 1, 0]
 
 
@@ -111,7 +111,7 @@ def test_an_older_generation_takes_nothing_back(index, table):
 
 
 def test_a_search_does_not_wait_for_vectors_that_are_slow_to_come(index, table):
-    assert found(index, (0, 1)) == [1]
+    assert search_rows(index, (0, 1)) == [1]
     table.add(2, 2, QUERY)
     table.go_on.clear()
     for _ in range(2):
@@ -126,7 +126,7 @@ def test_a_search_does_not_wait_for_vectors_that_are_slow_to_come(index, table):
 
 def test_vectors_that_come_quickly_are_in_the_same_answer(index, table, monkeypatch):
     monkeypatch.setattr("pipeline.index.dense.PATIENCE_S", LONG)
-    assert found(index, (0, 1)) == [1]
+    assert search_rows(index, (0, 1)) == [1]
     for stamp in range(2, 6):
         table.add(stamp, stamp, QUERY)
         scores = index.search(QUERY, (0, stamp), 10)
@@ -136,38 +136,38 @@ def test_vectors_that_come_quickly_are_in_the_same_answer(index, table, monkeypa
 def test_removed_vectors_are_gone_before_a_search_answers(index, table):
     """A purge is not a matter of patience."""
     table.add(1, 2, QUERY)
-    assert found(index, (0, 1)) == [1, 2]
+    assert search_rows(index, (0, 1)) == [1, 2]
     table.rows = table.rows[:1]
-    assert found(index, (1, 1)) == [1]
+    assert search_rows(index, (1, 1)) == [1]
 
 
 def test_a_table_that_fails_quickly_is_told_and_asked_again(index, table, monkeypatch):
     monkeypatch.setattr("pipeline.index.dense.PATIENCE_S", LONG)
-    assert found(index, (0, 1)) == [1]
+    assert search_rows(index, (0, 1)) == [1]
     table.failure = IndexUnavailable("cut")
     for _ in range(2):
         with pytest.raises(IndexUnavailable):
-            found(index, (0, 2))
+            search_rows(index, (0, 2))
     table.failure = None
-    assert found(index, (0, 2)) == [1]
+    assert search_rows(index, (0, 2)) == [1]
 
 
 def test_a_table_that_fails_when_the_search_has_gone_is_told_by_the_next(index, table):
-    assert found(index, (0, 1)) == [1]
+    assert search_rows(index, (0, 1)) == [1]
     table.failure = IndexUnavailable("cut")
     table.go_on.clear()
-    assert found(index, (0, 2)) == [1]
+    assert search_rows(index, (0, 2)) == [1]
     table.go_on.set()
     with pytest.raises(IndexUnavailable):
         index._refreshing.result(LONG)
     with pytest.raises(IndexUnavailable):
-        found(index, (0, 2))
+        search_rows(index, (0, 2))
 
 
 def test_a_first_read_that_fails_is_told(index, table):
     table.failure = IndexUnavailable("gone")
     with pytest.raises(IndexUnavailable):
-        found(index, (0, 1))
+        search_rows(index, (0, 1))
 
 
 def test_unrelated_texts_are_at_nought_and_equal_ones_at_one_whatever_the_encoder(table):

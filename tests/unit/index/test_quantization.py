@@ -10,7 +10,7 @@ from pipeline.index.compile import quantize
 ROWS, WIDTH = 50, 64
 
 
-def exported(path, *, also_multiplied=False):
+def export_model(path, *, also_multiplied=False):
     """A table, a matrix, and a layer after the pooling, as an encoder has them."""
     numbers = np.random.default_rng(1)
     table = numbers.standard_normal((ROWS, WIDTH)).astype(np.float32) * numbers.random((ROWS, 1), np.float32)
@@ -54,7 +54,7 @@ def weights(path):
 
 @pytest.fixture
 def original(tmp_path):
-    return exported(tmp_path / "exported.onnx")
+    return export_model(tmp_path / "exported.onnx")
 
 
 def test_a_large_table_is_kept_in_eight_bits_and_a_row_looked_up_is_nearly_itself(monkeypatch, original, tmp_path):
@@ -77,7 +77,7 @@ def test_a_table_of_one_language_stays_as_it_is(original, tmp_path):
 
 def test_a_table_that_is_also_multiplied_stays_as_it_is(monkeypatch, tmp_path):
     monkeypatch.setattr(compilation, "LARGE_TABLE", 1)
-    quantize(exported(tmp_path / "exported.onnx", also_multiplied=True), tmp_path / "model.onnx")
+    quantize(export_model(tmp_path / "exported.onnx", also_multiplied=True), tmp_path / "model.onnx")
     assert weights(tmp_path / "model.onnx")["table"].dtype == np.float32
 
 

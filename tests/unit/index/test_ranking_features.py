@@ -25,7 +25,7 @@ steps = st.lists(
 )
 
 
-def refreshed(standings, database):
+def refresh(standings, database):
     with database.read() as db:
         standings.refresh(db)
     return standings
@@ -49,13 +49,13 @@ def test_standings_that_stay_open_say_what_the_store_says(history):
                 receipt = accept(database, Draft(f"memory {rest[0]}", scope=rest[1], session_id="s", importance=0.25))
                 ids += [receipt.id] if receipt.duplicate_of is None else []
             elif verb == "refresh":
-                refreshed(standings, database)
+                refresh(standings, database)
             elif ids:
                 memory_id = ids[rest[0] % len(ids)]
                 change(database, verb, memory_id)
                 if verb == "purge":
                     ids.remove(memory_id)
-        refreshed(standings, database)
+        refresh(standings, database)
         with database.read() as db:
             visible = memories.visible_seqs(db, Filter())
             alive = memories.by_seqs(db, memories.all_seqs(db))
@@ -69,16 +69,16 @@ def test_standings_that_stay_open_say_what_the_store_says(history):
 def test_days_are_julian():
     with scratch_database() as database:
         accept(database, Draft("memory", occurred_at="2000-01-01T12:00:00.000Z", kind=Kind.KEYED_FACT))
-        standings = refreshed(RankingFeatures(), database)
+        standings = refresh(RankingFeatures(), database)
     assert standings.days[1] == 2451545.0
     assert standings.keyed[1]
 
 
 def test_more_memories_than_there_was_room_for():
     with scratch_database() as database:
-        standings = refreshed(RankingFeatures(), database)
+        standings = refresh(RankingFeatures(), database)
         accept_batch(database, [Draft(f"memory {n}") for n in range(FIRST_CAPACITY + 10)])
-        refreshed(standings, database)
+        refresh(standings, database)
     assert int(standings.visible.sum()) == FIRST_CAPACITY + 10
     lengths = {len(getattr(standings, name)) for name in ("visible", "importance", "days", "keyed", "repeats")}
     assert len(lengths) == 1

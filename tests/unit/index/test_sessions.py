@@ -20,7 +20,7 @@ def drafts(numbered):
     ]
 
 
-def told(sessions, *parts):
+def read_parts(sessions, *parts):
     """Write each part and refresh after it, as a front that reads while others write."""
     with scratch_database() as database:
         for part in parts:
@@ -39,7 +39,7 @@ def test_whatever_order_turns_are_written_in_they_stand_in_the_order_of_time(his
     numbered = list(enumerate(history, start=1))
     cuts = [0, *sorted(refreshed_after), len(numbered)]
     sessions = SessionMap()
-    told(sessions, *(numbered[start:end] for start, end in pairwise(cuts)))
+    read_parts(sessions, *(numbered[start:end] for start, end in pairwise(cuts)))
     for session in ("a", "b"):
         order = [seq for _, seq in sorted((day, seq) for seq, (name, day) in numbered if name == session)]
         seqs, places = np.array(order, np.int64), range(len(order))
@@ -57,7 +57,7 @@ def test_whatever_order_turns_are_written_in_they_stand_in_the_order_of_time(his
 def test_memories_share_a_number_exactly_when_they_share_a_session(history):
     numbered = list(enumerate(history, start=1))
     sessions = SessionMap()
-    told(sessions, numbered)
+    read_parts(sessions, numbered)
     session_of, count = sessions.numbers()
     names = [name or seq for seq, (name, _) in numbered]
     pairs = set(zip(names, session_of[1:].tolist(), strict=True))
@@ -79,7 +79,7 @@ def test_an_unknown_memory_stands_nowhere(seq):
 def test_more_memories_than_there_was_room_for():
     sessions = SessionMap()
     many = [(seq, ("a", 1)) for seq in range(1, FIRST_CAPACITY + 500)]
-    told(sessions, many[:10], many[10 : FIRST_CAPACITY - 1], many[FIRST_CAPACITY - 1 :])
+    read_parts(sessions, many[:10], many[10 : FIRST_CAPACITY - 1], many[FIRST_CAPACITY - 1 :])
     seqs = np.arange(2, len(many))
     assert (sessions.before(seqs) == seqs - 1).all()
     assert (sessions.after(seqs) == seqs + 1).all()

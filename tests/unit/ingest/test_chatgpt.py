@@ -5,7 +5,7 @@ import pytest
 from pipeline.errors import InvalidField
 from pipeline.ingest.chatgpt import read_chatgpt
 from pipeline.records import MAX_CONTENT_CHARS, Kind
-from tests.fakes.exports import EXPORTS, again, chatgpt_conversation, items, load, read, skipped, write
+from tests.fakes.exports import EXPORTS, again, chatgpt_conversation, items, load, read, reasons_by_key, write
 
 FIRST = "6666f0a0-0000-4000-8000-000000000001"
 
@@ -61,7 +61,7 @@ def test_nothing_is_read_of_other_branches_nor_of_what_is_hidden():
 
 
 def test_what_has_no_text_and_what_is_not_to_be_remembered_is_left_out():
-    assert skipped(read(read_chatgpt, EXPORTS / "chatgpt.json")) == {
+    assert reasons_by_key(read(read_chatgpt, EXPORTS / "chatgpt.json")) == {
         "6666f0a0-0000-4000-8000-000000000002": "no text",
         "6666f0a0-0000-4000-8000-000000000003": "marked as not to be remembered",
     }
@@ -144,7 +144,7 @@ def test_a_conversation_without_an_id_is_left_out(tmp_path):
     conversation = chatgpt_conversation(7) | {"id": None, "conversation_id": ["x"]}
     path = write(tmp_path / "c.json", [conversation, chatgpt_conversation(8)])
     readings = read(read_chatgpt, path)
-    assert skipped(readings) == {"c.json #1": "a conversation without an id"}
+    assert reasons_by_key(readings) == {"c.json #1": "a conversation without an id"}
     assert items(readings).keys() == {"talk-8"}
 
 
@@ -169,7 +169,7 @@ def test_the_fixture_has_what_exports_have():
 def test_a_text_that_nobody_said_is_left_out(tmp_path):
     path = write(tmp_path / "c.json", [chatgpt_conversation(1, 1, "x" * 4_000_000), chatgpt_conversation(2)])
     readings = read(read_chatgpt, path)
-    assert skipped(readings) == {"talk-1": "holds a text of more than 4,000,000 characters"}
+    assert reasons_by_key(readings) == {"talk-1": "holds a text of more than 4,000,000 characters"}
     assert items(readings).keys() == {"talk-2"}
 
 

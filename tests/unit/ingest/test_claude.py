@@ -7,7 +7,7 @@ import pytest
 from pipeline.errors import InvalidField
 from pipeline.ingest.claude import read_claude
 from pipeline.records import Kind
-from tests.fakes.exports import EXPORTS, again, claude_conversation, items, load, read, skipped, write
+from tests.fakes.exports import EXPORTS, again, claude_conversation, items, load, read, reasons_by_key, write
 
 FIRST, SECOND, THIRD = (f"0198aaaa-0000-7000-8000-00000000000{number}" for number in (1, 2, 3))
 
@@ -54,7 +54,7 @@ def test_a_message_of_an_older_export_has_only_its_text():
 
 
 def test_what_has_no_text_is_left_out():
-    assert skipped(read(read_claude, EXPORTS / "claude.json")) == {THIRD: "no text"}
+    assert reasons_by_key(read(read_claude, EXPORTS / "claude.json")) == {THIRD: "no text"}
 
 
 def test_what_was_read_once_is_unchanged():
@@ -92,7 +92,7 @@ def test_a_folder_of_archives_is_one_export(tmp_path):
     (tmp_path / "m").unlink()
     readings = read(read_claude, tmp_path)
     assert len(items(readings)) == 5
-    assert skipped(readings)["projects-000.zip/projects/0198bbbb.json"] == "not part of what is imported"
+    assert reasons_by_key(readings)["projects-000.zip/projects/0198bbbb.json"] == "not part of what is imported"
 
 
 def test_the_leaf_that_is_named_counts_before_the_latest(tmp_path):
@@ -124,4 +124,4 @@ def test_what_is_no_such_export_is_refused(name):
 
 def test_a_conversation_without_an_id_is_left_out(tmp_path):
     readings = read(read_claude, write(tmp_path / "c.json", [claude_conversation(1) | {"uuid": ""}]))
-    assert skipped(readings) == {"c.json #1": "a conversation without an id"}
+    assert reasons_by_key(readings) == {"c.json #1": "a conversation without an id"}

@@ -10,7 +10,7 @@ from pipeline.errors import InvalidField
 from pipeline.ingest.chatgpt import read_chatgpt
 from pipeline.ingest.claude import read_claude
 from pipeline.ingest.mem0 import read_mem0
-from tests.fakes.exports import EXPORTS, chatgpt_conversation, items, read, skipped, write
+from tests.fakes.exports import EXPORTS, chatgpt_conversation, items, read, reasons_by_key, write
 
 
 def _zip(path, members):
@@ -27,7 +27,7 @@ def test_an_archive_is_read_like_the_file_in_it(tmp_path):
     )
     readings = read(read_chatgpt, path)
     assert items(readings) == items(read(read_chatgpt, EXPORTS / "chatgpt.json"))
-    assert {key for key, reason in skipped(readings).items() if reason == "not part of what is imported"} == {
+    assert {key for key, reason in reasons_by_key(readings).items() if reason == "not part of what is imported"} == {
         "chat.html",
         "user.json",
     }
@@ -43,7 +43,7 @@ def test_an_export_may_be_split_into_numbered_files(tmp_path):
     write(folder / "conversations.json.index", [])
     readings = read(read_chatgpt, folder)
     assert len(items(readings)) == 3
-    assert skipped(readings) == {"conversations.json.index": "not part of what is imported"}
+    assert reasons_by_key(readings) == {"conversations.json.index": "not part of what is imported"}
 
 
 def test_progress_counts_the_unpacked_bytes(tmp_path):
@@ -83,7 +83,7 @@ def test_only_members_of_that_very_name_are_read(tmp_path, name):
 
 def test_members_with_names_that_no_screen_should_show_are_told_in_plain(tmp_path):
     path = _zip(tmp_path / "e.zip", [("a\x1b[2J\u202eb\n.txt", "x"), ("conversations.json", [chatgpt_conversation(1)])])
-    assert skipped(read(read_chatgpt, path)).keys() == {"a[2Jb .txt"}
+    assert reasons_by_key(read(read_chatgpt, path)).keys() == {"a[2Jb .txt"}
 
 
 def test_what_was_read_before_an_archive_breaks_is_kept(tmp_path):
@@ -93,7 +93,7 @@ def test_what_was_read_before_an_archive_breaks_is_kept(tmp_path):
     path.write_bytes(raw)
     readings = read(read_chatgpt, path)
     assert 0 < len(items(readings)) < 400
-    assert skipped(readings)["conversations.json"] == "the rest of it could not be read: it cannot be unpacked"
+    assert reasons_by_key(readings)["conversations.json"] == "the rest of it could not be read: it cannot be unpacked"
 
 
 def test_an_encrypted_member_is_told(tmp_path):
@@ -132,7 +132,7 @@ def test_a_broken_archive_in_a_folder_spoils_nothing_else(tmp_path):
     (tmp_path / "link.json").symlink_to(tmp_path / "elsewhere")
     readings = read(read_chatgpt, tmp_path)
     assert items(readings).keys() == {"talk-1"}
-    assert skipped(readings) == {
+    assert reasons_by_key(readings) == {
         "conversations-001.zip": "is no .zip that can be read",
         "link.json": "no regular file",
     }
@@ -144,7 +144,7 @@ def test_one_broken_part_spoils_nothing_else(tmp_path):
     (tmp_path / "conversations-002.json").write_text('[{"mapping": ')
     readings = read(read_chatgpt, tmp_path)
     assert items(readings).keys() == {"talk-1"}
-    assert skipped(readings) == {
+    assert reasons_by_key(readings) == {
         "conversations-000.json something": "of an unknown kind",
         "conversations-002.json": "the rest of it could not be read: it ends before its JSON does",
     }
@@ -164,4 +164,4 @@ def test_a_conversation_that_is_too_large_is_left_out_alone(tmp_path, monkeypatc
     path = write(tmp_path / "conversations.json", [chatgpt_conversation(0), giant, chatgpt_conversation(2)])
     readings = read(read_chatgpt, path)
     assert items(readings).keys() == {"talk-0", "talk-2"}
-    assert skipped(readings) == {"conversations.json #2": "larger than 1 MiB"}
+    assert reasons_by_key(readings) == {"conversations.json #2": "larger than 1 MiB"}

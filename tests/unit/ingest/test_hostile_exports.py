@@ -46,7 +46,7 @@ VALUE = st.recursive(
 QUICK = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def _spoiled(value, draw):
+def _spoil(value, draw):
     """Return a value with one of its parts, at whatever depth, replaced by anything."""
     inner = (
         list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
@@ -58,7 +58,7 @@ def _spoiled(value, draw):
     if draw(st.integers(0, 9)) == 0:
         del copy[place]
     else:
-        copy[place] = _spoiled(part, draw)
+        copy[place] = _spoil(part, draw)
     return copy
 
 
@@ -67,7 +67,7 @@ def _spoiled(value, draw):
 def test_an_export_with_anything_in_it_is_read_as_far_as_it_goes(tmp_path, data, name, times):
     export = load(name)
     for _ in range(times):
-        export = _spoiled(export, data.draw)
+        export = _spoil(export, data.draw)
     path = tmp_path / name
     path.write_text(json.dumps(export))
     with suppress(InvalidField):
@@ -83,7 +83,7 @@ def test_an_export_with_anything_in_it_is_read_as_far_as_it_goes(tmp_path, data,
 @QUICK
 @given(data=st.data())
 def test_lines_with_anything_in_them_are_read_as_far_as_they_go(tmp_path, data):
-    lines = [_spoiled(LISTED, data.draw) for _ in range(3)]
+    lines = [_spoil(LISTED, data.draw) for _ in range(3)]
     path = tmp_path / "memories.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     with suppress(InvalidField):

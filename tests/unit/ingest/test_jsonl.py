@@ -7,7 +7,7 @@ import pytest
 from pipeline.errors import InvalidField
 from pipeline.ingest.jsonl import MAX_LINE_BYTES, read_jsonl
 from pipeline.records import Anchor, Kind, Scope, ScopeKind
-from tests.fakes.exports import again, items, read, skipped
+from tests.fakes.exports import again, items, read, reasons_by_key
 
 LISTED = {
     "id": "01JA0000000000000000000001",
@@ -61,7 +61,7 @@ def test_a_page_of_the_list_is_as_many_memories(tmp_path):
     page = {"items": [LISTED, LISTED | {"id": "2"}, 3], "next_cursor": "17"}
     readings = read(read_jsonl, _file(tmp_path, page))
     assert items(readings).keys() == {LISTED["id"], "2"}
-    assert skipped(readings) == {"line 1 #3": "not an object"}
+    assert reasons_by_key(readings) == {"line 1 #3": "not an object"}
 
 
 def test_a_line_needs_no_more_than_its_text(tmp_path):
@@ -98,13 +98,13 @@ def test_a_line_needs_no_more_than_its_text(tmp_path):
 def test_a_field_that_cannot_be_taken_is_named_with_its_line(tmp_path, change, problem):
     readings = read(read_jsonl, _file(tmp_path, LISTED, LISTED | {"id": "2"} | change))
     assert items(readings).keys() == {LISTED["id"]}
-    assert skipped(readings)["2"].startswith(f"line 2: {problem}")
+    assert reasons_by_key(readings)["2"].startswith(f"line 2: {problem}")
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"1e999", b"-Infinity"])
 def test_numbers_that_no_json_holds_are_named(tmp_path, number):
     raw = json.dumps(LISTED | {"metadata": {"a": "here"}}).encode().replace(b'"here"', number)
-    assert skipped(read(read_jsonl, _file(tmp_path, raw))) == {
+    assert reasons_by_key(read(read_jsonl, _file(tmp_path, raw))) == {
         LISTED["id"]: "line 1: metadata: must hold finite numbers only"
     }
 
@@ -118,7 +118,7 @@ def test_numbers_that_no_json_holds_are_named(tmp_path, number):
     ],
 )
 def test_what_holds_no_more_or_not_yet_is_left_out(tmp_path, change, reason):
-    assert skipped(read(read_jsonl, _file(tmp_path, LISTED | change))) == {LISTED["id"]: reason}
+    assert reasons_by_key(read(read_jsonl, _file(tmp_path, LISTED | change))) == {LISTED["id"]: reason}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_what_holds_no_more_or_not_yet_is_left_out(tmp_path, change, reason):
 def test_a_line_that_cannot_be_read_costs_itself_alone(tmp_path, line, reason):
     readings = read(read_jsonl, _file(tmp_path, {"content": "before"}, b"", line, {"content": "after"}))
     assert items(readings).keys() == {"line 1", "line 4"}
-    assert skipped(readings) == {"line 3": reason}
+    assert reasons_by_key(readings) == {"line 3": reason}
 
 
 def test_a_fact_that_belongs_to_a_key_begins_when_it_began(tmp_path):

@@ -10,7 +10,7 @@ from pipeline.errors import InvalidField
 from pipeline.ingest.fields import Unchanged
 from pipeline.ingest.markdown import MAX_FILE_BYTES, FrontMatter, read_markdown, split_front_matter, split_sections
 from pipeline.records import Kind
-from tests.fakes.exports import again, items, read, skipped
+from tests.fakes.exports import again, items, read, reasons_by_key
 
 NOTE = """---
 title: "Van rules"
@@ -95,7 +95,7 @@ def test_a_folder_is_read_with_all_below_it(tmp_path):
     os.mkfifo(tmp_path / "vault" / "pipe.md")
     readings = read(read_markdown, tmp_path)
     assert items(readings).keys() == {"CLAUDE.md", "vault/plants/leeks.markdown"}
-    assert skipped(readings) == {
+    assert reasons_by_key(readings) == {
         "vault/empty.md": "no text",
         "vault/odd.md": "not valid UTF-8",
         "vault/large.MD": "larger than 8 MiB",

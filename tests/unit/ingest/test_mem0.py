@@ -7,7 +7,7 @@ import pytest
 from pipeline.errors import InvalidField
 from pipeline.ingest.mem0 import read_mem0
 from pipeline.records import Kind
-from tests.fakes.exports import EXPORTS, again, items, load, read, skipped, write
+from tests.fakes.exports import EXPORTS, again, items, load, read, reasons_by_key, write
 
 
 def test_a_memory_is_read_with_whose_it_was():
@@ -27,7 +27,7 @@ def test_a_memory_is_read_with_whose_it_was():
 
 
 def test_what_is_no_memory_is_told():
-    assert skipped(read(read_mem0, EXPORTS / "mem0.json")) == {
+    assert reasons_by_key(read(read_mem0, EXPORTS / "mem0.json")) == {
         "mem0.json next": "this is one page of several; the next is not in it",
         "3c90c3cc-0d44-4b50-8888-8dd25736052b": "no text",
         "mem0.json relations #1": "a relation between entities",
@@ -51,7 +51,7 @@ def test_a_backup_of_openmemory_is_read_without_what_was_deleted(tmp_path):
     (item,) = items(readings).values()
     assert item.drafts[0].content == "Feldkorb packs on Tuesdays and Fridays"
     assert item.drafts[0].metadata == {"mcp_client": "cursor", "user_id": "u-1", "app_id": "app-1"}
-    assert skipped(readings) == {
+    assert reasons_by_key(readings) == {
         "memories.jsonl.gz": "not part of what is imported",
         "0a1b0000-0000-4000-8000-000000000002": "deleted",
     }

@@ -5,7 +5,7 @@ import pytest
 from pipeline.errors import InvalidField
 from pipeline.ingest.pmb import read_pmb
 from pipeline.records import Kind
-from tests.fakes.exports import EXPORTS, again, items, load, read, skipped, write
+from tests.fakes.exports import EXPORTS, again, items, load, read, reasons_by_key, write
 
 
 def _drafts(readings):
@@ -16,7 +16,7 @@ def _one(tmp_path, **event):
     export = {"workspace": {"id": "w", "name": "feldkorb"}, "exported_at": "2026-02-25 06:20", "n_events": 1}
     whole = {"ulid": "u", "type": "fact", "content": "Vans leave at six.", "timestamp": 1772000000.5, "metadata": {}}
     readings = read(read_pmb, write(tmp_path / "p.json", export | {"events": [whole | event]}))
-    return next(iter(_drafts(readings).values()), None) or skipped(readings)
+    return next(iter(_drafts(readings).values()), None) or reasons_by_key(readings)
 
 
 def test_events_are_read_as_the_kinds_that_they_are():
@@ -67,7 +67,7 @@ def test_typed_fields_are_kept():
 
 
 def test_what_is_archived_indexed_or_taken_out_of_another_is_left_out():
-    assert sorted(skipped(read(read_pmb, EXPORTS / "pmb.json")).values()) == [
+    assert sorted(reasons_by_key(read(read_pmb, EXPORTS / "pmb.json")).values()) == [
         "an index of a project's files",
         "archived",
         "taken out of another memory",

@@ -30,7 +30,7 @@ def live_until(database, day, begin=0, step=10):
         write(database, number, f"Card {number} is done", kind=Kind.MILESTONE)
 
 
-def archived(database):
+def list_archived(database):
     with database.read() as db:
         return [row[0] for row in db.execute("SELECT id FROM memory WHERE archived_at IS NOT NULL ORDER BY seq")]
 
@@ -44,7 +44,7 @@ def test_what_is_cold_old_and_unimportant_goes_with_its_tail_its_change_and_its_
     memory_id = chatter(database)
     live_until(database, LATE)
     assert archive(job_run_on(database, LATE)).counts == {"archived": 1}
-    assert archived(database) == [memory_id]
+    assert list_archived(database) == [memory_id]
     with database.read() as db:
         assert 1 not in {seq for seq, _, _ in index_state.list_tail_after(db, 0)}
         assert db.execute("SELECT op, memory_id FROM change ORDER BY seq DESC").fetchone() == (
@@ -92,16 +92,16 @@ def test_what_is_young_stays(database, day):
     chatter(database)
     live_until(database, 89)
     archive(job_run_on(database, day))
-    assert archived(database) == []
+    assert list_archived(database) == []
 
 
 def test_a_fact_stays_for_half_a_year_whatever_it_was_given(database):
     fact = chatter(database, kind=Kind.FACT, importance=0.1)
     live_until(database, 200, begin=10)
     archive(job_run_on(database, 179))
-    assert archived(database) == []
+    assert list_archived(database) == []
     archive(job_run_on(database, 181))
-    assert archived(database) == [fact]
+    assert list_archived(database) == [fact]
 
 
 def test_what_was_recalled_or_edited_lately_stays(database):
@@ -111,8 +111,8 @@ def test_what_was_recalled_or_edited_lately_stays(database):
     count_accesses(database, {1: 1}, text_of(LATE - 30))
     edit(database, edited, Revision(tags=("kept",)))
     archive(job_run_on(database, LATE))
-    assert archived(database) == [cold]
-    assert recalled not in archived(database)
+    assert list_archived(database) == [cold]
+    assert recalled not in list_archived(database)
 
 
 def pin(database, memory_id):
@@ -136,7 +136,7 @@ def test_what_is_pinned_stays(database):
     pin(database, chatter(database))
     live_until(database, LATE)
     archive(job_run_on(database, LATE))
-    assert archived(database) == []
+    assert list_archived(database) == []
 
 
 @pytest.mark.parametrize("outgoing", [True, False])
@@ -150,7 +150,7 @@ def test_either_end_of_an_edge_stays(database, kind, outgoing):
         edges.add(db, begin, kind, end, "user", text_of(0))
     live_until(database, LATE)
     archive(job_run_on(database, LATE))
-    assert archived(database) == []
+    assert list_archived(database) == []
 
 
 def test_what_only_absorbed_another_goes(database):
@@ -160,7 +160,7 @@ def test_what_only_absorbed_another_goes(database):
         edges.add(db, 1, EdgeKind.SUPERSEDES, 2, "dedup", text_of(1))
     live_until(database, LATE)
     archive(job_run_on(database, LATE))
-    assert archived(database) == [one, other]
+    assert list_archived(database) == [one, other]
 
 
 @pytest.mark.parametrize(("status", "stays"), [("active", True), ("closed", False)])
@@ -168,7 +168,7 @@ def test_a_member_of_an_active_arc_stays(database, status, stays):
     tell_in_an_arc(database, chatter(database), status)
     live_until(database, LATE)
     archive(job_run_on(database, LATE))
-    assert (archived(database) == []) is stays
+    assert (list_archived(database) == []) is stays
 
 
 def test_keyed_facts_stay_as_history(database):
@@ -188,7 +188,7 @@ def test_unfinished_goals_stay(database, details, stays):
     goal = chatter(database, kind=Kind.GOAL, details=details)
     live_until(database, 600)
     archive(job_run_on(database, 600))
-    assert (goal not in archived(database)) is stays
+    assert (goal not in list_archived(database)) is stays
 
 
 @pytest.mark.parametrize("kind", [Kind.LESSON, Kind.DECISION, Kind.MILESTONE])
@@ -196,9 +196,9 @@ def test_what_is_settled_stays_for_two_years_whatever_it_was_given(database, kin
     memory_id = chatter(database, kind=kind, importance=0.1)
     live_until(database, 800, begin=10)
     archive(job_run_on(database, 729))
-    assert memory_id not in archived(database)
+    assert memory_id not in list_archived(database)
     archive(job_run_on(database, 740))
-    assert memory_id in archived(database)
+    assert memory_id in list_archived(database)
 
 
 def test_candidates_are_left_to_people(database):
@@ -207,18 +207,18 @@ def test_candidates_are_left_to_people(database):
         db.execute("UPDATE memory SET candidate = 1")
     live_until(database, LATE)
     archive(job_run_on(database, LATE))
-    assert archived(database) == []
+    assert list_archived(database) == []
 
 
 def test_a_workspace_that_nobody_uses_loses_nothing(database):
     memory_id = chatter(database)
     for day in (100, 500, 1500):
         archive(job_run_on(database, day))
-    assert archived(database) == []
+    assert list_archived(database) == []
     # Coming back is not what sends it away either.
     write(database, 1500, "Back at work on the gateway")
     archive(job_run_on(database, 1501))
-    assert archived(database) == []
+    assert list_archived(database) == []
     assert read(database, memory_id).archived_at is None
 
 
@@ -236,9 +236,9 @@ def test_undo_brings_it_back_for_good(database):
     live_until(database, 400, begin=LATE + 1)
     for day in range(LATE + 1, LATE + int(COLD_DAYS[Tier.WORKING])):
         archive(job_run_on(database, day))
-    assert archived(database) == []
+    assert list_archived(database) == []
     archive(job_run_on(database, 400))
-    assert archived(database) == [memory_id]
+    assert list_archived(database) == [memory_id]
 
 
 def crowd(database):
@@ -252,10 +252,10 @@ def test_a_run_takes_only_so_many_and_the_next_goes_on(database, monkeypatch):
     ids = crowd(database)
     assert archive(job_run_on(database, LATE)).counts == {"archived": 12}
     assert archive(job_run_on(database, LATE + 0.2)).counts == {"archived": 0}
-    assert archived(database) == ids[:12]
+    assert list_archived(database) == ids[:12]
     archive(job_run_on(database, LATE + 1))
     archive(job_run_on(database, LATE + 2))
-    assert archived(database) == ids
+    assert list_archived(database) == ids
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def test_a_paused_run_comes_to_the_same_end(database, small_pieces, calls):
     ids = crowd(database)
     assert archive(job_run_on(database, LATE, pausing=after(calls))).more
     assert not archive(job_run_on(database, LATE)).more
-    assert archived(database) == ids[:20]
+    assert list_archived(database) == ids[:20]
     assert [entry.memory_id for entry in entries(database)] == ids[:20]
 
 
@@ -288,9 +288,9 @@ def test_a_killed_run_comes_to_the_same_end(database, small_pieces, monkeypatch,
         patch.setattr(audit, "add", killed)
         with pytest.raises(Killed):
             archive(job_run_on(database, LATE))
-    assert [entry.memory_id for entry in entries(database)] == archived(database)
+    assert [entry.memory_id for entry in entries(database)] == list_archived(database)
     archive(job_run_on(database, LATE))
-    assert archived(database) == ids[:20]
+    assert list_archived(database) == ids[:20]
     assert [entry.memory_id for entry in entries(database)] == ids[:20]
 
 
@@ -306,4 +306,4 @@ def test_what_somebody_uses_meanwhile_stays(database, monkeypatch):
 
     monkeypatch.setattr(module, "may_go", used_meanwhile)
     archive(job_run_on(database, LATE))
-    assert archived(database) == [gone]
+    assert list_archived(database) == [gone]

@@ -195,13 +195,13 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(module, "FADED_PER_TRANSACTION", 2)
 
 
-def filled():
+def list_entries():
     return [(day, f"Looked at the board on day {day} and moved card {day}") for day in range(40)]
 
 
 def undisturbed():
     with scratch_database() as database:
-        for day, text in filled():
+        for day, text in list_entries():
             write(database, day, text, kind=Kind.ACTIVITY)
         assert not decay(job_run_on(database, 40)).more
         return state(database)
@@ -209,7 +209,7 @@ def undisturbed():
 
 @pytest.mark.parametrize("calls", [0, 1, 2, 5, 9])
 def test_a_paused_run_comes_to_the_same_end(database, small_pieces, calls):
-    for day, text in filled():
+    for day, text in list_entries():
         write(database, day, text, kind=Kind.ACTIVITY)
     assert decay(job_run_on(database, 40, pausing=after(calls))).more
     assert not decay(job_run_on(database, 40)).more
@@ -218,7 +218,7 @@ def test_a_paused_run_comes_to_the_same_end(database, small_pieces, calls):
 
 @pytest.mark.parametrize("writes", [0, 1, 3, 7])
 def test_a_killed_run_comes_to_the_same_end(database, small_pieces, monkeypatch, writes):
-    for day, text in filled():
+    for day, text in list_entries():
         write(database, day, text, kind=Kind.ACTIVITY)
     left = iter(range(writes))
     set_importance = memory_usage.set_importance

@@ -70,7 +70,7 @@ def run(database, paths, problems=None, heal=lambda: 0, **options):
     return health(JobRun(database, NOW, **options), paths, heal, told)
 
 
-def put(database, statement, *values):
+def execute(database, statement, *values):
     with database.write() as db:
         db.execute(statement, values)
 
@@ -141,7 +141,7 @@ ORPHANS = {
 def test_what_tells_of_nothing_is_found_and_removed(database, paths, check):
     before = dump(database)
     for statement in ORPHANS[check]:
-        put(database, statement)
+        execute(database, statement)
         assert dump(database) != before
         assert check in {problem.check for problem in examine(database, paths) if problem.repairable}
         problems = []
@@ -159,7 +159,7 @@ def test_everything_broken_at_once_is_whole_again_after_any_interruption(databas
     def break_all():
         for statements in ORPHANS.values():
             for statement in statements:
-                put(database, statement)
+                execute(database, statement)
 
     for allowed in range(40):
         break_all()
@@ -176,7 +176,7 @@ def test_everything_broken_at_once_is_whole_again_after_any_interruption(databas
 def test_a_crash_in_a_repair_leaves_the_rest_to_the_next_run(database, paths, monkeypatch):
     before = dump(database)
     for statement in ORPHANS["edges"] + ORPHANS["mentions"]:
-        put(database, statement)
+        execute(database, statement)
 
     def crash(*_):
         raise ZeroDivisionError
@@ -250,7 +250,7 @@ GIVEN = {
     ("check", "statement"), [(check, one.format(change)) for check, found in GIVEN.items() for one, change in found]
 )
 def test_what_nothing_can_derive_is_reported_and_left_alone(database, paths, check, statement):
-    put(database, statement)
+    execute(database, statement)
     broken = dump(database)
     problems = []
     assert run(database, paths, problems).counts[check] == 1
@@ -272,17 +272,17 @@ def test_a_report_is_not_repeated_until_there_is_more(database, paths):
         return len(problems)
 
     assert checked() == 0
-    put(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (1, 'embed', 0, 1)")
+    execute(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (1, 'embed', 0, 1)")
     assert [checked(), checked()] == [1, 0]
-    put(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (2, 'embed', 0, 1)")
+    execute(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (2, 'embed', 0, 1)")
     assert [checked(), checked()] == [1, 0]
-    put(database, "DELETE FROM work")
+    execute(database, "DELETE FROM work")
     assert checked() == 0
-    put(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (1, 'embed', 0, 1)")
+    execute(database, "INSERT INTO work (memory_seq, stage, queued_at, dead) VALUES (1, 'embed', 0, 1)")
     assert checked() == 1
 
 
-def found_by_words(database, paths, text):
+def search_words(database, paths, text):
     with database.read() as db:
         return set(LexicalIndex(paths.lexical, SessionMap()).search(db, search_tokens(text)).top(100).tolist())
 
@@ -296,23 +296,23 @@ def is_cut(database, paths):
 
 
 def loses_a_row_of_the_tail(database, paths):
-    put(database, "DELETE FROM tail")
+    execute(database, "DELETE FROM tail")
 
 
 def claims_too_much(database, paths):
-    put(database, "UPDATE meta SET value = '4711' WHERE key = 'segment_covers'")
+    execute(database, "UPDATE meta SET value = '4711' WHERE key = 'segment_covers'")
 
 
 def wishes_the_impossible(database, paths):
-    put(database, "INSERT INTO meta VALUES ('segment_wanted', '4711')")
+    execute(database, "INSERT INTO meta VALUES ('segment_wanted', '4711')")
 
 
 def is_forgotten(database, paths):
-    put(database, "DELETE FROM meta WHERE key = 'segment'")
+    execute(database, "DELETE FROM meta WHERE key = 'segment'")
 
 
 def has_a_tail_from_the_future(database, paths):
-    put(database, "UPDATE tail SET change_seq = 4711")
+    execute(database, "UPDATE tail SET change_seq = 4711")
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def has_a_tail_from_the_future(database, paths):
     ],
 )
 def test_a_segment_that_leaves_something_out_is_built_anew(database, paths, worker, harm):
-    before = found_by_words(database, paths, "loadguard")
+    before = search_words(database, paths, "loadguard")
     assert len(before) == 5
     harm(database, paths)
     problems = []
@@ -337,7 +337,7 @@ def test_a_segment_that_leaves_something_out_is_built_anew(database, paths, work
     assert run(database, paths).counts == {}
     worker.context("default").rebuild_segment()
     assert run(database, paths).counts == {}
-    assert found_by_words(database, paths, "loadguard") == before
+    assert search_words(database, paths, "loadguard") == before
 
 
 def test_the_wish_of_a_purge_is_not_lost(database, paths):
@@ -360,7 +360,7 @@ def test_lost_vectors_are_queued_again(database, paths, worker):
 
 
 def test_a_damaged_file_is_reported_and_nothing_is_repaired(database, paths, monkeypatch):
-    put(database, "INSERT INTO embedding VALUES (4711, 'hash', 1)")
+    execute(database, "INSERT INTO embedding VALUES (4711, 'hash', 1)")
     broken = dump(database)
     monkeypatch.setattr(invariants, "damage", lambda _db: ["row 3 missing from index memory_kind"])
     problems = []

@@ -29,7 +29,7 @@ def folder(tmp_path):
     return tmp_path / "lexical"
 
 
-def found(database, folder, text, index=None):
+def search_rows(database, folder, text, index=None):
     with database.read() as db:
         scores = (index or LexicalIndex(folder, SessionMap())).search(db, search_tokens(text))
         return set(scores.top(1000).tolist())
@@ -66,7 +66,7 @@ def test_a_memory_is_found_in_every_snapshot_while_segments_are_swapped(database
         reader.join()
     assert failures == []
     assert rounds
-    assert len(found(database, folder, "zebra", index)) == 42
+    assert len(search_rows(database, folder, "zebra", index)) == 42
 
 
 class Meanwhile:
@@ -96,13 +96,13 @@ def test_what_is_written_while_the_segment_is_built_stays_findable(database, fol
 
     Meanwhile(monkeypatch, act)
     rebuild_segment(database, folder)
-    assert 4 in found(database, folder, "zebra")
-    assert found(database, folder, "giraffe") == {1}
-    assert 1 not in found(database, folder, "zebra")
+    assert 4 in search_rows(database, folder, "zebra")
+    assert search_rows(database, folder, "giraffe") == {1}
+    assert 1 not in search_rows(database, folder, "zebra")
     assert needs_segment(database, 10_000), "a purge that came meanwhile still asks for a segment"
     monkeypatch.undo()
     rebuild_segment(database, folder)
-    assert found(database, folder, "zebra") == {4}
+    assert search_rows(database, folder, "zebra") == {4}
     assert not needs_segment(database, 10_000)
 
 
@@ -110,11 +110,11 @@ def test_a_memory_archived_and_restored_around_a_build_is_found(database, folder
     kept = accept(database, Draft("zebra one")).id
     revise.archive(database, kept)
     rebuild_segment(database, folder)
-    assert found(database, folder, "zebra") == set()
+    assert search_rows(database, folder, "zebra") == set()
     revise.restore(database, kept)
-    assert found(database, folder, "zebra") == {1}
+    assert search_rows(database, folder, "zebra") == {1}
     rebuild_segment(database, folder)
-    assert found(database, folder, "zebra") == {1}
+    assert search_rows(database, folder, "zebra") == {1}
 
 
 def test_a_segment_tells_what_it_covers(database, folder):
@@ -174,4 +174,4 @@ def test_who_waited_for_another_build_does_not_build_again(database, folder):
     for thread in threads:
         thread.join()
     assert sorted(counts) == [0, 0, 0, 1]
-    assert found(database, folder, "zebra") == {1}
+    assert search_rows(database, folder, "zebra") == {1}

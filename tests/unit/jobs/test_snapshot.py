@@ -96,7 +96,7 @@ def test_a_copy_that_fails_leaves_the_older_ones(database, folder, monkeypatch):
     assert run(database, folder, NOW + DAY).counts["taken"] == 1
 
 
-def made(moments, taken=Taken.DAILY):
+def make_snapshots(moments, taken=Taken.DAILY):
     return [Snapshot(Path(f"{taken}-{moment.isoformat()}"), taken, moment) for moment in moments]
 
 
@@ -105,7 +105,7 @@ moments = st.lists(st.integers(0, 24 * 120).map(lambda hours: NOW - timedelta(ho
 
 @given(moments)
 def test_the_rule_keeps_7_days_and_4_weeks(times):
-    every = made(times)
+    every = make_snapshots(times)
     gone = find_outlived(every, NOW)
     kept = [one for one in every if one not in gone]
     assert len(kept) <= 11
@@ -119,7 +119,7 @@ def test_the_rule_keeps_7_days_and_4_weeks(times):
 
 @given(moments, moments)
 def test_what_was_put_aside_stays_4_weeks_and_the_newest_for_good(before, after):
-    migrated, restored = made(before, Taken.BEFORE_MIGRATION), made(after, Taken.BEFORE_RESTORE)
+    migrated, restored = make_snapshots(before, Taken.BEFORE_MIGRATION), make_snapshots(after, Taken.BEFORE_RESTORE)
     gone = find_outlived([*migrated, *restored], NOW)
     for sort in (migrated, restored):
         kept = {one.at for one in sort if one not in gone}
@@ -131,7 +131,7 @@ def test_what_was_put_aside_stays_4_weeks_and_the_newest_for_good(before, after)
 def test_a_year_of_copies_leaves_a_week_of_days_and_a_month_of_weeks():
     kept: list[Snapshot] = []
     for day in range(365):
-        kept += made([NOW + day * DAY])
+        kept += make_snapshots([NOW + day * DAY])
         gone = find_outlived(kept, NOW + day * DAY)
         kept = [one for one in kept if one not in gone]
     ages = sorted((NOW + 364 * DAY - one.at).days for one in kept)

@@ -40,7 +40,7 @@ def ran(database, name, hours_ago, *, error=None, ends=True):
             runs.end(db, run_id, utc_text(NOW), {}, error)
 
 
-def written(database):
+def write_change(database):
     with database.write() as db:
         changes.append(db, changes.CREATE, ["a"])
 
@@ -50,7 +50,7 @@ def test_an_empty_workspace_has_interval_jobs_due_and_no_nightly_one_missed(data
 
 
 def test_a_workspace_that_saw_no_nightly_job_yet_gets_its_first(database):
-    written(database)
+    write_change(database)
     assert "nightly" in due(database, datetime.now(UTC) + timedelta(days=2))
     assert "nightly" not in due(database, datetime.now(UTC))
 
@@ -59,7 +59,7 @@ def test_what_ran_is_due_again_when_its_time_has_come_and_something_was_written(
     ran(database, "hourly", 2)
     ran(database, "fading", 2)
     assert due(database) == ["fading"]
-    written(database)
+    write_change(database)
     assert due(database) == ["hourly", "fading"]
 
 
@@ -79,7 +79,7 @@ def test_a_segment_that_is_wanted_is_asked_for_until_it_is_built(database):
 def test_what_ran_a_moment_ago_is_not_due(database):
     ran(database, "hourly", 0)
     ran(database, "fading", 0)
-    written(database)
+    write_change(database)
     assert due(database, NOW + timedelta(minutes=59)) == []
     assert due(database, NOW + timedelta(minutes=60)) == ["hourly", "fading"]
 
@@ -137,7 +137,7 @@ def test_a_run_goes_on_while_its_lock_is_held_and_may_be_asked_for_again(databas
 
 
 def test_a_job_is_due_next_when_its_time_comes_and_never_in_the_past(database):
-    written(database)
+    write_change(database)
     ran(database, "hourly", -0.25)
     ran(database, "fading", 9)
     with database.read() as db:

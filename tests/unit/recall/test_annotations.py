@@ -24,7 +24,7 @@ def annotations(world):
     return run
 
 
-def contradicting(*memory_ids):
+def make_contradictions(*memory_ids):
     return tuple(EdgeDraft(EdgeKind.CONTRADICTS, memory_id) for memory_id in memory_ids)
 
 
@@ -37,20 +37,20 @@ def test_most_memories_have_no_annotation(world, annotations):
 
 def test_both_sides_of_a_denial_say_so(world, annotations):
     one = world.write("The port is 1")
-    two = world.write("The port is 2", edges=contradicting(one))
+    two = world.write("The port is 2", edges=make_contradictions(one))
     assert annotations(one, two) == {0: Annotations((two,)), 1: Annotations((one,))}
 
 
 def test_all_who_deny_are_named_once(world, annotations):
     one = world.write("The port is 1")
-    two = world.write("The port is 2", edges=contradicting(one))
-    three = world.write("The port is 3", edges=contradicting(one, two))
+    two = world.write("The port is 2", edges=make_contradictions(one))
+    three = world.write("The port is 3", edges=make_contradictions(one, two))
     assert annotations(one)[0].contradicted_by == (two, three)
 
 
 def test_what_is_archived_denies_nothing_until_it_is_restored(world, annotations):
     one = world.write("The port is 1")
-    two = world.write("The port is 2", edges=contradicting(one))
+    two = world.write("The port is 2", edges=make_contradictions(one))
     revise.archive(world.database, two)
     assert annotations(one) == {}
     revise.restore(world.database, two)
@@ -59,14 +59,14 @@ def test_what_is_archived_denies_nothing_until_it_is_restored(world, annotations
 
 def test_what_is_purged_denies_nothing(world, annotations):
     one = world.write("The port is 1")
-    two = world.write("The port is 2", edges=contradicting(one))
+    two = world.write("The port is 2", edges=make_contradictions(one))
     revise.purge(world.database, two)
     assert annotations(one) == {}
 
 
 def test_what_waits_for_review_denies_nothing(world, annotations):
     one = world.write("The port is 1")
-    two = world.write("The port is 2", edges=contradicting(one))
+    two = world.write("The port is 2", edges=make_contradictions(one))
     with world.database.write() as db:
         memories.update(db, memories.get(db, two).seq, {"candidate": 1}, "2026-01-01T00:00:00.000Z")
     assert annotations(one) == {}
@@ -74,20 +74,20 @@ def test_what_waits_for_review_denies_nothing(world, annotations):
 
 def test_a_fact_that_holds_settles_it(world, annotations):
     text = world.write("Billing listens on 9000")
-    fact = world.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=contradicting(text))
+    fact = world.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=make_contradictions(text))
     assert annotations(text, fact) == {0: Annotations((fact,), settled=True), 1: Annotations((text,))}
 
 
 def test_a_fact_that_ended_denies_nothing(world, annotations):
     text = world.write("Billing listens on 9000")
-    world.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=contradicting(text))
+    world.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=make_contradictions(text))
     world.write("-", kind=Kind.KEYED_FACT, details=PORT | {"value": 9000})
     assert annotations(text) == {}
 
 
 def test_a_denial_stays_within_its_scope(world, annotations):
     shared = world.write("The port is 1")
-    own = world.write("The port is 2", scope=Scope(ScopeKind.AGENT, "a"), edges=contradicting(shared))
+    own = world.write("The port is 2", scope=Scope(ScopeKind.AGENT, "a"), edges=make_contradictions(shared))
     assert annotations(shared, own) == {1: Annotations((shared,))}
 
 
@@ -109,6 +109,6 @@ def test_stale_and_denied_are_both_told(world, annotations, tmp_path):
     file = tmp_path / "code.py"
     file.write_text("one\n")
     memory = world.write("The line is one", kind=Kind.CODE, anchor=Anchor(str(file)))
-    other = world.write("The line is two", edges=contradicting(memory))
+    other = world.write("The line is two", edges=make_contradictions(memory))
     file.unlink()
     assert annotations(memory) == {0: Annotations((other,), stale=True)}

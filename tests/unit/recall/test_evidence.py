@@ -32,7 +32,7 @@ def conversation(world):
     return world
 
 
-def gathered(world, text, *, without=()):
+def gather(world, text, *, without=()):
     question = parse_query(text, NOW)
     with world.database.read() as db:
         lexical = None if Channel.LEXICAL in without else world.reader.lexical.search(db, question.tokens)
@@ -46,7 +46,7 @@ def gathered(world, text, *, without=()):
 
 
 def test_neighbours_are_those_in_time(conversation):
-    evidence = gathered(conversation, "zebra")
+    evidence = gather(conversation, "zebra")
     assert evidence.before.tolist() == [0, 1, 4, 2, 0, 0]
     assert evidence.after.tolist() == [2, 4, 0, 3, 0, 0]
     assert len(set(evidence.sessions[:4].tolist())) == 1
@@ -54,7 +54,7 @@ def test_neighbours_are_those_in_time(conversation):
 
 
 def test_fields_speak_for_their_memories(conversation):
-    evidence = gathered(conversation, "When did Ada see my zebra?")
+    evidence = gather(conversation, "When did Ada see my zebra?")
     assert evidence.asks.tolist() == [True, False, False, False, False, False]
     assert evidence.speaks.tolist() == [True, False, True, False, False, False]
     assert evidence.names_time.tolist() == [False, True, False, False, False, False]
@@ -62,7 +62,7 @@ def test_fields_speak_for_their_memories(conversation):
 
 
 def test_what_a_question_does_not_ask_for_speaks_for_nobody(conversation):
-    evidence = gathered(conversation, "Where is the zebra")
+    evidence = gather(conversation, "Where is the zebra")
     for name in ("speaks", "names_time", "in_time_range", "personal_fact", "literal"):
         assert not getattr(evidence, name).any(), name
 
@@ -79,11 +79,11 @@ def test_what_a_question_does_not_ask_for_speaks_for_nobody(conversation):
 )
 def test_the_time_that_is_asked_for_speaks_for_what_happened_then(conversation, text, days):
     of_turn = np.array([1, 2, 4, 3, 5, 6])
-    assert set(of_turn[gathered(conversation, text).in_time_range].tolist()) == days
+    assert set(of_turn[gather(conversation, text).in_time_range].tolist()) == days
 
 
 def test_sessions_score_by_all_that_was_said_in_them(conversation):
-    evidence = gathered(conversation, "giraffe Oostende")
+    evidence = gather(conversation, "giraffe Oostende")
     assert (evidence.session_lexical[:4] == evidence.session_lexical[0]).all()
     assert evidence.session_lexical[0] > 0
     assert evidence.session_lexical[4:].tolist() == [0, 0]
@@ -91,14 +91,14 @@ def test_sessions_score_by_all_that_was_said_in_them(conversation):
 
 
 def test_a_memory_amid_its_neighbours_is_closer_to_what_they_say(conversation):
-    evidence = gathered(conversation, "where does the zebra live")
+    evidence = gather(conversation, "where does the zebra live")
     assert evidence.context[1] > evidence.dense[1]
     assert evidence.context[4] == pytest.approx(evidence.dense[4], abs=0.01)
 
 
 @pytest.mark.parametrize("channel", [Channel.LEXICAL, Channel.DENSE])
 def test_a_channel_that_did_not_answer_says_nothing(conversation, channel):
-    evidence = gathered(conversation, "zebra", without=[channel])
+    evidence = gather(conversation, "zebra", without=[channel])
     silent = {Channel.LEXICAL: ("lexical", "session_lexical", "lengths"), Channel.DENSE: ("dense", "context")}[channel]
     for name in silent:
         assert not getattr(evidence, name).any(), name
@@ -109,12 +109,12 @@ def test_a_channel_that_did_not_answer_says_nothing(conversation, channel):
 def test_a_memory_that_nobody_embedded_yet_is_no_nearer_for_it(conversation):
     with conversation.table.exclusive():
         conversation.table.remove([5])
-    assert gathered(conversation, "zebra alone").dense[4] <= 0
+    assert gather(conversation, "zebra alone").dense[4] <= 0
 
 
 @pytest.mark.parametrize("act", [archive, purge])
 def test_what_is_gone_leaves_no_gap_that_breaks_the_rest(conversation, act):
     act(conversation.database, conversation.found("Oostende")[0])
-    evidence = gathered(conversation, "zebra")
+    evidence = gather(conversation, "zebra")
     assert len(evidence.seqs) == 6
     assert np.isfinite(evidence.days).all()

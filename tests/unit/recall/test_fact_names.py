@@ -67,12 +67,12 @@ def attributes(*names):
     return [FactKey("user", name) for name in names]
 
 
-def matched(asked, known, encoder, names=None):
+def match_name(asked, known, encoder, names=None):
     return (names or FactNames()).match(FactKey("user", asked), attributes(*known), encoder)
 
 
 def test_a_known_key_is_itself_and_nothing_is_encoded(encoder):
-    match = matched("film", ["movie", "film"], encoder)
+    match = match_name("film", ["movie", "film"], encoder)
     assert (match.key.attribute, match.similar, encoder.encoded) == ("film", (), [])
 
 
@@ -85,13 +85,13 @@ def test_separators_and_an_article_make_no_other_name(encoder, encoded):
 
 
 def test_two_known_spellings_are_asked_about(encoder):
-    match = matched("ti_mezone", ["time_zone", "timezone"], encoder)
+    match = match_name("ti_mezone", ["time_zone", "timezone"], encoder)
     assert match.key.attribute == "ti_mezone"
     assert match.similar == (FactKey("user", "time_zone"), FactKey("user", "timezone"))
 
 
 def test_one_synonym_is_meant(encoder):
-    match = matched("favorite_film", ["favorite_movie", "favorite_left", "home_town"], encoder)
+    match = match_name("favorite_film", ["favorite_movie", "favorite_left", "home_town"], encoder)
     assert match == fact_names.KeyMatch(FactKey("user", "favorite_movie"), ())
 
 
@@ -101,7 +101,7 @@ def test_a_synonym_of_the_subject_is_meant(encoder):
 
 
 def test_two_synonyms_are_asked_about(encoder):
-    match = matched("favorite_movie", ["favorite_film", "favorite_picture"], encoder)
+    match = match_name("favorite_movie", ["favorite_film", "favorite_picture"], encoder)
     assert match.key.attribute == "favorite_movie"
     assert [key.attribute for key in match.similar] == ["favorite_film", "favorite_picture"]
 
@@ -109,45 +109,45 @@ def test_two_synonyms_are_asked_about(encoder):
 def test_opposites_are_never_merged_however_near_the_names_are(encoder):
     names = "left_margin_of_the_page", "right_margin_of_the_page"
     assert NameVectors(encoder, 9).cosine(*names) > 0.9
-    match = matched(names[0], [names[1]], encoder)
+    match = match_name(names[0], [names[1]], encoder)
     assert match.key.attribute == names[0]
     assert [key.attribute for key in match.similar] == [names[1]]
 
 
 def test_a_contraction_needs_to_be_less_near(encoder):
-    assert matched("db_engine", ["database_engine"], encoder).key.attribute == "database_engine"
+    assert match_name("db_engine", ["database_engine"], encoder).key.attribute == "database_engine"
 
 
 def test_an_ending_needs_to_be_nearer_unless_it_is_a_plural(encoder):
-    assert matched("stewardess", ["steward"], encoder).key.attribute == "stewardess"
-    assert matched("deployment", ["deploy"], encoder).key.attribute == "deploy"
-    assert matched("teachers", ["teacher"], encoder).key.attribute == "teacher"
+    assert match_name("stewardess", ["steward"], encoder).key.attribute == "stewardess"
+    assert match_name("deployment", ["deploy"], encoder).key.attribute == "deploy"
+    assert match_name("teachers", ["teacher"], encoder).key.attribute == "teacher"
 
 
 def test_other_digits_are_another_name(encoder):
     for asked, other in [("node_1", "node_2"), ("v1_film", "v2_film"), ("v1_2", "v12"), ("ipv4", "ipv6")]:
-        assert matched(asked, [other], encoder) == fact_names.KeyMatch(FactKey("user", asked), ())
+        assert match_name(asked, [other], encoder) == fact_names.KeyMatch(FactKey("user", asked), ())
 
 
 def test_another_script_is_asked_about(encoder):
-    match = matched("кино", ["фильм"], encoder)
+    match = match_name("кино", ["фильм"], encoder)
     assert match == fact_names.KeyMatch(FactKey("user", "кино"), (FactKey("user", "фильм"),))
 
 
 def test_words_that_the_encoder_cannot_tell_apart_are_no_synonyms():
-    assert matched("qwor", ["zlix"], TableEncoder({"qwor", "zlix"})).similar == ()
+    assert match_name("qwor", ["zlix"], TableEncoder({"qwor", "zlix"})).similar == ()
 
 
 def test_word_order_is_asked_about(encoder):
-    match = matched("format_time", ["time_format"], encoder)
+    match = match_name("format_time", ["time_format"], encoder)
     assert match.key.attribute == "format_time"
 
 
 def test_a_short_form_is_asked_about_with_and_without_an_encoder(encoder):
     known = ["production_url", "pressure", "time_zone"]
     for given_encoder in (encoder, None):
-        assert [k.attribute for k in matched("prod_url", known, given_encoder).similar] == ["production_url"]
-        assert [k.attribute for k in matched("tz", known, given_encoder).similar] == ["time_zone"]
+        assert [k.attribute for k in match_name("prod_url", known, given_encoder).similar] == ["production_url"]
+        assert [k.attribute for k in match_name("tz", known, given_encoder).similar] == ["time_zone"]
 
 
 def test_keys_that_differ_in_both_names_are_not_the_same(encoder):
@@ -159,9 +159,9 @@ def test_nothing_is_merged_before_every_name_was_compared(encoder, monkeypatch):
     monkeypatch.setattr(fact_names, "MOST_NEW", 2)
     names = FactNames()
     known = ["favorite_movie", "alpha", "beta", "gamma"]
-    first = matched("favorite_film", known, encoder, names)
+    first = match_name("favorite_film", known, encoder, names)
     assert (first.key.attribute, [k.attribute for k in first.similar]) == ("favorite_film", ["favorite_movie"])
-    assert matched("favorite_film", known, encoder, names).key.attribute == "favorite_movie"
+    assert match_name("favorite_film", known, encoder, names).key.attribute == "favorite_movie"
 
 
 def test_a_name_is_encoded_once(encoder):
@@ -169,7 +169,7 @@ def test_a_name_is_encoded_once(encoder):
     names.learn(attributes("home_town", "left_margin"), encoder)
     before = len(encoder.encoded)
     for _ in range(3):
-        matched("weekday", ["home_town", "left_margin"], encoder, names)
+        match_name("weekday", ["home_town", "left_margin"], encoder, names)
     assert encoder.encoded[before:] == ["the word 'weekday'"]
 
 
@@ -177,7 +177,7 @@ def test_another_encoder_starts_anew():
     names = FactNames()
     encoders = TableEncoder(), TableEncoder()
     for encoder in encoders:
-        assert matched("favorite_film", ["favorite_movie"], encoder, names).key.attribute == "favorite_movie"
+        assert match_name("favorite_film", ["favorite_movie"], encoder, names).key.attribute == "favorite_movie"
     assert all("the word 'favorite film'" in encoder.encoded for encoder in encoders)
 
 
@@ -192,8 +192,8 @@ def test_the_name_used_longest_ago_leaves_first(encoder):
 
 def test_a_name_that_left_may_have_been_the_nearest_so_nothing_is_merged(encoder):
     known = ["favorite_movie", *(f"{a}_{b}" for a in "abcd" for b in "efgh")]
-    assert matched("favorite_film", known, encoder, FactNames(4)).key.attribute == "favorite_film"
-    assert matched("favorite_film", known, encoder, FactNames(40)).key.attribute == "favorite_movie"
+    assert match_name("favorite_film", known, encoder, FactNames(4)).key.attribute == "favorite_film"
+    assert match_name("favorite_film", known, encoder, FactNames(40)).key.attribute == "favorite_movie"
 
 
 @pytest.mark.parametrize("capacity", [4, 100])
@@ -205,7 +205,7 @@ def test_threads_get_the_answer_of_one_or_none(encoder, capacity):
 
     def run(_):
         barrier.wait()
-        return [(asked, matched(asked, known, encoder, names).key.attribute) for asked in [*right] * 20]
+        return [(asked, match_name(asked, known, encoder, names).key.attribute) for asked in [*right] * 20]
 
     with ThreadPoolExecutor(4) as pool:
         answers = {answer for found in pool.map(run, range(4)) for answer in found}

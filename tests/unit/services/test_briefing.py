@@ -32,14 +32,14 @@ def tell(world):
     return run
 
 
-def shown(world, briefing):
+def list_shown(world, briefing):
     """Return the ids of the memories that there are impressions of."""
     with world.database.read() as db:
         found = memories.by_seqs(db, [one.memory_seq for one in briefing.impressions])
     return [found[one.memory_seq].id for one in briefing.impressions]
 
 
-def answered(world, memory_id, *, followed, ignored):
+def answer_lesson(world, memory_id, *, followed, ignored):
     now = utc_now()
     with world.database.write() as db:
         seq = memories.get(db, memory_id).seq
@@ -49,7 +49,7 @@ def answered(world, memory_id, *, followed, ignored):
             impressions.answer(db, surface_id, None, now, followed=number < followed)
 
 
-def told(briefing):
+def list_lines(briefing):
     return briefing.text.splitlines()[1:]
 
 
@@ -82,19 +82,19 @@ def test_everything_is_told_as_what_it_is(world, tell):
     assert [(one.memory.id, one.impression_id) for one in briefing.lessons] == [(lesson, briefing.impressions[0].id)]
     assert [goal.id for goal in briefing.open_goals] == [goal]
     assert [memory.id for memory in briefing.recent_activity] == [activity]
-    assert shown(world, briefing) == [lesson]
-    short = [line[3:11] for line in told(briefing)]
+    assert list_shown(world, briefing) == [lesson]
+    short = [line[3:11] for line in list_lines(briefing)]
     assert short[0] == lesson[-8:]
     assert set(short[1:4]) == {memory_id[-8:] for memory_id in (fact, decision, keyed)}
     assert short[4:] == [goal[-8:], activity[-8:]]
-    assert all(LINE.fullmatch(line) for line in told(briefing))
+    assert all(LINE.fullmatch(line) for line in list_lines(briefing))
 
 
 def test_only_a_lesson_carries_a_surface_id(world, tell):
     world.write(ABOUT)
     world.write("Billing must listen on the port that ops gave it", kind=Kind.LESSON)
     briefing = tell()
-    lines = told(briefing)
+    lines = list_lines(briefing)
     assert lines[0].endswith(f" (surface {briefing.impressions[0].id})")
     assert not any("surface" in line for line in lines[1:])
 
@@ -105,7 +105,7 @@ def test_what_is_about_the_message_comes_best_first_whatever_its_kind(world, tel
         world.write(f"Billing port listen {'padding words here ' * number}{number}", kind=kind)
     briefing = tell()
     best_first = sorted((*briefing.memories, *briefing.decisions), key=lambda hit: -hit.score)
-    assert [line[3:11] for line in told(briefing)] == [memory_id[-8:] for memory_id in ids(best_first)]
+    assert [line[3:11] for line in list_lines(briefing)] == [memory_id[-8:] for memory_id in ids(best_first)]
 
 
 @pytest.mark.parametrize("room", range(200, 1600, 100))
@@ -116,8 +116,8 @@ def test_the_text_keeps_its_limit_and_only_what_it_holds_was_shown(world, tell, 
     briefing = tell(max_chars=room)
     assert len(briefing.text) <= room
     assert len(briefing.lessons) <= SHOWN_EACH
-    assert [one.memory.id for one in briefing.lessons] == shown(world, briefing)
-    lines = told(briefing)
+    assert [one.memory.id for one in briefing.lessons] == list_shown(world, briefing)
+    lines = list_lines(briefing)
     for place, one in enumerate(briefing.lessons):
         assert lines[place].endswith(f"(surface {one.impression_id})")
     assert briefing.text.count("(surface ") == len(briefing.lessons)
@@ -126,17 +126,17 @@ def test_the_text_keeps_its_limit_and_only_what_it_holds_was_shown(world, tell, 
 def test_a_dead_lesson_is_not_shown_and_an_unproven_one_is(world, tell):
     dead = world.write("Billing must listen on the port below 1024", kind=Kind.LESSON)
     unproven = world.write("Billing must listen on the port that ops gave it", kind=Kind.LESSON)
-    answered(world, dead, followed=0, ignored=ENOUGH)
-    answered(world, unproven, followed=0, ignored=ENOUGH - 1)
+    answer_lesson(world, dead, followed=0, ignored=ENOUGH)
+    answer_lesson(world, unproven, followed=0, ignored=ENOUGH - 1)
     briefing = tell()
-    assert [one.memory.id for one in briefing.lessons] == shown(world, briefing) == [unproven]
+    assert [one.memory.id for one in briefing.lessons] == list_shown(world, briefing) == [unproven]
     assert dead[-8:] not in briefing.text
 
 
 def test_where_only_a_dead_lesson_is_about_it_nothing_is_told(world, tell):
     dead = world.write("Billing must listen on the port below 1024", kind=Kind.LESSON)
     world.write("Open the archive to everyone", kind=Kind.GOAL)
-    answered(world, dead, followed=0, ignored=9)
+    answer_lesson(world, dead, followed=0, ignored=9)
     assert tell() == Briefing()
 
 
@@ -146,7 +146,7 @@ def test_a_costly_lesson_comes_before_a_proven_one_and_that_before_the_others(wo
     costly = world.write(
         "Billing never has to listen on the port of ledger", kind=Kind.LESSON, details={"severity": "critical"}
     )
-    answered(world, proven, followed=6, ignored=0)
+    answer_lesson(world, proven, followed=6, ignored=0)
     assert [one.memory.id for one in tell().lessons] == [costly, proven, plain]
 
 
@@ -156,7 +156,7 @@ def test_a_lesson_from_hearsay_is_quoted_evidence_and_no_rule(world, tell):
     assert briefing.lessons == ()
     assert ids(briefing.memories) == [heard]
     assert "import noted: “Billing must listen on the port 1”" in briefing.text
-    assert shown(world, briefing) == []
+    assert list_shown(world, briefing) == []
 
 
 def test_a_lesson_that_commands_its_reader_is_quoted_and_no_rule(world, tell):
@@ -191,7 +191,7 @@ def test_what_is_under_way_is_told_once(world, tell):
     activity = world.write("Billing was made to listen on port 8123", kind=Kind.ACTIVITY)
     briefing = tell()
     assert [memory.id for memory in briefing.recent_activity] == ids(briefing.memories) == [activity]
-    assert len(told(briefing)) == 1
+    assert len(list_lines(briefing)) == 1
 
 
 def test_what_happened_long_ago_is_not_recent_however_late_it_was_written(world, tell):
@@ -215,5 +215,5 @@ def test_nobody_is_told_what_another_owns(world, tell):
     world.write("Billing must listen on the port that ops gave it", kind=Kind.LESSON, scope=own)
     world.write("Open the archive to everyone", kind=Kind.GOAL, scope=own)
     world.write("Renamed the queue", kind=Kind.ACTIVITY, scope=own)
-    assert [line[3:11] for line in told(tell(viewer=Viewer(session="s2")))] == [about[-8:]]
-    assert len(told(tell(viewer=Viewer(session="s1")))) == 4
+    assert [line[3:11] for line in list_lines(tell(viewer=Viewer(session="s2")))] == [about[-8:]]
+    assert len(list_lines(tell(viewer=Viewer(session="s1")))) == 4

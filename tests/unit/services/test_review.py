@@ -30,7 +30,7 @@ def doubles():
         doubles.close()
 
 
-def merged(doubles, *texts, **fields):
+def merge_texts(doubles, *texts, **fields):
     """Write a memory and doubles of it, merge them, and return the ids and the audit entries, oldest first."""
     ids = [doubles.write(ONE, importance=0.4, tags=("old",), source=Source.IMPORT)]
     ids += [doubles.write(text, **fields) for text in texts or (SAME,)]
@@ -44,13 +44,13 @@ def entries(doubles):
         return [entry.id for entry in reversed(audit.page(db, 100, None))]
 
 
-def waiting_pair(doubles):
+def get_waiting_pair(doubles):
     with doubles.database.read() as db:
         [(pair_id,)] = db.execute("SELECT id FROM pair WHERE state = 'waiting'").fetchall()
         return duplicates.get(db, pair_id)
 
 
-def standing(memory):
+def snapshot_fields(memory):
     return memory.content, memory.tags, memory.importance, memory.trust, memory.merge_count, memory.pinned
 
 
@@ -69,18 +69,18 @@ def in_tail(doubles, memory_id):
 def test_undoing_a_merge_restores_both(doubles):
     older = doubles.write(ONE, importance=0.4, tags=("old",), source=Source.IMPORT)
     newer = doubles.write(SAME, importance=0.9, tags=("new",))
-    before = standing(doubles.get(older)), standing(doubles.get(newer))
+    before = snapshot_fields(doubles.get(older)), snapshot_fields(doubles.get(newer))
     doubles.digest()
     assert doubles.get(older).trust is Trust.TRUSTED
     [entry] = entries(doubles)
     assert undo_act(workspace_over(doubles.database), entry).id == newer
-    assert (standing(doubles.get(older)), standing(doubles.get(newer))) == before
+    assert (snapshot_fields(doubles.get(older)), snapshot_fields(doubles.get(newer))) == before
     assert (doubles.told(older), doubles.told(newer), doubles.edges()) == ([], [], [])
     assert in_tail(doubles, newer)
 
 
 def test_what_was_undone_is_not_merged_again(doubles):
-    ids, [entry] = merged(doubles)
+    ids, [entry] = merge_texts(doubles)
     undo_act(workspace_over(doubles.database), entry)
     doubles.digest_again()
     assert doubles.active() == set(ids)
@@ -105,7 +105,7 @@ def test_what_was_undone_goes_into_nothing_that_holds_what_it_was_told_apart_fro
 
 
 def test_undoing_twice_is_a_conflict(doubles):
-    _, [entry] = merged(doubles)
+    _, [entry] = merge_texts(doubles)
     undo_act(workspace_over(doubles.database), entry)
     with pytest.raises(Conflict):
         undo_act(workspace_over(doubles.database), entry)
@@ -113,14 +113,14 @@ def test_undoing_twice_is_a_conflict(doubles):
 
 @pytest.mark.parametrize("purged", [0, 1])
 def test_after_a_purge_there_is_nothing_to_undo(doubles, purged):
-    ids, [entry] = merged(doubles)
+    ids, [entry] = merge_texts(doubles)
     revise.purge(doubles.database, ids[purged])
     with pytest.raises(NotFound):
         undo_act(workspace_over(doubles.database), entry)
 
 
 def test_nothing_is_undone_where_the_text_was_written_again(doubles):
-    ids, [entry] = merged(doubles)
+    ids, [entry] = merge_texts(doubles)
     doubles.write(SAME)
     before = doubles.state()
     with pytest.raises(Conflict):
@@ -132,7 +132,7 @@ def test_nothing_is_undone_where_the_text_was_written_again(doubles):
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_merges_are_undone_in_any_order(doubles, order):
     older = doubles.write(ONE, importance=0.4, tags=("old",), source=Source.IMPORT)
-    before = standing(doubles.get(older))
+    before = snapshot_fields(doubles.get(older))
     doubles.write(SAME, importance=0.8, tags=("both", "one"))
     doubles.write(THIRD, importance=0.9, tags=("both", "other"))
     doubles.digest()
@@ -144,11 +144,11 @@ def test_merges_are_undone_in_any_order(doubles, order):
     assert left.tags == ("old", "both", "other" if order[0] == 0 else "one")
     assert left.trust is Trust.TRUSTED
     undo_act(workspace_over(doubles.database), found[order[1]])
-    assert standing(doubles.get(older)) == before
+    assert snapshot_fields(doubles.get(older)) == before
 
 
 def test_what_a_person_changed_since_stays_when_a_merge_is_undone(doubles):
-    ids, [entry] = merged(doubles, SAME, source=Source.AGENT, importance=0.9, tags=("new",))
+    ids, [entry] = merge_texts(doubles, SAME, source=Source.AGENT, importance=0.9, tags=("new",))
     revision = Revision(importance=0.2, tags=("old", "mine"), trust=Trust.TRUSTED, pinned=True)
     revise.edit(doubles.database, ids[0], revision)
     undo_act(workspace_over(doubles.database), entry)
@@ -162,7 +162,7 @@ def test_what_a_person_changed_since_stays_when_a_merge_is_undone(doubles):
 
 
 def test_restoring_a_merged_memory_undoes_the_merge(doubles):
-    ids, [entry] = merged(doubles)
+    ids, [entry] = merge_texts(doubles)
     revise.restore(doubles.database, ids[1])
     assert doubles.told(ids[0]) == []
     with pytest.raises(Conflict):
@@ -186,7 +186,7 @@ def test_an_automatic_archive_is_undone(doubles):
 def test_a_person_merges_a_pair(doubles):
     older, newer = doubles.write(ONE), doubles.write(MORE)
     doubles.digest()
-    assert settle_pair(workspace_over(doubles.database), waiting_pair(doubles).id, PairVerdict.MERGE).id == older
+    assert settle_pair(workspace_over(doubles.database), get_waiting_pair(doubles).id, PairVerdict.MERGE).id == older
     assert doubles.active() == {older}
     assert doubles.told(older) == [("merged", MORE)]
     [entry] = entries(doubles)
@@ -199,7 +199,7 @@ def test_a_person_merges_a_pair(doubles):
 def test_a_person_keeps_a_pair(doubles):
     both = {doubles.write(ONE), doubles.write(MORE)}
     doubles.digest()
-    settle_pair(workspace_over(doubles.database), waiting_pair(doubles).id, PairVerdict.KEEP)
+    settle_pair(workspace_over(doubles.database), get_waiting_pair(doubles).id, PairVerdict.KEEP)
     doubles.digest_again()
     assert doubles.active() == both
     assert doubles.pairs() == []
@@ -211,7 +211,7 @@ def test_a_settled_pair_is_settled(doubles, first, second):
     doubles.write(ONE)
     doubles.write(MORE)
     doubles.digest()
-    pair = waiting_pair(doubles)
+    pair = get_waiting_pair(doubles)
     settle_pair(workspace_over(doubles.database), pair.id, first)
     with pytest.raises(Conflict):
         settle_pair(workspace_over(doubles.database), pair.id, second)
@@ -221,7 +221,7 @@ def test_a_pair_of_which_one_is_archived_cannot_be_settled(doubles):
     older = doubles.write(ONE)
     doubles.write(MORE)
     doubles.digest()
-    pair = waiting_pair(doubles)
+    pair = get_waiting_pair(doubles)
     revise.archive(doubles.database, older)
     with pytest.raises(Conflict):
         settle_pair(workspace_over(doubles.database), pair.id, PairVerdict.MERGE)
@@ -233,7 +233,7 @@ def test_a_pin_goes_along_and_comes_back(doubles):
     older, newer = doubles.write(ONE), doubles.write(SAME)
     revise.edit(doubles.database, newer, Revision(pinned=True))
     doubles.digest()
-    settle_pair(workspace_over(doubles.database), waiting_pair(doubles).id, PairVerdict.MERGE)
+    settle_pair(workspace_over(doubles.database), get_waiting_pair(doubles).id, PairVerdict.MERGE)
     assert doubles.get(older).pinned
     [entry] = entries(doubles)
     undo_act(workspace_over(doubles.database), entry)
@@ -244,7 +244,7 @@ def test_what_is_merged_into_a_candidate_lets_it_in(doubles):
     older = candidate(doubles)
     doubles.write(DOUBTFUL.lower())
     doubles.digest()
-    settle_pair(workspace_over(doubles.database), waiting_pair(doubles).id, PairVerdict.MERGE)
+    settle_pair(workspace_over(doubles.database), get_waiting_pair(doubles).id, PairVerdict.MERGE)
     assert not doubles.get(older).candidate
     assert in_tail(doubles, older)
 
@@ -300,7 +300,7 @@ def test_a_fact_that_is_turned_down_changes_nothing(doubles):
 
 
 def test_purging_the_one_that_speaks_takes_what_it_speaks_for(doubles):
-    merged(doubles, SAME, THIRD)
+    merge_texts(doubles, SAME, THIRD)
     older = doubles.active().pop()
     revise.purge(doubles.database, older)
     with doubles.database.read() as db:
@@ -310,7 +310,7 @@ def test_purging_the_one_that_speaks_takes_what_it_speaks_for(doubles):
 
 
 def test_purging_the_one_that_is_spoken_for_leaves_nothing_of_it(doubles):
-    ids, _ = merged(doubles, SAME, tags=("flumadiddle",), importance=0.9)
+    ids, _ = merge_texts(doubles, SAME, tags=("flumadiddle",), importance=0.9)
     assert "flumadiddle" in doubles.get(ids[0]).tags
     revise.purge(doubles.database, ids[1])
     survivor = doubles.get(ids[0])
@@ -329,7 +329,7 @@ def test_a_decision_holds_no_word_of_what_it_was_about(doubles):
 
 
 def test_the_history_of_an_undone_merge_keeps_what_else_happened(doubles):
-    ids, [entry] = merged(doubles)
+    ids, [entry] = merge_texts(doubles)
     doubles.write(ONE, tags=("again",))
     undo_act(workspace_over(doubles.database), entry)
     with doubles.database.read() as db:

@@ -45,7 +45,7 @@ def read(database, memory_id):
         return memories.get(db, memory_id)
 
 
-def standing(memory):
+def snapshot_fields(memory):
     return memory.content, memory.tags, memory.importance, memory.merge_count, memory.pinned, memory.archived_at
 
 
@@ -62,7 +62,7 @@ def pair(database):
 def both(database, pair):
     with database.read() as db:
         found = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
-    return standing(found[pair.older_seq]), standing(found[pair.newer_seq])
+    return snapshot_fields(found[pair.older_seq]), snapshot_fields(found[pair.newer_seq])
 
 
 @pytest.mark.parametrize("verdict", PairVerdict)
@@ -110,7 +110,7 @@ def test_of_a_pair_one_of_which_is_purged_nothing_is_left(database, pair):
 
 
 @pytest.fixture
-def led(database):
+def candidate_pair(database):
     """A pair whose older memory is a candidate."""
     older = keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
     newer = keep(database, "Deploys of the shop wait for all tests")
@@ -133,43 +133,43 @@ def waits(database, pair):
 
 
 @pytest.mark.parametrize("way", ["the verdict", "the merge", "the memory"])
-def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(database, led, way):
-    before = both(database, led)
-    survivor = settle_pair(workspace_over(database), led.id, PairVerdict.MERGE)
-    assert waits(database, led) == (False, True)
+def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(database, candidate_pair, way):
+    before = both(database, candidate_pair)
+    survivor = settle_pair(workspace_over(database), candidate_pair.id, PairVerdict.MERGE)
+    assert waits(database, candidate_pair) == (False, True)
     with database.read() as db:
-        newer = memories.by_seqs(db, [led.newer_seq])[led.newer_seq]
+        newer = memories.by_seqs(db, [candidate_pair.newer_seq])[candidate_pair.newer_seq]
         merge = audit.merge_of(db, newer.id)
         assert [entry.detail for entry in history.of(db, survivor.seq)] == [
             {"memory_id": newer.id, "by": "review", "cosine": 0.9}
         ]
     if way == "the verdict":
-        reopen_pair(workspace_over(database), led.id)
+        reopen_pair(workspace_over(database), candidate_pair.id)
     elif way == "the merge":
         undo_act(workspace_over(database), merge.id)
     else:
         revise.restore(database, newer.id)
-    assert waits(database, led) == (True, False)
-    assert both(database, led) == before
+    assert waits(database, candidate_pair) == (True, False)
+    assert both(database, candidate_pair) == before
 
 
-def test_what_speaks_for_a_third_by_now_does_not_wait(database, led):
-    settle_pair(workspace_over(database), led.id, PairVerdict.MERGE)
+def test_what_speaks_for_a_third_by_now_does_not_wait(database, candidate_pair):
+    settle_pair(workspace_over(database), candidate_pair.id, PairVerdict.MERGE)
     with database.read() as db:
-        older = memories.by_seqs(db, [led.older_seq])[led.older_seq]
+        older = memories.by_seqs(db, [candidate_pair.older_seq])[candidate_pair.older_seq]
     third = pair_of(database, older, keep(database, "Every deploy of the shop waits for the tests"))
     settle_pair(workspace_over(database), third.id, PairVerdict.MERGE)
-    reopen_pair(workspace_over(database), led.id)
-    assert waits(database, led) == (False, True)
+    reopen_pair(workspace_over(database), candidate_pair.id)
+    assert waits(database, candidate_pair) == (False, True)
 
 
-def test_what_was_let_in_before_it_was_merged_stays_in(database, led):
+def test_what_was_let_in_before_it_was_merged_stays_in(database, candidate_pair):
     with database.read() as db:
-        older = memories.by_seqs(db, [led.older_seq])[led.older_seq]
+        older = memories.by_seqs(db, [candidate_pair.older_seq])[candidate_pair.older_seq]
     settle_candidate(workspace_over(database), older.id, CandidateVerdict.ACCEPT)
-    settle_pair(workspace_over(database), led.id, PairVerdict.MERGE)
-    reopen_pair(workspace_over(database), led.id)
-    assert waits(database, led) == (False, True)
+    settle_pair(workspace_over(database), candidate_pair.id, PairVerdict.MERGE)
+    reopen_pair(workspace_over(database), candidate_pair.id)
+    assert waits(database, candidate_pair) == (False, True)
 
 
 def test_a_candidate_that_was_let_in_waits_again(database):
@@ -218,7 +218,7 @@ def denial(database):
     return denying, denied
 
 
-def told(database):
+def list_contradictions(database):
     with database.read() as db:
         return [(one.from_seq, one.to_seq, one.made_by) for one in review.list_contradictions(db, 5, None)]
 
@@ -228,11 +228,11 @@ def test_what_does_not_hold_is_archived_and_brought_back(database, denial, verdi
     settlement = settle_contradiction(workspace_over(database), denial[0].id, denial[1].id, verdict)
     assert settlement == Settlement(archived=denial[loser].id)
     assert [read(database, one.id).archived_at is not None for one in denial] == [loser == 0, loser == 1]
-    assert told(database) == []
+    assert list_contradictions(database) == []
     with pytest.raises(Conflict):
         settle_contradiction(workspace_over(database), denial[0].id, denial[1].id, verdict)
     reopen_contradiction(workspace_over(database), denial[0].id, denial[1].id, settlement)
-    assert told(database) == [(denial[0].seq, denial[1].seq, "edges-job")]
+    assert list_contradictions(database) == [(denial[0].seq, denial[1].seq, "edges-job")]
 
 
 @pytest.mark.parametrize("mutual", [False, True])
@@ -245,12 +245,12 @@ def test_both_are_kept_and_contradict_each_other_again(database, denial, mutual)
         before = [edge_of(db, denying, denied), edge_of(db, denied, denying)]
     settlement = settle_contradiction(workspace_over(database), denying.id, denied.id, ContradictionVerdict.BOTH)
     assert settlement == Settlement(denial_by="edges-job", reverse_by="caller" if mutual else None)
-    assert told(database) == []
+    assert list_contradictions(database) == []
     with database.write() as db:
         # A job does not find again what a person took away.
         assert not edges.find(db, denying.seq, EdgeKind.CONTRADICTS, denied.seq, "edges-job", utc_now())
     reopen_contradiction(workspace_over(database), denying.id, denied.id, settlement)
-    assert told(database) == [(denying.seq, denied.seq, "edges-job")]
+    assert list_contradictions(database) == [(denying.seq, denied.seq, "edges-job")]
     with database.read() as db:
         assert [edge_of(db, denying, denied), edge_of(db, denied, denying)] == before
         assert history.of(db, denying.seq) + history.of(db, denied.seq) == []

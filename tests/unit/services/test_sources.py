@@ -54,7 +54,7 @@ class Shelf:
 
     def offered(self, key: str, *drafts: Draft | str, digest: str) -> OfferedItem:
         made = (Draft(one) if isinstance(one, str) else one for one in drafts)
-        return OfferedItem(key, digest, tuple(imported(one) for one in made))
+        return OfferedItem(key, digest, tuple(import_draft(one) for one in made))
 
     def forget(self, *keys: str) -> ForgottenItems:
         return forget_items(self.workspace, self.source, keys)
@@ -84,7 +84,7 @@ class Shelf:
             return changes.generation(db)
 
 
-def imported(draft: Draft) -> Draft:
+def import_draft(draft: Draft) -> Draft:
     values = {name: getattr(draft, name) for name in Draft.__dataclass_fields__}
     return Draft(**values | {"source": Source.IMPORT})
 

@@ -29,12 +29,12 @@ def arc(members, title="Memory", summary="", status=ArcStatus.ACTIVE, last_at=AT
     return Arc(title, summary, status, scope or Scope(), AT, last_at, tuple(members))
 
 
-def put(database, *args, row=None, **fields):
+def put_arc(database, *args, row=None, **fields):
     with database.write() as db:
         return arcs.put(db, row, arc(*args, **fields), AT)
 
 
-def listed(database, viewer=None, status=None, limit=50, before=None):
+def list_arcs(database, viewer=None, status=None, limit=50, before=None):
     with database.read() as db:
         return arcs.page(db, viewer or Viewer(), status, limit, before)
 
@@ -46,8 +46,8 @@ def memory_id(database, seq):
 
 def test_what_is_put_is_listed(database):
     write(database, 4)
-    assert put(database, [3, 1, 2], title="Memory · number", summary="Memory number 1.\nMemory number 3.")
-    [shown] = listed(database)
+    assert put_arc(database, [3, 1, 2], title="Memory · number", summary="Memory number 1.\nMemory number 3.")
+    [shown] = list_arcs(database)
     assert [member.seq for member in shown.members] == [3, 1, 2]
     assert (shown.title, shown.summary, shown.size) == ("Memory · number", "Memory number 1. Memory number 3.", 3)
     with database.read() as db:
@@ -58,8 +58,8 @@ def test_what_is_put_is_listed(database):
 
 def test_an_arc_that_loses_members_says_nothing_until_it_is_stored_anew(database):
     write(database, 6)
-    put(database, [1, 2, 3, 4], summary="Memory number 4.")
-    put(database, [4, 5, 6], summary="Memory number 4.")
+    put_arc(database, [1, 2, 3, 4], summary="Memory number 4.")
+    put_arc(database, [4, 5, 6], summary="Memory number 4.")
     with database.read() as db:
         first, second = arcs.of_scope(db, Scope())
     assert (first.arc.members, first.arc.title, first.arc.summary) == ((1, 2, 3), "", "")
@@ -69,46 +69,48 @@ def test_an_arc_that_loses_members_says_nothing_until_it_is_stored_anew(database
         assert [found.seq for found in arcs.of_scope(db, Scope())] == [first.seq]
         assert db.execute("SELECT count(*) FROM arc WHERE title || summary LIKE '%4%'").fetchone() == (0,)
         assert db.execute("SELECT count(*) FROM arc_member").fetchone() == (3,)
-    assert [found.title for found in listed(database)] == ["Memory number 3."]
+    assert [found.title for found in list_arcs(database)] == ["Memory number 3."]
 
 
 def test_what_stands_no_longer_is_not_put(database):
     write(database, 3)
     archive(database, memory_id(database, 2))
-    assert not put(database, [1, 2, 3])
-    assert listed(database) == []
+    assert not put_arc(database, [1, 2, 3])
+    assert list_arcs(database) == []
 
 
 def test_purging_what_is_in_no_arc_leaves_arcs_alone(database):
     write(database, 4)
-    put(database, [1, 2, 3])
+    put_arc(database, [1, 2, 3])
     purge(database, memory_id(database, 4))
-    assert len(listed(database)) == 1
+    assert len(list_arcs(database)) == 1
 
 
 def test_nothing_is_quoted_that_was_archived_or_edited_since(database):
     write(database, 4, text="Secret{0} is number {0}.")
-    put(database, [1, 2, 3, 4], title="Secret1 · Secret2 · is", summary="Secret1 is number 1.\nSecret2 is…\nSecret3 is")
+    put_arc(
+        database, [1, 2, 3, 4], title="Secret1 · Secret2 · is", summary="Secret1 is number 1.\nSecret2 is…\nSecret3 is"
+    )
     archive(database, memory_id(database, 1))
     edit(database, memory_id(database, 3), Revision(content="Something else"))
-    [shown] = listed(database)
+    [shown] = list_arcs(database)
     assert (shown.title, shown.summary) == ("Secret2 · is", "Secret2 is…")
     assert shown.size == 3
     for seq in (2, 3, 4):
         archive(database, memory_id(database, seq))
-    assert listed(database) == []
+    assert list_arcs(database) == []
 
 
 def test_a_title_may_be_a_tag(database):
     write(database, 3, tags=("ops",))
-    put(database, [1, 2, 3], title="ops · op · elsewhere")
-    assert listed(database)[0].title == "ops"
+    put_arc(database, [1, 2, 3], title="ops · op · elsewhere")
+    assert list_arcs(database)[0].title == "ops"
 
 
 def test_of_a_long_arc_the_last_members_are_shown(database):
     write(database, SHOWN_MEMBERS + 5)
-    put(database, range(1, SHOWN_MEMBERS + 6))
-    [shown] = listed(database)
+    put_arc(database, range(1, SHOWN_MEMBERS + 6))
+    [shown] = list_arcs(database)
     assert shown.size == SHOWN_MEMBERS + 5
     assert [member.seq for member in shown.members] == list(range(6, SHOWN_MEMBERS + 6))
 
@@ -116,19 +118,19 @@ def test_of_a_long_arc_the_last_members_are_shown(database):
 def test_pages_hold_every_arc_once_the_latest_first(database):
     write(database, 15)
     for number in range(5):
-        put(
+        put_arc(
             database,
             range(number * 3 + 1, number * 3 + 4),
             last_at=f"2026-06-{10 - number // 2:02}T00:00:00.000Z",
             status=ArcStatus.CLOSED if number == 3 else ArcStatus.ACTIVE,
         )
     pages, before = [], None
-    while page := listed(database, limit=2, before=before):
+    while page := list_arcs(database, limit=2, before=before):
         pages.append([found.seq for found in page])
         before = page[-1].seq
     assert pages == [[2, 1], [4, 3], [5]]
-    assert [found.seq for found in listed(database, status=ArcStatus.CLOSED)] == [4]
-    assert [found.seq for found in listed(database, status=ArcStatus.ACTIVE, limit=2, before=3)] == [5]
+    assert [found.seq for found in list_arcs(database, status=ArcStatus.CLOSED)] == [4]
+    assert [found.seq for found in list_arcs(database, status=ArcStatus.ACTIVE, limit=2, before=3)] == [5]
 
 
 def test_only_scopes_with_enough_memories_or_with_arcs_are_looked_at(database):
@@ -138,7 +140,7 @@ def test_only_scopes_with_enough_memories_or_with_arcs_are_looked_at(database):
     with database.read() as db:
         assert arcs.scopes(db, AT, 3) == [Scope()]
         assert arcs.scopes(db, AT, 2) == [agent, Scope()]
-    put(database, [1, 2], scope=agent)
+    put_arc(database, [1, 2], scope=agent)
     with database.read() as db:
         assert arcs.scopes(db, AT, 3) == [agent, Scope()]
 

@@ -27,7 +27,7 @@ def set_goal(database, text, status=None, due_at=None, importance=0.5, **fields)
     return accept(database, Draft(text, kind=Kind.GOAL, details=details, importance=importance, **fields)).id
 
 
-def unfinished(database, viewer=NOBODY, limit=EVERY):
+def list_unfinished(database, viewer=NOBODY, limit=EVERY):
     with database.read() as db:
         return [goal.content for goal in goals.list_unfinished(db, viewer, limit)]
 
@@ -43,7 +43,7 @@ def test_the_first_are_those_that_are_due_first_and_matter_most(given_goals, lim
             if status not in ("done", "dropped")
         ]
         expected = [f"Ship the part with number {-key[3]}" for key in sorted(wanted)]
-        assert unfinished(database, limit=limit) == expected[:limit]
+        assert list_unfinished(database, limit=limit) == expected[:limit]
 
 
 def test_what_changes_moves_or_goes(database):
@@ -53,13 +53,13 @@ def test_what_changes_moves_or_goes(database):
     accept(database, Draft("Ship five"))
     revise.archive(database, gone)
     revise.edit(database, first, Revision(importance=0.9))
-    assert unfinished(database) == ["Ship one", "Ship two"]
+    assert list_unfinished(database) == ["Ship one", "Ship two"]
     revise.edit(database, second, Revision(details={"due_at": "2026-03-01T00:00:00.000Z"}))
-    assert unfinished(database, Viewer(agent="a1")) == ["Ship two", "Ship one", "Ship four"]
+    assert list_unfinished(database, Viewer(agent="a1")) == ["Ship two", "Ship one", "Ship four"]
     revise.edit(database, first, Revision(details={"status": "done"}))
     revise.restore(database, gone)
     revise.purge(database, mine)
-    assert unfinished(database, Viewer(agent="a1")) == ["Ship two", "Ship three"]
+    assert list_unfinished(database, Viewer(agent="a1")) == ["Ship two", "Ship three"]
 
 
 def test_goals_that_are_done_are_not_looked_through(database):

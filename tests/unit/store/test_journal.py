@@ -83,7 +83,7 @@ def fits(wanted, body):
     )
 
 
-def paged(database, wanted, size):
+def read_pages(database, wanted, size):
     found, place = [], None
     while True:
         with database.read() as db:
@@ -99,7 +99,7 @@ def paged(database, wanted, size):
 def test_every_page_of_every_filter_together_are_what_it_asks_for(given_bodies, wanted, size):
     with scratch_database() as database:
         written = fill(database, given_bodies)
-        found = paged(database, wanted, size)
+        found = read_pages(database, wanted, size)
         assert {memory.id for memory in found} == {memory_id for memory_id, body in written if fits(wanted, body)}
         order = [(memory.occurred_at, memory.seq) for memory in found]
         assert order == sorted(set(order), reverse=True)

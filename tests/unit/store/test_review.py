@@ -35,7 +35,7 @@ def denials(database, limit=50, before=None):
         return [(one.from_seq, one.to_seq) for one in review.list_contradictions(db, limit, before)]
 
 
-def counted(database):
+def count_waiting(database):
     with database.read() as db:
         return review.count_waiting(db)
 
@@ -55,7 +55,7 @@ def test_contradictions_come_in_pages_the_latest_first(database):
         found += page
         before = page[-1]
     assert found == expected
-    assert counted(database).contradictions == 4
+    assert count_waiting(database).contradictions == 4
 
 
 def test_two_that_deny_each_other_stand_there_once(database):
@@ -88,7 +88,7 @@ def test_a_fact_that_ended_denies_nothing(database):
 
 
 def test_everything_that_waits_is_counted_and_nothing_else(database):
-    assert counted(database) == review.Waiting(0, 0, 0, 0)
+    assert count_waiting(database) == review.Waiting(0, 0, 0, 0)
     keep(database, "Deploys of the shop wait for the tests", source=Source.AMBIENT)
     turned_away = keep(database, "Deploys of the portal wait for the checks", source=Source.AMBIENT)
     revise.archive(database, turned_away.id)
@@ -97,16 +97,16 @@ def test_everything_that_waits_is_counted_and_nothing_else(database):
         duplicates.add(db, made[0].seq, made[1].seq, 0.9, ["one says more"], utc_now())
         duplicates.add(db, made[2].seq, made[3].seq, 0.85, [], utc_now())
         duplicates.keep(db, made[2].seq, made[3].seq, utc_now())
-    assert counted(database) == review.Waiting(1, 1, 0, 0)
+    assert count_waiting(database) == review.Waiting(1, 1, 0, 0)
     revise.archive(database, made[0].id)
-    assert counted(database).pairs == 0
+    assert count_waiting(database).pairs == 0
 
 
 def test_more_than_enough_is_not_counted(database, monkeypatch):
     monkeypatch.setattr(review, "MOST_COUNTED", 2)
     for number in range(4):
         keep(database, f"Deploys of the shop {number} wait for the tests", source=Source.AMBIENT)
-    assert counted(database).candidates == 2
+    assert count_waiting(database).candidates == 2
 
 
 def test_a_memory_s_pairs_stand_beside_it(database):

@@ -30,7 +30,7 @@ def stopping():
     return event
 
 
-def told(message):
+def parse_events(message):
     """Return (number, event, data) of every event in a stretch of a stream."""
     found = []
     for block in message.decode().split("\n\n"):
@@ -41,7 +41,7 @@ def told(message):
 
 
 def data(message, event):
-    [found] = [data for _, name, data in told(message) if name == event]
+    [found] = [data for _, name, data in parse_events(message) if name == event]
     return found
 
 
@@ -59,11 +59,11 @@ def finish(database, memory_id, *stages):
 
 def test_a_write_is_told_with_its_number_and_what_it_waits_for(database):
     watch = Watch(workspace_over(database), number_of(database))
-    assert told(watch.news()) == [(0, "digestion", {"since": 0, "waiting": {}, "failed": {}})]
+    assert parse_events(watch.news()) == [(0, "digestion", {"since": 0, "waiting": {}, "failed": {}})]
     assert watch.news() == b""
     memory_id = write(database, 0, "The port of staging is 5433")
     message = watch.news()
-    assert {number for number, _, _ in told(message)} == {number_of(database)}
+    assert {number for number, _, _ in parse_events(message)} == {number_of(database)}
     assert data(message, "changes") == {"changes": [{"id": memory_id, "op": "create"}], "more": False}
     assert data(message, "digestion")["waiting"] == {memory_id: list(DIGESTION)}
 
@@ -96,7 +96,7 @@ def test_fading_alone_is_no_news(database):
     watch.news()
     with database.write() as db:
         changes.append(db, changes.FADE, [memory_id] * 5)
-    assert [event for _, event, _ in told(watch.news())] == ["digestion"]
+    assert [event for _, event, _ in parse_events(watch.news())] == ["digestion"]
 
 
 def test_of_very_much_only_that_there_is_more_is_told(database):
@@ -131,16 +131,16 @@ def test_a_stream_that_is_held_goes_on_until_its_time_is_up(database, monkeypatc
     streams = Streams(1, threading.Event(), held_s=60.0)
     stream = events(Watch(workspace_over(database), 0), streams)
     assert next(stream) == b"retry: 3000\n\n"
-    assert told(next(stream))
+    assert parse_events(next(stream))
     assert next(stream) == BEAT
     memory_id = write(database, 0, "The port of staging is 5433")
     assert data(next(stream), "changes")["changes"][0]["id"] == memory_id
     # Somebody else finds the place taken, is told what is new, and asks again later.
     other = list(events(Watch(workspace_over(database), 0), streams))
-    assert [told(message) != [] for message in other] == [False, True]
+    assert [parse_events(message) != [] for message in other] == [False, True]
     stream.close()
     again = events(Watch(workspace_over(database), 0), streams)
-    assert [next(again), told(next(again)) != [], next(again)] == [b"retry: 3000\n\n", True, BEAT]
+    assert [next(again), parse_events(next(again)) != [], next(again)] == [b"retry: 3000\n\n", True, BEAT]
     again.close()
 
 

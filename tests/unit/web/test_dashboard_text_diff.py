@@ -22,7 +22,7 @@ def text_of(parts, *sides):
     return "".join(one.text for one in parts if one.side in sides)
 
 
-def marked(parts):
+def list_marked(parts):
     return [(one.side, one.text.strip()) for one in parts if one.side is not Side.SAME]
 
 
@@ -46,7 +46,7 @@ def test_side_by_side_each_text_is_whole(older, newer):
 
 @given(words)
 def test_the_same_text_has_no_differences(text):
-    assert marked(diff_texts(text, text)) == []
+    assert list_marked(diff_texts(text, text)) == []
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_the_same_text_has_no_differences(text):
     ],
 )
 def test_words_are_marked_and_nothing_beside_them(older, newer, expected):
-    assert marked(diff_texts(older, newer)) == expected
+    assert list_marked(diff_texts(older, newer)) == expected
 
 
 def test_long_texts_are_shortened_where_they_agree():
     same = "the same words again and again " * 60
     ours, theirs = side_by_side(f"{same}one {same}", f"{same}other {same}")
-    assert [marked(ours), marked(theirs)] == [[(Side.OLDER, "one")], [(Side.NEWER, "other")]]
+    assert [list_marked(ours), list_marked(theirs)] == [[(Side.OLDER, "one")], [(Side.NEWER, "other")]]
     assert sum(len(one.text) for one in ours) < 600
     assert any(one.cut for one in ours)
 
@@ -85,5 +85,5 @@ def test_texts_that_have_nothing_in_common_are_not_compared_for_long():
 @pytest.mark.parametrize("sign", ["x", "!", "日", "x!"])
 def test_a_text_without_a_space_is_one_too(sign):
     text = (sign * 10_000)[:10_000]
-    assert marked(diff_texts(text, text)) == []
+    assert list_marked(diff_texts(text, text)) == []
     assert text_of(diff_texts(text, f"{text} more"), Side.SAME, Side.NEWER) == f"{text} more"

@@ -13,7 +13,7 @@ from web.metrics import BUCKETS, Latency, latencies, quantile
 BOUNDS = (*BUCKETS, math.inf)
 
 
-def counted(counts):
+def make_buckets(counts):
     return list(zip(BOUNDS, accumulate(counts), strict=True))
 
 
@@ -34,7 +34,7 @@ def test_what_took_longer_than_every_bound_is_told_by_the_last():
     st.floats(0.01, 1),
 )
 def test_a_quantile_stays_in_its_bucket_and_grows_with_the_share(counts, share):
-    buckets = counted(counts)
+    buckets = make_buckets(counts)
     found = quantile(buckets, share)
     rank = share * buckets[-1][1]
     place = next(i for i, (_, count) in enumerate(buckets) if count >= rank and counts[i])

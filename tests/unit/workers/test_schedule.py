@@ -54,7 +54,7 @@ def fire(container, sent):
     return fire
 
 
-def everything_ran(database):
+def end_every_job(database):
     with database.write() as db:
         for name in BY_NAME:
             run_id = runs.begin(db, name, "2026-01-01T00:00:00.000Z", changes.generation(db))
@@ -81,26 +81,26 @@ def test_later_sweeps_send_only_what_is_unfinished(fire, workspace):
 
 def test_a_trigger_sends_its_job_where_it_is_due(fire, workspace):
     assert fire("arcs") == [("arcs", "alpha")]
-    everything_ran(workspace)
+    end_every_job(workspace)
     assert fire("arcs") == []
     accept(workspace, Draft("The port is 8124"))
     assert fire("arcs") == [("arcs", "alpha")]
 
 
 def test_what_would_find_nothing_new_is_not_sent(fire, workspace):
-    everything_ran(workspace)
+    end_every_job(workspace)
     # Only what time alone gives something to do.
     assert {name for name in CLOCKED if fire(name)} == {name for name in CLOCKED if BY_NAME[name].idle}
 
 
 def test_waiting_work_is_swept_at_every_tick(fire, workspace):
-    everything_ran(workspace)
+    end_every_job(workspace)
     fire()
     assert ("sweep", "alpha") in fire()
 
 
 def test_nothing_is_sent_where_nothing_waits(fire, workspace):
-    everything_ran(workspace)
+    end_every_job(workspace)
     with workspace.write() as db:
         db.execute("DELETE FROM work")
     fire()

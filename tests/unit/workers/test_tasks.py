@@ -98,14 +98,14 @@ def test_after_enough_writes_a_segment_is_asked_for(client, sent, worker):
     assert client.get("/v1/stats").get_json()["index"]["tail_rows"] == 0
 
 
-def counting(runs):
+def make_counter(runs):
     return lambda _run, _context: runs.append(1) or Report()
 
 
 def test_a_job_that_many_ticks_asked_for_runs_once(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     ran = []
-    replace_job(monkeypatch, "arcs", counting(ran))
+    replace_job(monkeypatch, "arcs", make_counter(ran))
     for _tick in range(5):
         run_job("arcs", "default")
     assert len(ran) == 1
@@ -119,7 +119,7 @@ def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, 
     client.write("The port is 8123")
     run_job("segment", "default")
     ran = []
-    replace_job(monkeypatch, "segment", counting(ran))
+    replace_job(monkeypatch, "segment", make_counter(ran))
     run_job("segment", "default")
     assert ran == []
     with worker.databases.get("default").write() as db:
@@ -133,7 +133,7 @@ def test_a_segment_that_is_wanted_is_built_though_it_was_built_just_now(client, 
 def test_what_goes_on_or_is_tried_again_needs_no_new_reason(client, sent, worker, monkeypatch):
     client.write("The port is 8123")
     ran = []
-    replace_job(monkeypatch, "arcs", counting(ran))
+    replace_job(monkeypatch, "arcs", make_counter(ran))
     run_job("arcs", "default")
     run_job("arcs", "default", again=True)
     assert len(ran) == 2

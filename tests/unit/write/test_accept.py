@@ -191,15 +191,15 @@ CHATTER = "Let me look at the file"
 REVIEW = WritePolicy(review=True)
 
 
-def stored(database, memory_id):
+def get_stored(database, memory_id):
     with database.read() as db:
         memory = memories.get(db, memory_id)
     assert memory is not None
     return memory
 
 
-def shown(database, memory_id):
-    block = render_block([Entry(stored(database, memory_id))], 2000, datetime.now(UTC))[0]
+def render_stored(database, memory_id):
+    block = render_block([Entry(get_stored(database, memory_id))], 2000, datetime.now(UTC))[0]
     assert block is not None
     return block
 
@@ -212,10 +212,10 @@ def offers(database, count, content=DOUBTFUL, source=Source.AMBIENT, policy=REVI
 @pytest.mark.parametrize("told_by", [Source.USER, Source.IMPORT])
 def test_what_was_shown_and_comes_back_is_merged_and_reinforces_nothing(database, source, told_by):
     known = accept(database, Draft("The proxy listens on port 8123", source=told_by))
-    before = stored(database, known.id)
-    echo = accept(database, Draft(shown(database, known.id), source=source, importance=1.0, tags=("new",)))
+    before = get_stored(database, known.id)
+    echo = accept(database, Draft(render_stored(database, known.id), source=source, importance=1.0, tags=("new",)))
     assert (echo.outcome, echo.id, echo.duplicate_of) == (Outcome.MERGED, known.id, known.id)
-    assert stored(database, known.id) == before
+    assert get_stored(database, known.id) == before
     with database.read() as db:
         assert history.of(db, before.seq) == []
         assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
@@ -225,13 +225,13 @@ def test_what_was_shown_and_comes_back_is_merged_and_reinforces_nothing(database
 
 def test_what_adds_a_word_to_what_was_shown_is_no_echo(database):
     known = accept(database, Draft("The proxy listens on port 8123"))
-    added = accept(database, Draft(f"{shown(database, known.id)} on staging"))
+    added = accept(database, Draft(f"{render_stored(database, known.id)} on staging"))
     assert added.outcome is Outcome.CREATED
 
 
 def test_what_was_forgotten_is_not_merged_into(database):
     known = accept(database, Draft("The proxy listens on port 8123"))
-    block = shown(database, known.id)
+    block = render_stored(database, known.id)
     revise.archive(database, known.id)
     assert accept(database, Draft(block)).outcome is Outcome.CREATED
 
@@ -240,9 +240,9 @@ def test_an_agent_that_repeats_evidence_confirms_nothing(database):
     known = accept(database, Draft("The proxy listens on port 8123", source=Source.IMPORT))
     for source in (Source.AGENT, Source.AMBIENT, Source.SYNC, Source.IMPORT):
         assert accept(database, Draft("The proxy listens on port 8123", source=source)).id == known.id
-    assert stored(database, known.id).trust is Trust.EVIDENCE
+    assert get_stored(database, known.id).trust is Trust.EVIDENCE
     accept(database, Draft("The proxy listens on port 8123", source=Source.USER))
-    assert stored(database, known.id).trust is Trust.TRUSTED
+    assert get_stored(database, known.id).trust is Trust.TRUSTED
 
 
 def test_a_person_who_derives_it_from_evidence_confirms_nothing(database):
@@ -250,7 +250,7 @@ def test_a_person_who_derives_it_from_evidence_confirms_nothing(database):
     origin = accept(database, Draft("Somebody wrote that the proxy listens on 8123", source=Source.IMPORT))
     edges = (EdgeDraft(EdgeKind.DERIVED_FROM, origin.id),)
     accept(database, Draft("The proxy listens on port 8123", edges=edges))
-    assert stored(database, known.id).trust is Trust.EVIDENCE
+    assert get_stored(database, known.id).trust is Trust.EVIDENCE
 
 
 def test_a_repeated_text_brings_its_edges_along(database):
@@ -258,7 +258,7 @@ def test_a_repeated_text_brings_its_edges_along(database):
     other = accept(database, Draft("The proxy was moved"))
     accept(database, Draft("The proxy listens on port 8123", edges=(EdgeDraft(EdgeKind.SUPPORTS, other.id),)))
     with database.read() as db:
-        [edge] = edges_table.of(db, stored(database, known.id).seq)
+        [edge] = edges_table.of(db, get_stored(database, known.id).seq)
     assert (edge.kind, edge.other_id) == (EdgeKind.SUPPORTS, other.id)
     with pytest.raises(InvalidField):
         accept(database, Draft("The proxy was moved", edges=(EdgeDraft(EdgeKind.SUPPORTS, other.id),)))
@@ -267,11 +267,11 @@ def test_a_repeated_text_brings_its_edges_along(database):
 def test_a_candidate_gets_in_when_it_is_offered_again_and_again(database):
     first, again = offers(database, 2)
     assert (first.outcome, again.outcome) == (Outcome.CANDIDATE, Outcome.MERGED)
-    assert stored(database, first.id).candidate
+    assert get_stored(database, first.id).candidate
     with database.read() as db:
         assert index_state.list_tail_after(db, 0) == []
     offers(database, INSISTENT - 1)
-    assert not stored(database, first.id).candidate
+    assert not get_stored(database, first.id).candidate
     with database.read() as db:
         assert len(index_state.list_tail_after(db, 0)) == 1
         assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
@@ -292,7 +292,7 @@ def test_a_person_lets_a_candidate_in_by_saying_it(database):
     [waiting] = offers(database, 1)
     said = accept(database, Draft(DOUBTFUL), REVIEW)
     assert (said.outcome, said.id) == (Outcome.MERGED, waiting.id)
-    known = stored(database, waiting.id)
+    known = get_stored(database, waiting.id)
     assert (known.candidate, known.trust) == (False, Trust.TRUSTED)
 
 
@@ -301,7 +301,7 @@ def test_insisting_on_what_a_fact_denies_lets_nothing_in(database):
     text = "The staging port is 6543 behind the proxy of the shop"
     receipts = offers(database, 3 * INSISTENT, text, Source.AGENT)
     assert receipts[0].outcome is Outcome.CANDIDATE
-    assert stored(database, receipts[0].id).candidate
+    assert get_stored(database, receipts[0].id).candidate
 
 
 def test_what_is_incognito_leaves_not_even_a_decision(database):
@@ -322,7 +322,7 @@ def test_what_is_incognito_leaves_not_even_a_decision(database):
 
 def test_silence_holds_for_what_would_only_reinforce(database):
     known = accept(database, Draft("The proxy listens on port 8123"))
-    before = stored(database, known.id)
-    for content in (before.content, shown(database, known.id)):
+    before = get_stored(database, known.id)
+    for content in (before.content, render_stored(database, known.id)):
         accept(database, Draft(content, tags=("new",)), WritePolicy(incognito=True))
-    assert stored(database, known.id) == before
+    assert get_stored(database, known.id) == before

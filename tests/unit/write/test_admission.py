@@ -50,7 +50,7 @@ def offer(one):
     return replace(FACT, content=one["content"], kind=kind, source=source, redactions=redactions)
 
 
-def told(one, *, review=True):
+def classify(one, *, review=True):
     return CLASSES[admit(offer(one), review=review).verdict]
 
 
@@ -60,19 +60,21 @@ def part(name):
 
 @pytest.mark.parametrize("name", PARTS)
 def test_active_is_told_from_the_rest_as_labelled(name):
-    agreed = [(told(one) == "active") == (one["label"] == "active") for one in part(name)]
+    agreed = [(classify(one) == "active") == (one["label"] == "active") for one in part(name)]
     assert sum(agreed) / len(agreed) >= 0.9
 
 
 @pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize("source", ["agent", "ambient"])
 def test_each_source_that_is_judged_is_judged_well(name, source):
-    agreed = [(told(one) == "active") == (one["label"] == "active") for one in part(name) if one["source"] == source]
+    agreed = [
+        (classify(one) == "active") == (one["label"] == "active") for one in part(name) if one["source"] == source
+    ]
     assert sum(agreed) / len(agreed) >= 0.9
 
 
 def test_other_languages_lose_nothing():
-    missed = [one["content"] for one in OFFERS if one["language"] != "en" and one["label"] == "active" != told(one)]
+    missed = [one["content"] for one in OFFERS if one["language"] != "en" and one["label"] == "active" != classify(one)]
     assert len(missed) <= 2
 
 

@@ -9,7 +9,7 @@ KEY = {"subject": "staging", "attribute": "port"}
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
-def refused(kind, given):
+def find_problems(kind, given):
     with pytest.raises(InvalidField) as caught:
         check_details(kind, given, "details")
     return {error.loc: error.msg for error in caught.value.errors}
@@ -70,7 +70,7 @@ def test_what_is_said_is_kept(kind, given):
 @pytest.mark.parametrize("kind", Kind)
 def test_an_unknown_field_is_refused_by_name(kind):
     given = {"nonsense": 1} | ({**KEY, "value": 1} if kind is Kind.KEYED_FACT else {})
-    assert refused(kind, given) == {"details.nonsense": f"a {kind} has no such field"}
+    assert find_problems(kind, given) == {"details.nonsense": f"a {kind} has no such field"}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_an_unknown_field_is_refused_by_name(kind):
     ],
 )
 def test_what_cannot_be_taken_is_refused_by_name(kind, given, loc):
-    assert list(refused(kind, given)) == [loc]
+    assert list(find_problems(kind, given)) == [loc]
 
 
 @pytest.mark.parametrize("value", [0, 1, 1.0, True, False, "1", "true", 10**20, -0.5])

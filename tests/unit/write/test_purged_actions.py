@@ -24,7 +24,7 @@ def run(command, session="s1", *, ok=True):
     return recognize_action(session, None, AT, "Bash", {"command": command}, ok=ok)
 
 
-def edited(path, session="s1"):
+def make_edit(path, session="s1"):
     return Action(AT, session, None, "Edit", ActionType.EDIT, path, ok=True)
 
 
@@ -40,7 +40,7 @@ def ambient(database, content, session="s1"):
     )
 
 
-def left(database, session="s1"):
+def list_left(database, session="s1"):
     with database.read() as db:
         return [one.target for one in agent_sessions.list_actions(db, session, "", 100)]
 
@@ -53,8 +53,8 @@ def traces(database, word):
 
 TURN = [
     run("pytest tests/zubrowk.py -x", ok=False),
-    edited("src/zubrowk.py"),
-    edited("src/other_zubrowka.txt"),
+    make_edit("src/zubrowk.py"),
+    make_edit("src/other_zubrowka.txt"),
     run("make lint"),
     run("pytest tests/zubrowk.py -x"),
     run("git commit -qm 'Mend the zubrowk race.' && git push"),
@@ -63,41 +63,41 @@ TURN = [
 
 
 def test_nothing_that_a_purged_result_told_stays_in_the_journal(database):
-    journal(database, [*TURN, edited("src/zubrowk.py", "s2")])
+    journal(database, [*TURN, make_edit("src/zubrowk.py", "s2")])
     kept = ambient(database, summarize_turn([*TURN[:2], *TURN[3:]]))
     assert traces(database, "zubrowk race")
     purge(database, kept.id)
     # What was not told is another's, and so is another session.
-    assert left(database) == ["src/other_zubrowka.txt", "make lint"]
-    assert left(database, "s2") == ["src/zubrowk.py"]
+    assert list_left(database) == ["src/other_zubrowka.txt", "make lint"]
+    assert list_left(database, "s2") == ["src/zubrowk.py"]
     assert traces(database, "zubrowk race") == traces(database, "tests/zubrowk.py") == []
 
 
 def test_a_result_that_was_merged_or_edited_is_known_in_every_session_and_form(database):
-    did = [run("git commit -m 'Mend the pool'"), edited("pool.py")]
+    did = [run("git commit -m 'Mend the pool'"), make_edit("pool.py")]
     journal(database, did)
-    journal(database, [edited("pool.py", "s2"), run("git commit -m 'Mend the pool'", "s2")])
+    journal(database, [make_edit("pool.py", "s2"), run("git commit -m 'Mend the pool'", "s2")])
     kept = ambient(database, summarize_turn(did))
     assert ambient(database, summarize_turn(did), "s2").duplicate_of == kept.id
     edit(database, kept.id, Revision(content="Something else was done that day, in the harbour"))
     purge(database, kept.id)
-    assert left(database) == left(database, "s2") == []
+    assert list_left(database) == list_left(database, "s2") == []
 
 
 def test_a_memory_that_was_not_made_of_the_journal_leaves_it_alone(database):
-    journal(database, [edited("pool.py")])
+    journal(database, [make_edit("pool.py")])
     written = accept(database, Draft("Edited pool.py.", source=Source.AGENT, session_id="s1"))
     purge(database, written.id)
-    assert left(database) == ["pool.py"]
+    assert list_left(database) == ["pool.py"]
 
 
 @pytest.mark.parametrize(
     ("action", "text", "told"),
     [
-        (edited("pool.py"), "Edited pool.py.", True),
-        (edited("pool.py"), "Edited src/pool.py, a.py.", False),
-        (edited("pool.py"), "Edited pool.pyi.", False),
-        (edited("pool"), "Edited pool.py.", False),
+        (make_edit("pool.py"), "Edited pool.py.", True),
+        (make_edit("pool.py"), "Edited src/pool.py, a.py.", False),
+        (make_edit("pool.py"), "Edited pool.pyi.", False),
+        (make_edit("pool"), "Edited pool.py.", False),
         (run("make test", ok=False), "Fixed: `make test` failed and passes now.", True),
         (run("make"), "Fixed: `make test` failed and passes now.", False),
         (run("git commit --amend --no-edit"), "Committed with `git commit --amend --no-edit`.", True),

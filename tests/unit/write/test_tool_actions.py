@@ -18,11 +18,11 @@ AT = "2026-01-01T00:00:00.000Z"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
-def done(command, tool="Bash", *, ok=True):
+def make_command(command, tool="Bash", *, ok=True):
     return recognize_action("s1", None, AT, tool, {"command": command}, ok=ok)
 
 
-def edited(path, cwd="", tool="Edit", field="file_path"):
+def make_edit(path, cwd="", tool="Edit", field="file_path"):
     return recognize_action("s1", "a1", AT, tool, {field: path}, ok=True, cwd=cwd)
 
 
@@ -51,8 +51,8 @@ def edited(path, cwd="", tool="Edit", field="file_path"):
     ],
 )
 def test_looking_is_no_deed(command):
-    assert done(command) is None
-    assert done(command, ok=False) is None
+    assert make_command(command) is None
+    assert make_command(command, ok=False) is None
 
 
 @pytest.mark.parametrize("tool", ["Read", "Glob", "Grep", "LS", "TodoWrite", "WebFetch", "Task", "", "mcp__other__get"])
@@ -92,17 +92,17 @@ def test_tools_that_touch_nothing_are_no_deeds(tool):
     ],
 )
 def test_a_command_is_what_it_runs(command, action_type):
-    assert done(command).type is action_type
+    assert make_command(command).type is action_type
 
 
 def test_a_commit_keeps_its_subject_alone():
     command = 'git commit -m "$(cat <<\'EOF\'\nFix the "race" in the pool\n\nA long body\n\nSigned-off-by: A\nEOF\n)"'
-    assert done(command).target == "git commit -m \"Fix the 'race' in the pool\""
-    assert done('git commit -m "Fix it\n\nBecause it was broken"').target == 'git commit -m "Fix it"'
+    assert make_command(command).target == "git commit -m \"Fix the 'race' in the pool\""
+    assert make_command('git commit -m "Fix it\n\nBecause it was broken"').target == 'git commit -m "Fix it"'
 
 
 def test_a_document_in_a_command_is_not_kept():
-    assert done("cat > x.env <<'EOF'\nhello=world\nEOF").target == "cat > x.env <<EOF"
+    assert make_command("cat > x.env <<'EOF'\nhello=world\nEOF").target == "cat > x.env <<EOF"
 
 
 @pytest.mark.parametrize(
@@ -119,17 +119,17 @@ def test_other_hosts_shells_are_understood(given, target):
 
 
 def test_a_file_is_named_from_its_folder():
-    assert edited("/home/ann/p/src/x.py", "/home/ann/p").target == "src/x.py"
-    assert edited("/home/ann/p/src/x.py", "/home/ann/p/").target == "src/x.py"
-    assert edited("/home/ann/pq/x.py", "/home/ann/p").target == "/home/ann/pq/x.py"
-    assert edited("nb.ipynb", tool="NotebookEdit", field="notebook_path").target == "nb.ipynb"
+    assert make_edit("/home/ann/p/src/x.py", "/home/ann/p").target == "src/x.py"
+    assert make_edit("/home/ann/p/src/x.py", "/home/ann/p/").target == "src/x.py"
+    assert make_edit("/home/ann/pq/x.py", "/home/ann/p").target == "/home/ann/pq/x.py"
+    assert make_edit("nb.ipynb", tool="NotebookEdit", field="notebook_path").target == "nb.ipynb"
     assert recognize_action("s1", None, AT, "Edit", {}, ok=True) is None
 
 
 def test_who_did_it_and_whether_it_worked_is_kept():
-    action = edited("x.py")
+    action = make_edit("x.py")
     assert (action.session_id, action.agent_id, action.at, action.ok) == ("s1", "a1", AT, True)
-    assert done("make build", ok=False).ok is False
+    assert make_command("make build", ok=False).ok is False
 
 
 def test_other_servers_tools_are_kept_only_when_they_fail():
@@ -150,14 +150,14 @@ def test_other_servers_tools_are_kept_only_when_they_fail():
     ],
 )
 def test_no_part_of_a_secret_is_kept(command):
-    action = done(command)
+    action = make_command(command)
     assert SECRET[:12] not in action.target
     assert len(action.target) <= MAX_TARGET_CHARS
 
 
 @given(st.text(max_size=400), st.booleans())
 def test_any_command_is_taken(command, ok):
-    action = done(command, ok=ok)
+    action = make_command(command, ok=ok)
     assert action is None or (0 < len(action.target) <= MAX_TARGET_CHARS and "\n" not in action.target)
 
 
@@ -229,6 +229,6 @@ def test_a_long_command_is_told_by_how_it_begins():
 )
 def test_a_hostile_command_keeps_nobody_waiting(command):
     for shown in (command, command[:READ_CHARS]):
-        action = done(shown)
+        action = make_command(shown)
         assert action is not None
         assert action.type is ActionType.COMMAND

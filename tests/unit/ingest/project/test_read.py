@@ -13,7 +13,7 @@ from pipeline.times import utc_now
 from pipeline.write.prepare import prepare_batch
 
 
-def known_of(readings):
+def read_known(readings):
     return {one.key: one.digest for one in readings if isinstance(one, Item)}
 
 
@@ -42,7 +42,7 @@ def test_below_a_folder_whose_name_is_no_text_files_are_named_from_the_project(p
 
 def test_what_did_not_change_is_not_parsed_again(project, monkeypatch):
     project.write({"a.py": "A = 1", "README.md": "# A\n\nText", "go.mod": "module a\n", "b.py": "B = 1"})
-    known = known_of(project.read())
+    known = read_known(project.read())
     project.write({"b.py": "B = 2"})
     parsed = []
     outline_of = read.outline_of
@@ -55,14 +55,14 @@ def test_what_did_not_change_is_not_parsed_again(project, monkeypatch):
 
 def test_a_file_that_was_only_touched_is_unchanged(project):
     project.write({"a.py": "A = 1"})
-    known = known_of(project.read())
+    known = read_known(project.read())
     os.utime(project.root / "a.py", (1, 1))
     assert project.read(known) == [Unchanged("a.py")]
 
 
 def test_better_outlines_are_read_again(project, monkeypatch):
     project.write({"a.py": "A = 1"})
-    known = known_of(project.read())
+    known = read_known(project.read())
     monkeypatch.setattr(read, "OUTLINE_VERSION", b"outline next\0")
     assert [type(one) for one in project.read(known)] == [Item]
 

@@ -45,7 +45,7 @@ def fill(database, groups="abcd", rounds=10, first_day=0):
     return ids
 
 
-def drawn(database):
+def list_drawn(database):
     """What is shown: name → place."""
     with database.read() as db:
         names = dict(db.execute("SELECT seq, name FROM entity").fetchall())
@@ -67,7 +67,7 @@ def test_what_is_mentioned_together_stands_together(database):
     fill(database)
     report = run(database)
     assert (report.counts["entities"], report.counts["redrawn"], report.more) == (33, 1, False)
-    places = drawn(database)
+    places = list_drawn(database)
     numbers = {letter: {places[name].community for name in names} for letter, names in GROUPS.items()}
     assert all(len(found) == 1 for found in numbers.values())
     assert len(set.union(*numbers.values())) == 4
@@ -85,7 +85,7 @@ def test_what_is_mentioned_together_stands_together(database):
 def test_nothing_covers_anything_else(database):
     fill(database)
     run(database)
-    places = list(drawn(database).values())
+    places = list(list_drawn(database).values())
     for one, other in combinations(places, 2):
         assert np.hypot(one.x - other.x, one.y - other.y) > one.radius + other.radius
 
@@ -122,12 +122,12 @@ def test_a_map_of_which_little_changed_stays(database):
 def test_what_was_there_hardly_moves_and_keeps_its_community(database):
     fill(database)
     run(database)
-    before = drawn(database)
+    before = list_drawn(database)
     fill(database, "ab", rounds=2, first_day=100)
     for number in range(3):
         note(database, 120 + number, ["newcomer", "a0", "a1"])
     assert run(database, DAY + 1).counts["redrawn"] == 1
-    now = drawn(database)
+    now = list_drawn(database)
     assert set(now) == {*before, "newcomer"}
     moved = [np.hypot(now[name].x - place.x, now[name].y - place.y) for name, place in before.items()]
     extent = np.ptp([[place.x, place.y] for place in before.values()], axis=0).max()
@@ -140,38 +140,38 @@ def test_memories_that_are_put_away_leave_the_map(database):
     fill(database, "abc")
     gone = [note(database, 50 + number, GROUPS["d"]) for number in range(4)]
     run(database)
-    assert set(GROUPS["d"]) <= set(drawn(database))
+    assert set(GROUPS["d"]) <= set(list_drawn(database))
     for memory_id in gone:
         archive(database, memory_id)
     with database.read() as db:
         assert {spot.name for spot in maps.spots(db)}.isdisjoint(GROUPS["d"])
         assert {m.name for one in maps.communities(db, 50) for m in one.members}.isdisjoint(GROUPS["d"])
     run(database, DAY + 1)
-    assert set(drawn(database)).isdisjoint(GROUPS["d"])
+    assert set(list_drawn(database)).isdisjoint(GROUPS["d"])
 
 
 def test_days_are_not_on_the_map(database):
     fill(database, "ab")
     note(database, 60, ["2026-06-01", "2026-06-02"], EntityKind.DATE)
     run(database)
-    assert not any(name.startswith("2026") for name in drawn(database))
+    assert not any(name.startswith("2026") for name in list_drawn(database))
 
 
 def test_without_entities_there_is_nothing_to_draw(database):
     assert run(database).counts == {"entities": 0, "ties": 0, "redrawn": 0}
     [memory_id] = [note(database, 1, ["alone"])]
     assert run(database).counts["redrawn"] == 1
-    assert drawn(database)["alone"].community == STRAY
+    assert list_drawn(database)["alone"].community == STRAY
     archive(database, memory_id)
     assert run(database, DAY + 1).counts == {"entities": 0, "ties": 0, "redrawn": 1}
-    assert drawn(database) == {}
+    assert list_drawn(database) == {}
 
 
 def test_only_the_most_mentioned_and_the_strongest_ties_are_drawn(database):
     fill(database)
     report = layout(job_run_on(database, DAY), most=20, most_ties=30)
     assert (report.counts["entities"], report.counts["ties"]) == (20, 30)
-    assert "everywhere" in drawn(database)
+    assert "everywhere" in list_drawn(database)
 
 
 @contextmanager
@@ -201,9 +201,9 @@ def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(short_runs):
         assert total > 20
         for stop in (*range(0, total, 4), total - 1):
             with half_way() as database:
-                shown = drawn(database)
+                shown = list_drawn(database)
                 assert run(database, DAY + 1, pausing=after(stop)).more
-                assert drawn(database) in (shown, drawn(undisturbed))
+                assert list_drawn(database) in (shown, list_drawn(undisturbed))
                 assert not run(database, DAY + 1).more
                 assert rows(database) == rows(undisturbed), stop
 
@@ -264,9 +264,9 @@ def test_a_purge_on_the_way_is_noticed(database, monkeypatch):
 
     monkeypatch.setattr(module.maps, "add_ties", purged_meanwhile)
     assert run(database).more
-    assert drawn(database) == {}
+    assert list_drawn(database) == {}
     assert not run(database).more
-    assert "secret thing" not in drawn(database)
+    assert "secret thing" not in list_drawn(database)
 
 
 def test_a_row_number_that_is_given_out_again_brings_no_place_along(database):

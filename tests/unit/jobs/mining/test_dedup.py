@@ -47,7 +47,7 @@ def wait(database, one, other, cosine=BETWEEN):
         )
 
 
-def standing(database):
+def list_pairs(database):
     """Return (state, reasons) of every pair."""
     with database.read() as db:
         rows = db.execute("SELECT id FROM pair ORDER BY seq").fetchall()
@@ -73,7 +73,7 @@ def test_two_that_sources_hold_are_left_to_a_person(database):
     keep_in_step(database, *both)
     dedup(job_run_on(database, 2), never)
     assert active(database) == set(both)
-    assert [state for state, _ in standing(database)] == [PairState.WAITING]
+    assert [state for state, _ in list_pairs(database)] == [PairState.WAITING]
 
 
 def test_one_that_a_source_holds_is_settled_with_what_was_said(database):
@@ -90,7 +90,7 @@ def test_words_that_align_are_one_whatever_the_encoder_thinks(database):
     [entry] = entries(database)
     assert (entry.actor, entry.memory_id, entry.other_id) == (duplicates.DEDUP_JOB, newer, older)
     assert entry.detail["cosine"] == BETWEEN
-    assert standing(database)[0][0] is PairState.MERGED
+    assert list_pairs(database)[0][0] is PairState.MERGED
 
 
 @pytest.mark.parametrize("richer_first", [True, False])
@@ -138,7 +138,7 @@ def test_what_restricts_or_rewords_waits_for_a_person(database, text):
     both = pair(database, ONE, text)
     dedup(job_run_on(database, 2))
     assert active(database) == set(both)
-    [(state, reasons)] = standing(database)
+    [(state, reasons)] = list_pairs(database)
     assert state is PairState.WAITING
     assert reasons
     assert not {"build", "nightly", "winter"} & set(" ".join(reasons).split())
@@ -147,11 +147,11 @@ def test_what_restricts_or_rewords_waits_for_a_person(database, text):
 def test_what_differs_by_the_rules_of_today_is_kept_apart_until_a_text_changes(database):
     older, newer = pair(database, "Read src/a.py first.", "Read src/b.py first.")
     assert dedup(job_run_on(database, 2), never).counts["kept"] == 1
-    [(state, reasons)] = standing(database)
+    [(state, reasons)] = list_pairs(database)
     assert state is PairState.KEPT
     assert TOLD_APART in reasons
     edit(database, newer, Revision(content="Read src/a.py first"))
-    assert standing(database) == []
+    assert list_pairs(database) == []
     assert active(database) == {older, newer}
 
 
@@ -162,7 +162,7 @@ def test_a_persons_verdict_outlives_an_edit(database):
     review.settle_pair(workspace_over(database), pair_id, review.PairVerdict.KEEP)
     dedup(job_run_on(database, 2), never)
     edit(database, other, Revision(content=SAME))
-    assert [state for state, _ in standing(database)] == [PairState.KEPT]
+    assert [state for state, _ in list_pairs(database)] == [PairState.KEPT]
     assert read(database, one).archived_at is None
 
 
@@ -172,14 +172,14 @@ def test_a_denial_is_kept_apart_and_linked(database):
     with database.read() as db:
         [edge] = edges.of(db, read(database, newer).seq)
     assert (edge.kind, edge.outgoing, edge.other_id) == (EdgeKind.CONTRADICTS, True, older)
-    assert standing(database)[0][0] is PairState.KEPT
+    assert list_pairs(database)[0][0] is PairState.KEPT
 
 
 def test_what_hinders_the_stage_hinders_the_job(database):
     both = pair(database, ONE, SAME, kind=Kind.ACTIVITY)
     dedup(job_run_on(database, 2), never)
     assert active(database) == set(both)
-    assert standing(database) == [(PairState.WAITING, ("events may happen twice",))]
+    assert list_pairs(database) == [(PairState.WAITING, ("events may happen twice",))]
 
 
 @pytest.mark.parametrize("text", [RICH, OTHER])
@@ -187,7 +187,7 @@ def test_nobody_vouches_for_words_by_merging(database, text):
     both = pair(database, ONE, text, others={"source": Source.IMPORT})
     dedup(job_run_on(database, 2), lambda _system, _text: '{"same": true}')
     assert active(database) == set(both)
-    assert UNVOUCHED in standing(database)[0][1]
+    assert UNVOUCHED in list_pairs(database)[0][1]
     assert [read(database, one).trust for one in both] == [Trust.TRUSTED, Trust.EVIDENCE]
 
 
@@ -226,7 +226,7 @@ def test_whatever_else_a_model_says_the_pair_waits_and_is_asked_about_once(datab
     both = pair(database, ONE, OTHER)
     dedup(job_run_on(database, 2), lambda _system, _text: reply)
     assert active(database) == set(both)
-    [(state, reasons)] = standing(database)
+    [(state, reasons)] = list_pairs(database)
     assert state is PairState.WAITING
     assert ASKED in reasons
     assert dedup(job_run_on(database, 3), never).counts["looked"] == 0
@@ -289,7 +289,7 @@ def test_parts_that_a_person_told_apart_stay_apart(database):
     wait(database, first, third)
     dedup(job_run_on(database, 3), never)
     assert active(database) == {first, third}
-    assert (PairState.WAITING, (PARTED,)) in standing(database)
+    assert (PairState.WAITING, (PARTED,)) in list_pairs(database)
 
 
 def test_what_changes_while_a_model_thinks_is_not_merged_on_its_word(database):
@@ -304,7 +304,7 @@ def test_what_changes_while_a_model_thinks_is_not_merged_on_its_word(database):
     assert entries(database) == []
 
 
-def filled(database):
+def fill(database):
     for number in range(4):
         pair(database, f"Machine {number} builds nightly.", f"machine {number} builds nightly")
         pair(
@@ -335,14 +335,14 @@ def answer(_system, text):
 
 def undisturbed():
     with scratch_database() as database:
-        filled(database)
+        fill(database)
         assert not dedup(job_run_on(database, 2), answer).more
         return end_state(database)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 5, 15])
 def test_a_run_that_is_stopped_between_pieces_goes_on_to_the_same_end(database, calls):
-    filled(database)
+    fill(database)
     assert dedup(job_run_on(database, 2, pausing=after(calls)), answer).more
     while dedup(job_run_on(database, 3, pausing=after(3)), answer).more:
         pass
@@ -352,7 +352,7 @@ def test_a_run_that_is_stopped_between_pieces_goes_on_to_the_same_end(database, 
 @pytest.mark.parametrize("name", ["settle", "note"])
 @pytest.mark.parametrize("survives", [0, 2, 3])
 def test_a_run_that_dies_within_a_piece_goes_on_to_the_same_end(database, monkeypatch, name, survives):
-    filled(database)
+    fill(database)
     calls, write_it = count(), getattr(duplicates, name)
 
     def dying(*args):
@@ -369,7 +369,7 @@ def test_a_run_that_dies_within_a_piece_goes_on_to_the_same_end(database, monkey
 
 
 def test_a_second_run_changes_nothing(database):
-    filled(database)
+    fill(database)
     dedup(job_run_on(database, 2), answer)
     before = end_state(database)
     assert dedup(job_run_on(database, 3), never).counts == {"looked": 0, "merged": 0, "kept": 0}

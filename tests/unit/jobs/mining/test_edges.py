@@ -70,7 +70,7 @@ def tell(database, *contents, **fields):
     return ids
 
 
-def drawn(database):
+def list_edges(database):
     with database.read() as db:
         return db.execute(
             "SELECT a.id, e.kind, b.id, e.made_by FROM edge e JOIN memory a ON a.seq = e.from_seq "
@@ -99,7 +99,7 @@ def labelled():
             ids.append([write(database, day, pair[which], kind=Kind(kind), **fields) for day, which, kind in days])
         link(database, SpacyTagger.load())
         assert not edges(job_run_on(database, 365)).more
-        found = {(second, first): kind for second, kind, first, _ in drawn(database)}
+        found = {(second, first): kind for second, kind, first, _ in list_edges(database)}
     return [
         Labelled(pair["part"], pair["label"], found.get((second, first), "none"), f"{pair['second']} → {pair['first']}")
         for pair, (first, second) in zip(pairs, ids, strict=True)
@@ -138,7 +138,7 @@ def test_the_labelled_pairs_are_many_and_in_one_part_each():
 def test_an_edge_goes_from_what_was_said_later(database, earlier, later, kind):
     first, second = tell(database, earlier, later)
     assert edges(job_run_on(database, 9)).counts == {"memories": 2, kind: 1}
-    assert drawn(database) == [(second, kind, first, EDGES_JOB)]
+    assert list_edges(database) == [(second, kind, first, EDGES_JOB)]
     with database.read() as db:
         last = db.execute("SELECT op, memory_id FROM change ORDER BY seq DESC LIMIT 2").fetchall()
     assert last == [("relate", first), ("relate", second)]
@@ -155,33 +155,33 @@ def test_what_was_told_late_of_an_earlier_time_counts_as_earlier(database):
             entities.link(db, read(database, memory_id).seq, [mention])
         meta.put(db, CURSOR, "1")
     edges(job_run_on(database, 10))
-    assert drawn(database) == [(newer, "supersedes", older, EDGES_JOB)]
+    assert list_edges(database) == [(newer, "supersedes", older, EDGES_JOB)]
 
 
 def test_nothing_is_archived_trusted_or_changed_by_an_edge(database):
     ids = tell(database, OLD, NEW, FAILED, WHY, HERE, ELSEWHERE, source=Source.IMPORT)
     before = [read(database, one) for one in ids]
     edges(job_run_on(database, 9))
-    assert len(drawn(database)) == 3
+    assert len(list_edges(database)) == 3
     assert [read(database, one) for one in ids] == before
 
 
 def test_a_second_run_and_one_from_the_beginning_find_nothing_new(database):
     tell(database, OLD, NEW, FAILED, WHY, HERE, ELSEWHERE)
     edges(job_run_on(database, 9))
-    before = drawn(database)
+    before = list_edges(database)
     assert edges(job_run_on(database, 10)).counts == {"memories": 0}
     with database.write() as db:
         meta.drop(db, CURSOR)
     assert edges(job_run_on(database, 11)).counts == {"memories": 6}
-    assert drawn(database) == before
+    assert list_edges(database) == before
 
 
 @pytest.mark.parametrize(("earlier", "later"), [(OLD, NEW), (FAILED, WHY), (HERE, ELSEWHERE)])
 def test_what_a_person_erased_does_not_come_back_but_may_be_drawn_again(database, earlier, later):
     first, second = tell(database, earlier, later)
     edges(job_run_on(database, 9))
-    [(_, kind, _, _)] = drawn(database)
+    [(_, kind, _, _)] = list_edges(database)
     remove_edge(database, second, EdgeKind(kind), first)
     with database.read() as db:
         told = history.of(db, read(database, second).seq)
@@ -189,9 +189,9 @@ def test_what_a_person_erased_does_not_come_back_but_may_be_drawn_again(database
     with database.write() as db:
         meta.drop(db, CURSOR)
     edges(job_run_on(database, 10))
-    assert drawn(database) == []
+    assert list_edges(database) == []
     add_edge(database, second, EdgeDraft(EdgeKind(kind), first))
-    assert drawn(database) == [(second, kind, first, CALLER)]
+    assert list_edges(database) == [(second, kind, first, CALLER)]
 
 
 def test_an_erased_denial_does_not_come_back_the_other_way_round(database):
@@ -201,7 +201,7 @@ def test_an_erased_denial_does_not_come_back_the_other_way_round(database):
         assert not store.find(db, other.seq, EdgeKind.CONTRADICTS, one.seq, "dedup", text_of(1))
     remove_edge(database, one.id, EdgeKind.CONTRADICTS, other.id)
     edges(job_run_on(database, 9))
-    assert drawn(database) == []
+    assert list_edges(database) == []
 
 
 def test_a_purge_takes_what_was_erased_with_it(database):
@@ -219,21 +219,21 @@ def test_what_a_caller_drew_is_not_drawn_again(database):
     first, second = tell(database, OLD, NEW)
     add_edge(database, second, EdgeDraft(EdgeKind.SUPERSEDES, first))
     edges(job_run_on(database, 9))
-    assert drawn(database) == [(second, "supersedes", first, CALLER)]
+    assert list_edges(database) == [(second, "supersedes", first, CALLER)]
 
 
 def test_an_edit_takes_away_what_was_found_and_lets_it_be_found_again(database):
     first, second = tell(database, OLD, NEW)
     edges(job_run_on(database, 9))
     edit(database, second, Revision(content="Search is fast now."))
-    assert drawn(database) == []
+    assert list_edges(database) == []
     link(database)
     edges(job_run_on(database, 10))
-    assert drawn(database) == []
+    assert list_edges(database) == []
     edit(database, second, Revision(content=NEW))
     link(database)
     edges(job_run_on(database, 11))
-    assert drawn(database) == [(second, "supersedes", first, EDGES_JOB)]
+    assert list_edges(database) == [(second, "supersedes", first, EDGES_JOB)]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_nothing_crosses_a_scope_or_a_branch(database, fields, others):
         write(database, 1, later, **others)
     link(database)
     edges(job_run_on(database, 9))
-    assert drawn(database) == []
+    assert list_edges(database) == []
 
 
 def test_what_is_archived_a_candidate_incognito_or_commands_is_left_alone(database):
@@ -266,11 +266,11 @@ def test_what_is_archived_a_candidate_incognito_or_commands_is_left_alone(databa
         memories.update(db, read(database, candidate).seq, {"candidate": 1}, text_of(1))
         agent_sessions.begin_incognito(db, "quiet", text_of(1))
     edges(job_run_on(database, 9))
-    assert drawn(database) == []
+    assert list_edges(database) == []
     restore(database, gone)
     link(database)
     edges(job_run_on(database, 10))
-    assert [kind for _, kind, _, _ in drawn(database)] == ["cause"]
+    assert [kind for _, kind, _, _ in list_edges(database)] == ["cause"]
 
 
 def test_a_memory_whose_names_are_not_known_yet_is_waited_for(database):
@@ -283,7 +283,7 @@ def test_a_memory_whose_names_are_not_known_yet_is_waited_for(database):
     with database.write() as db:
         work.drop(db, read(database, second).seq)
     assert edges(job_run_on(database, 10)).counts == {"memories": 1}
-    assert drawn(database) == [(second, "cause", first, EDGES_JOB)]
+    assert list_edges(database) == [(second, "cause", first, EDGES_JOB)]
 
 
 @pytest.mark.parametrize(("angle", "denies"), [(0.0, True), (1.5, False)])
@@ -295,22 +295,22 @@ def test_vectors_may_tell_that_two_speak_of_different_things(database, angle, de
         return VectorRows(np.asarray(seqs, np.int64), np.asarray(rows, np.float32).reshape(-1, 2))
 
     edges(job_run_on(database, 9), vectors)
-    assert bool(drawn(database)) is denies
+    assert bool(list_edges(database)) is denies
 
 
 def test_a_memory_without_vectors_is_compared_by_its_words(database):
     tell(database, HERE, ELSEWHERE)
     edges(job_run_on(database, 9), lambda _seqs: VectorRows(np.empty(0, np.int64), np.empty((0, 2), np.float32)))
-    assert len(drawn(database)) == 1
+    assert len(list_edges(database)) == 1
 
 
 def test_who_says_what_was_replaced_denies_it_no_longer(database):
     tell(database, "The job `partman` runs on the replica.", "The job `partman` no longer runs on the replica.")
     edges(job_run_on(database, 9))
-    assert [kind for _, kind, _, _ in drawn(database)] == ["supersedes"]
+    assert [kind for _, kind, _, _ in list_edges(database)] == ["supersedes"]
 
 
-def filled(database):
+def fill(database):
     for number in range(3):
         for text in (OLD, NEW, FAILED, WHY, HERE, ELSEWHERE):
             write(database, 0, text, scope=Scope(ScopeKind.AGENT, f"a{number}"), occurred_at=text_of(len(text)))
@@ -330,14 +330,14 @@ def end_state(database):
 
 def undisturbed():
     with scratch_database() as database:
-        filled(database)
+        fill(database)
         assert not edges(job_run_on(database, 99)).more
         return end_state(database)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 7, 17])
 def test_a_run_that_is_stopped_between_pieces_goes_on_to_the_same_end(database, calls):
-    filled(database)
+    fill(database)
     assert edges(job_run_on(database, 99, pausing=after(calls))).more
     while edges(job_run_on(database, 100, pausing=after(2))).more:
         pass
@@ -346,7 +346,7 @@ def test_a_run_that_is_stopped_between_pieces_goes_on_to_the_same_end(database, 
 
 @pytest.mark.parametrize("survives", [0, 3, 8])
 def test_a_run_that_dies_within_a_piece_goes_on_to_the_same_end(database, monkeypatch, survives):
-    filled(database)
+    fill(database)
     calls, find = count(), store.find
 
     def dying(*args):

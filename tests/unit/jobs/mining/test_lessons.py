@@ -30,7 +30,7 @@ def say(database, day, content, session, **fields):
     return write(database, day, content, **{"kind": Kind.EPISODE, "session_id": session, **fields})
 
 
-def proposed(database):
+def list_proposed(database):
     with database.read() as db:
         return memories.page(db, Filter(candidates=True), 100, None)[::-1]
 
@@ -51,7 +51,7 @@ def sources_of(database, memory):
 def test_a_correction_that_was_repeated_is_proposed_as_a_lesson(database):
     told = correct_twice(database)
     report = lessons(job_run_on(database, 6))
-    [lesson] = proposed(database)
+    [lesson] = list_proposed(database)
     assert (lesson.kind, lesson.source, lesson.candidate) == (Kind.LESSON, Source.AGENT, True)
     assert lesson.details["rule"] == "I told you: run the tests with make check, please."
     assert lesson.content.endswith("(2024-06-04, 2024-06-08)")
@@ -63,7 +63,7 @@ def test_a_correction_that_was_repeated_is_proposed_as_a_lesson(database):
 def test_a_failure_and_its_fix_are_proposed_as_a_lesson(database):
     told = mend(database)
     lessons(job_run_on(database, 6))
-    [lesson] = proposed(database)
+    [lesson] = list_proposed(database)
     assert lesson.details["rule"] == FIX
     assert lesson.details["applies_when"] == FAILURE
     assert sources_of(database, lesson) == told
@@ -74,7 +74,7 @@ def test_a_candidate_is_in_no_answer_and_is_announced_only_when_accepted(databas
     with database.read() as db:
         before = changes.generation(db)
     lessons(job_run_on(database, 6))
-    [lesson] = proposed(database)
+    [lesson] = list_proposed(database)
     with database.read() as db:
         assert changes.generation(db) == before
         assert db.execute("SELECT count(*) FROM tail WHERE seq = ?", (lesson.seq,)).fetchone() == (0,)
@@ -89,35 +89,35 @@ def test_the_same_evidence_proposes_nothing_twice(database, verdict):
     correct_twice(database)
     mend(database)
     lessons(job_run_on(database, 6))
-    first = proposed(database)
+    first = list_proposed(database)
     assert len(first) == 2
     for lesson in first if verdict else ():
         settle_candidate(workspace_over(database), lesson.id, verdict)
     report = lessons(job_run_on(database, 7))
     assert dict(report.counts) == {}
-    assert proposed(database) == ([] if verdict else first)
+    assert list_proposed(database) == ([] if verdict else first)
 
 
 def test_what_was_rejected_comes_back_only_on_new_evidence(database):
     correct_twice(database)
     lessons(job_run_on(database, 6))
-    settle_candidate(workspace_over(database), proposed(database)[0].id, CandidateVerdict.REJECT)
+    settle_candidate(workspace_over(database), list_proposed(database)[0].id, CandidateVerdict.REJECT)
     say(database, 7, "Don't run the tests with pytest, make check is the way.", "three")
     lessons(job_run_on(database, 8))
-    assert proposed(database) == []
+    assert list_proposed(database) == []
     say(database, 9, "Never run the tests with pytest: make check.", "four")
     lessons(job_run_on(database, 10))
-    assert len(proposed(database)) == 1
+    assert len(list_proposed(database)) == 1
 
 
 def test_the_same_words_in_two_sessions_are_said_twice(database):
     text = "Never push to the release branch yourself."
     say(database, 1, text, "one", source=Source.USER)
     lessons(job_run_on(database, 2))
-    assert proposed(database) == []
+    assert list_proposed(database) == []
     say(database, 3, text, "two", source=Source.USER)
     lessons(job_run_on(database, 4))
-    [lesson] = proposed(database)
+    [lesson] = list_proposed(database)
     assert lesson.details["rule"] == text
 
 
@@ -134,7 +134,7 @@ def test_what_is_no_repeated_correction_proposes_nothing(database, first, second
     say(database, 1, first, "one")
     say(database, 2, second, "two")
     lessons(job_run_on(database, 6))
-    assert proposed(database) == []
+    assert list_proposed(database) == []
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_does_not_tell_the_fix_of_this_failure_proposes_nothing(database, s
     say(database, 1, FAILURE, "one")
     write(database, 1.1, second, **{"kind": Kind.EPISODE, "session_id": "one", **fields})
     lessons(job_run_on(database, 20))
-    assert proposed(database) == []
+    assert list_proposed(database) == []
 
 
 def test_a_failed_activity_counts_as_a_failure_and_an_entity_as_the_same_thing(database):
@@ -161,13 +161,13 @@ def test_a_failed_activity_counts_as_a_failure_and_an_entity_as_the_same_thing(d
         write(database, 1.1, "Solved: the zebra needs its own port", kind=Kind.ACTIVITY, session_id="s"),
     ]
     lessons(job_run_on(database, 6))
-    assert proposed(database) == [], "they name nothing in common yet"
+    assert list_proposed(database) == [], "they name nothing in common yet"
     with database.write() as db:
         for one in told:
             seq = memories.get(db, one).seq
             entities.link(db, seq, [EntityMention(EntityKind.PRODUCT, "zebra", "zebra", 0, 1)])
     lessons(job_run_on(database, 7))
-    [lesson] = proposed(database)
+    [lesson] = list_proposed(database)
     assert sources_of(database, lesson) == told
 
 
@@ -183,14 +183,14 @@ def test_what_is_made_of_evidence_is_evidence(database):
     say(database, 1, SAID, "one", source=Source.AMBIENT)
     say(database, 5, AGAIN, "two", source=Source.USER)
     lessons(job_run_on(database, 6))
-    [lesson] = proposed(database)
+    [lesson] = list_proposed(database)
     assert lesson.trust is Trust.EVIDENCE
 
 
 def test_an_agents_own_words_are_no_correction(database):
     correct_twice(database, source=Source.AGENT)
     lessons(job_run_on(database, 6))
-    assert proposed(database) == []
+    assert list_proposed(database) == []
 
 
 def fill(database):
@@ -204,7 +204,7 @@ def fill(database):
 def end_state(database):
     return sorted(
         (lesson.content, tuple(read(database, one).content for one in sources_of(database, lesson)))
-        for lesson in proposed(database)
+        for lesson in list_proposed(database)
     )
 
 
@@ -260,7 +260,7 @@ def test_a_model_may_word_the_lesson_and_no_secret_reaches_it(database, replies)
     worded = {"rule": "load_orders.py opens with utf-8-sig.", "applies_when": "the import crashed in load_orders.py"}
     replies.reply = reply_with(json.dumps(worded))
     lessons(job_run_on(database, 6), JobModel(database, ModelReplies.endpoint, lambda: moment(6)))
-    [lesson] = proposed(database)
+    [lesson] = list_proposed(database)
     assert lesson.details["rule"] == worded["rule"]
     assert lesson.metadata["written_by"] == "model"
     assert "load_orders.py" in replies.prompts
@@ -281,7 +281,7 @@ def test_without_an_answer_of_use_the_lesson_is_extracted(database, replies, rep
     mend(database)
     replies.reply = reply
     report = lessons(job_run_on(database, 6), JobModel(database, ModelReplies.endpoint, lambda: moment(6)))
-    [lesson] = proposed(database)
+    [lesson] = list_proposed(database)
     assert lesson.details["rule"] == FIX
     assert report.counts["without_model"] == 1
 

@@ -33,7 +33,7 @@ def ask(database, day, *texts):
         store.note(db, len(texts), dict.fromkeys(texts, 1), text_of(day))
 
 
-def foreseen(database, reason=None):
+def list_predictions(database, reason=None):
     with database.read() as db:
         return [one.query for one in store.predictions(db) if reason in (None, one.reason)]
 
@@ -67,7 +67,7 @@ EVERYTHING = ["Who is on call?", "Open the archive", "lock migration", "locks.ts
 def test_every_source_speaks_and_habits_come_first(database):
     fill(database)
     report = predict(job_run_on(database, TODAY))
-    assert foreseen(database) == EVERYTHING
+    assert list_predictions(database) == EVERYTHING
     assert report.counts == {"predictions": 4, "repeated": 1, "goal": 1, "arc": 1, "entity": 1}
     assert not report.more
 
@@ -90,9 +90,9 @@ def test_what_is_no_longer_likely_is_foreseen_no_more(database):
     for memory_id in ids:
         archive(database, memory_id)
     predict(job_run_on(database, TODAY))
-    assert foreseen(database) == ["Who is on call?"]
+    assert list_predictions(database) == ["Who is on call?"]
     predict(job_run_on(database, TODAY + 100))
-    assert foreseen(database) == []
+    assert list_predictions(database) == []
 
 
 def test_what_is_owned_is_never_quoted(database):
@@ -102,7 +102,7 @@ def test_what_is_owned_is_never_quoted(database):
     for memory_id in (goal, *others):
         mention(database, memory_id, "Grace", EntityKind.PERSON)
     predict(job_run_on(database, TODAY))
-    assert foreseen(database) == []
+    assert list_predictions(database) == []
 
 
 @pytest.mark.parametrize("kind", [EntityKind.DATE, EntityKind.PORT, EntityKind.VERSION])
@@ -110,7 +110,7 @@ def test_nobody_asks_for_a_number_by_itself(database, kind):
     for number in range(3):
         mention(database, write(database, TODAY - 1, f"Deploy {number} took 8123"), "8123", kind)
     predict(job_run_on(database, TODAY))
-    assert foreseen(database) == []
+    assert list_predictions(database) == []
 
 
 def test_names_are_those_of_the_last_days_and_of_more_than_one_memory(database):
@@ -118,14 +118,14 @@ def test_names_are_those_of_the_last_days_and_of_more_than_one_memory(database):
         for number in range(times):
             mention(database, write(database, day, f"Number {number}: {name}"), name)
     predict(job_run_on(database, TODAY))
-    assert foreseen(database) == ["often.ts"]
+    assert list_predictions(database) == ["often.ts"]
 
 
 def test_threads_that_ended_are_not_asked_for(database):
     members = [write(database, TODAY - 2, f"Part {number} of the lock migration") for number in range(3)]
     gather(database, "lock migration", *members, status=ArcStatus.CLOSED)
     predict(job_run_on(database, TODAY))
-    assert foreseen(database) == []
+    assert list_predictions(database) == []
 
 
 def test_asking_twice_on_one_occasion_is_no_habit(database):
@@ -133,10 +133,10 @@ def test_asking_twice_on_one_occasion_is_no_habit(database):
     for day in (TODAY - 1, TODAY - 1 + hour / 2):
         ask(database, day, "Who is on call?")
     predict(job_run_on(database, TODAY))
-    assert foreseen(database) == []
+    assert list_predictions(database) == []
     ask(database, TODAY - 1 + hour, "Who is on call?")
     predict(job_run_on(database, TODAY))
-    assert foreseen(database) == ["Who is on call?"]
+    assert list_predictions(database) == ["Who is on call?"]
 
 
 def test_the_words_of_what_was_asked_once_are_not_kept(database):
@@ -155,7 +155,7 @@ def test_the_more_often_and_the_later_the_likelier(database):
     for day in (TODAY - 2, TODAY - 1):
         ask(database, day, "asked twice")
     predict(job_run_on(database, TODAY))
-    assert foreseen(database) == ["asked often", "asked twice", "asked often, long ago"]
+    assert list_predictions(database) == ["asked often", "asked twice", "asked often, long ago"]
 
 
 def test_only_so_many_questions_are_kept(database):
@@ -184,9 +184,9 @@ def test_a_paused_run_leaves_what_was_and_comes_to_the_same_end(database, calls)
     with database.write() as db:
         store.replace(db, [Prediction("before", Reason.GOAL)], text_of(0))
     assert predict(job_run_on(database, TODAY, pausing=after(calls))).more
-    assert foreseen(database) == ["before"]
+    assert list_predictions(database) == ["before"]
     assert not predict(job_run_on(database, TODAY)).more
-    assert foreseen(database) == EVERYTHING
+    assert list_predictions(database) == EVERYTHING
 
 
 @pytest.mark.parametrize("place", ["list_repeated_queries", "recent_names", "replace", "forget_days"])
@@ -202,9 +202,9 @@ def test_a_killed_run_leaves_what_was_and_comes_to_the_same_end(database, monkey
         patch.setattr(store, place, killed)
         with pytest.raises(Killed):
             predict(job_run_on(database, TODAY))
-    assert foreseen(database) == ["before"]
+    assert list_predictions(database) == ["before"]
     predict(job_run_on(database, TODAY))
-    assert foreseen(database) == EVERYTHING
+    assert list_predictions(database) == EVERYTHING
 
 
 def test_what_is_purged_meanwhile_does_not_come_back(database, monkeypatch):
@@ -214,7 +214,7 @@ def test_what_is_purged_meanwhile_does_not_come_back(database, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(module, "choose_questions", _purging(database, secret))
         assert predict(job_run_on(database, TODAY)).more
-    assert foreseen(database) == []
+    assert list_predictions(database) == []
     assert predict(job_run_on(database, TODAY)).counts["predictions"] == 0
     with database.read() as db:
         assert db.execute("SELECT * FROM query").fetchall() == []

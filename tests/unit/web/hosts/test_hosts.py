@@ -124,7 +124,7 @@ def test_a_home_of_its_own_is_told_to_the_servers_of_the_user_but_to_no_project(
 ELSEWHERE = {"REVERIE_HOME": "/srv/ann's memory", "REVERIE_PORT": "7099"}
 
 
-def started_by(sandbox):
+def read_start_words(sandbox):
     """Return the words by which Claude Code and Codex start the clients."""
     [[group]] = [hooks_of(sandbox)["SessionStart"]]
     notify = tomllib.loads((sandbox.home / ".codex" / "config.toml").read_text())["notify"]
@@ -135,7 +135,7 @@ def test_the_clients_are_told_of_a_home_of_its_own_by_options(sandbox):
     sandbox.reverie = replace(sandbox.reverie, variables=ELSEWHERE)
     sandbox.setup("claude-code", "codex")
     options = ["--home", "/srv/ann's memory", "--port", "7099"]
-    start, notify = started_by(sandbox)
+    start, notify = read_start_words(sandbox)
     assert start == [str(sandbox.reverie.bin / "reverie-session-start"), *options]
     assert notify == [str(sandbox.reverie.bin / "reverie-codex-notify"), *options]
     assert session_start.read_variables(start[1:]) == ELSEWHERE
@@ -149,7 +149,7 @@ def test_a_home_that_moves_is_followed_and_every_byte_comes_back(sandbox):
     for variables in (ELSEWHERE, {"REVERIE_HOME": "/other"}, {}):
         sandbox.reverie = replace(sandbox.reverie, variables=variables)
         sandbox.setup("claude-code", "codex")
-        start, notify = started_by(sandbox)
+        start, notify = read_start_words(sandbox)
         assert start[1:] == notify[1:] == [word for n, v in variables.items() for word in (f"--{n[8:].lower()}", v)]
     sandbox.reverie = replace(sandbox.reverie, variables=ELSEWHERE)
     sandbox.setup("claude-code", "codex")

@@ -16,14 +16,14 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def put(path, text):
+def write_file(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
 def test_a_plan_changes_nothing(sandbox):
-    put(sandbox.home / ".cursor" / "mcp.json", "{}")
+    write_file(sandbox.home / ".cursor" / "mcp.json", "{}")
     before = sandbox.files()
     assert [change.action for change in sandbox.plan("cursor")] == ["change"]
     assert sandbox.files() == before
@@ -33,7 +33,7 @@ def test_a_plan_changes_nothing(sandbox):
 @pytest.mark.parametrize("content", [b"{", b'{"a": "\xff"}', b'{"mcpServers": []}'])
 def test_a_file_that_cannot_be_taken_is_left_alone_and_the_others_are_done(sandbox, content):
     file = sandbox.home / ".gemini" / "settings.json"
-    put(file, "").write_bytes(content)
+    write_file(file, "").write_bytes(content)
     [settings, rules] = sandbox.setup("gemini")
     assert (settings.action, rules.action) == ("error", "create")
     assert file.read_bytes() == content
@@ -43,7 +43,7 @@ def test_a_file_that_cannot_be_taken_is_left_alone_and_the_others_are_done(sandb
 
 
 def test_a_file_that_changed_after_the_look_at_it_is_left_alone(sandbox, monkeypatch):
-    file = put(sandbox.home / ".cursor" / "mcp.json", "{}")
+    file = write_file(sandbox.home / ".cursor" / "mcp.json", "{}")
     plan = sandbox.plan("cursor")
     file.write_text('{"late": 1}')
     monkeypatch.setattr(sandbox, "plan", lambda *_hosts, **_options: plan)
@@ -54,7 +54,7 @@ def test_a_file_that_changed_after_the_look_at_it_is_left_alone(sandbox, monkeyp
 
 
 def test_what_was_set_up_goes_though_others_have_changed_the_file(sandbox):
-    file = put(sandbox.home / ".cursor" / "mcp.json", '{\n  "mcpServers": {}\n}\n')
+    file = write_file(sandbox.home / ".cursor" / "mcp.json", '{\n  "mcpServers": {}\n}\n')
     sandbox.setup("cursor")
     found = json.loads(file.read_text())
     found["mcpServers"]["later"] = {"command": "x"}
@@ -86,7 +86,7 @@ def test_without_the_record_the_entries_go_and_no_file_does(sandbox):
 
 
 def test_rules_that_hosts_share_stay_until_the_last_of_them_goes(sandbox):
-    file = put(sandbox.project / "AGENTS.md", "mine\n")
+    file = write_file(sandbox.project / "AGENTS.md", "mine\n")
     host_env = sandbox.in_project()
     sandbox.setup("codex", "opencode", "zed", host_env=host_env)
     for host in ("codex", "zed"):
@@ -114,7 +114,7 @@ def test_what_was_reverted_by_hand_is_recorded_afresh(sandbox):
 
 
 def test_a_new_address_replaces_the_old_one(sandbox):
-    file = put(sandbox.home / ".claude" / "settings.json", '{"hooks": {}, "a": [\n]}')
+    file = write_file(sandbox.home / ".claude" / "settings.json", '{"hooks": {}, "a": [\n]}')
     sandbox.setup("claude-code")
     sandbox.reverie = replace(sandbox.reverie, url="http://127.0.0.1:9999", token="another-token")
     sandbox.setup("claude-code")
@@ -126,7 +126,7 @@ def test_a_new_address_replaces_the_old_one(sandbox):
 
 @posix
 def test_a_file_keeps_its_mode(sandbox):
-    file = put(sandbox.home / ".cursor" / "mcp.json", "{}")
+    file = write_file(sandbox.home / ".cursor" / "mcp.json", "{}")
     file.chmod(0o640)
     sandbox.setup("cursor")
     assert mode(file) == 0o640
@@ -136,7 +136,7 @@ def test_a_file_keeps_its_mode(sandbox):
 
 @posix
 def test_a_file_with_the_token_is_the_owner_s_alone_as_long_as_it_has_it(sandbox):
-    file = put(sandbox.home / ".claude" / "settings.json", "{}")
+    file = write_file(sandbox.home / ".claude" / "settings.json", "{}")
     file.chmod(0o644)
     [settings, *_] = sandbox.setup("claude-code")
     assert mode(file) == 0o600
@@ -158,7 +158,7 @@ def test_a_new_file_with_the_token_is_the_owner_s_alone(sandbox):
 
 @posix
 def test_a_symbolic_link_is_written_through(sandbox):
-    target = put(sandbox.root / "dotfiles" / "mcp.json", "{}")
+    target = write_file(sandbox.root / "dotfiles" / "mcp.json", "{}")
     link = sandbox.home / ".cursor" / "mcp.json"
     link.parent.mkdir()
     link.symlink_to(target)
@@ -172,7 +172,7 @@ def test_a_symbolic_link_is_written_through(sandbox):
 @posix
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_an_error_of_that_file(sandbox):
-    file = put(sandbox.home / ".cursor" / "mcp.json", "{}")
+    file = write_file(sandbox.home / ".cursor" / "mcp.json", "{}")
     file.parent.chmod(0o500)
     [change] = sandbox.setup("cursor")
     file.parent.chmod(0o700)
@@ -181,7 +181,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_that_file(sandbox):
 
 
 def test_a_file_that_cannot_be_replaced_keeps_its_bytes_and_leaves_no_draft(sandbox, monkeypatch):
-    file = put(sandbox.home / ".cursor" / "mcp.json", "{}")
+    file = write_file(sandbox.home / ".cursor" / "mcp.json", "{}")
 
     def full(_descriptor):
         raise OSError(28, "No space left on device")
