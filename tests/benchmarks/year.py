@@ -24,7 +24,7 @@ from pipeline.write.accept import commit
 from tests.benchmarks.figures import Aim, Report, latency
 from tests.benchmarks.questions import Question, questions
 from tests.benchmarks.year_plan import DAYS, Planned, moment, plan
-from tests.fakes.world import World, opened_world
+from tests.fakes.workspace import RecallWorkspace, open_recall_workspace
 
 MEMORIES, SEED, QUESTION_SEED = 20_000, 7, 23
 ASKED, K = 200, 10
@@ -100,15 +100,15 @@ def live(count: int, seed: int, asked: int = ASKED, tell: Callable[[Month], None
 
 
 @contextmanager
-def _world() -> Iterator[World]:
+def _world() -> Iterator[RecallWorkspace]:
     """Open a workspace in which words decide alone: no encoder stands between what was kept and what is found."""
 
     def absent() -> Encoder:
         raise EncoderUnavailable("words decide alone")
 
-    with opened_world() as world:
-        world.reader = replace(world.reader, encoder=absent)
-        yield world
+    with open_recall_workspace() as workspace:
+        workspace.reader = replace(workspace.reader, encoder=absent)
+        yield workspace
 
 
 def _by_day(planned: Sequence[Planned]) -> Mapping[int, list[Planned]]:
@@ -118,60 +118,62 @@ def _by_day(planned: Sequence[Planned]) -> Mapping[int, list[Planned]]:
     return found
 
 
-def _day(today: Sequence[Planned], *worlds: World) -> Sequence[Planned]:
-    for world in worlds:
-        commit(world.database, [one.prepared for one in today])
-        with world.database.write() as db:
+def _day(today: Sequence[Planned], *workspaces: RecallWorkspace) -> Sequence[Planned]:
+    for workspace in workspaces:
+        commit(workspace.database, [one.prepared for one in today])
+        with workspace.database.write() as db:
             for one in today:
                 memory = memories.get(db, one.id) if one.pinned else None
                 if memory is not None:
                     memories.update(db, memory.seq, {"pinned": 1}, memory.created_at)
-    with worlds[0].database.read() as db:
+    with workspaces[0].database.read() as db:
         return [one for one in today if memories.get(db, one.id) is not None]
 
 
-def _recall(world: World, known: Sequence[Planned], day: int, chance: random.Random, passing: int) -> None:
+def _recall(
+    workspace: RecallWorkspace, known: Sequence[Planned], day: int, chance: random.Random, passing: int
+) -> None:
     buffer = UsageBuffer()
     meant = [one.id for one in known for recalled in one.recalls if day - 1 <= recalled < day]
-    with world.database.read() as db:
+    with workspace.database.read() as db:
         active = [row[0] for row in db.execute("SELECT seq FROM memory WHERE archived_at IS NULL")]
-    buffer.add_accesses(world.seq(memory_id) for memory_id in meant)
+    buffer.add_accesses(workspace.seq(memory_id) for memory_id in meant)
     buffer.add_accesses(chance.sample(active, min(passing, len(active))))
-    with world.database.write() as db:
+    with workspace.database.write() as db:
         write_usage(db, buffer.take(), utc_text(moment(day - 0.3)))
 
 
-def _run_jobs(world: World, day: int, year: Year) -> None:
-    run = JobRun(world.database, moment(day))
+def _run_jobs(workspace: RecallWorkspace, day: int, year: Year) -> None:
+    run = JobRun(workspace.database, moment(day))
     began = time.perf_counter()
     decay(run)
     archive(run)
     slept = time.perf_counter()
-    with world.database.read() as db:
-        world.reader.ranking_features.refresh(db)
+    with workspace.database.read() as db:
+        workspace.reader.ranking_features.refresh(db)
     year.night_ms.append((slept - began) * 1000)
     year.refresh_ms.append((time.perf_counter() - slept) * 1000)
 
 
-def _month(world: World, number: int, changes_before: int) -> Month:
-    with world.database.read() as db:
+def _month(workspace: RecallWorkspace, number: int, changes_before: int) -> Month:
+    with workspace.database.read() as db:
         active = db.execute("SELECT tier, importance FROM memory WHERE archived_at IS NULL").fetchall()
         archived = db.execute("SELECT count(*) FROM memory WHERE archived_at IS NOT NULL").fetchone()[0]
-    a_night = round((_nightly_changes(world) - changes_before) / MONTH_DAYS)
+    a_night = round((_nightly_changes(workspace) - changes_before) / MONTH_DAYS)
     ordered = sorted(importance for _, importance in active)
     p10, p50, p90 = (ordered[int(len(ordered) * share)] for share in (0.1, 0.5, 0.9))
     return Month(number, len(active), archived, dict(Counter(tier for tier, _ in active)), (p10, p50, p90), a_night)
 
 
-def _nightly_changes(world: World) -> int:
-    with world.database.read() as db:
+def _nightly_changes(workspace: RecallWorkspace) -> int:
+    with workspace.database.read() as db:
         row = db.execute("SELECT count(*) FROM change WHERE op IN (?, ?)", (changes.EDIT, changes.ARCHIVE)).fetchone()
     return int(row[0])
 
 
-def _check(day: int, known: Sequence[Planned], count: int, slept: World, awake: World) -> Check:
-    for world in (slept, awake):
-        world.fold()
+def _check(day: int, known: Sequence[Planned], count: int, slept: RecallWorkspace, awake: RecallWorkspace) -> Check:
+    for workspace in (slept, awake):
+        workspace.fold()
     mattering = _draw_questions([one for one in known if one.matters and one.day < day - SETTLED_DAYS], count)
     forgotten = _draw_questions(
         [one for one in known if not (one.matters or one.pinned) and one.day < day - SETTLED_DAYS], count
@@ -191,13 +193,13 @@ def _draw_questions(among: Sequence[Planned], count: int) -> list[tuple[Question
     return [(question, frozenset(among[place].id for place in question.sources)) for question in wanted]
 
 
-def _hits(world: World, asked: Sequence[tuple[Question, frozenset[str]]]) -> float:
-    found = sum(bool(answers.intersection(world.found(question.text, k=K))) for question, answers in asked)
+def _hits(workspace: RecallWorkspace, asked: Sequence[tuple[Question, frozenset[str]]]) -> float:
+    found = sum(bool(answers.intersection(workspace.find_ids(question.text, k=K))) for question, answers in asked)
     return round(found / max(len(asked), 1), 3)
 
 
-def _count_kept(world: World, known: Sequence[Planned]) -> dict[str, tuple[int, int]]:
-    with world.database.read() as db:
+def _count_kept(workspace: RecallWorkspace, known: Sequence[Planned]) -> dict[str, tuple[int, int]]:
+    with workspace.database.read() as db:
         ever = {entry.memory_id for entry in audit.page(db, 2 * len(known), None)}
         faded = {
             row[0]

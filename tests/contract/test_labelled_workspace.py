@@ -59,5 +59,5 @@ def test_a_relevance_says_how_often_it_is_right(workspace):
 
 def test_what_is_relevant_is_found(workspace):
     messages = [m for m in load_labelled("messages.json") if m["relevant"]]
-    found = [m["memories"][0] in workspace.found(m["text"], 8) for m in messages]
+    found = [m["memories"][0] in workspace.find_ids(m["text"], 8) for m in messages]
     assert sum(found) / len(found) >= 0.93

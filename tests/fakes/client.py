@@ -65,7 +65,7 @@ class CheckedClient:
         answer: dict[str, Any] = response.get_json()
         return answer
 
-    def found(self, query: str, **fields: Any) -> list[str]:
+    def find_ids(self, query: str, **fields: Any) -> list[str]:
         """Return the ids that a recall finds, best first."""
         return [hit["id"] for hit in self.recall(query, **fields)["results"]]
 

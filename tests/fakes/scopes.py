@@ -95,7 +95,7 @@ class Told:
     topic: str
 
 
-class House:
+class ScopesServer:
     """One server; each example has a workspace of its own in it."""
 
     def __init__(self, folder):
@@ -115,14 +115,18 @@ class House:
 
 
 class Workspace:
-    def __init__(self, house: House, name: str) -> None:
-        self.house, self.name = house, name
+    def __init__(self, server: ScopesServer, name: str) -> None:
+        self.server, self.name = server, name
         self.told: list[Told] = []
         self.paired: set[tuple[str, str]] = set()
 
     def call(self, method: str, path: str, **rest: Any) -> Any:
-        auth = {"Authorization": f"Bearer {self.house.container.token}", "Host": HOST, "X-Reverie-Workspace": self.name}
-        return self.house.client.open(path, method=method, headers=auth, **rest)
+        auth = {
+            "Authorization": f"Bearer {self.server.container.token}",
+            "Host": HOST,
+            "X-Reverie-Workspace": self.name,
+        }
+        return self.server.client.open(path, method=method, headers=auth, **rest)
 
     def write(self, drafts: list[Draft]) -> None:
         words = [f"zq{number:03d}" for number in range(len(drafts))]
@@ -151,7 +155,7 @@ class Workspace:
             assert answer["outcome"] == "created"
             self.told.append(Told(answer["id"], value, scope, None, "keyed_fact", "billing"))
         self.join(plan.joined)
-        worker, errors = self.house.worker, list[str]()
+        worker, errors = self.server.worker, list[str]()
         digest_stage(worker, Stage.EMBED, worker.stages(self.name)[Stage.EMBED], errors.append, self.name)
         assert errors == []
         if plan.folded:
@@ -159,7 +163,7 @@ class Workspace:
 
     def join(self, places: list[tuple[int, int]]) -> None:
         """Let memories deny each other, even where the API would not, and let those of one scope wait as a pair."""
-        with self.house.container.databases.get(self.name).write() as db:
+        with self.server.container.databases.get(self.name).write() as db:
             seqs = {memory.id: memories.get(db, memory.id).seq for memory in self.told}
             for one, other in ((self.at(first), self.at(second)) for first, second in places):
                 if one != other:

@@ -34,7 +34,7 @@ class LabelledWorkspace:
     def ask(self, text: str, k: int = 8, least_relevance: float = 0.0) -> Answer:
         return search(self._reader, Query(text, k=k, budget_ms=PATIENT_MS, least_relevance=least_relevance))
 
-    def found(self, text: str, k: int) -> list[str]:
+    def find_ids(self, text: str, k: int) -> list[str]:
         return [self._keys[hit.memory.id] for hit in self.ask(text, k).hits]
 
 

@@ -112,7 +112,7 @@ def test_a_workspace_that_does_not_exist_is_not_found_anywhere(client):
 def test_workspaces_do_not_see_each_other(client):
     client.write("Port 8123 belongs to billing", workspace="one")
     client.write("Nothing of interest", workspace="two")
-    assert client.found("billing port", workspace="two") == []
+    assert client.find_ids("billing port", workspace="two") == []
 
 
 def test_an_unknown_path_and_a_wrong_method_are_problems(shared):
@@ -160,7 +160,7 @@ def test_a_store_that_another_process_holds_is_busy(home):
             assert answer.headers["Retry-After"] == "1"
         assert client.delete(f"/v1/memories/{written}").status_code == 503
         # Who only reads waits for nobody.
-        assert client.found("memory before") == [written]
+        assert client.find_ids("memory before") == [written]
     finally:
         other.close()
         container.close()

@@ -86,7 +86,7 @@ def test_a_value_that_is_told_again_later_outlives_an_older_one_that_comes_late(
     assert (told_again["outcome"], told_again["id"]) == ("merged", first)
     put_fact(client, "EST", valid_from=MIDDLE)
     assert spans(client) == [("CET", EARLY, MIDDLE), ("EST", MIDDLE, LATE), ("CET", LATE, None)]
-    assert client.found("staging port CET") == [history(client)[2]["id"]]
+    assert client.find_ids("staging port CET") == [history(client)[2]["id"]]
 
 
 def test_negation_ends_a_value_without_a_successor(client):

@@ -82,7 +82,7 @@ def bodies(path):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
+def server(tmp_path_factory):
     container = open_web(fast_settings(tmp_path_factory.mktemp("fuzz") / "home"))
     client = CheckedClient(create_app(container), container.token)
     yield client, client.write("A memory to change")
@@ -92,8 +92,8 @@ def house(tmp_path_factory):
 @pytest.mark.parametrize(("method", "path"), WITH_BODY)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_no_json_body_breaks_a_route(house, method, path, data):
-    client, memory_id = house
+def test_no_json_body_breaks_a_route(server, method, path, data):
+    client, memory_id = server
     body = json.dumps(data.draw(bodies(path))).encode("utf-8", "surrogatepass")
     named = path.replace("{memory_id}", memory_id).replace("{source}", "fuzz")
     response = client.call(method, named, data=body)
@@ -102,24 +102,24 @@ def test_no_json_body_breaks_a_route(house, method, path, data):
 
 @settings(max_examples=60)
 @given(body=st.binary(max_size=60))
-def test_no_bytes_break_a_route(house, body):
-    client, memory_id = house
+def test_no_bytes_break_a_route(server, body):
+    client, memory_id = server
     for method, path in WITH_BODY:
         assert client.call(method, path.replace("{memory_id}", memory_id), data=body).status_code in EXPECTED
 
 
 @settings(max_examples=80)
 @given(name=st.sampled_from(["limit", "cursor", "kind", "scope", "session_id", "archived", "hard"]), value=texts)
-def test_no_query_string_breaks_a_route(house, name, value):
-    client, _ = house
+def test_no_query_string_breaks_a_route(server, name, value):
+    client, _ = server
     for method, path in (("GET", "/v1/memories"), ("GET", "/v1/errors"), ("DELETE", "/v1/memories/nothing")):
         assert client.call(method, path, query_string={name: value}).status_code in EXPECTED
 
 
 @settings(max_examples=60)
 @given(text=st.text(min_size=1, max_size=60))
-def test_whatever_text_is_accepted_comes_back_and_is_found_by_itself(house, text):
-    client, _ = house
+def test_whatever_text_is_accepted_comes_back_and_is_found_by_itself(server, text):
+    client, _ = server
     response = client.post("/v1/memories", {"content": text, "session_id": "fuzz"})
     assert response.status_code in (201, 422)
     if response.status_code == 201:
@@ -128,8 +128,8 @@ def test_whatever_text_is_accepted_comes_back_and_is_found_by_itself(house, text
         client.recall(memory["content"], k=100)
 
 
-def test_a_nested_body_of_any_depth_is_answered(house):
-    client, _ = house
+def test_a_nested_body_of_any_depth_is_answered(server):
+    client, _ = server
     for depth in (50, 150, 5_000, 100_000):
         body = b'{"content": "x", "metadata": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
         assert client.post("/v1/memories", data=body).status_code in (201, 400, 422)

@@ -30,7 +30,7 @@ def test_a_goal_is_a_memory(client):
     assert memory["kind"] == "goal"
     assert memory["tags"] == ["ops"]
     assert memory["details"] == {"status": "open", "progress": 0.25, "due_at": "2026-02-28T23:00:00.000Z"}
-    assert client.found("move billing") == [goal["id"]]
+    assert client.find_ids("move billing") == [goal["id"]]
 
 
 def test_a_goal_comes_nearer_until_it_is_done(client):
@@ -50,7 +50,7 @@ def test_a_new_title_is_found_and_the_old_one_stays_in_the_history(client, diges
     goal_id = set_goal(client).get_json()["id"]
     change(client, goal_id, title="Move the archive")
     digested()
-    assert client.found("archive") == [goal_id]
+    assert client.find_ids("archive") == [goal_id]
     memory = client.get(f"/v1/memories/{goal_id}").get_json()
     assert [entry["content"] for entry in memory["history"]] == [WORDS]
     assert memory["details"]["status"] == "open"

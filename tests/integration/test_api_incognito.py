@@ -54,7 +54,7 @@ def say_everywhere(client, session):
     answers.append(client.put("/v1/facts/qwyjibofier/zubrowked", {"value": SAID, **who}).get_json())
     client.recall(SAID, **who)
     client.post("/v1/prepare", {"message": SAID, **who})
-    client.post("/v1/why", {"query": SAID, "memory_id": client.found("flumadiddle")[0]})
+    client.post("/v1/why", {"query": SAID, "memory_id": client.find_ids("flumadiddle")[0]})
     client.post(
         "/hooks/claude-code", {"hook_event_name": "UserPromptSubmit", "prompt": SAID, "session_id": session or ""}
     )
@@ -190,14 +190,14 @@ def test_a_session_is_stored_again_afterwards(silent):
     assert answer == {"session_id": SESSION, "since": None}
     assert silent.get("/v1/incognito").get_json()["items"] == []
     memory_id = silent.write(SAID, session_id=SESSION)
-    assert memory_id in silent.found("qwyjibofier")
+    assert memory_id in silent.find_ids("qwyjibofier")
 
 
 def test_a_workspace_is_stored_again_afterwards(silent_workspace, container):
     container.settings.paths.workspace("default").config.unlink()
-    assert silent_workspace.found("qwyjibofier") == []
+    assert silent_workspace.find_ids("qwyjibofier") == []
     memory_id = silent_workspace.write(SAID)
-    assert memory_id in silent_workspace.found("qwyjibofier")
+    assert memory_id in silent_workspace.find_ids("qwyjibofier")
 
 
 def test_a_session_that_nothing_was_stored_of_comes_back_without_a_workspace(client, container):

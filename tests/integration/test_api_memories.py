@@ -221,10 +221,10 @@ def test_archive_and_restore_undo_each_other(client):
     archived = client.delete(f"/v1/memories/{written}").get_json()
     assert archived["archived_at"] is not None
     assert client.delete(f"/v1/memories/{written}").get_json() == archived
-    assert client.found("port 8123") == []
+    assert client.find_ids("port 8123") == []
     assert read(client, written)["archived_at"] == archived["archived_at"]
     assert client.post(f"/v1/memories/{written}/restore").get_json()["archived_at"] is None
-    assert client.found("port 8123") == [written]
+    assert client.find_ids("port 8123") == [written]
 
 
 def test_restoring_what_was_written_anew_is_a_conflict(client):
@@ -242,13 +242,13 @@ def test_a_purge_leaves_no_trace_in_any_file(client, container, digested, worker
     worker.context("default").rebuild_segment()
     assert client.delete(f"/v1/memories/{written}?hard=true").get_json()["purged"] is True
     assert client.get(f"/v1/memories/{written}").status_code == 404
-    assert client.found("codeword") == [kept]
+    assert client.find_ids("codeword") == [kept]
     digested()
     folder = container.settings.paths.workspace("default").root
     stored = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file()).lower()
     for trace in (b"xylophon", b"quixotic", b"ada byron"):
         assert trace not in stored
-    assert client.found("gateway") == [kept]
+    assert client.find_ids("gateway") == [kept]
     assert client.get("/v1/stats").get_json()["index"]["passages"] == 1
 
 

@@ -13,7 +13,7 @@ from web.app import create_app
 def test_a_write_is_found_by_the_very_next_recall(client):
     for number in range(20):
         written = client.write(f"Service unit{number} listens on port {8000 + number}")
-        assert client.found(f"unit{number} port")[0] == written
+        assert client.find_ids(f"unit{number} port")[0] == written
 
 
 def test_an_identifier_is_found_whole_and_by_its_parts(client):
@@ -27,7 +27,7 @@ def test_an_identifier_is_found_whole_and_by_its_parts(client):
         "ABC-123",
         "src/config/verdict-policy.ts",
     ):
-        assert client.found(query)[0] == written
+        assert client.find_ids(query)[0] == written
 
 
 def test_the_dense_channel_finds_what_was_digested(client, digested):
@@ -60,14 +60,14 @@ def test_an_edit_is_found_by_the_new_text_and_not_by_the_old(client, worker, fol
     client.patch(f"/v1/memories/{written}", {"content": "The billing service listens on giraffe"})
     results = client.recall("zebra", explain=True)["results"]
     assert not any(hit["signals"]["channels"]["lexical"]["score"] > 0 for hit in results)
-    assert client.found("giraffe") == [written]
+    assert client.find_ids("giraffe") == [written]
 
 
 def test_an_answer_of_nothing_does_not_hide_a_later_write(client):
     client.write("Something else entirely")
-    assert client.found("aardvark") == []
+    assert client.find_ids("aardvark") == []
     written = client.write("The aardvark eats ants")
-    assert client.found("aardvark") == [written]
+    assert client.find_ids("aardvark") == [written]
 
 
 def test_filters_choose_before_the_ranking_does(client):
@@ -75,23 +75,23 @@ def test_filters_choose_before_the_ranking_does(client):
     late = client.write("The port is two", kind="lesson", session_id="b", occurred_at="2026-02-01T00:00:00Z")
     for number in range(150):
         client.write(f"The port port port is also {number}")
-    assert client.found("port", kinds=["decision"]) == [early]
-    assert client.found("port", kinds=["decision", "lesson"], until="2026-01-15T00:00:00Z") == [early]
-    assert client.found("port", session_id="b") == [late]
-    assert client.found("port", since="2026-01-01T00:00:00Z", until="2026-02-01T00:00:00Z") == [early]
-    assert client.found("port", since="2026-02-01T01:00:00+01:00", until="2026-03-01T00:00:00Z") == [late]
-    assert client.found("port", kinds=["goal"]) == []
+    assert client.find_ids("port", kinds=["decision"]) == [early]
+    assert client.find_ids("port", kinds=["decision", "lesson"], until="2026-01-15T00:00:00Z") == [early]
+    assert client.find_ids("port", session_id="b") == [late]
+    assert client.find_ids("port", since="2026-01-01T00:00:00Z", until="2026-02-01T00:00:00Z") == [early]
+    assert client.find_ids("port", since="2026-02-01T01:00:00+01:00", until="2026-03-01T00:00:00Z") == [late]
+    assert client.find_ids("port", kinds=["goal"]) == []
 
 
 def test_a_scope_is_seen_by_whom_it_belongs_to(client):
     workspace = client.write("The port is open to all")
     agent = client.write("The port is an agent's", scope={"kind": "agent", "id": "a1"})
     own = client.write("The port is a session's", scope={"kind": "session"}, session_id="s1")
-    assert client.found("port") == [workspace]
-    assert client.found("port", session_id="s1") == [own]
-    assert client.found("port", scope={"kind": "agent", "id": "a1"}) == [agent]
-    assert client.found("port", scope={"kind": "agent", "id": "a2"}) == []
-    assert client.found("port", scope={"kind": "session"}, session_id="s1") == [own]
+    assert client.find_ids("port") == [workspace]
+    assert client.find_ids("port", session_id="s1") == [own]
+    assert client.find_ids("port", scope={"kind": "agent", "id": "a1"}) == [agent]
+    assert client.find_ids("port", scope={"kind": "agent", "id": "a2"}) == []
+    assert client.find_ids("port", scope={"kind": "session"}, session_id="s1") == [own]
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_a_scope_is_seen_by_whom_it_belongs_to(client):
 )
 def test_a_session_is_found_by_the_name_it_was_written_under(client, session):
     written = client.write("The port is 8123", session_id=session, scope={"kind": "session", "id": session})
-    assert client.found("port", session_id=session) == [written]
-    assert client.found("port", scope={"kind": "session", "id": session}) == [written]
+    assert client.find_ids("port", session_id=session) == [written]
+    assert client.find_ids("port", scope={"kind": "session", "id": session}) == [written]
     listed = client.get("/v1/memories", query_string={"session_id": session}).get_json()["items"]
     assert [memory["id"] for memory in listed] == [written]
 
@@ -127,7 +127,7 @@ def test_an_empty_query_lists_by_pin_importance_and_recency(client):
     answer = client.recall("", k=3)
     assert [hit["id"] for hit in answer["results"]] == [pinned, new, old]
     assert {report["state"] for report in answer["channels"].values()} == {"off"}
-    assert client.found("", kinds=["fact"])[-1] == low
+    assert client.find_ids("", kinds=["fact"])[-1] == low
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_broken_segment_is_cold_reported_and_asked_for_again(client, container
     assert "segment" in worker.context("default").list_needed_jobs()
     assert any(e["component"] == "recall.lexical" for e in client.get("/v1/errors").get_json()["items"])
     worker.context("default").rebuild_segment()
-    assert len(client.found("port")) == 1
+    assert len(client.find_ids("port")) == 1
 
 
 def test_a_broken_vector_index_does_not_silence_the_words(client, container, monkeypatch):
@@ -239,7 +239,7 @@ def test_a_workspace_may_set_its_own_budget(client, container):
     container.settings.paths.workspace("default").config.write_text("recall_budget_ms = 4000\n")
     assert container.workspace("default").settings.recall_budget_ms == 4000
     container.settings.paths.workspace("default").config.write_text("port = 1\n")
-    assert client.found("port") == [written]
+    assert client.find_ids("port") == [written]
     assert "port cannot differ between workspaces" in client.get("/v1/errors").get_data(as_text=True)
 
 

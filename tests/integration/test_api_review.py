@@ -66,7 +66,7 @@ def test_a_double_is_merged_shown_and_undone(client, digested):
         now = read(client, old["id"])
         assert {k: v for k, v in now.items() if k not in changed} == {k: v for k, v in old.items() if k not in changed}
     assert items(client, "/v1/audit")[0]["undone_at"] is not None
-    assert set(client.found(ONE)) == {older, newer}
+    assert set(client.find_ids(ONE)) == {older, newer}
     digested()
     assert ids(client) == {older, newer}
     assert client.post(f"/v1/audit/{entry['id']}/undo").status_code == 409
@@ -167,13 +167,13 @@ def test_a_candidate_is_nowhere_until_it_is_let_in_and_then_everywhere(reviewing
     memory_id = candidate(reviewing)
     assert [item["id"] for item in items(reviewing, "/v1/candidates")] == [memory_id]
     digested()
-    assert reviewing.found(DOUBTFUL) == []
+    assert reviewing.find_ids(DOUBTFUL) == []
     assert ids(reviewing) == set()
     answer = reviewing.post(f"/v1/candidates/{memory_id}", {"action": "accept"}).get_json()
     assert not answer["candidate"]
     assert items(reviewing, "/v1/candidates") == []
     # Before any worker heard of it.
-    assert reviewing.found("shop deploys") == [memory_id]
+    assert reviewing.find_ids("shop deploys") == [memory_id]
     assert ("default", Stage.DEDUP) in container.notify.sent
     assert reviewing.post(f"/v1/candidates/{memory_id}", {"action": "reject"}).status_code == 409
 

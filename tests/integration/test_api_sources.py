@@ -42,7 +42,7 @@ def test_items_come_change_and_go(client, container):
     worker = put_items(client, item("a.py", "Opens the shop", digest="2"))
     assert (worker["items"][0]["outcome"], worker["restored"]) == ("created", 1)
     assert contents(client) == {"Sells tea", "Opens the shop"}
-    assert client.found("opens shop")[0] == first["items"][0]["receipts"][0]["id"]
+    assert client.find_ids("opens shop")[0] == first["items"][0]["receipts"][0]["id"]
 
 
 def test_what_an_item_gives_is_evidence(client):
@@ -153,5 +153,5 @@ def test_a_purge_leaves_no_trace_and_nothing_brings_it_back(client, container, d
     assert put_items(client, again)["items"][0]["outcome"] == "unchanged"
     changed = put_items(client, again | {"digest": "2"}, item("copy.md", "The codeword is xylophonic with Ada Byron"))
     assert [one["receipts"][0]["reason"] for one in changed["items"]] == ["was purged", "was purged"]
-    assert client.found("gateway") == [kept["items"][0]["receipts"][0]["id"]]
+    assert client.find_ids("gateway") == [kept["items"][0]["receipts"][0]["id"]]
     assert contents(client) == {"The gateway runs near Zurich"}

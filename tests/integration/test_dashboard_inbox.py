@@ -105,7 +105,7 @@ def test_a_candidate_is_let_in_and_put_back(client, browser, reviewing, containe
     assert browser._at.endswith(f"#e-{second}")
     assert read(client, second)["candidate"]
     assert count_waiting(container).candidates == 2
-    assert client.found("portal deploys") == []
+    assert client.find_ids("portal deploys") == []
 
 
 def test_a_candidate_is_turned_away_and_brought_back(client, browser, reviewing, container):
@@ -147,7 +147,7 @@ def test_a_candidate_that_was_let_in_to_speak_for_another_waits_again(client, br
     browser.submit_in(done, "Undo")
     assert read(client, older)["candidate"]
     assert (count_waiting(container).candidates, count_waiting(container).pairs) == (1, 1)
-    assert older not in client.found("shop deploys")
+    assert older not in client.find_ids("shop deploys")
 
 
 def test_both_of_a_pair_are_kept_and_wait_again(client, browser, container):
@@ -230,7 +230,7 @@ def test_what_was_archived_without_asking_tells_why(client, browser, container):
     page = browser.page(f"{INBOX}?kind=done")
     assert "Nobody used it for 190 days" in page
     browser.submit_in(page, "Take it back")
-    assert client.found(ONE) == [memory_id]
+    assert client.find_ids(ONE) == [memory_id]
 
 
 def test_of_what_was_purged_only_its_id_is_told(client, browser, digested):

@@ -340,12 +340,12 @@ def test_archive_undo_and_restore(client, browser):
     memory_id = client.write(ONE)
     page = browser.submit(path(memory_id), "Archive")
     assert "Archived" in card(page, "Why no answer contains it")
-    assert client.found(ONE) == []
+    assert client.find_ids(ONE) == []
     browser.submit_in(page, "Undo")
-    assert client.found(ONE) == [memory_id]
+    assert client.find_ids(ONE) == [memory_id]
     browser.submit(path(memory_id), "Archive")
     browser.submit(path(memory_id), "Restore")
-    assert client.found(ONE) == [memory_id]
+    assert client.find_ids(ONE) == [memory_id]
 
 
 def test_what_was_merged_leads_to_what_speaks_for_it_and_comes_back(client, browser, digested):
@@ -359,7 +359,7 @@ def test_what_was_merged_leads_to_what_speaks_for_it_and_comes_back(client, brow
     assert "took in a memory" in survivor
     assert "<mark>the</mark>" in survivor
     browser.submit(path(newer), "Restore")
-    assert set(client.found(ONE)) == {older, newer}
+    assert set(client.find_ids(ONE)) == {older, newer}
 
 
 def test_a_pair_that_waits_is_settled_from_the_record(client, browser, digested):

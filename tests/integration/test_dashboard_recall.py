@@ -22,7 +22,7 @@ def browser(client):
 
 
 @pytest.fixture
-def zebras(client, digested):
+def memory_ids(client, digested):
     ids = [client.write(text, session_id=f"s{number}") for number, text in enumerate(ZEBRAS)]
     digested()
     return ids
@@ -43,7 +43,7 @@ def moves(page):
     return re.findall(r'<span class="move[^>]*><span aria-hidden="true">([^<]+)<', part)
 
 
-def test_the_lab_shows_what_recall_answers(client, browser, zebras):
+def test_the_lab_shows_what_recall_answers(client, browser, memory_ids):
     answer = client.recall("unique zebra stripes", explain=True)["results"]
     page = browser.page(lab(q="unique zebra stripes"))
     assert list_found(page) == [hit["id"] for hit in answer]
@@ -54,7 +54,7 @@ def test_the_lab_shows_what_recall_answers(client, browser, zebras):
     assert "lexical ok, dense ok, graph off" in page
 
 
-def test_a_channel_alone_is_asked_and_the_others_are_off(browser, zebras):
+def test_a_channel_alone_is_asked_and_the_others_are_off(browser, memory_ids):
     words = browser.page(lab(q="zebra", only="lexical"))
     assert "lexical ok, dense off, graph off" in words
     assert "meaning 0." not in words.partition('id="trial-A"')[2]
@@ -78,7 +78,7 @@ def test_two_ways_to_ask_stand_side_by_side_with_what_moved(client, browser, dig
     assert sorted(moves(worker)) == sorted(["new", "=" if list_found(worker, "B")[0] == second else "↓1"])
 
 
-def test_a_comparison_begins_with_equal_settings(browser, zebras):
+def test_a_comparison_begins_with_equal_settings(browser, memory_ids):
     page = browser.page(lab(q="zebra", k=2, only="lexical", kinds=["fact", "lesson"]))
     compared = browser.follow(page, "Compare with other settings")
     assert list_found(compared, "A") == list_found(compared, "B") == list_found(page)
@@ -95,44 +95,44 @@ def test_a_comparison_begins_with_equal_settings(browser, zebras):
         {"session": "another"},
     ],
 )
-def test_a_setting_that_leaves_everything_out_leaves_everything_out(browser, zebras, setting):
+def test_a_setting_that_leaves_everything_out_leaves_everything_out(browser, memory_ids, setting):
     page = browser.page(lab(q="zebra", **setting))
     assert list_found(page) == []
     assert "Nothing is found with these settings." in page
 
 
-def test_k_and_session_are_heeded(browser, zebras):
+def test_k_and_session_are_heeded(browser, memory_ids):
     assert len(list_found(browser.page(lab(q="zebra", k=2)))) == 2
-    assert list_found(browser.page(lab(q="zebra", session="s1"))) == [zebras[1]]
+    assert list_found(browser.page(lab(q="zebra", session="s1"))) == [memory_ids[1]]
 
 
-def test_why_not_one_that_an_id_names(client, browser, zebras, digested):
+def test_why_not_one_that_an_id_names(client, browser, memory_ids, digested):
     other = client.write("nothing of the kind", kind="decision")
-    client.delete(f"/v1/memories/{zebras[0]}")
+    client.delete(f"/v1/memories/{memory_ids[0]}")
     digested()
-    assert "archived at" in browser.page(lab(q="zebra", why=zebras[0]))
+    assert "archived at" in browser.page(lab(q="zebra", why=memory_ids[0]))
     assert "filtered by kinds: it is a decision" in browser.page(lab(q="zebra", why=other, kinds=["fact"]))
-    page = browser.page(lab(q="zebra", why=zebras[1].lower(), compare=1, b_only="dense"))
+    page = browser.page(lab(q="zebra", why=memory_ids[1].lower(), compare=1, b_only="dense"))
     assert page.count("found: number") == 2
     assert browser.get(lab(q="zebra", why="01J00000000000000000000000")).status_code == 404
 
 
-def test_why_not_one_that_words_find(browser, zebras):
+def test_why_not_one_that_words_find(browser, memory_ids):
     page = browser.page(lab(q="unique", why="stable south", k=1))
     assert "Which one do you miss?" in page
     asked = browser.follow(page, "Why not this one?")
     assert "Why, or why not, this one" in asked
-    assert f"/memories/{zebras[1]}" in asked.partition("Why, or why not")[2].partition("</section>")[0]
+    assert f"/memories/{memory_ids[1]}" in asked.partition("Why, or why not")[2].partition("</section>")[0]
 
 
 def test_the_owner_sees_what_a_session_owns(client, browser, digested):
     owned = client.write("a zebra of one session", scope={"kind": "session", "id": "s1"})
     digested()
-    assert client.found("zebra") == []
+    assert client.find_ids("zebra") == []
     assert list_found(browser.page(lab(q="zebra"))) == [owned]
 
 
-def test_looking_changes_nothing(client, browser, container, zebras):
+def test_looking_changes_nothing(client, browser, container, memory_ids):
     container.feedback.flush_usage(container.workspace("default"))
 
     def dump():
@@ -142,15 +142,15 @@ def test_looking_changes_nothing(client, browser, container, zebras):
 
     kept = dict(container.contexts.get(container.workspace("default")).answers._kept)
     before = dump()
-    for query in ({"q": "zebra"}, {"q": "zebra", "compare": 1, "why": zebras[0]}, {"q": "unique", "why": "stable"}):
+    for query in ({"q": "zebra"}, {"q": "zebra", "compare": 1, "why": memory_ids[0]}, {"q": "unique", "why": "stable"}):
         browser.page(lab(**query))
     assert dump() == before
     assert container.contexts.get(container.workspace("default")).answers._kept == kept
     assert container.feedback.write_usage(container.workspace("default"))
-    assert [client.get(f"/v1/memories/{identity}").get_json()["recall_count"] for identity in zebras] == [0, 0, 0]
+    assert [client.get(f"/v1/memories/{identity}").get_json()["recall_count"] for identity in memory_ids] == [0, 0, 0]
 
 
-def test_an_answer_is_measured_anew(container, zebras):
+def test_an_answer_is_measured_anew(container, memory_ids):
     reader = container.contexts.get(container.workspace("default"))
     query = Query("zebra", filter=Filter(), budget_ms=5000)
     asked = []
@@ -162,7 +162,7 @@ def test_an_answer_is_measured_anew(container, zebras):
 
 
 @pytest.mark.parametrize("query", [{"k": 0}, {"k": 999}, {"only": "graphs"}, {"since": "soon"}, {"kinds": ["x"]}])
-def test_a_setting_that_cannot_be_is_told(browser, zebras, query):
+def test_a_setting_that_cannot_be_is_told(browser, memory_ids, query):
     assert browser.get(lab(q="zebra", **query)).status_code == 422
 
 
@@ -175,14 +175,14 @@ def test_what_is_asked_and_found_is_text(client, browser, digested):
     assert list_found(page)
 
 
-def test_what_is_foreseen_can_be_asked(browser, container, zebras):
+def test_what_is_foreseen_can_be_asked(browser, container, memory_ids):
     with container.databases.get("default").write() as db:
         predictions.replace(db, [Prediction("where is the zebra & stable?", Reason.REPEATED)], utc_now())
     page = browser.follow(browser.page(lab()), "where is the zebra & stable?")
-    assert list_found(page)[0] == zebras[1]
+    assert list_found(page)[0] == memory_ids[1]
 
 
-def test_before_a_question_it_says_what_it_is_for(browser, zebras):
+def test_before_a_question_it_says_what_it_is_for(browser, memory_ids):
     page = browser.page(lab())
     assert "Looking changes nothing" in page
     assert browser.page(lab(q="   ")).count("Looking changes nothing") == 1

@@ -38,7 +38,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class House:
+class LocalStack:
     """A home of its own, and what runs on it."""
 
     def __init__(self, root: Path) -> None:
@@ -133,10 +133,10 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path):
-    house = House(tmp_path)
-    yield house
-    house.clear()
+def stack(tmp_path):
+    stack = LocalStack(tmp_path)
+    yield stack
+    stack.clear()
 
 
 def wait_for_end(process):
@@ -144,9 +144,9 @@ def wait_for_end(process):
     return process.returncode, output.decode()
 
 
-def test_it_answers_and_recalls_before_there_is_an_encoder(house):
-    house.up()
-    with house.client() as client:
+def test_it_answers_and_recalls_before_there_is_an_encoder(stack):
+    stack.up()
+    with stack.client() as client:
         assert client.health()["encoder"] == "loading"
         receipt = client.remember({"content": "The cache is written behind the queue."})
         answer = client.recall({"query": "cache queue"})
@@ -156,46 +156,46 @@ def test_it_answers_and_recalls_before_there_is_an_encoder(house):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_everything(house, number):
-    supervisor = house.up()
+def test_a_signal_stops_everything(stack, number):
+    supervisor = stack.up()
     # It may be asked before all of its processes have come so far as to handle a signal.
     supervisor.send_signal(number)
     code, output = wait_for_end(supervisor)
     assert code == 0, output
     assert f"{number.name}: stopping" in output
-    eventually(house.is_empty, "no process is left")
+    eventually(stack.is_empty, "no process is left")
 
 
-def test_killing_the_supervisor_leaves_no_orphan(house):
-    supervisor = house.up()
-    eventually(lambda: len(house.family(WORKER)) == 3, "the worker has its processes")
+def test_killing_the_supervisor_leaves_no_orphan(stack):
+    supervisor = stack.up()
+    eventually(lambda: len(stack.family(WORKER)) == 3, "the worker has its processes")
     supervisor.kill()
-    eventually(house.is_empty, "every process notices")
+    eventually(stack.is_empty, "every process notices")
 
 
-def test_killing_the_supervisor_at_once_leaves_no_orphan(house):
+def test_killing_the_supervisor_at_once_leaves_no_orphan(stack):
     # Before its processes could look who their parent is.
-    supervisor = house.start(REVERIE, "up")
-    eventually(lambda: house.processes("workers.schedule"), "the last process is started")
+    supervisor = stack.start(REVERIE, "up")
+    eventually(lambda: stack.processes("workers.schedule"), "the last process is started")
     supervisor.kill()
-    eventually(house.is_empty, "every process notices")
+    eventually(stack.is_empty, "every process notices")
 
 
-def test_what_is_killed_comes_back_and_leaves_no_orphan(house):
-    supervisor = house.up()
-    eventually(lambda: len(house.family(WORKER)) == 3, "the worker has its processes")
-    before = {name: house.family(name) for name in ("web", WORKER, "workers.schedule")}
+def test_what_is_killed_comes_back_and_leaves_no_orphan(stack):
+    supervisor = stack.up()
+    eventually(lambda: len(stack.family(WORKER)) == 3, "the worker has its processes")
+    before = {name: stack.family(name) for name in ("web", WORKER, "workers.schedule")}
     for family in before.values():
         family[0].kill()
     old = [process for family in before.values() for process in family]
     for name in before:
-        eventually(lambda name=name: set(house.processes(name)) - set(old), f"{name} comes back")
+        eventually(lambda name=name: set(stack.processes(name)) - set(old), f"{name} comes back")
     eventually(lambda: not any(process.is_running() for process in old), "the old ones are gone")
-    eventually(house.answers, "the server answers again")
-    consumer, fork, *_ = eventually(lambda: len(f := house.family(WORKER)) == 3 and f, "the new worker's processes")
+    eventually(stack.answers, "the server answers again")
+    consumer, fork, *_ = eventually(lambda: len(f := stack.family(WORKER)) == 3 and f, "the new worker's processes")
     fork.kill()
-    eventually(lambda: len(house.family(WORKER)) == 3 and fork not in house.processes(), "a new one")
-    assert house.family(WORKER)[0] == consumer
+    eventually(lambda: len(stack.family(WORKER)) == 3 and fork not in stack.processes(), "a new one")
+    assert stack.family(WORKER)[0] == consumer
     assert supervisor.poll() is None
     supervisor.terminate()
     code, output = wait_for_end(supervisor)
@@ -203,70 +203,70 @@ def test_what_is_killed_comes_back_and_leaves_no_orphan(house):
     assert "web ended (SIGKILL); starting it again" in output
 
 
-def test_a_second_up_refuses_and_down_stops_the_first(house):
-    supervisor = house.up()
+def test_a_second_up_refuses_and_down_stops_the_first(stack):
+    supervisor = stack.up()
     for arguments in (["up"], ["up", "--daemon"]):
-        answer = house.run(*arguments)
+        answer = stack.run(*arguments)
         assert answer.returncode == 1
-        assert f"already running on {house.home} (pid {supervisor.pid})" in answer.stderr
-    assert house.answers()
-    answer = house.run("down")
+        assert f"already running on {stack.home} (pid {supervisor.pid})" in answer.stderr
+    assert stack.answers()
+    answer = stack.run("down")
     assert answer.returncode == 0
     assert f"supervisor (pid {supervisor.pid})" in answer.stdout
     assert wait_for_end(supervisor)[0] == 0
-    assert house.is_empty()
-    answer = house.run("down")
+    assert stack.is_empty()
+    answer = stack.run("down")
     assert (answer.returncode, answer.stdout.startswith("nothing runs")) == (0, True)
 
 
-def test_up_refuses_beside_a_server_started_otherwise_and_down_stops_that(house):
-    web = house.start(sys.executable, "-P", "-m", "web")
-    eventually(house.answers, "the server answers")
-    answer = house.run("up")
+def test_up_refuses_beside_a_server_started_otherwise_and_down_stops_that(stack):
+    web = stack.start(sys.executable, "-P", "-m", "web")
+    eventually(stack.answers, "the server answers")
+    answer = stack.run("up")
     assert answer.returncode == 1
     assert f"web is already running (pid {web.pid})" in answer.stderr
-    assert [process["pid"] for process in house.status()["processes"]] == [web.pid]
-    assert house.run("down").returncode == 0
+    assert [process["pid"] for process in stack.status()["processes"]] == [web.pid]
+    assert stack.run("down").returncode == 0
     assert wait_for_end(web)[0] == 0
-    assert house.is_empty()
+    assert stack.is_empty()
 
 
-def test_up_refuses_a_port_that_another_program_holds(house):
-    with socket.create_server(("127.0.0.1", house.port)):
-        answer = house.run("up")
+def test_up_refuses_a_port_that_another_program_holds(stack):
+    with socket.create_server(("127.0.0.1", stack.port)):
+        answer = stack.run("up")
         assert answer.returncode == 1
-        assert f"cannot listen on 127.0.0.1:{house.port}" in answer.stderr
-        web = house.start(sys.executable, "-P", "-m", "web")
+        assert f"cannot listen on 127.0.0.1:{stack.port}" in answer.stderr
+        web = stack.start(sys.executable, "-P", "-m", "web")
         code, output = wait_for_end(web)
     assert code == 69
-    assert output.strip().splitlines()[-1].startswith(f"cannot listen on 127.0.0.1:{house.port}")
+    assert output.strip().splitlines()[-1].startswith(f"cannot listen on 127.0.0.1:{stack.port}")
 
 
-def test_the_daemon_comes_up_and_goes_down(house):
-    answer = house.run("up", "--daemon", "--json")
+def test_the_daemon_comes_up_and_goes_down(stack):
+    answer = stack.run("up", "--daemon", "--json")
     assert answer.returncode == 0, answer.stderr
     started = json.loads(answer.stdout)
-    assert house.answers()
-    status = house.status()
+    assert stack.answers()
+    status = stack.status()
     assert status["answers"]
     assert [process["name"] for process in status["processes"]] == ["supervisor", "web", "worker", "scheduler"]
     assert status["processes"][0]["pid"] == started["pid"]
-    assert house.run("down").returncode == 0
-    assert house.is_empty()
-    assert "SIGTERM: stopping" in (house.home / "logs" / "reverie.log").read_text()
+    assert stack.run("down").returncode == 0
+    assert stack.is_empty()
+    assert "SIGTERM: stopping" in (stack.home / "logs" / "reverie.log").read_text()
 
 
-def test_a_stack_that_nobody_asks_stops_by_itself_and_the_next_can_start_meanwhile(house):
-    house.environment["REVERIE_IDLE_EXIT_MIN"] = "0.05"
-    idle = house.start(REVERIE, "up")
+def test_a_stack_that_nobody_asks_stops_by_itself_and_the_next_can_start_meanwhile(stack):
+    stack.environment["REVERIE_IDLE_EXIT_MIN"] = "0.05"
+    idle = stack.start(REVERIE, "up")
     log = iter(lambda: idle.stdout.readline().decode(), "")
     assert any("0.05 min without a request: stopping" in line for line in log)
-    del house.environment["REVERIE_IDLE_EXIT_MIN"]
+    del stack.environment["REVERIE_IDLE_EXIT_MIN"]
     # Whoever needs it just now does not find the door locked by one that is on its way out.
-    answer = house.run("up", "--daemon", "--json")
+    answer = stack.run("up", "--daemon", "--json")
     assert answer.returncode == 0, answer.stderr
     assert wait_for_end(idle)[0] == 0
-    assert house.status()["processes"][0]["pid"] == json.loads(answer.stdout)["pid"]
-    assert house.answers()
-    assert house.run("down").returncode == 0
-    assert house.is_empty()
+    assert stack.status()["processes"][0]["pid"] == json.loads(answer.stdout)["pid"]
+    assert stack.answers()
+    assert stack.run("down").returncode == 0
+    assert stack.is_empty()

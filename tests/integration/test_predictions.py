@@ -117,15 +117,15 @@ def test_every_front_door_finds_its_answer_ready(likely, computed_texts):
 
 def test_what_is_written_meanwhile_is_answered_and_then_foreseen_anew(likely, prefetcher, computed_texts, digested):
     newer = likely.write("Billing listens on port 9000 from now on")
-    assert newer in likely.found(QUESTION)
+    assert newer in likely.find_ids(QUESTION)
     assert computed_texts == [QUESTION]
     digested()
     prefetch_all(prefetcher)
     computed_texts.clear()
-    assert newer in likely.found(QUESTION)
+    assert newer in likely.find_ids(QUESTION)
     likely.delete(f"/v1/memories/{newer}")
     assert computed_texts == []
-    assert newer not in likely.found(QUESTION)
+    assert newer not in likely.find_ids(QUESTION)
     assert computed_texts == [QUESTION]
 
 
@@ -141,10 +141,10 @@ def test_who_has_memories_of_its_own_gets_an_answer_of_its_own(likely, prefetche
     digested()
     prefetch_all(prefetcher)
     computed_texts.clear()
-    assert own in likely.found(QUESTION, viewer={"session": "s1"})
+    assert own in likely.find_ids(QUESTION, viewer={"session": "s1"})
     assert computed_texts == [QUESTION]
-    assert own not in likely.found(QUESTION, viewer={"session": "s2"})
-    assert own not in likely.found(QUESTION)
+    assert own not in likely.find_ids(QUESTION, viewer={"session": "s2"})
+    assert own not in likely.find_ids(QUESTION)
     assert computed_texts == [QUESTION]
 
 
@@ -187,7 +187,7 @@ def test_an_idle_front_looks_ahead_by_itself(likely, container, prefetcher, comp
     prefetcher.until(LookResult.PREFETCHED)
     computed_texts.clear()
     prefetcher.until(LookResult.AT_REST)
-    assert newer in likely.found(QUESTION)
+    assert newer in likely.find_ids(QUESTION)
     prepare(likely)
     assert computed_texts == []
 
@@ -293,7 +293,7 @@ def test_who_asks_from_a_folder_keeps_no_other_workspace_busy(client, container,
 def test_a_purge_takes_every_question_along(likely, container, prefetcher):
     likely.recall(QUESTION)
     assert score(container, likely)["asked"] == 1
-    [memory_id] = likely.found(QUESTION, k=1)
+    [memory_id] = likely.find_ids(QUESTION, k=1)
     likely.delete(f"/v1/memories/{memory_id}?hard=true")
     assert count_queries(container) == 0
     with container.databases.get("default").read() as db:

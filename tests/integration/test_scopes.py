@@ -19,9 +19,9 @@ from tests.fakes.scopes import (
     AT,
     OWNED,
     Check,
-    House,
     Plan,
     Scope,
+    ScopesServer,
     Told,
     Workspace,
     at_home_in,
@@ -192,7 +192,7 @@ def draw_edge(space: Workspace, check: Check) -> Seen:
 
 
 def write_with_edge(space: Workspace, check: Check) -> Seen:
-    word, other = f"zqe{next(space.house.numbers):06d}", space.at(check.other)
+    word, other = f"zqe{next(space.server.numbers):06d}", space.at(check.other)
     body = {
         "content": f"Another service listens on its port {word}",
         "scope": body_of(check.scope),
@@ -226,21 +226,21 @@ WEIGHTED = (*OPERATIONS, *("recall",) * 2, "prepare")
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    house = House(tmp_path_factory.mktemp("scopes"))
-    yield house
-    house.close()
+def server(tmp_path_factory):
+    server = ScopesServer(tmp_path_factory.mktemp("scopes"))
+    yield server
+    server.close()
 
 
 @pytest.mark.timeout(600)
-def test_nothing_crosses_a_scope_whoever_asks_and_however(house):
+def test_nothing_crosses_a_scope_whoever_asks_and_however(server):
     asked, hidden, shown = Counter(), Counter(), Counter()
 
     # A failure names its check; to make its workspace smaller would take longer than a test may.
     @settings(max_examples=EXAMPLES, phases=(Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck))
     @given(plans(WEIGHTED))
     def holds(plan: Plan):
-        space = house.open(plan)
+        space = server.open(plan)
         for check in plan.checks:
             seen = OPERATIONS[check.operation](space, check)
             leaked = space.named_in(seen.text) - seen.allowed
@@ -265,8 +265,8 @@ ALIKE = (
 )
 
 
-def rows_of(house: House, space: Workspace, statement: str) -> list[tuple[Any, ...]]:
-    with house.container.databases.get(space.name).read() as db:
+def rows_of(server: ScopesServer, space: Workspace, statement: str) -> list[tuple[Any, ...]]:
+    with server.container.databases.get(space.name).read() as db:
         return list(db.execute(statement).fetchall())
 
 
@@ -281,20 +281,20 @@ BONDS = {
 ACROSS = " WHERE a.scope_kind <> b.scope_kind OR a.scope_id <> b.scope_id"
 
 
-def test_no_digestion_merges_pairs_or_joins_memories_of_two_scopes(house):
+def test_no_digestion_merges_pairs_or_joins_memories_of_two_scopes(server):
     bound = Counter()
 
     @settings(max_examples=15, suppress_health_check=list(HealthCheck))
     @given(TEXTS)
     def holds(told: list[tuple[Scope, str]]):
-        space = Workspace(house, f"w{next(house.numbers)}")
+        space = Workspace(server, f"w{next(server.numbers)}")
         items = [{"content": text, "scope": body_of(scope)} for scope, text in told]
         results = read_answer(space.call("POST", "/v1/memories/batch", json={"items": items}))["results"]
         assert {result["outcome"] for result in results} == {"created"}
-        digest_all(house.worker, space.name)
+        digest_all(server.worker, space.name)
         for bond, statement in BONDS.items():
-            assert rows_of(house, space, statement + ACROSS) == [], bond
-            bound[bond] += len(rows_of(house, space, statement))
+            assert rows_of(server, space, statement + ACROSS) == [], bond
+            bound[bond] += len(rows_of(server, space, statement))
 
     holds()
     assert bound["merged"] > 0
@@ -332,7 +332,7 @@ def test_what_only_an_agent_was_shown_is_not_told_on_by_repeating_it(client, sco
     repeated = client.post("/v1/memories", {"content": line, "scope": scope}).get_json()
     assert repeated["outcome"] == "rejected"
     assert own not in repeated.values()
-    assert client.found("port") == []
+    assert client.find_ids("port") == []
     at_home = client.post("/v1/memories", {"content": line, "scope": {"kind": "agent", "id": "a"}}).get_json()
     assert (at_home["id"], at_home["outcome"]) == (own, "merged")
 

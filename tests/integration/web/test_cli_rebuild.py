@@ -29,7 +29,7 @@ def test_a_rebuild_computes_every_index_again(client, container, worker, digeste
     assert after["index"]["passages"] == before["index"]["passages"]
     assert after["index"]["segment"] != before["index"]["segment"]
     assert worker.vectors("default").count() == after["index"]["passages"]
-    assert set(client.found("Redis module")) == ids
+    assert set(client.find_ids("Redis module")) == ids
 
 
 def test_a_rebuild_rings_and_forgets_what_was_embedded(client, container, worker, digested, home):

@@ -33,7 +33,7 @@ class Broken(Exception):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
+def server(tmp_path_factory):
     container = open_web(fast_settings(tmp_path_factory.mktemp("intake") / "home"))
     with (
         serve_app(container) as port,
@@ -45,13 +45,13 @@ def house(tmp_path_factory):
 
 
 @pytest.fixture
-def client(house):
+def client(server):
     """A client of a workspace of its own, which notes what it puts."""
-    return fresh(house)
+    return fresh(server)
 
 
-def fresh(house):
-    client = Client(house.url, house._token, f"w{next(house.numbers)}")
+def fresh(server):
+    client = Client(server.url, server._token, f"w{next(server.numbers)}")
     client.puts = []
     put = client.put_items
 
@@ -315,13 +315,13 @@ states = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), texts, max_size=
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=states, after=states, stop=st.integers(0, 4), batch=st.integers(1, 3))
-def test_whoever_breaks_off_and_begins_again_comes_to_the_same(house, monkeypatch, before, after, stop, batch):
+def test_whoever_breaks_off_and_begins_again_comes_to_the_same(server, monkeypatch, before, after, stop, batch):
     monkeypatch.setattr("web.intake.MAX_ITEMS", batch)
 
     def readings(state):
         return [item(key, *found, digest="-".join(found) or "none") for key, found in state.items()]
 
-    undisturbed, disturbed = fresh(house), fresh(house)
+    undisturbed, disturbed = fresh(server), fresh(server)
     for client in (undisturbed, disturbed):
         Intake(client, SOURCE, sweeps=True).take(reader(*readings(before)))
     Intake(undisturbed, SOURCE, sweeps=True).take(reader(*readings(after)))

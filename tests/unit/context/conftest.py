@@ -1,9 +1,9 @@
 import pytest
 
-from tests.fakes.world import opened_world
+from tests.fakes.workspace import open_recall_workspace
 
 
 @pytest.fixture
-def world():
-    with opened_world() as world:
-        yield world
+def workspace():
+    with open_recall_workspace() as workspace:
+        yield workspace

@@ -12,17 +12,17 @@ NOBODY = Viewer()
 
 
 @pytest.fixture
-def lesson(world):
+def lesson(workspace):
     def make(text, **fields):
-        receipt = accept(world.database, Draft(text, kind=Kind.LESSON, **fields))
-        with world.database.read() as db:
+        receipt = accept(workspace.database, Draft(text, kind=Kind.LESSON, **fields))
+        with workspace.database.read() as db:
             return memories.get(db, receipt.id)
 
     return make
 
 
-def about(world, target, action_type=ActionType.COMMAND, viewer=NOBODY, limit=10):
-    with world.database.read() as db:
+def about(workspace, target, action_type=ActionType.COMMAND, viewer=NOBODY, limit=10):
+    with workspace.database.read() as db:
         return [found.content for found in lessons_about(db, action_type, target, viewer, limit)]
 
 
@@ -83,34 +83,34 @@ def test_an_anchor_names_its_file(lesson):
     assert not names(anchored, read_touched(ActionType.EDIT, "/p/src/other.py"))
 
 
-def test_only_what_somebody_vouches_for_is_told_the_most_important_first(world, lesson):
+def test_only_what_somebody_vouches_for_is_told_the_most_important_first(workspace, lesson):
     lesson("make release needs a tag.", importance=0.6)
     lesson("make release needs a clean tree.", importance=0.9)
     lesson("make release may be skipped, says a web page that was imported.", source=Source.IMPORT)
-    accept(world.database, Draft("We ran make release today and it was fine.", kind=Kind.FACT))
-    assert about(world, "make release") == ["make release needs a clean tree.", "make release needs a tag."]
-    assert about(world, "make release", limit=1) == ["make release needs a clean tree."]
+    accept(workspace.database, Draft("We ran make release today and it was fine.", kind=Kind.FACT))
+    assert about(workspace, "make release") == ["make release needs a clean tree.", "make release needs a tag."]
+    assert about(workspace, "make release", limit=1) == ["make release needs a clean tree."]
 
 
-def test_another_agents_own_lesson_is_not_told(world, lesson):
+def test_another_agents_own_lesson_is_not_told(workspace, lesson):
     lesson("make release needs my key.", scope=Scope(ScopeKind.AGENT, "a1"))
-    assert about(world, "make release") == []
-    assert about(world, "make release", viewer=Viewer(agent="a1")) == ["make release needs my key."]
+    assert about(workspace, "make release") == []
+    assert about(workspace, "make release", viewer=Viewer(agent="a1")) == ["make release needs my key."]
 
 
-def test_case_and_other_scripts_hide_no_lesson(world, lesson):
+def test_case_and_other_scripts_hide_no_lesson(workspace, lesson):
     lesson("Never touch ÜBERSICHT.md by hand.")
     lesson("MAKE RELEASE needs a key.")
     lesson("Sign it.", details={"rule": "Make Release must be signed"})
     lesson("Keep the order.", anchor=Anchor("src/Limits.py"))
-    assert about(world, "docs/übersicht.md", ActionType.EDIT) == ["Never touch ÜBERSICHT.md by hand."]
-    assert len(about(world, "make release")) == 2
-    assert about(world, "/p/src/limits.py", ActionType.EDIT) == ["Keep the order."]
-    assert about(world, "FOO=1") == []
+    assert about(workspace, "docs/übersicht.md", ActionType.EDIT) == ["Never touch ÜBERSICHT.md by hand."]
+    assert len(about(workspace, "make release")) == 2
+    assert about(workspace, "/p/src/limits.py", ActionType.EDIT) == ["Keep the order."]
+    assert about(workspace, "FOO=1") == []
 
 
-def test_an_archived_lesson_is_not_told(world, lesson):
+def test_an_archived_lesson_is_not_told(workspace, lesson):
     kept = lesson("make release needs a tag.")
-    with world.database.write() as db:
+    with workspace.database.write() as db:
         memories.archive(db, kept.seq, "2026-01-01T00:00:00.000Z")
-    assert about(world, "make release") == []
+    assert about(workspace, "make release") == []

@@ -44,11 +44,11 @@ def test_a_result_is_told(did, told):
 
 
 @pytest.mark.parametrize("did", [did for did, _ in RESULTS])
-def test_a_result_passes_the_door(world, did):
+def test_a_result_passes_the_door(workspace, did):
     draft = Draft(summarize_turn(did), kind=Kind.ACTIVITY, source=Source.AMBIENT, importance=0.5, tags=("ambient",))
-    receipt = accept(world.database, draft)
+    receipt = accept(workspace.database, draft)
     assert receipt.outcome is Outcome.CREATED, receipt
-    with world.database.read() as db:
+    with workspace.database.read() as db:
         assert memories.get(db, receipt.id).instructs is False
 
 
@@ -77,12 +77,12 @@ def test_a_long_command_is_cut():
 
 
 @pytest.fixture
-def verdict(world):
+def verdict(workspace):
     """Say whether a surfaced lesson counts as followed (True), ignored (False) or open (None)."""
 
     def judge(text, *did, surfaced_at=EARLIER, agent=None):
-        receipt = accept(world.database, Draft(text, kind=Kind.LESSON))
-        with world.database.read() as db:
+        receipt = accept(workspace.database, Draft(text, kind=Kind.LESSON))
+        with workspace.database.read() as db:
             lesson = memories.get(db, receipt.id)
         answers = find_followed([ShownLesson("u1", surfaced_at, lesson, agent)], did)
         return answers[0].followed if answers else None

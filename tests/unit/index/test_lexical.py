@@ -21,7 +21,7 @@ from tests.fakes.house import scratch_database
 LONG = 60.0
 
 
-class Shelf:
+class SegmentStore:
     """A database, its segments, and an index over both whose background loading a test can hold up."""
 
     def __init__(self, database):
@@ -40,7 +40,7 @@ class Shelf:
         with self.database.read() as db:
             return meta.get(db, meta.SEGMENT)
 
-    def found(self, *tokens):
+    def find_ids(self, *tokens):
         with self.database.read() as db:
             return self.index.search(db, tokens or ["zebra"]).top(1000).tolist()
 
@@ -58,151 +58,151 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(monkeypatch):
+def store(monkeypatch):
     with scratch_database() as database:
-        shelf = Shelf(database)
-        monkeypatch.setattr(lexical, "load_segment", shelf.load)
-        yield shelf
-        shelf.go_on.set()
-        shelf.loaded()
+        store = SegmentStore(database)
+        monkeypatch.setattr(lexical, "load_segment", store.load)
+        yield store
+        store.go_on.set()
+        store.loaded()
 
 
 @pytest.fixture
-def serving(shelf):
-    """A shelf whose index serves a first segment and has taken in two memories of the tail."""
-    shelf.write("zebra one")
-    shelf.fold()
-    shelf.write("zebra two", "zebra three")
-    assert shelf.found() == [1, 2, 3]
-    return shelf
+def serving_store(store):
+    """A store whose index serves a first segment and has taken in two memories of the tail."""
+    store.write("zebra one")
+    store.fold()
+    store.write("zebra two", "zebra three")
+    assert store.find_ids() == [1, 2, 3]
+    return store
 
 
-def test_a_new_row_is_found_at_once(shelf):
-    assert shelf.found() == []
+def test_a_new_row_is_found_at_once(store):
+    assert store.find_ids() == []
     for number in range(1, 8):
-        shelf.write(f"zebra {number}")
-        assert shelf.found() == list(range(1, number + 1))
+        store.write(f"zebra {number}")
+        assert store.find_ids() == list(range(1, number + 1))
         if number == 4:
-            shelf.fold()
+            store.fold()
 
 
-def test_searches_go_on_while_a_new_segment_is_loaded(serving):
-    serving.go_on.clear()
-    serving.fold()
-    assert serving.found() == [1, 2, 3]
-    assert serving.loading.wait(LONG)
-    serving.write("zebra four")
-    assert serving.found() == [1, 2, 3, 4]
-    serving.go_on.set()
-    serving.loaded()
-    serving.write("zebra five")
-    assert serving.found() == [1, 2, 3, 4, 5]
+def test_searches_go_on_while_a_new_segment_is_loaded(serving_store):
+    serving_store.go_on.clear()
+    serving_store.fold()
+    assert serving_store.find_ids() == [1, 2, 3]
+    assert serving_store.loading.wait(LONG)
+    serving_store.write("zebra four")
+    assert serving_store.find_ids() == [1, 2, 3, 4]
+    serving_store.go_on.set()
+    serving_store.loaded()
+    serving_store.write("zebra five")
+    assert serving_store.find_ids() == [1, 2, 3, 4, 5]
 
 
-def test_an_edit_while_a_new_segment_is_loaded_hides_nothing_else(serving):
-    edited, _ = serving.write("zebra four", "zebra five")
-    assert serving.found() == [1, 2, 3, 4, 5]
-    serving.go_on.clear()
-    serving.fold()
-    assert serving.found() == [1, 2, 3, 4, 5]
-    revise.edit(serving.database, edited, Revision(content="giraffe four"))
-    assert serving.found() == [1, 2, 3, 5]
-    assert serving.found("giraff") == [4]
-    serving.go_on.set()
-    serving.loaded()
-    assert (serving.found(), serving.found("giraff")) == ([1, 2, 3, 5], [4])
+def test_an_edit_while_a_new_segment_is_loaded_hides_nothing_else(serving_store):
+    edited, _ = serving_store.write("zebra four", "zebra five")
+    assert serving_store.find_ids() == [1, 2, 3, 4, 5]
+    serving_store.go_on.clear()
+    serving_store.fold()
+    assert serving_store.find_ids() == [1, 2, 3, 4, 5]
+    revise.edit(serving_store.database, edited, Revision(content="giraffe four"))
+    assert serving_store.find_ids() == [1, 2, 3, 5]
+    assert serving_store.find_ids("giraff") == [4]
+    serving_store.go_on.set()
+    serving_store.loaded()
+    assert (serving_store.find_ids(), serving_store.find_ids("giraff")) == ([1, 2, 3, 5], [4])
 
 
-def test_what_went_into_a_segment_between_two_searches_is_not_missed(serving):
+def test_what_went_into_a_segment_between_two_searches_is_not_missed(serving_store):
     """The tail no longer has it and the old segment never had it: the new one must be there before the answer."""
-    serving.write("zebra four")
-    serving.go_on.clear()
-    serving.fold()
-    assert serving.found() == [1, 2, 3, 4]
+    serving_store.write("zebra four")
+    serving_store.go_on.clear()
+    serving_store.fold()
+    assert serving_store.find_ids() == [1, 2, 3, 4]
 
 
-def test_a_broken_segment_is_told_once_and_the_old_one_keeps_serving(serving):
-    broken = serving.fold()
-    (serving.folder / broken / MANIFEST).write_text("{}")
+def test_a_broken_segment_is_told_once_and_the_old_one_keeps_serving(serving_store):
+    broken = serving_store.fold()
+    (serving_store.folder / broken / MANIFEST).write_text("{}")
     for _ in range(2):
-        assert serving.found() == [1, 2, 3]
-        serving.loaded()
+        assert serving_store.find_ids() == [1, 2, 3]
+        serving_store.loaded()
         with pytest.raises(IndexUnavailable) as raised:
-            serving.found()
+            serving_store.find_ids()
         assert raised.value.part == broken
-    serving.write("zebra four")
-    assert serving.found() == [1, 2, 3, 4]
-    serving.loaded()
-    serving.fold()
+    serving_store.write("zebra four")
+    assert serving_store.find_ids() == [1, 2, 3, 4]
+    serving_store.loaded()
+    serving_store.fold()
     for _ in range(2):
-        assert serving.found() == [1, 2, 3, 4]
-        serving.loaded()
+        assert serving_store.find_ids() == [1, 2, 3, 4]
+        serving_store.loaded()
 
 
-def test_a_broken_segment_that_alone_has_what_was_written_is_told_every_time(serving):
-    serving.write("zebra four")
-    broken = serving.fold()
-    shutil.rmtree(serving.folder / broken)
+def test_a_broken_segment_that_alone_has_what_was_written_is_told_every_time(serving_store):
+    serving_store.write("zebra four")
+    broken = serving_store.fold()
+    shutil.rmtree(serving_store.folder / broken)
     for _ in range(3):
         with pytest.raises(IndexUnavailable):
-            serving.found()
+            serving_store.find_ids()
 
 
-def test_a_first_segment_that_is_broken_is_unavailable_until_there_is_another(shelf):
-    shelf.write("zebra one")
-    (shelf.folder / shelf.fold() / MANIFEST).write_text("{}")
+def test_a_first_segment_that_is_broken_is_unavailable_until_there_is_another(store):
+    store.write("zebra one")
+    (store.folder / store.fold() / MANIFEST).write_text("{}")
     for _ in range(2):
         with pytest.raises(IndexUnavailable):
-            shelf.found()
-    shelf.write("zebra two")
-    shelf.fold()
-    assert shelf.found() == [1, 2]
+            store.find_ids()
+    store.write("zebra two")
+    store.fold()
+    assert store.find_ids() == [1, 2]
 
 
-def test_a_search_on_an_older_snapshot_takes_nothing_back(serving):
+def test_a_search_on_an_older_snapshot_takes_nothing_back(serving_store):
     go_on, done = threading.Event(), []
 
     def older():
-        with serving.database.read() as db:
+        with serving_store.database.read() as db:
             db.execute("SELECT count(*) FROM memory").fetchone()
             snapshot_taken.set()
             assert go_on.wait(LONG)
-            done.append(serving.index.search(db, ["zebra"]).top(9).tolist())
+            done.append(serving_store.index.search(db, ["zebra"]).top(9).tolist())
 
     snapshot_taken = threading.Event()
     thread = threading.Thread(target=older)
     thread.start()
     assert snapshot_taken.wait(LONG)
-    serving.write("zebra four")
-    serving.fold()
-    assert serving.found() == [1, 2, 3, 4]
+    serving_store.write("zebra four")
+    serving_store.fold()
+    assert serving_store.find_ids() == [1, 2, 3, 4]
     go_on.set()
     thread.join(LONG)
     # It may show more than its snapshot knew: what is shown is checked against the store.
     assert done == [[1, 2, 3, 4]]
-    assert serving.found() == [1, 2, 3, 4]
+    assert serving_store.find_ids() == [1, 2, 3, 4]
 
 
-def test_scores_that_a_search_holds_outlive_what_is_written_meanwhile(serving):
-    with serving.database.read() as db:
-        held = serving.index.refresh(db)
-    serving.write("zebra four " + "giraffe " * 50)
-    assert serving.found() == [1, 2, 3, 4]
+def test_scores_that_a_search_holds_outlive_what_is_written_meanwhile(serving_store):
+    with serving_store.database.read() as db:
+        held = serving_store.index.refresh(db)
+    serving_store.write("zebra four " + "giraffe " * 50)
+    assert serving_store.find_ids() == [1, 2, 3, 4]
     assert held.posting("zebra")[0].max() < len(held.norms)
     assert np.isin([1, 2, 3], held.posting("zebra")[0]).all()
 
 
-def test_many_readers_beside_a_writer_see_all_that_was_written_before_they_asked(shelf):
-    shelf.write("zebra zero")
-    shelf.fold()
+def test_many_readers_beside_a_writer_see_all_that_was_written_before_they_asked(store):
+    store.write("zebra zero")
+    store.fold()
     stop, wrong, asked = threading.Event(), [], []
 
     def read():
         while not stop.is_set():
-            with shelf.database.read() as db:
+            with store.database.read() as db:
                 written = db.execute("SELECT count(*) FROM memory").fetchone()[0]
                 try:
-                    found = shelf.index.search(db, ["zebra"]).top(1000).tolist()
+                    found = store.index.search(db, ["zebra"]).top(1000).tolist()
                 except IndexUnavailable:
                     # Replaced between our snapshot and its opening; recall asks again with a new snapshot.
                     continue
@@ -214,9 +214,9 @@ def test_many_readers_beside_a_writer_see_all_that_was_written_before_they_asked
     for reader in readers:
         reader.start()
     for number in range(30):
-        shelf.write(f"zebra {number}")
+        store.write(f"zebra {number}")
         if number % 5 == 4:
-            shelf.fold()
+            store.fold()
     stop.set()
     for reader in readers:
         reader.join(LONG)

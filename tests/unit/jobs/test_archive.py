@@ -9,7 +9,7 @@ from pipeline.write.revise import edit
 from tests.fakes.house import scratch_database, workspace_over
 from tests.fakes.job_runs import Killed, after, count_accesses, job_run_on, read, set_fact, text_of, write
 from tests.fakes.sources import keep_in_step
-from tests.fakes.world import opened_world
+from tests.fakes.workspace import open_recall_workspace
 
 LATE = 200
 
@@ -70,13 +70,13 @@ def test_code_and_documents_that_stand_where_they_stood_stay(database, kind):
 
 
 def test_what_is_archived_is_found_no_more():
-    with opened_world() as world:
-        memory_id = chatter(world.database)
-        live_until(world.database, LATE)
-        world.fold()
-        assert memory_id in world.found("log of the worker")
-        archive(job_run_on(world.database, LATE))
-        assert memory_id not in world.found("log of the worker")
+    with open_recall_workspace() as workspace:
+        memory_id = chatter(workspace.database)
+        live_until(workspace.database, LATE)
+        workspace.fold()
+        assert memory_id in workspace.find_ids("log of the worker")
+        archive(job_run_on(workspace.database, LATE))
+        assert memory_id not in workspace.find_ids("log of the worker")
 
 
 def test_a_job_that_runs_twice_archives_once(database):

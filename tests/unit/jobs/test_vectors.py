@@ -53,4 +53,4 @@ def test_a_broken_index_is_reported_and_built_anew(embedded, worker, client):
     digest_all(worker)
     assert heal(worker) == 0
     assert "built anew" in client.get("/v1/errors").get_data(as_text=True)
-    assert client.found("memory number 1")[0] == embedded[1]
+    assert client.find_ids("memory number 1")[0] == embedded[1]

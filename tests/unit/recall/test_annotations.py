@@ -12,11 +12,11 @@ PORT = {"subject": "billing", "attribute": "port", "value": 8123}
 
 
 @pytest.fixture
-def annotations(world):
+def annotations(workspace):
     """Return the annotations on memories, by their number in the call."""
 
     def run(*memory_ids):
-        with world.database.read() as db:
+        with workspace.database.read() as db:
             shown = [memories.get(db, memory_id) for memory_id in memory_ids]
             found = find_annotations(db, shown)
         return {shown.index(memory): found[memory.seq] for memory in shown if memory.seq in found}
@@ -28,87 +28,87 @@ def make_contradictions(*memory_ids):
     return tuple(EdgeDraft(EdgeKind.CONTRADICTS, memory_id) for memory_id in memory_ids)
 
 
-def test_most_memories_have_no_annotation(world, annotations):
-    one = world.write("The port is 1")
-    world.write("The port is quiet", edges=(EdgeDraft(EdgeKind.SUPPORTS, one),))
+def test_most_memories_have_no_annotation(workspace, annotations):
+    one = workspace.write("The port is 1")
+    workspace.write("The port is quiet", edges=(EdgeDraft(EdgeKind.SUPPORTS, one),))
     assert annotations(one) == {}
     assert annotations() == {}
 
 
-def test_both_sides_of_a_denial_say_so(world, annotations):
-    one = world.write("The port is 1")
-    two = world.write("The port is 2", edges=make_contradictions(one))
+def test_both_sides_of_a_denial_say_so(workspace, annotations):
+    one = workspace.write("The port is 1")
+    two = workspace.write("The port is 2", edges=make_contradictions(one))
     assert annotations(one, two) == {0: Annotations((two,)), 1: Annotations((one,))}
 
 
-def test_all_who_deny_are_named_once(world, annotations):
-    one = world.write("The port is 1")
-    two = world.write("The port is 2", edges=make_contradictions(one))
-    three = world.write("The port is 3", edges=make_contradictions(one, two))
+def test_all_who_deny_are_named_once(workspace, annotations):
+    one = workspace.write("The port is 1")
+    two = workspace.write("The port is 2", edges=make_contradictions(one))
+    three = workspace.write("The port is 3", edges=make_contradictions(one, two))
     assert annotations(one)[0].contradicted_by == (two, three)
 
 
-def test_what_is_archived_denies_nothing_until_it_is_restored(world, annotations):
-    one = world.write("The port is 1")
-    two = world.write("The port is 2", edges=make_contradictions(one))
-    revise.archive(world.database, two)
+def test_what_is_archived_denies_nothing_until_it_is_restored(workspace, annotations):
+    one = workspace.write("The port is 1")
+    two = workspace.write("The port is 2", edges=make_contradictions(one))
+    revise.archive(workspace.database, two)
     assert annotations(one) == {}
-    revise.restore(world.database, two)
+    revise.restore(workspace.database, two)
     assert annotations(one) == {0: Annotations((two,))}
 
 
-def test_what_is_purged_denies_nothing(world, annotations):
-    one = world.write("The port is 1")
-    two = world.write("The port is 2", edges=make_contradictions(one))
-    revise.purge(world.database, two)
+def test_what_is_purged_denies_nothing(workspace, annotations):
+    one = workspace.write("The port is 1")
+    two = workspace.write("The port is 2", edges=make_contradictions(one))
+    revise.purge(workspace.database, two)
     assert annotations(one) == {}
 
 
-def test_what_waits_for_review_denies_nothing(world, annotations):
-    one = world.write("The port is 1")
-    two = world.write("The port is 2", edges=make_contradictions(one))
-    with world.database.write() as db:
+def test_what_waits_for_review_denies_nothing(workspace, annotations):
+    one = workspace.write("The port is 1")
+    two = workspace.write("The port is 2", edges=make_contradictions(one))
+    with workspace.database.write() as db:
         memories.update(db, memories.get(db, two).seq, {"candidate": 1}, "2026-01-01T00:00:00.000Z")
     assert annotations(one) == {}
 
 
-def test_a_fact_that_holds_settles_it(world, annotations):
-    text = world.write("Billing listens on 9000")
-    fact = world.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=make_contradictions(text))
+def test_a_fact_that_holds_settles_it(workspace, annotations):
+    text = workspace.write("Billing listens on 9000")
+    fact = workspace.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=make_contradictions(text))
     assert annotations(text, fact) == {0: Annotations((fact,), settled=True), 1: Annotations((text,))}
 
 
-def test_a_fact_that_ended_denies_nothing(world, annotations):
-    text = world.write("Billing listens on 9000")
-    world.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=make_contradictions(text))
-    world.write("-", kind=Kind.KEYED_FACT, details=PORT | {"value": 9000})
+def test_a_fact_that_ended_denies_nothing(workspace, annotations):
+    text = workspace.write("Billing listens on 9000")
+    workspace.write("-", kind=Kind.KEYED_FACT, details=PORT, edges=make_contradictions(text))
+    workspace.write("-", kind=Kind.KEYED_FACT, details=PORT | {"value": 9000})
     assert annotations(text) == {}
 
 
-def test_a_denial_stays_within_its_scope(world, annotations):
-    shared = world.write("The port is 1")
-    own = world.write("The port is 2", scope=Scope(ScopeKind.AGENT, "a"), edges=make_contradictions(shared))
+def test_a_denial_stays_within_its_scope(workspace, annotations):
+    shared = workspace.write("The port is 1")
+    own = workspace.write("The port is 2", scope=Scope(ScopeKind.AGENT, "a"), edges=make_contradictions(shared))
     assert annotations(shared, own) == {1: Annotations((shared,))}
 
 
-def test_code_that_changed_is_stale(world, annotations, tmp_path):
+def test_code_that_changed_is_stale(workspace, annotations, tmp_path):
     file = tmp_path / "code.py"
     file.write_text("one\ntwo\n")
-    memory = world.write("The second line is two", kind=Kind.CODE, anchor=Anchor(str(file), 2, 2))
+    memory = workspace.write("The second line is two", kind=Kind.CODE, anchor=Anchor(str(file), 2, 2))
     assert annotations(memory) == {0: Annotations(stale=False)}
     file.write_text("one\n2\n")
     assert annotations(memory) == {0: Annotations(stale=True)}
 
 
-def test_of_code_that_nobody_can_look_at_nothing_is_said(world, annotations):
-    memory = world.write("The second line is two", kind=Kind.CODE, anchor=Anchor("src/code.py", 2, 2, "0" * 64))
+def test_of_code_that_nobody_can_look_at_nothing_is_said(workspace, annotations):
+    memory = workspace.write("The second line is two", kind=Kind.CODE, anchor=Anchor("src/code.py", 2, 2, "0" * 64))
     assert annotations(memory) == {}
 
 
-def test_stale_and_denied_are_both_told(world, annotations, tmp_path):
+def test_stale_and_denied_are_both_told(workspace, annotations, tmp_path):
     file = tmp_path / "code.py"
     file.write_text("one\n")
-    memory = world.write("The line is one", kind=Kind.CODE, anchor=Anchor(str(file)))
-    other = world.write("The line is two", edges=make_contradictions(memory))
+    memory = workspace.write("The line is one", kind=Kind.CODE, anchor=Anchor(str(file)))
+    other = workspace.write("The line is two", edges=make_contradictions(memory))
     file.unlink()
     assert annotations(memory) == {0: Annotations((other,), stale=True)}

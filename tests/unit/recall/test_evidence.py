@@ -15,7 +15,7 @@ NOW = datetime(2026, 3, 18, tzinfo=UTC)
 
 
 @pytest.fixture
-def conversation(world):
+def conversation(workspace):
     """Six turns: 1 to 4 in one session, written out of order in time; 5 and 6 without one."""
     turns = [
         ("Ada: where does the zebra live?", "s", 1),
@@ -27,22 +27,22 @@ def conversation(world):
     ]
     for content, session, day in turns:
         kind = Kind.KEYED_FACT if content.startswith("My") else Kind.FACT
-        world.write(content, session_id=session, occurred_at=f"2026-03-{day:02d}T08:00:00.000Z", kind=kind)
-    world.embed()
-    return world
+        workspace.write(content, session_id=session, occurred_at=f"2026-03-{day:02d}T08:00:00.000Z", kind=kind)
+    workspace.embed()
+    return workspace
 
 
-def gather(world, text, *, without=()):
+def gather(workspace, text, *, without=()):
     question = parse_query(text, NOW)
-    with world.database.read() as db:
-        lexical = None if Channel.LEXICAL in without else world.reader.lexical.search(db, question.tokens)
-        world.reader.sessions.refresh(db)
-        world.reader.ranking_features.refresh(db)
+    with workspace.database.read() as db:
+        lexical = None if Channel.LEXICAL in without else workspace.reader.lexical.search(db, question.tokens)
+        workspace.reader.sessions.refresh(db)
+        workspace.reader.ranking_features.refresh(db)
         dense = None
         if Channel.DENSE not in without:
-            dense = world.dense.search(world.encoder.encode_query(text), (0, 1), 100)
+            dense = workspace.dense.search(workspace.encoder.encode_query(text), (0, 1), 100)
         candidates = Candidates(np.arange(1, 7), {}, lexical, dense, [])
-        return gather_evidence(db, world.reader.sessions, world.reader.ranking_features, question, candidates)
+        return gather_evidence(db, workspace.reader.sessions, workspace.reader.ranking_features, question, candidates)
 
 
 def test_neighbours_are_those_in_time(conversation):
@@ -114,7 +114,7 @@ def test_a_memory_that_nobody_embedded_yet_is_no_nearer_for_it(conversation):
 
 @pytest.mark.parametrize("act", [archive, purge])
 def test_what_is_gone_leaves_no_gap_that_breaks_the_rest(conversation, act):
-    act(conversation.database, conversation.found("Oostende")[0])
+    act(conversation.database, conversation.find_ids("Oostende")[0])
     evidence = gather(conversation, "zebra")
     assert len(evidence.seqs) == 6
     assert np.isfinite(evidence.days).all()

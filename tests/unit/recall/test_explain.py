@@ -10,7 +10,7 @@ from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind
 from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.write import revise
 from pipeline.write.accept import accept_batch
-from tests.fakes.world import opened_world
+from tests.fakes.workspace import open_recall_workspace
 
 WORDS = ["port", "zebra", "billing", "gateway", "queue", "why?"]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
@@ -20,12 +20,12 @@ turns = st.lists(st.tuples(texts, st.sampled_from([None, "s1", "s2"])), min_size
 @settings(max_examples=30)
 @given(turns, texts, st.booleans())
 def test_the_numbers_of_an_explanation_hold(spoken, question, embedded):
-    with opened_world() as world:
+    with open_recall_workspace() as workspace:
         for content, session in spoken:
-            world.write(content, session_id=session)
+            workspace.write(content, session_id=session)
         if embedded:
-            world.embed()
-        hits = world.ask(question, explain=True, k=5).hits
+            workspace.embed()
+        hits = workspace.ask(question, explain=True, k=5).hits
         ids = [hit.memory.id for hit in hits]
         for rank, hit in enumerate(hits, start=1):
             signals = hit.signals
@@ -37,24 +37,24 @@ def test_the_numbers_of_an_explanation_hold(spoken, question, embedded):
                 assert (told.rank is None) == (told.score <= 0)
             assert all(lift.contribution == pytest.approx(signals.parts[lift.part]) for lift in signals.lifted_by)
             assert hit.memory.id not in {lift.memory_id for lift in signals.lifted_by}
-            verdict = world.why(question, hit.memory.id, k=5)
+            verdict = workspace.why(question, hit.memory.id, k=5)
             assert (verdict.rank, verdict.score) == (rank, pytest.approx(hit.score, abs=1e-5))
             assert verdict.signals == signals
             assert verdict.relevance == pytest.approx(hit.relevance, abs=1e-5)
             assert ids.index(verdict.memory.id) == rank - 1
 
 
-def test_without_the_wish_nothing_is_explained(world):
-    world.write("zebra")
-    assert world.ask("zebra").hits[0].signals is None
+def test_without_the_wish_nothing_is_explained(workspace):
+    workspace.write("zebra")
+    assert workspace.ask("zebra").hits[0].signals is None
 
 
-def test_a_hit_tells_its_rank_in_each_channel(world):
-    world.write("zebra gateway")
-    world.write("zebra port billing")
-    world.write("giraffe", session_id="s")
-    world.embed()
-    first, second = world.ask("zebra gateway", explain=True, k=2).hits
+def test_a_hit_tells_its_rank_in_each_channel(workspace):
+    workspace.write("zebra gateway")
+    workspace.write("zebra port billing")
+    workspace.write("giraffe", session_id="s")
+    workspace.embed()
+    first, second = workspace.ask("zebra gateway", explain=True, k=2).hits
     for place, hit in enumerate((first, second), start=1):
         assert {channel: told.rank for channel, told in hit.signals.channels.items()} == {
             Channel.LEXICAL: place,
@@ -65,13 +65,13 @@ def test_a_hit_tells_its_rank_in_each_channel(world):
     assert first.signals.closeness > second.signals.closeness
 
 
-def test_a_hit_names_who_lifted_it_and_by_how_much(world):
+def test_a_hit_names_who_lifted_it_and_by_how_much(workspace):
     ids = [
-        world.write(content, session_id="s")
+        workspace.write(content, session_id="s")
         for content in ("Good morning.", "So, where did the zebra go?", "Oostende.", "Fine.", "I go then.")
     ]
-    world.embed()
-    hits = {hit.memory.id: hit.signals for hit in world.ask("where did the zebra go", explain=True).hits}
+    workspace.embed()
+    hits = {hit.memory.id: hit.signals for hit in workspace.ask("where did the zebra go", explain=True).hits}
     lifts = {
         memory_id: {(lift.part, lift.memory_id) for lift in signals.lifted_by} for memory_id, signals in hits.items()
     }
@@ -87,15 +87,15 @@ def test_a_hit_names_who_lifted_it_and_by_how_much(world):
     assert not any(source == question for _, source in lifts[question])
 
 
-def reasons(world, memory_id, text="zebra", **fields):
-    verdict = world.why(text, memory_id, **fields)
+def reasons(workspace, memory_id, text="zebra", **fields):
+    verdict = workspace.why(text, memory_id, **fields)
     assert verdict.memory.id == memory_id
     return verdict, " | ".join(verdict.reasons)
 
 
-def test_a_memory_that_is_found_says_so(world):
-    written = world.write("zebra")
-    verdict, told = reasons(world, written)
+def test_a_memory_that_is_found_says_so(workspace):
+    written = workspace.write("zebra")
+    verdict, told = reasons(workspace, written)
     assert (verdict.rank, "found: number 1" in told) == (1, True)
     assert verdict.signals is not None
 
@@ -110,10 +110,10 @@ def test_a_memory_that_is_found_says_so(world):
         ({"occurred_at": "2020-01-03T00:00:00.000Z"}, Filter(until="2020-01-02T00:00:00.000Z"), "until"),
     ],
 )
-def test_a_memory_that_the_filter_keeps_out_says_by_what(world, fields, wanted, reason):
-    written = world.write("zebra", **fields)
-    world.embed()
-    verdict, told = reasons(world, written, wanted=wanted)
+def test_a_memory_that_the_filter_keeps_out_says_by_what(workspace, fields, wanted, reason):
+    written = workspace.write("zebra", **fields)
+    workspace.embed()
+    verdict, told = reasons(workspace, written, wanted=wanted)
     assert (verdict.rank, verdict.score, verdict.signals) == (None, None, None)
     assert reason in told
     # Its words would have been found.
@@ -121,51 +121,51 @@ def test_a_memory_that_the_filter_keeps_out_says_by_what(world, fields, wanted, 
     assert not verdict.channels[Channel.LEXICAL].considered
 
 
-def test_an_archived_memory_says_so_and_every_other_reason_too(world):
-    written = world.write("zebra", kind=Kind.DECISION)
-    revise.archive(world.database, written)
-    _, told = reasons(world, written, wanted=Filter(kinds=(Kind.FACT,)))
+def test_an_archived_memory_says_so_and_every_other_reason_too(workspace):
+    written = workspace.write("zebra", kind=Kind.DECISION)
+    revise.archive(workspace.database, written)
+    _, told = reasons(workspace, written, wanted=Filter(kinds=(Kind.FACT,)))
     assert "archived at" in told
     assert "it is a decision" in told
 
 
-def test_a_memory_that_shares_nothing_says_so(world):
-    world.write("zebra")
-    other = world.write("giraffe")
-    verdict, told = reasons(world, other)
+def test_a_memory_that_shares_nothing_says_so(workspace):
+    workspace.write("zebra")
+    other = workspace.write("giraffe")
+    verdict, told = reasons(workspace, other)
     assert verdict.rank is None
     assert "lexical: no word in common" in told
     assert "dense: no vector close by" in told
 
 
-def test_a_memory_too_far_down_says_where_it_stands(world):
-    accept_batch(world.database, [Draft(f"zebra zebra {number}") for number in range(BEST_OF_CHANNEL + 20)])
-    last = world.write("the one zebra seen in that harbour long ago, and there was more to tell about it than that")
-    verdict, told = reasons(world, last)
+def test_a_memory_too_far_down_says_where_it_stands(workspace):
+    accept_batch(workspace.database, [Draft(f"zebra zebra {number}") for number in range(BEST_OF_CHANNEL + 20)])
+    last = workspace.write("the one zebra seen in that harbour long ago, and there was more to tell about it than that")
+    verdict, told = reasons(workspace, last)
     assert verdict.rank is None
     assert verdict.channels[Channel.LEXICAL].rank == BEST_OF_CHANNEL + 21
     assert f"lexical: rank {BEST_OF_CHANNEL + 21}, too far down" in told
 
 
-def test_a_memory_ranked_below_the_last_result_says_both_scores(world):
-    ids = [world.write(f"zebra {number}") for number in range(5)]
-    verdict, told = reasons(world, ids[0], k=2)
+def test_a_memory_ranked_below_the_last_result_says_both_scores(workspace):
+    ids = [workspace.write(f"zebra {number}") for number in range(5)]
+    verdict, told = reasons(workspace, ids[0], k=2)
     assert verdict.rank == 5
     assert "ranked 5, and 2 were asked for" in told
     assert f"{verdict.score:.3f}" in told
 
 
-def test_a_channel_that_is_off_is_named(world):
-    world.write("zebra")
-    other = world.write("otter")
-    world.embed()
-    verdict = explain_result(world.reader, Query("zebra", channels=(Channel.LEXICAL,), budget_ms=10_000), other)
+def test_a_channel_that_is_off_is_named(workspace):
+    workspace.write("zebra")
+    other = workspace.write("otter")
+    workspace.embed()
+    verdict = explain_result(workspace.reader, Query("zebra", channels=(Channel.LEXICAL,), budget_ms=10_000), other)
     assert "dense: the channel is off" in verdict.reasons
 
 
-def test_a_channel_that_is_late_is_named(world, monkeypatch):
-    world.write("zebra")
-    other = world.write("giraffe")
+def test_a_channel_that_is_late_is_named(workspace, monkeypatch):
+    workspace.write("zebra")
+    other = workspace.write("giraffe")
 
     def late(searches, deadline, on_error):
         found = run(searches, deadline, on_error)
@@ -173,15 +173,15 @@ def test_a_channel_that_is_late_is_named(world, monkeypatch):
         report = type(cold.report)(ChannelState.LATE, 1.0)
         return found | {Channel.DENSE: type(cold)(report)}
 
-    run = world.channels.run
-    monkeypatch.setattr(world.channels, "run", late)
-    verdict, told = reasons(world, other)
+    run = workspace.channels.run
+    monkeypatch.setattr(workspace.channels, "run", late)
+    verdict, told = reasons(workspace, other)
     assert "dense: the channel did not answer in time" in told
     assert Channel.DENSE not in verdict.channels
 
 
-def test_a_listing_explains_nothing_and_breaks_nothing(world):
-    written = world.write("zebra")
-    verdict = explain_result(world.reader, Query("?!", budget_ms=10_000), written)
+def test_a_listing_explains_nothing_and_breaks_nothing(workspace):
+    written = workspace.write("zebra")
+    verdict = explain_result(workspace.reader, Query("?!", budget_ms=10_000), written)
     assert verdict.rank is None
     assert "lexical: no word in common" in verdict.reasons

@@ -28,21 +28,21 @@ def quote(request):
 
 
 @pytest.fixture
-def crowd(world):
+def crowd(workspace):
     """Memories that share every other word with the questions, newer and more important."""
     accept_batch(
-        world.database,
+        workspace.database,
         [Draft(f"billing queue gateway number {n}, the lock of segment {n}", importance=1.0) for n in range(30)],
     )
-    return world
+    return workspace
 
 
-def holder(world, quoted, text="Old note, seen once: {}.", **fields):
-    return world.write(text.format(quoted), importance=0.0, occurred_at="2020-01-01T00:00:00.000Z", **fields)
+def holder(workspace, quoted, text="Old note, seen once: {}.", **fields):
+    return workspace.write(text.format(quoted), importance=0.0, occurred_at="2020-01-01T00:00:00.000Z", **fields)
 
 
-def literals(world, question, **fields):
-    hits = world.ask(question, explain=True, k=40, **fields).hits
+def literals(workspace, question, **fields):
+    hits = workspace.ask(question, explain=True, k=40, **fields).hits
     return [hit.memory.id for hit in hits if hit.signals.parts["literal"] > 0]
 
 
@@ -53,7 +53,7 @@ def test_the_only_holder_comes_first(crowd, quote, digested):
     if digested:
         crowd.embed()
         crowd.fold()
-    assert crowd.found(question)[0] == wanted
+    assert crowd.find_ids(question)[0] == wanted
     assert literals(crowd, question) == [wanted]
 
 
@@ -72,7 +72,7 @@ def test_a_twin_that_nobody_can_see_does_not_count(crowd, quote, verb):
     assert literals(crowd, question) == []
     getattr(revise, verb)(crowd.database, twin)
     assert literals(crowd, question) == [wanted]
-    assert crowd.found(question)[0] == wanted
+    assert crowd.find_ids(question)[0] == wanted
 
 
 def test_a_twin_that_the_filter_hides_does_not_count(crowd, quote):
@@ -85,7 +85,7 @@ def test_a_twin_that_the_filter_hides_does_not_count(crowd, quote):
 def test_a_holder_that_the_filter_hides_is_not_shown(crowd, quote):
     quoted, question = quote
     wanted = holder(crowd, quoted, kind=Kind.DECISION)
-    assert wanted not in crowd.found(question, wanted=Filter(kinds=(Kind.FACT,)), k=40)
+    assert wanted not in crowd.find_ids(question, wanted=Filter(kinds=(Kind.FACT,)), k=40)
 
 
 def test_an_edit_takes_the_literal_along(crowd, quote):
@@ -101,10 +101,10 @@ def test_three_words_in_a_row_are_chance(crowd):
     assert literals(crowd, "tidal harbour crane") == []
 
 
-def test_an_identifier_of_many_is_left_to_the_ranking(world):
-    accept_batch(world.database, [Draft(f"note {n} on src/db/pool.py") for n in range(20)])
-    assert literals(world, "what of src/db/pool.py") == []
-    assert len(world.found("what of src/db/pool.py", k=20)) == 20
+def test_an_identifier_of_many_is_left_to_the_ranking(workspace):
+    accept_batch(workspace.database, [Draft(f"note {n} on src/db/pool.py") for n in range(20)])
+    assert literals(workspace, "what of src/db/pool.py") == []
+    assert len(workspace.find_ids("what of src/db/pool.py", k=20)) == 20
 
 
 words = st.lists(st.sampled_from("abc"), max_size=8)

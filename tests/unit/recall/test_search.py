@@ -16,7 +16,7 @@ from pipeline.records.recall import Channel, ChannelState
 from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
-from tests.fakes.world import opened_world
+from tests.fakes.workspace import open_recall_workspace
 
 LONG = 60.0
 
@@ -52,24 +52,24 @@ filters = st.builds(
 
 
 class History:
-    """A world, and a plain list of what is true in it."""
+    """A workspace, and a plain list of what is true in it."""
 
-    def __init__(self, world):
-        self.world = world
+    def __init__(self, workspace):
+        self.workspace = workspace
         self.truth = {}
 
     def step(self, verb, *rest):
         if verb == "write":
             content, scope, session, kind = rest
-            receipt = accept(self.world.database, Draft(content, scope=scope, session_id=session, kind=kind))
+            receipt = accept(self.workspace.database, Draft(content, scope=scope, session_id=session, kind=kind))
             if receipt.duplicate_of is None:
                 self.truth[receipt.id] = (content, scope, session, kind, True)
         elif verb == "segment":
-            self.world.fold()
+            self.workspace.fold()
         elif verb == "embed":
-            self.world.embed()
+            self.workspace.embed()
         elif verb == "ask":
-            self.world.ask(rest[0])
+            self.workspace.ask(rest[0])
         elif self.truth:
             self.change(verb, sorted(self.truth)[rest[0] % len(self.truth)], *rest[1:])
 
@@ -77,10 +77,10 @@ class History:
         content, scope, session, kind, active = self.truth[memory_id]
         try:
             if verb == "edit":
-                revise.edit(self.world.database, memory_id, Revision(content=rest[0]))
+                revise.edit(self.workspace.database, memory_id, Revision(content=rest[0]))
                 content = rest[0]
             else:
-                getattr(revise, verb)(self.world.database, memory_id)
+                getattr(revise, verb)(self.workspace.database, memory_id)
                 active = verb == "restore"
         except Conflict:
             return
@@ -107,42 +107,42 @@ class History:
 @settings(max_examples=60)
 @given(histories, st.lists(st.tuples(texts, filters), max_size=2))
 def test_recall_shows_what_is_visible_and_all_that_matches(steps_taken, questions):
-    with opened_world() as world:
-        history = History(world)
+    with open_recall_workspace() as workspace:
+        history = History(workspace)
         for step in steps_taken:
             history.step(*step)
         for text, wanted in [*questions, (" ".join(WORDS), Filter())]:
             visible = history.visible(wanted)
-            shown = {hit.memory.id: hit.memory.content for hit in world.ask(text, k=100, wanted=wanted).hits}
+            shown = {hit.memory.id: hit.memory.content for hit in workspace.ask(text, k=100, wanted=wanted).hits}
             assert shown.items() <= visible.items()
             matching = {m for m, content in visible.items() if set(content.split()) & set(text.split())}
             assert matching <= set(shown)
-            listed = world.ask("", k=100, wanted=wanted)
+            listed = workspace.ask("", k=100, wanted=wanted)
             assert {hit.memory.id for hit in listed.hits} == set(visible)
-        assert world.errors == []
+        assert workspace.errors == []
 
 
-def test_an_exact_match_outranks_what_is_only_important_and_new(world):
-    old = world.write("The zebra gateway", importance=0.0, occurred_at="2020-01-01T00:00:00.000Z")
+def test_an_exact_match_outranks_what_is_only_important_and_new(workspace):
+    old = workspace.write("The zebra gateway", importance=0.0, occurred_at="2020-01-01T00:00:00.000Z")
     for number in range(20):
-        world.write(f"Queue number {number}", importance=1.0)
-    world.embed()
-    assert world.found("zebra gateway")[0] == old
+        workspace.write(f"Queue number {number}", importance=1.0)
+    workspace.embed()
+    assert workspace.find_ids("zebra gateway")[0] == old
 
 
-def test_the_segment_changes_no_order(world):
+def test_the_segment_changes_no_order(workspace):
     for number in range(40):
-        world.write(f"{WORDS[number % 5]} {WORDS[number % 3]} note {number}", session_id=f"s{number % 4}")
-    world.embed()
+        workspace.write(f"{WORDS[number % 5]} {WORDS[number % 3]} note {number}", session_id=f"s{number % 4}")
+    workspace.embed()
     questions = ("zebra queue", "billing port note 7", "gateway")
-    before = [world.found(text, k=40) for text in questions]
-    world.fold()
-    assert [world.found(text, k=40) for text in questions] == before
+    before = [workspace.find_ids(text, k=40) for text in questions]
+    workspace.fold()
+    assert [workspace.find_ids(text, k=40) for text in questions] == before
 
 
-def test_no_more_than_were_asked_for_and_best_first(world):
-    accept_batch(world.database, [Draft(f"zebra note {number}") for number in range(30)])
-    hits = world.ask("zebra", k=7).hits
+def test_no_more_than_were_asked_for_and_best_first(workspace):
+    accept_batch(workspace.database, [Draft(f"zebra note {number}") for number in range(30)])
+    hits = workspace.ask("zebra", k=7).hits
     assert len(hits) == 7
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert all(0 <= hit.relevance <= 1 for hit in hits)
@@ -159,266 +159,268 @@ def test_no_more_than_were_asked_for_and_best_first(world):
 )
 @pytest.mark.parametrize("exact_rows", [10_000, 0])
 def test_a_narrow_filter_chooses_before_the_channels_do(fields, wanted, exact_rows):
-    with opened_world(exact_rows) as world:
+    with open_recall_workspace(exact_rows) as workspace:
         accept_batch(
-            world.database, [Draft(f"zebra gateway port {number}") for number in range(2 * BEST_OF_CHANNEL + 50)]
+            workspace.database, [Draft(f"zebra gateway port {number}") for number in range(2 * BEST_OF_CHANNEL + 50)]
         )
-        only = world.write("a zebra was once seen near some other harbour", **fields)
-        world.embed()
-        assert world.found("zebra gateway port", wanted=wanted) == [only]
+        only = workspace.write("a zebra was once seen near some other harbour", **fields)
+        workspace.embed()
+        assert workspace.find_ids("zebra gateway port", wanted=wanted) == [only]
 
 
 # --- what is remembered of answers ---
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])
-def test_of_the_best_those_stay_that_are_probable_enough(world, k):
+def test_of_the_best_those_stay_that_are_probable_enough(workspace, k):
     for text in ("the port of billing is 8123", "billing speaks to the gateway", "the zebra sleeps", "a queue"):
-        world.write(text)
-    world.embed()
-    best = world.ask("which port does billing use", k=k).hits
+        workspace.write(text)
+    workspace.embed()
+    best = workspace.ask("which port does billing use", k=k).hits
     for least in sorted({hit.relevance for hit in best}):
-        kept = world.ask("which port does billing use", k=k, least_relevance=least).hits
+        kept = workspace.ask("which port does billing use", k=k, least_relevance=least).hits
         assert kept == tuple(hit for hit in best if hit.relevance >= least)
-    assert world.ask("which port does billing use", k=k, least_relevance=1.01).hits == ()
+    assert workspace.ask("which port does billing use", k=k, least_relevance=1.01).hits == ()
 
 
-def test_what_was_written_after_an_empty_answer_is_found(world):
-    assert world.found("zebra") == []
-    written = world.write("zebra")
-    assert world.found("zebra") == [written]
+def test_what_was_written_after_an_empty_answer_is_found(workspace):
+    assert workspace.find_ids("zebra") == []
+    written = workspace.write("zebra")
+    assert workspace.find_ids("zebra") == [written]
 
 
-def test_no_change_of_a_memory_leaves_an_older_answer_standing(world):
-    one, two = world.write("zebra one"), world.write("zebra two")
-    assert set(world.found("zebra")) == {one, two}
-    revise.edit(world.database, one, Revision(content="giraffe one"))
-    assert world.found("zebra") == [two]
-    revise.archive(world.database, two)
-    assert world.found("zebra") == []
-    revise.restore(world.database, two)
-    assert world.found("zebra") == [two]
-    revise.purge(world.database, two)
-    assert world.found("zebra") == []
+def test_no_change_of_a_memory_leaves_an_older_answer_standing(workspace):
+    one, two = workspace.write("zebra one"), workspace.write("zebra two")
+    assert set(workspace.find_ids("zebra")) == {one, two}
+    revise.edit(workspace.database, one, Revision(content="giraffe one"))
+    assert workspace.find_ids("zebra") == [two]
+    revise.archive(workspace.database, two)
+    assert workspace.find_ids("zebra") == []
+    revise.restore(workspace.database, two)
+    assert workspace.find_ids("zebra") == [two]
+    revise.purge(workspace.database, two)
+    assert workspace.find_ids("zebra") == []
 
 
-def test_a_new_weight_is_felt_at_once(world):
-    one, two = world.write("zebra note"), world.write("note zebra")
-    assert world.found("zebra") == [two, one]
-    revise.edit(world.database, one, Revision(importance=1.0))
-    assert world.found("zebra") == [one, two]
+def test_a_new_weight_is_felt_at_once(workspace):
+    one, two = workspace.write("zebra note"), workspace.write("note zebra")
+    assert workspace.find_ids("zebra") == [two, one]
+    revise.edit(workspace.database, one, Revision(importance=1.0))
+    assert workspace.find_ids("zebra") == [one, two]
 
 
-def test_new_vectors_are_felt_at_once(world, monkeypatch):
+def test_new_vectors_are_felt_at_once(workspace, monkeypatch):
     monkeypatch.setattr(dense, "PATIENCE_S", LONG)
-    written = world.write("zebra gateway")
-    world.encoder.encode_query = lambda _text: world.encoder.encode_documents(["zebra gateway"])[0]
+    written = workspace.write("zebra gateway")
+    workspace.encoder.encode_query = lambda _text: workspace.encoder.encode_documents(["zebra gateway"])[0]
     for _ in range(2):
-        assert world.found("something else entirely") == []
-    world.embed()
-    assert world.found("something else entirely") == [written]
+        assert workspace.find_ids("something else entirely") == []
+    workspace.embed()
+    assert workspace.find_ids("something else entirely") == [written]
 
 
-def test_a_segment_that_comes_back_is_felt_at_once(world):
+def test_a_segment_that_comes_back_is_felt_at_once(workspace):
     """As after a migration that dropped the tail: nothing is written when a worker builds the segment."""
-    written = world.write("zebra")
-    with world.database.write() as db:
+    written = workspace.write("zebra")
+    with workspace.database.write() as db:
         db.execute("DELETE FROM tail")
         meta.put(db, meta.SEGMENT_WANTED, "0")
-    assert world.found("zebra") == []
-    world.fold()
-    assert world.found("zebra") == [written]
+    assert workspace.find_ids("zebra") == []
+    workspace.fold()
+    assert workspace.find_ids("zebra") == [written]
 
 
-def test_nothing_is_missed_and_remembered_while_a_segment_is_swapped(world):
-    world.write("zebra one")
-    world.fold()
-    assert len(world.found("zebra")) == 1
+def test_nothing_is_missed_and_remembered_while_a_segment_is_swapped(workspace):
+    workspace.write("zebra one")
+    workspace.fold()
+    assert len(workspace.find_ids("zebra")) == 1
     for number in range(3):
         # Written and folded with no search in between.
-        world.write(f"zebra of round {number}")
-        world.fold()
-        assert len(world.found("zebra")) == number + 2
+        workspace.write(f"zebra of round {number}")
+        workspace.fold()
+        assert len(workspace.find_ids("zebra")) == number + 2
 
 
-def test_an_answer_without_the_newest_vectors_is_not_kept(world):
-    world.write("zebra")
-    world.embed()
-    assert len(world.found("zebra")) == 1
-    go_on, read = threading.Event(), world.table.read
+def test_an_answer_without_the_newest_vectors_is_not_kept(workspace):
+    workspace.write("zebra")
+    workspace.embed()
+    assert len(workspace.find_ids("zebra")) == 1
+    go_on, read = threading.Event(), workspace.table.read
     try:
-        world.table.read = lambda stamp: go_on.wait(LONG) and read(stamp)
-        world.embed()
-        answer = world.ask("zebra")
+        workspace.table.read = lambda stamp: go_on.wait(LONG) and read(stamp)
+        workspace.embed()
+        answer = workspace.ask("zebra")
         assert not answer.settled
         assert not answer.degraded
     finally:
         go_on.set()
-    with world.database.read() as db:
-        world.dense.refresh((meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)))
-    assert world.ask("zebra").settled
+    with workspace.database.read() as db:
+        workspace.dense.refresh((meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)))
+    assert workspace.ask("zebra").settled
 
 
-def test_the_same_question_is_answered_from_memory_until_something_changes(world, monkeypatch):
-    world.write("zebra")
-    world.embed()
-    asked, encode = [], world.encoder.encode_query
-    monkeypatch.setattr(world.encoder, "encode_query", lambda text: asked.append(text) or encode(text))
-    answers = [world.ask("zebra") for _ in range(3)]
+def test_the_same_question_is_answered_from_memory_until_something_changes(workspace, monkeypatch):
+    workspace.write("zebra")
+    workspace.embed()
+    asked, encode = [], workspace.encoder.encode_query
+    monkeypatch.setattr(workspace.encoder, "encode_query", lambda text: asked.append(text) or encode(text))
+    answers = [workspace.ask("zebra") for _ in range(3)]
     assert [answer.hits for answer in answers] == [answers[0].hits] * 3
-    world.ask("zebra", k=3)
-    world.write("giraffe")
-    world.ask("zebra")
+    workspace.ask("zebra", k=3)
+    workspace.write("giraffe")
+    workspace.ask("zebra")
     assert len(asked) == 3
 
 
 # --- when an index is missing or broken ---
 
 
-def test_a_channel_that_is_off_is_told_and_is_no_loss(world):
-    world.write("zebra")
-    world.embed()
-    answer = world.ask("zebra")
+def test_a_channel_that_is_off_is_told_and_is_no_loss(workspace):
+    workspace.write("zebra")
+    workspace.embed()
+    answer = workspace.ask("zebra")
     assert answer.channels[Channel.GRAPH].state is ChannelState.OFF
     assert not answer.degraded
 
 
 @pytest.mark.parametrize("channel", [Channel.LEXICAL, Channel.DENSE])
-def test_a_channel_that_is_not_asked_for_says_nothing(world, channel):
-    world.write("zebra")
-    world.embed()
-    answer = world.ask("zebra", channels=(channel,), explain=True)
+def test_a_channel_that_is_not_asked_for_says_nothing(workspace, channel):
+    workspace.write("zebra")
+    workspace.embed()
+    answer = workspace.ask("zebra", channels=(channel,), explain=True)
     searched = {name for name, report in answer.channels.items() if report.state is not ChannelState.OFF}
     assert searched == {channel}
     assert not answer.degraded
     assert set(answer.hits[0].signals.channels) == {channel}
-    assert world.ask("zebra").hits[0].score > answer.hits[0].score
+    assert workspace.ask("zebra").hits[0].score > answer.hits[0].score
 
 
-def test_without_an_encoder_words_still_find(world, monkeypatch):
-    written = world.write("zebra")
-    world.embed()
+def test_without_an_encoder_words_still_find(workspace, monkeypatch):
+    written = workspace.write("zebra")
+    workspace.embed()
 
     def unavailable(text):
         raise EncoderUnavailable("not yet")
 
     with monkeypatch.context() as patched:
-        patched.setattr(world.encoder, "encode_query", unavailable)
-        answer = world.ask("zebra")
+        patched.setattr(workspace.encoder, "encode_query", unavailable)
+        answer = workspace.ask("zebra")
         assert [hit.memory.id for hit in answer.hits] == [written]
         assert answer.channels[Channel.DENSE].state is ChannelState.COLD
-    assert not world.ask("zebra").degraded, "an answer without a channel is not kept"
-    assert world.errors == []
+    assert not workspace.ask("zebra").degraded, "an answer without a channel is not kept"
+    assert workspace.errors == []
 
 
 def test_a_vector_index_that_breaks_after_it_answered_costs_its_channel_only(monkeypatch):
-    with opened_world(exact_rows=0) as world:
-        written = world.write("zebra")
-        world.embed()
+    with open_recall_workspace(exact_rows=0) as workspace:
+        written = workspace.write("zebra")
+        workspace.embed()
 
         def broken(seqs):
             raise IndexUnavailable("vectors: gone")
 
         with monkeypatch.context() as patched:
-            patched.setattr(world.table, "vectors", broken)
-            answer = world.ask("zebra", explain=True)
+            patched.setattr(workspace.table, "vectors", broken)
+            answer = workspace.ask("zebra", explain=True)
             assert [hit.memory.id for hit in answer.hits] == [written]
             assert answer.channels[Channel.DENSE].state is ChannelState.COLD
-            assert world.why("zebra", written).rank == 1
-        assert [channel for channel, _ in world.errors] == [Channel.DENSE] * 2
-        assert not world.ask("zebra").degraded
+            assert workspace.why("zebra", written).rank == 1
+        assert [channel for channel, _ in workspace.errors] == [Channel.DENSE] * 2
+        assert not workspace.ask("zebra").degraded
 
 
-def test_indexes_that_know_more_than_the_store_break_nothing(world):
+def test_indexes_that_know_more_than_the_store_break_nothing(workspace):
     """As beside a store that was put back from a copy."""
-    written = world.write("zebra", session_id="s")
+    written = workspace.write("zebra", session_id="s")
     rows = [(1, ["zebra"]), (50, ["zebra"]), (70_000, ["zebra", "port"])]
-    vector = world.encoder.encode_documents(["zebra"])
-    with world.table.exclusive():
-        world.table.replace(dict.fromkeys((1, 60, 80_000), vector), 1)
-    with world.database.write() as db:
-        meta.put(db, meta.SEGMENT, build_segment(world.lexical, rows))
+    vector = workspace.encoder.encode_documents(["zebra"])
+    with workspace.table.exclusive():
+        workspace.table.replace(dict.fromkeys((1, 60, 80_000), vector), 1)
+    with workspace.database.write() as db:
+        meta.put(db, meta.SEGMENT, build_segment(workspace.lexical, rows))
         meta.put(db, meta.VECTORS_GENERATION, "1")
     for wanted in (Filter(), Filter(session_id="s")):
-        answer = world.ask("zebra port", wanted=wanted, explain=True)
+        answer = workspace.ask("zebra port", wanted=wanted, explain=True)
         assert [hit.memory.id for hit in answer.hits] == [written]
         assert not answer.degraded
-    assert world.errors == []
+    assert workspace.errors == []
 
 
-def test_a_segment_that_is_gone_is_reported_and_words_are_missed_not_the_answer(world):
-    written = world.write("zebra")
-    world.embed()
-    world.fold()
-    with world.database.write() as db:
+def test_a_segment_that_is_gone_is_reported_and_words_are_missed_not_the_answer(workspace):
+    written = workspace.write("zebra")
+    workspace.embed()
+    workspace.fold()
+    with workspace.database.write() as db:
         meta.put(db, meta.SEGMENT, "segment-of-dreams")
-    answer = world.ask("zebra")
+    answer = workspace.ask("zebra")
     assert [hit.memory.id for hit in answer.hits] == [written]
     assert answer.channels[Channel.LEXICAL].state is ChannelState.COLD
-    assert [(channel, error.part) for channel, error in world.errors] == [(Channel.LEXICAL, "segment-of-dreams")]
+    assert [(channel, error.part) for channel, error in workspace.errors] == [(Channel.LEXICAL, "segment-of-dreams")]
 
 
-def test_recall_writes_nothing(world):
-    written = world.write("zebra")
-    world.embed()
+def test_recall_writes_nothing(workspace):
+    written = workspace.write("zebra")
+    workspace.embed()
 
     def dump():
-        with world.database.read() as db:
+        with workspace.database.read() as db:
             return list(db.iterdump())
 
     before = dump()
-    world.ask("zebra", explain=True)
-    world.ask("")
-    world.why("zebra", written)
+    workspace.ask("zebra", explain=True)
+    workspace.ask("")
+    workspace.why("zebra", written)
     assert dump() == before
 
 
-def test_a_memory_that_does_not_exist_has_no_reasons(world):
+def test_a_memory_that_does_not_exist_has_no_reasons(workspace):
     with pytest.raises(NotFound):
-        world.why("zebra", "01J00000000000000000000000")
+        workspace.why("zebra", "01J00000000000000000000000")
 
 
 # --- context ---
 
 
-def test_an_answer_that_shares_no_word_is_found_beside_its_question(world):
+def test_an_answer_that_shares_no_word_is_found_beside_its_question(workspace):
     for number in range(30):
-        world.write(f"filler talk {number}", session_id=f"other-{number % 3}")
-    world.write("Ada: which harbour did the zebra leave from?", session_id="s")
-    reply = world.write("Brendan: Oostende, of course.", session_id="s")
-    world.embed()
-    assert reply in world.found("which harbour did the zebra leave from", k=2)
+        workspace.write(f"filler talk {number}", session_id=f"other-{number % 3}")
+    workspace.write("Ada: which harbour did the zebra leave from?", session_id="s")
+    reply = workspace.write("Brendan: Oostende, of course.", session_id="s")
+    workspace.embed()
+    assert reply in workspace.find_ids("which harbour did the zebra leave from", k=2)
 
 
-def test_a_personal_question_prefers_what_is_kept_about_the_asker(world):
-    note = world.write("The editor of choice of my team is vim")
-    fact = world.write("The editor of choice of my team is emacs", kind=Kind.KEYED_FACT)
-    world.write("The editor of choice of my team is nano")
-    world.embed()
-    assert world.found("what is my editor of choice")[0] == fact
-    assert world.found("the editor of choice of the team")[0] != fact
-    assert note in world.found("what is my editor of choice")
+def test_a_personal_question_prefers_what_is_kept_about_the_asker(workspace):
+    note = workspace.write("The editor of choice of my team is vim")
+    fact = workspace.write("The editor of choice of my team is emacs", kind=Kind.KEYED_FACT)
+    workspace.write("The editor of choice of my team is nano")
+    workspace.embed()
+    assert workspace.find_ids("what is my editor of choice")[0] == fact
+    assert workspace.find_ids("the editor of choice of the team")[0] != fact
+    assert note in workspace.find_ids("what is my editor of choice")
 
 
-def test_a_time_in_the_question_prefers_what_happened_then(world):
+def test_a_time_in_the_question_prefers_what_happened_then(workspace):
     days = {
-        day: world.write(f"standup of team {day}", occurred_at=f"2026-01-{day:02d}T09:00:00.000Z")
+        day: workspace.write(f"standup of team {day}", occurred_at=f"2026-01-{day:02d}T09:00:00.000Z")
         for day in range(1, 9)
     }
-    world.embed()
-    assert world.found("standup of team on 2026-01-05")[0] == days[5]
-    assert set(world.found("standup of team since 2026-01-07", k=2)) == {days[7], days[8]}
-    assert set(world.found("standup of team before 2026-01-03", k=2)) == {days[1], days[2]}
+    workspace.embed()
+    assert workspace.find_ids("standup of team on 2026-01-05")[0] == days[5]
+    assert set(workspace.find_ids("standup of team since 2026-01-07", k=2)) == {days[7], days[8]}
+    assert set(workspace.find_ids("standup of team before 2026-01-03", k=2)) == {days[1], days[2]}
 
 
 def test_answers_are_the_same_with_vectors_in_memory_and_in_lance():
     found = []
     for exact_rows in (10_000, 0):
-        with opened_world(exact_rows) as world:
+        with open_recall_workspace(exact_rows) as workspace:
             for number in range(24):
-                world.write(f"{WORDS[number % 5]} {WORDS[(number * 3) % 4]} note {number}", session_id=f"s{number % 4}")
-            world.embed()
-            answers = [world.ask(text, k=5) for text in ("zebra queue note 3", "billing gateway", "port note 11")]
+                workspace.write(
+                    f"{WORDS[number % 5]} {WORDS[(number * 3) % 4]} note {number}", session_id=f"s{number % 4}"
+                )
+            workspace.embed()
+            answers = [workspace.ask(text, k=5) for text in ("zebra queue note 3", "billing gateway", "port note 11")]
             found.append([[(hit.memory.content, hit.score) for hit in answer.hits] for answer in answers])
     for one, other in zip(*found, strict=True):
         scores = np.array([[score for _, score in one], [score for _, score in other]])
@@ -426,27 +428,27 @@ def test_answers_are_the_same_with_vectors_in_memory_and_in_lance():
         assert one[0][0] == other[0][0]
 
 
-def test_what_is_written_while_the_channels_search_disturbs_nothing(world, monkeypatch):
+def test_what_is_written_while_the_channels_search_disturbs_nothing(workspace, monkeypatch):
     """The neighbour of a hit may be newer than the lexical index that found the hit."""
-    first = world.write("zebra", session_id="s")
-    world.embed()
-    world.found("warm up")
-    run = world.channels.run
+    first = workspace.write("zebra", session_id="s")
+    workspace.embed()
+    workspace.find_ids("warm up")
+    run = workspace.channels.run
 
     def run_then_write(searches, deadline, on_error):
         found = run(searches, deadline, on_error)
         # Past the room that any array keeps in reserve.
-        accept_batch(world.database, [Draft(f"note {number}", session_id="s") for number in range(1500)])
-        world.write("src/db/pool.py zebra", session_id="s", occurred_at="2020-01-01T00:00:00.000Z")
+        accept_batch(workspace.database, [Draft(f"note {number}", session_id="s") for number in range(1500)])
+        workspace.write("src/db/pool.py zebra", session_id="s", occurred_at="2020-01-01T00:00:00.000Z")
         return found
 
-    monkeypatch.setattr(world.channels, "run", run_then_write)
-    answer = world.ask("zebra in src/db/pool.py, when?", explain=True)
+    monkeypatch.setattr(workspace.channels, "run", run_then_write)
+    answer = workspace.ask("zebra in src/db/pool.py, when?", explain=True)
     assert answer.hits[0].memory.id == first
-    assert world.errors == []
+    assert workspace.errors == []
 
 
-def test_who_writes_finds_it_at_once_while_others_read_and_indexes_are_built(world):
+def test_who_writes_finds_it_at_once_while_others_read_and_indexes_are_built(workspace):
     stop, failures = threading.Event(), []
 
     def read():
@@ -454,7 +456,7 @@ def test_who_writes_finds_it_at_once_while_others_read_and_indexes_are_built(wor
         while not stop.is_set():
             number += 1
             try:
-                world.ask(f"zebra in src/db/pool.py number {number % 7} yesterday", explain=True, k=100)
+                workspace.ask(f"zebra in src/db/pool.py number {number % 7} yesterday", explain=True, k=100)
             except Exception as error:  # noqa: BLE001 - shown below
                 failures.append(error)
 
@@ -463,17 +465,17 @@ def test_who_writes_finds_it_at_once_while_others_read_and_indexes_are_built(wor
         reader.start()
     try:
         for number in range(20):
-            written = world.write(f"zebra unique{number}x", session_id=f"s{number % 3}")
-            assert world.found(f"unique{number}x")[0] == written
+            written = workspace.write(f"zebra unique{number}x", session_id=f"s{number % 3}")
+            assert workspace.find_ids(f"unique{number}x")[0] == written
             if number % 10 == 4:
-                world.embed()
+                workspace.embed()
             if number % 10 == 9:
-                revise.archive(world.database, written)
-                world.fold()
-                assert written not in world.found(f"unique{number}x")
+                revise.archive(workspace.database, written)
+                workspace.fold()
+                assert written not in workspace.find_ids(f"unique{number}x")
     finally:
         stop.set()
         for reader in readers:
             reader.join(LONG)
     assert failures == []
-    assert world.errors == []
+    assert workspace.errors == []

@@ -35,7 +35,7 @@ SOURCE = "project:shop-0d1a25a8"
 
 
 @dataclass
-class Shelf:
+class SourceStore:
     """A source over a real store; an item is known by its key, its memories by their texts."""
 
     database: Database
@@ -90,50 +90,50 @@ def import_draft(draft: Draft) -> Draft:
 
 
 @pytest.fixture
-def shelf():
+def source():
     with scratch_database() as database:
-        yield Shelf(database)
+        yield SourceStore(database)
 
 
-def test_items_come_change_and_stay(shelf):
-    first = shelf.put("a.py", "Opens the shop", "Closes the shop", digest="1")
+def test_items_come_change_and_stay(source):
+    first = source.put("a.py", "Opens the shop", "Closes the shop", digest="1")
     assert first.taken[0].outcome is ItemOutcome.CREATED
     assert [receipt.outcome for receipt in first.taken[0].receipts] == [Outcome.CREATED, Outcome.CREATED]
-    same = shelf.put("a.py", "Opens the shop", "Closes the shop", digest="1")
+    same = source.put("a.py", "Opens the shop", "Closes the shop", digest="1")
     assert (same.taken[0].outcome, same.taken[0].receipts) == (ItemOutcome.UNCHANGED, ())
-    second = shelf.put("a.py", "Opens the shop", "Sweeps the floor", digest="2")
+    second = source.put("a.py", "Opens the shop", "Sweeps the floor", digest="2")
     assert second.taken[0].outcome is ItemOutcome.REPLACED
-    assert shelf.active() == ["Opens the shop", "Sweeps the floor"]
-    assert shelf.archived() == ["Closes the shop"]
+    assert source.active() == ["Opens the shop", "Sweeps the floor"]
+    assert source.archived() == ["Closes the shop"]
     assert second.archived == (first.taken[0].receipts[1].id,)
-    assert shelf.known() == {"a.py": "2"}
+    assert source.known() == {"a.py": "2"}
 
 
-def test_a_text_that_stays_keeps_its_memory_as_it_is(shelf):
-    kept = shelf.put("a.py", "Opens the shop", "Closes the shop").taken[0].receipts[0].id
-    edit(shelf.database, kept, Revision(importance=0.9, tags=("mine",)))
-    before, generation = shelf.memory(kept), shelf.generation()
-    again = shelf.put("a.py", "Opens the shop", "Sweeps the floor").taken[0].receipts[0]
+def test_a_text_that_stays_keeps_its_memory_as_it_is(source):
+    kept = source.put("a.py", "Opens the shop", "Closes the shop").taken[0].receipts[0].id
+    edit(source.database, kept, Revision(importance=0.9, tags=("mine",)))
+    before, generation = source.memory(kept), source.generation()
+    again = source.put("a.py", "Opens the shop", "Sweeps the floor").taken[0].receipts[0]
     assert (again.id, again.outcome, again.duplicate_of) == (kept, Outcome.MERGED, kept)
-    assert shelf.memory(kept) == before
-    assert shelf.log(generation) == ["create", "archive"]
-    with shelf.database.read() as db:
+    assert source.memory(kept) == before
+    assert source.log(generation) == ["create", "archive"]
+    with source.database.read() as db:
         assert history.of(db, before.seq) == []
 
 
-def test_what_another_item_also_brought_stays(shelf):
+def test_what_another_item_also_brought_stays(source):
     for key in ("a.py", "b.py"):
-        shelf.put(key, "Licensed under Apache 2.0")
-    assert shelf.put("a.py").archived == ()
-    assert shelf.active() == ["Licensed under Apache 2.0"]
-    assert len(shelf.forget("b.py").archived) == 1
-    assert shelf.active() == []
+        source.put(key, "Licensed under Apache 2.0")
+    assert source.put("a.py").archived == ()
+    assert source.active() == ["Licensed under Apache 2.0"]
+    assert len(source.forget("b.py").archived) == 1
+    assert source.active() == []
 
 
-def test_the_same_text_of_many_items_reinforces_nothing(shelf):
-    memory_id = shelf.put("a.py", "Licensed under Apache 2.0").taken[0].receipts[0].id
-    shelf.put("b.py", "Licensed under Apache 2.0", "Licensed  under Apache 2.0")
-    assert shelf.memory(memory_id).merge_count == 0
+def test_the_same_text_of_many_items_reinforces_nothing(source):
+    memory_id = source.put("a.py", "Licensed under Apache 2.0").taken[0].receipts[0].id
+    source.put("b.py", "Licensed under Apache 2.0", "Licensed  under Apache 2.0")
+    assert source.memory(memory_id).merge_count == 0
 
 
 @pytest.mark.parametrize(
@@ -147,133 +147,133 @@ def test_the_same_text_of_many_items_reinforces_nothing(shelf):
     ],
     ids=["pinned", "edited", "confirmed", "said by a person", "said by an agent"],
 )
-def test_what_somebody_made_theirs_stays(shelf, claim):
-    memory_id = shelf.put("a.py", "Opens the shop").taken[0].receipts[0].id
-    claim(shelf.database, shelf.memory(memory_id))
-    assert shelf.put("a.py", "Sweeps the floor").archived == ()
-    assert shelf.forget("a.py").archived != (memory_id,)
-    assert shelf.memory(memory_id).archived_at is None
+def test_what_somebody_made_theirs_stays(source, claim):
+    memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
+    claim(source.database, source.memory(memory_id))
+    assert source.put("a.py", "Sweeps the floor").archived == ()
+    assert source.forget("a.py").archived != (memory_id,)
+    assert source.memory(memory_id).archived_at is None
 
 
-def test_what_a_person_wrote_first_is_repeated_once_and_stays(shelf):
-    written = accept(shelf.database, Draft("Opens the shop")).id
-    receipt = shelf.put("a.py", "Opens the shop").taken[0].receipts[0]
+def test_what_a_person_wrote_first_is_repeated_once_and_stays(source):
+    written = accept(source.database, Draft("Opens the shop")).id
+    receipt = source.put("a.py", "Opens the shop").taken[0].receipts[0]
     assert (receipt.id, receipt.outcome) == (written, Outcome.MERGED)
-    shelf.put("a.py", "Opens the shop", "Sweeps the floor")
-    assert shelf.memory(written).merge_count == 1
-    shelf.forget("a.py")
-    assert shelf.active() == ["Opens the shop"]
-    assert shelf.memory(written).trust is Trust.TRUSTED
+    source.put("a.py", "Opens the shop", "Sweeps the floor")
+    assert source.memory(written).merge_count == 1
+    source.forget("a.py")
+    assert source.active() == ["Opens the shop"]
+    assert source.memory(written).trust is Trust.TRUSTED
 
 
-def test_an_edited_memory_still_stands_for_its_text(shelf):
-    memory_id = shelf.put("a.py", "Opens the shop").taken[0].receipts[0].id
-    edit(shelf.database, memory_id, Revision(content="Opens the shop at nine"))
-    shelf.put("a.py", "Opens the shop", "Sweeps the floor")
-    assert shelf.active() == ["Opens the shop at nine", "Sweeps the floor"]
+def test_an_edited_memory_still_stands_for_its_text(source):
+    memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
+    edit(source.database, memory_id, Revision(content="Opens the shop at nine"))
+    source.put("a.py", "Opens the shop", "Sweeps the floor")
+    assert source.active() == ["Opens the shop at nine", "Sweeps the floor"]
 
 
-def test_what_comes_back_is_the_memory_that_went(shelf, monkeypatch):
-    memory_id = shelf.put("a.py", "Opens the shop").taken[0].receipts[0].id
-    assert shelf.forget("a.py").keys == ("a.py",)
-    assert (shelf.active(), shelf.known()) == ([], {})
-    assert shelf.forget("a.py", "unknown.py") == ForgottenItems((), ())
-    generation = shelf.generation()
-    worker = shelf.put("a.py", "Opens the shop", digest="digest-1")
+def test_what_comes_back_is_the_memory_that_went(source, monkeypatch):
+    memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
+    assert source.forget("a.py").keys == ("a.py",)
+    assert (source.active(), source.known()) == ([], {})
+    assert source.forget("a.py", "unknown.py") == ForgottenItems((), ())
+    generation = source.generation()
+    worker = source.put("a.py", "Opens the shop", digest="digest-1")
     assert worker.taken[0].outcome is ItemOutcome.CREATED
     assert worker.restored == (memory_id,)
-    assert shelf.active() == ["Opens the shop"]
-    assert shelf.log(generation) == ["restore"]
+    assert source.active() == ["Opens the shop"]
+    assert source.log(generation) == ["restore"]
 
 
 @pytest.mark.parametrize("leaves_first", [True, False])
-def test_a_text_that_moves_keeps_its_memory(shelf, leaves_first):
-    memory_id = shelf.put("a.py", "Opens the shop").taken[0].receipts[0].id
+def test_a_text_that_moves_keeps_its_memory(source, leaves_first):
+    memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
     if leaves_first:
-        shelf.forget("a.py")
-    receipt = shelf.put("b.py", "Opens the shop").taken[0].receipts[0]
-    shelf.forget("a.py")
+        source.forget("a.py")
+    receipt = source.put("b.py", "Opens the shop").taken[0].receipts[0]
+    source.forget("a.py")
     assert receipt.id == memory_id
-    assert shelf.memory(memory_id).archived_at is None
+    assert source.memory(memory_id).archived_at is None
 
 
-def test_a_text_that_moves_within_one_transaction_leaves_no_trace_in_the_log(shelf):
-    shelf.put("a.py", "Opens the shop")
-    generation = shelf.generation()
-    offered = [shelf.offered("a.py", digest="x"), shelf.offered("b.py", "Opens the shop", digest="y")]
-    take_items(shelf.workspace, SOURCE, offered)
-    assert shelf.active() == ["Opens the shop"]
-    assert shelf.log(generation) == []
+def test_a_text_that_moves_within_one_transaction_leaves_no_trace_in_the_log(source):
+    source.put("a.py", "Opens the shop")
+    generation = source.generation()
+    offered = [source.offered("a.py", digest="x"), source.offered("b.py", "Opens the shop", digest="y")]
+    take_items(source.workspace, SOURCE, offered)
+    assert source.active() == ["Opens the shop"]
+    assert source.log(generation) == []
 
 
-def test_what_a_person_archived_stays_so(shelf):
-    memory_id = shelf.put("a.py", "Opens the shop").taken[0].receipts[0].id
-    archive(shelf.database, memory_id)
+def test_what_a_person_archived_stays_so(source):
+    memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
+    archive(source.database, memory_id)
     for key in ("a.py", "b.py"):
-        receipt = shelf.put(key, "Opens the shop").taken[0].receipts[0]
+        receipt = source.put(key, "Opens the shop").taken[0].receipts[0]
         assert (receipt.id, receipt.outcome) == (memory_id, Outcome.REJECTED)
-    assert shelf.active() == []
-    restore(shelf.database, memory_id)
-    assert shelf.forget("a.py").archived == ()
-    assert shelf.forget("b.py").archived == (memory_id,)
+    assert source.active() == []
+    restore(source.database, memory_id)
+    assert source.forget("a.py").archived == ()
+    assert source.forget("b.py").archived == (memory_id,)
     # It went for want of an item; who archives what was brought back means it.
-    restore(shelf.database, memory_id)
-    archive(shelf.database, memory_id)
-    shelf.put("a.py", "Opens the shop")
-    assert shelf.active() == []
+    restore(source.database, memory_id)
+    archive(source.database, memory_id)
+    source.put("a.py", "Opens the shop")
+    assert source.active() == []
 
 
-def test_what_somebody_said_while_it_was_away_is_theirs(shelf):
-    shelf.put("a.py", "Opens the shop")
-    shelf.forget("a.py")
-    written = accept(shelf.database, Draft("Opens the shop")).id
-    assert shelf.put("a.py", "Opens the shop").taken[0].receipts[0].id == written
-    shelf.forget("a.py")
-    assert shelf.active() == ["Opens the shop"]
+def test_what_somebody_said_while_it_was_away_is_theirs(source):
+    source.put("a.py", "Opens the shop")
+    source.forget("a.py")
+    written = accept(source.database, Draft("Opens the shop")).id
+    assert source.put("a.py", "Opens the shop").taken[0].receipts[0].id == written
+    source.forget("a.py")
+    assert source.active() == ["Opens the shop"]
 
 
-def test_what_was_purged_stays_purged(shelf):
-    memory_id = shelf.put("a.py", "Opens the shop", digest="1").taken[0].receipts[0].id
-    purge(shelf.database, memory_id)
-    assert shelf.put("a.py", "Opens the shop", digest="1").taken[0].outcome is ItemOutcome.UNCHANGED
+def test_what_was_purged_stays_purged(source):
+    memory_id = source.put("a.py", "Opens the shop", digest="1").taken[0].receipts[0].id
+    purge(source.database, memory_id)
+    assert source.put("a.py", "Opens the shop", digest="1").taken[0].outcome is ItemOutcome.UNCHANGED
     for key in ("a.py", "b.py"):
-        receipt = shelf.put(key, "Opens the shop", f"Sweeps {key}").taken[0].receipts[0]
+        receipt = source.put(key, "Opens the shop", f"Sweeps {key}").taken[0].receipts[0]
         assert (receipt.outcome, receipt.reason) == (Outcome.REJECTED, "was purged")
-    shelf.forget("a.py")
-    shelf.put("a.py", "Opens the shop")
-    assert shelf.active() == ["Sweeps b.py"]
+    source.forget("a.py")
+    source.put("a.py", "Opens the shop")
+    assert source.active() == ["Sweeps b.py"]
     # Whoever writes it down again has it.
-    accept(shelf.database, Draft("Opens the shop"))
-    assert "Opens the shop" in shelf.active()
+    accept(source.database, Draft("Opens the shop"))
+    assert "Opens the shop" in source.active()
 
 
-def test_what_was_edited_and_purged_stays_purged(shelf):
-    memory_id = shelf.put("a.py", "Opens the shop").taken[0].receipts[0].id
-    edit(shelf.database, memory_id, Revision(content="Opens the shop at nine"))
-    purge(shelf.database, memory_id)
-    shelf.put("a.py", "Opens the shop")
-    assert shelf.active() == []
+def test_what_was_edited_and_purged_stays_purged(source):
+    memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
+    edit(source.database, memory_id, Revision(content="Opens the shop at nine"))
+    purge(source.database, memory_id)
+    source.put("a.py", "Opens the shop")
+    assert source.active() == []
 
 
-def test_nothing_of_a_purged_text_is_left_in_what_is_known_of_an_item(shelf):
-    memory_id = shelf.put("a.py", "Opens the shop").taken[0].receipts[0].id
-    content_hash = shelf.memory(memory_id).content_hash
-    purge(shelf.database, memory_id)
-    with shelf.database.read() as db:
+def test_nothing_of_a_purged_text_is_left_in_what_is_known_of_an_item(source):
+    memory_id = source.put("a.py", "Opens the shop").taken[0].receipts[0].id
+    content_hash = source.memory(memory_id).content_hash
+    purge(source.database, memory_id)
+    with source.database.read() as db:
         assert db.execute("SELECT count(*) FROM ingest_memory").fetchone() == (0,)
         [(mark,)] = db.execute("SELECT mark FROM ingest_purged").fetchall()
     assert mark not in content_hash
 
 
-def test_nothing_is_kept_in_an_incognito_workspace(shelf):
-    shelf.incognito = True
-    sweep = shelf.put("a.py", "Opens the shop")
+def test_nothing_is_kept_in_an_incognito_workspace(source):
+    source.incognito = True
+    sweep = source.put("a.py", "Opens the shop")
     assert sweep.taken[0].outcome is ItemOutcome.REJECTED
     assert sweep.taken[0].receipts[0].reason == "incognito"
-    assert shelf.put("empty.py").taken[0].outcome is ItemOutcome.REJECTED
-    with shelf.database.read() as db:
+    assert source.put("empty.py").taken[0].outcome is ItemOutcome.REJECTED
+    with source.database.read() as db:
         assert db.execute("SELECT count(*) FROM ingest_item").fetchone() == (0,)
-    assert (shelf.active(), shelf.log()) == ([], [])
+    assert (source.active(), source.log()) == ([], [])
 
 
 def set_incognito(database, *, on):
@@ -284,114 +284,114 @@ def set_incognito(database, *, on):
             agent_sessions.end_incognito(db, "s1")
 
 
-def test_nothing_is_kept_of_an_incognito_session(shelf):
-    shelf.put("chat", Draft("We open at nine", session_id="s1"))
-    set_incognito(shelf.database, on=True)
-    changed = shelf.put("chat", Draft("We open at ten", session_id="s1"), digest="later")
+def test_nothing_is_kept_of_an_incognito_session(source):
+    source.put("chat", Draft("We open at nine", session_id="s1"))
+    set_incognito(source.database, on=True)
+    changed = source.put("chat", Draft("We open at ten", session_id="s1"), digest="later")
     assert changed.taken[0].outcome is ItemOutcome.REJECTED
-    assert shelf.active() == ["We open at nine"]
-    assert shelf.put("other", Draft("We close at six", session_id="s1")).taken[0].outcome is ItemOutcome.REJECTED
-    assert "other" not in shelf.known()
-    set_incognito(shelf.database, on=False)
-    shelf.put("chat", Draft("We open at ten", session_id="s1"), digest="later")
-    assert shelf.active() == ["We open at ten"]
+    assert source.active() == ["We open at nine"]
+    assert source.put("other", Draft("We close at six", session_id="s1")).taken[0].outcome is ItemOutcome.REJECTED
+    assert "other" not in source.known()
+    set_incognito(source.database, on=False)
+    source.put("chat", Draft("We open at ten", session_id="s1"), digest="later")
+    assert source.active() == ["We open at ten"]
 
 
-def test_of_an_item_partly_incognito_the_rest_is_kept(shelf):
-    shelf.put("chat", Draft("We open at nine", session_id="s1"), "We close at six")
-    set_incognito(shelf.database, on=True)
-    sweep = shelf.put("chat", Draft("We open at nine", session_id="s1"), Draft("Lunch at one", session_id="s1"), "Tea")
+def test_of_an_item_partly_incognito_the_rest_is_kept(source):
+    source.put("chat", Draft("We open at nine", session_id="s1"), "We close at six")
+    set_incognito(source.database, on=True)
+    sweep = source.put("chat", Draft("We open at nine", session_id="s1"), Draft("Lunch at one", session_id="s1"), "Tea")
     assert [receipt.reason for receipt in sweep.taken[0].receipts] == ["incognito", "incognito", None]
-    assert shelf.active() == ["Tea", "We open at nine"]
+    assert source.active() == ["Tea", "We open at nine"]
 
 
-def test_all_or_none(shelf):
-    shelf.put("a.py", "Opens the shop", digest="1")
-    generation = shelf.generation()
+def test_all_or_none(source):
+    source.put("a.py", "Opens the shop", digest="1")
+    generation = source.generation()
     nowhere = Draft("Sweeps the floor", edges=(EdgeDraft(EdgeKind.SUPPORTS, "01ARZ3NDEKTSV4RRFFQ69G5FAV"),))
-    offered = [shelf.offered("a.py", digest="2"), shelf.offered("b.py", nowhere, digest="2")]
+    offered = [source.offered("a.py", digest="2"), source.offered("b.py", nowhere, digest="2")]
     with pytest.raises(InvalidField):
-        take_items(shelf.workspace, SOURCE, offered)
-    assert (shelf.active(), shelf.known(), shelf.generation()) == (["Opens the shop"], {"a.py": "1"}, generation)
+        take_items(source.workspace, SOURCE, offered)
+    assert (source.active(), source.known(), source.generation()) == (["Opens the shop"], {"a.py": "1"}, generation)
 
 
-def test_a_text_that_moved_in_its_file_says_where_it_stands_now(shelf):
+def test_a_text_that_moved_in_its_file_says_where_it_stands_now(source):
     def draft(first: int) -> Draft:
         where = Anchor("src/shop.py", first, first + 3, "0" * 64)
         return Draft("def open_shop()", kind=Kind.CODE, anchor=where, metadata={"line": first})
 
-    memory_id = shelf.put("src/shop.py", draft(1)).taken[0].receipts[0].id
-    edit(shelf.database, memory_id, Revision(metadata={"line": 1, "mine": True}, pinned=True))
-    generation = shelf.generation()
-    shelf.put("src/shop.py", draft(11))
-    memory = shelf.memory(memory_id)
+    memory_id = source.put("src/shop.py", draft(1)).taken[0].receipts[0].id
+    edit(source.database, memory_id, Revision(metadata={"line": 1, "mine": True}, pinned=True))
+    generation = source.generation()
+    source.put("src/shop.py", draft(11))
+    memory = source.memory(memory_id)
     assert memory.anchor.first_line == 11
     assert memory.metadata == {"line": 11, "mine": True}
-    assert shelf.log(generation) == ["edit"]
-    with shelf.database.read() as db:
+    assert source.log(generation) == ["edit"]
+    with source.database.read() as db:
         # The text is the same, so nothing is digested again.
         assert work.count_pending(db)[Stage.EMBED] == 1
 
 
-def test_a_twin_of_another_item_or_person_is_not_moved(shelf):
+def test_a_twin_of_another_item_or_person_is_not_moved(source):
     def draft(path: str) -> Draft:
         return Draft("def main()", kind=Kind.CODE, anchor=Anchor(path, content_hash="0" * 64))
 
-    theirs = accept(shelf.database, draft("theirs.py")).id
-    shelf.put("a.py", draft("a.py"))
-    assert shelf.memory(theirs).anchor.path == "theirs.py"
+    theirs = accept(source.database, draft("theirs.py")).id
+    source.put("a.py", draft("a.py"))
+    assert source.memory(theirs).anchor.path == "theirs.py"
 
 
-def test_a_text_of_another_scope_is_another_memory(shelf):
-    shelf.put("a.md", "Opens at nine")
-    shelf.put("a.md", Draft("Opens at nine", scope=Scope(ScopeKind.USER)))
-    with shelf.database.read() as db:
+def test_a_text_of_another_scope_is_another_memory(source):
+    source.put("a.md", "Opens at nine")
+    source.put("a.md", Draft("Opens at nine", scope=Scope(ScopeKind.USER)))
+    with source.database.read() as db:
         [memory] = memories.page(db, Filter(), 10, None)
     assert memory.scope.kind is ScopeKind.USER
 
 
-def test_facts_that_hold_again_are_told_again(shelf):
+def test_facts_that_hold_again_are_told_again(source):
     def port(value: int, day: str) -> Draft:
         details = {"subject": "staging", "attribute": "port", "value": value}
         return Draft("told", kind=Kind.KEYED_FACT, details=details, occurred_at=f"2026-{day}T00:00:00.000Z")
 
     told = [port(5433, "01-01"), port(6543, "03-01"), port(5433, "05-01")]
-    shelf.put("facts", *told)
-    with shelf.database.read() as db:
+    source.put("facts", *told)
+    with source.database.read() as db:
         rows = db.execute("SELECT valid_from, valid_to FROM memory ORDER BY valid_from").fetchall()
     assert [(begins[:10], ends and ends[:10]) for begins, ends in rows] == [
         ("2026-01-01", "2026-03-01"),
         ("2026-03-01", "2026-05-01"),
         ("2026-05-01", None),
     ]
-    generation = shelf.generation()
-    shelf.put("facts", *told)
-    assert shelf.log(generation) == []
+    generation = source.generation()
+    source.put("facts", *told)
+    assert source.log(generation) == []
 
 
-def test_what_only_repeats_what_was_shown_stands_for_nothing(shelf):
-    shown = accept(shelf.database, Draft("The gateway listens on port 8443 behind the proxy")).id
+def test_what_only_repeats_what_was_shown_stands_for_nothing(source):
+    shown = accept(source.database, Draft("The gateway listens on port 8443 behind the proxy")).id
     line = f"- [{shown[-8:]} · fact · 2026-05-27] The gateway listens on port 8443 behind the proxy"
-    receipt = shelf.put("chat", line).taken[0].receipts[0]
+    receipt = source.put("chat", line).taken[0].receipts[0]
     assert (receipt.outcome, receipt.duplicate_of) == (Outcome.MERGED, shown)
-    with shelf.database.read() as db:
-        assert ingested.in_step(db, [shelf.memory(shown).seq]) == set()
+    with source.database.read() as db:
+        assert ingested.in_step(db, [source.memory(shown).seq]) == set()
 
 
-def test_sources_are_counted_and_known_apart(shelf):
-    shelf.put("a.py", "Opens the shop", "Licensed under Apache 2.0")
-    shelf.put("b.py", "Licensed under Apache 2.0")
-    other = Shelf(shelf.database, source="git:shop-0d1a25a8")
+def test_sources_are_counted_and_known_apart(source):
+    source.put("a.py", "Opens the shop", "Licensed under Apache 2.0")
+    source.put("b.py", "Licensed under Apache 2.0")
+    other = SourceStore(source.database, source="git:shop-0d1a25a8")
     other.put("0123abcd", "Open the shop earlier")
     other.put("4567cdef", "Close it later")
     other.forget("4567cdef")
-    with shelf.database.read() as db:
+    with source.database.read() as db:
         found = [(one.source, one.items, one.memories) for one in ingested.sources(db, 10, None)]
     assert found == [("git:shop-0d1a25a8", 1, 1), (SOURCE, 2, 2)]
     assert set(other.known()) == {"0123abcd"}
     for key in ("a.py", "b.py"):
-        shelf.forget(key)
-    with shelf.database.read() as db:
+        source.forget(key)
+    with source.database.read() as db:
         assert [one.source for one in ingested.sources(db, 10, None)] == ["git:shop-0d1a25a8"]
 
 
@@ -428,23 +428,23 @@ acts = st.tuples(st.sampled_from(["purge", "archive", "restore", "pin", "edit", 
 @given(st.lists(puts | forgets | acts, max_size=25))
 def test_random_readings_and_acts_leave_what_plain_rules_say(script):
     with scratch_database() as database:
-        shelf, oracle = Shelf(database), Oracle()
+        source, oracle = SourceStore(database), Oracle()
         ids: dict[str, str] = {}
         for step, (act, what, *rest) in enumerate(script):
             if act == "put":
                 for receipt, text in zip(
-                    shelf.put(what, *sorted(rest[0])).taken[0].receipts, sorted(rest[0]), strict=True
+                    source.put(what, *sorted(rest[0])).taken[0].receipts, sorted(rest[0]), strict=True
                 ):
                     if receipt.outcome is not Outcome.REJECTED:
                         ids[text] = receipt.id
                 oracle.put(what, rest[0])
             elif act == "forget":
-                shelf.forget(what)
+                source.forget(what)
                 oracle.put(what, frozenset())
             else:
                 _act(database, oracle, ids, act, what, step)
             expected = sorted(text for text, state in oracle.state.items() if state == "active")
-            assert [text.split()[0] for text in shelf.active()] == expected
+            assert [text.split()[0] for text in source.active()] == expected
 
 
 def _act(database: Database, oracle: Oracle, ids: dict[str, str], act: str, text: str, step: int) -> None:

@@ -6,7 +6,7 @@ from pipeline.services.feedback import NotedUsage, UsageBuffer
 from pipeline.store import changes
 from tests.fakes.house import scratch_database
 from tests.fakes.job_runs import count_accesses, read, text_of, write
-from tests.fakes.world import opened_world
+from tests.fakes.workspace import open_recall_workspace
 
 
 @pytest.fixture
@@ -102,10 +102,10 @@ def test_a_touch_is_neither_a_change_nor_an_edit(database):
 
 
 def test_a_touch_changes_no_ranking():
-    with opened_world() as world:
+    with open_recall_workspace() as workspace:
         for number in range(5):
-            world.write(f"The port of host {number} is {5000 + number}")
-        order = world.found("port of the host")
-        count_accesses(world.database, {5: 50, 3: 9}, text_of(1))
-        world.write("Nothing about this")
-        assert [found for found in world.found("port of the host") if found in order] == order
+            workspace.write(f"The port of host {number} is {5000 + number}")
+        order = workspace.find_ids("port of the host")
+        count_accesses(workspace.database, {5: 50, 3: 9}, text_of(1))
+        workspace.write("Nothing about this")
+        assert [found for found in workspace.find_ids("port of the host") if found in order] == order

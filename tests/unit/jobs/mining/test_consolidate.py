@@ -18,7 +18,7 @@ from pipeline.write import revise
 from tests.fakes.house import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on, moment, read, write
 from tests.fakes.model_replies import ModelReplies, reply_with
-from tests.fakes.world import World
+from tests.fakes.workspace import RecallWorkspace
 
 SECRET = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
 STORY = (
@@ -234,16 +234,16 @@ def test_what_tries_to_command_its_reader_is_left_out(database):
 
 
 def test_vectors_decide_where_they_are_there(database):
-    world = World(database)
+    workspace = RecallWorkspace(database)
     try:
         tell_story(database)
         tell(database, 5, "Lunch: dumplings, tea, cake and soup were had by seven guests of Anna near Bremen in June.")
-        world.embed()
-        consolidate(job_run_on(database, 20), lambda: world.table)
+        workspace.embed()
+        consolidate(job_run_on(database, 20), lambda: workspace.table)
         [(_, sources)] = list_made(database)
         assert len(sources) == 5
     finally:
-        world.close()
+        workspace.close()
 
 
 @contextmanager

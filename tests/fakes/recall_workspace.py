@@ -22,7 +22,7 @@ from tests.fakes.house import scratch_database
 LONG_MS = 10_000
 
 
-class World:
+class RecallWorkspace:
     """A database, its indexes, and a reader over them."""
 
     def __init__(self, database: Database, exact_rows: int = 10_000) -> None:
@@ -71,7 +71,7 @@ class World:
     def ask(self, text: str, *, wanted: Filter | None = None, **fields: Any) -> Answer:
         return search(self.reader, Query(text, filter=wanted or Filter(), budget_ms=LONG_MS, **fields))
 
-    def found(self, text: str, **fields: Any) -> list[str]:
+    def find_ids(self, text: str, **fields: Any) -> list[str]:
         return [hit.memory.id for hit in self.ask(text, **fields).hits]
 
     def why(self, text: str, memory_id: str, *, wanted: Filter | None = None, k: int = 10) -> MemoryExplanation:
@@ -89,11 +89,11 @@ class World:
 
 
 @contextlib.contextmanager
-def opened_world(exact_rows: int = 10_000) -> Iterator[World]:
-    """Open a world that is gone afterwards."""
+def open_recall_workspace(exact_rows: int = 10_000) -> Iterator[RecallWorkspace]:
+    """Open a workspace that is gone afterwards."""
     with scratch_database() as database:
-        world = World(database, exact_rows)
+        workspace = RecallWorkspace(database, exact_rows)
         try:
-            yield world
+            yield workspace
         finally:
-            world.close()
+            workspace.close()
