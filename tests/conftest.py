@@ -11,7 +11,7 @@ import tzlocal.unix
 
 from config.settings import load_settings
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import digest_all, list_unannounced, open_web, open_worker
+from tests.fakes.in_process import digest_all, list_unannounced, open_web, open_worker
 from web.app import create_app
 
 os.environ["HF_HUB_OFFLINE"] = "1"

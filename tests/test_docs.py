@@ -14,7 +14,7 @@ from werkzeug.serving import make_server
 from config.settings import ENVIRONMENT_PREFIX, WORKSPACE_SETTINGS, Settings, load_settings
 from pipeline.recall.rank import FEATURES
 from pipeline.records import Kind, Stage
-from tests.fakes.house import open_web
+from tests.fakes.in_process import open_web
 from web.api.later import PLANNED
 from web.app import create_app
 from web.cli import cli

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.benchmarks.figures import latency
 from tests.browser.pages import LISTS
 from tests.fakes.client import HOST
-from tests.fakes.house import fast_settings, open_web, open_worker, run_job
+from tests.fakes.in_process import fast_settings, open_web, open_worker, run_job
 from tests.fakes.multitude import fill
 from web.app import create_app
 

@@ -24,7 +24,7 @@ from pipeline.store import maps
 from pipeline.store.database import Database
 from tests.benchmarks.figures import Aim, Report, latency
 from tests.fakes.dashboard import Site, serve_containers, sign_in
-from tests.fakes.house import fast_settings, open_web, open_worker
+from tests.fakes.in_process import fast_settings, open_web, open_worker
 from tests.fakes.multitude import fill
 
 MEMORIES = 30_000

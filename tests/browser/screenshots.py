@@ -14,7 +14,7 @@ from pipeline.jobs.registry import BY_NAME
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.pages import list_pages
 from tests.fakes.dashboard import Site, serve_containers
-from tests.fakes.house import digest_all
+from tests.fakes.in_process import digest_all
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 WINDOW = {"width": 1360, "height": 850}

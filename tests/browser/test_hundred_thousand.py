@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from tests.browser.pages import LISTS
 from tests.fakes.dashboard import Site, serve_containers
-from tests.fakes.house import fast_settings, open_web, open_worker
+from tests.fakes.in_process import fast_settings, open_web, open_worker
 from tests.fakes.multitude import fill
 
 MEMORIES = 100_000

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from tests.fakes.atlas import chart, note
 from tests.fakes.dashboard import serve_site
-from tests.fakes.house import list_requests
+from tests.fakes.in_process import list_requests
 
 HOSTILE = "<img src=x onerror='window.pwned=1'> \u202ereversed"
 

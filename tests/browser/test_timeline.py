@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.fakes.house import digest_all
+from tests.fakes.in_process import digest_all
 
 TIMELINE = "/w/default/timeline"
 # Beyond the few streams that are held, news is asked for every three seconds.

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.fakes.house import list_requests
+from tests.fakes.in_process import list_requests
 
 
 def test_a_job_that_is_run_now_tells_when_it_is_done(opened, site):

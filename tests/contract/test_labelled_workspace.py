@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.index.encoder import OnnxEncoder
 from pipeline.recall.rank import RELEVANT
-from tests.fakes.house import fast_settings
+from tests.fakes.in_process import fast_settings
 from tests.fakes.workspace import load_labelled, open_labelled_workspace
 
 # A little below what is reached, as another processor rounds differently: see docs/recall.md for the figures.

@@ -16,7 +16,7 @@ from pipeline.store import index_state
 from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.turns import bm25, fold, write_turns
 
 WORDS = [

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.index.dense import NEIGHBOUR_SHARE, DenseIndex
 from pipeline.index.vectors import VectorTable
-from tests.fakes.house import scratch_folder
+from tests.fakes.in_process import scratch_folder
 
 DIMENSION = 8
 NO_BACKGROUND = np.empty((0, DIMENSION), np.float32)

@@ -13,7 +13,7 @@ from werkzeug.serving import make_server
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from tests.fakes.client import HOST, CheckedClient
-from tests.fakes.house import digest_all, fast_settings, open_web, open_worker, run_job
+from tests.fakes.in_process import digest_all, fast_settings, open_web, open_worker, run_job
 from web.app import create_app
 
 # A fact that changed, beside the history.

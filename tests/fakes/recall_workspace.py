@@ -17,7 +17,7 @@ from pipeline.store import memories, meta
 from pipeline.store.database import Database
 from pipeline.write.accept import accept
 from tests.fakes.encoder import HashEncoder
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 LONG_MS = 10_000
 

@@ -14,7 +14,7 @@ from pipeline.records import EdgeKind, Stage
 from pipeline.store import duplicates, edges, memories
 from pipeline.text.normalize import normalize_id
 from tests.fakes.client import HOST
-from tests.fakes.house import digest_stage, fast_settings, open_web, open_worker
+from tests.fakes.in_process import digest_stage, fast_settings, open_web, open_worker
 from web.app import create_app
 
 CHECKS = 50

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from config.settings import load_settings
 from pipeline.store.database import Database
-from tests.fakes.house import open_worker, run_job
+from tests.fakes.in_process import open_worker, run_job
 
 
 def main(name: str, fatal: int) -> None:

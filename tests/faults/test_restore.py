@@ -25,7 +25,7 @@ from pipeline.store.database import Database
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import PROFILE, digest_all, fast_settings, open_web, open_worker
+from tests.fakes.in_process import PROFILE, digest_all, fast_settings, open_web, open_worker
 from tests.fakes.migrations import next_version
 from tests.support.stack import ROOT, Stack
 from web.app import create_app
@@ -212,7 +212,7 @@ from pipeline.jobs.runner import JobRun
 from pipeline.jobs.snapshot import snapshot
 from pipeline.store import backup
 from pipeline.store.database import Database
-from tests.fakes.house import PROFILE
+from tests.fakes.in_process import PROFILE
 
 file, place = Path(sys.argv[1]), sys.argv[2]
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import fast_settings, open_web
+from tests.fakes.in_process import fast_settings, open_web
 from web.app import create_app
 
 

@@ -13,7 +13,7 @@ from pipeline.services.agent_sessions import AgentSession
 from pipeline.services.briefing import hook_recall_budget_ms
 from pipeline.store import agent_sessions, impressions, memories
 from tests.fakes.encoder import HashEncoder
-from tests.fakes.house import HeldEncoder, flush_notes
+from tests.fakes.in_process import HeldEncoder, flush_notes
 
 SESSION = AgentSession("s1", None, "/p", Viewer(session="s1"))
 PORT = "Which port does billing listen on?"

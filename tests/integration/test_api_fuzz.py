@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.records import Kind, ScopeKind, Source, Stage
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import fast_settings, open_web
+from tests.fakes.in_process import fast_settings, open_web
 from web.app import APIS, create_app
 
 WITH_BODY = [

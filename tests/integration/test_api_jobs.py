@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.jobs.registry import JOBS
-from tests.fakes.house import list_requests, run_job
+from tests.fakes.in_process import list_requests, run_job
 from tests.fakes.job_runs import replace_job
 
 

@@ -5,7 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from config.process import process_owner
 from pipeline.records import Stage
-from tests.fakes.house import digest_stage
+from tests.fakes.in_process import digest_stage
 
 
 class FailingStage:

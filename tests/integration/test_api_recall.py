@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import IndexUnavailable
 from tests.fakes.client import CheckedClient
-from tests.fakes.house import open_web
+from tests.fakes.in_process import open_web
 from web.app import create_app
 
 

@@ -11,7 +11,7 @@ from pipeline.store import entities, maps
 from pipeline.write.revise import archive, purge
 from tests.fakes.atlas import chart, note
 from tests.fakes.dashboard import sign_in
-from tests.fakes.house import list_requests, run_job
+from tests.fakes.in_process import list_requests, run_job
 
 WORD = "w" * 9000
 HOSTILE = "<script>alert(1)</script>"

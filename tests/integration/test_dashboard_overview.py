@@ -13,7 +13,7 @@ from pipeline.store import runs, work
 from pipeline.store.impressions import Impression
 from pipeline.times import utc_now, utc_text
 from tests.fakes.dashboard import sign_in
-from tests.fakes.house import run_job
+from tests.fakes.in_process import run_job
 from web.hosts import install_state
 from web.hosts.install_state import InstalledFile
 

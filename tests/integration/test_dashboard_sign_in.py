@@ -8,7 +8,7 @@ from flask import Flask
 from flask.sessions import SecureCookieSessionInterface
 
 from tests.fakes.client import HOST
-from tests.fakes.house import fast_settings, open_web
+from tests.fakes.in_process import fast_settings, open_web
 from web.app import create_app
 from web.dashboard.sign_in import LINK_LIFETIME_S, MOST_LINKS, Links, sign_sessions_with
 

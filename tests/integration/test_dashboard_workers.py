@@ -9,7 +9,7 @@ from pipeline.records import Stage
 from pipeline.store import runs, work
 from pipeline.times import utc_now
 from tests.fakes.dashboard import sign_in
-from tests.fakes.house import list_requests, run_job
+from tests.fakes.in_process import list_requests, run_job
 from web.dashboard.pages.workers import LISTED
 
 PAGE = "/w/default/workers"

@@ -5,7 +5,7 @@ import pytest
 from pipeline.identity import identify
 from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.store import agent_sessions
-from tests.fakes.house import flush_notes
+from tests.fakes.in_process import flush_notes
 
 
 def event(**fields):

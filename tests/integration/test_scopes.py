@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline.records import EdgeKind
 from pipeline.store import edges, memories
-from tests.fakes.house import digest_all
+from tests.fakes.in_process import digest_all
 from tests.fakes.scopes import (
     AT,
     OWNED,

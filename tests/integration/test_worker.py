@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.house import fast_settings, open_web
+from tests.fakes.in_process import fast_settings, open_web
 from web.app import create_app
 from workers.queue import WorkerQueue
 

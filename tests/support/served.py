@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from werkzeug.serving import make_server
 
 from config.settings import Settings
-from tests.fakes.house import open_web
+from tests.fakes.in_process import open_web
 from web.app import create_app
 
 

@@ -14,7 +14,7 @@ from config.settings import SettingsError, explain_settings, load_settings
 from pipeline.jobs.model import MAX_ANSWER_BYTES, MAX_PROMPT_CHARS, MAX_REPLY_TOKENS, Endpoint, JobModel
 from pipeline.store import runs
 from pipeline.store.database import Database
-from tests.fakes.house import PROFILE, scratch_database
+from tests.fakes.in_process import PROFILE, scratch_database
 from tests.fakes.model_server import breaks_off, drips, hangs, hangs_up, model_server, says, sends
 
 DAY = "2026-11-21"

@@ -11,7 +11,7 @@ from pipeline.services import diagnostics
 from pipeline.store import work
 from pipeline.store.runs import Run
 from tests.fakes.command_line import remember, run, run_json, serve_app
-from tests.fakes.house import open_web, open_worker
+from tests.fakes.in_process import open_web, open_worker
 from web.cli import checks, processes
 from web.cli.processes import Running
 from web.client import ServerProblem

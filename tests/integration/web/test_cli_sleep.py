@@ -9,7 +9,7 @@ from pipeline.jobs.registry import BY_NAME
 from pipeline.jobs.runner import Report
 from pipeline.records import Draft
 from pipeline.write.accept import accept
-from tests.fakes.house import open_worker
+from tests.fakes.in_process import open_worker
 from tests.fakes.job_runs import replace_job
 from web.cli import cli
 

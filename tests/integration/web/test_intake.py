@@ -11,7 +11,7 @@ from pipeline.errors import FieldError, InvalidField, NotFound, StoreBusy
 from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source
 from pipeline.services.ingestion import Item, Skipped, Unchanged
 from tests.fakes.command_line import serve_app
-from tests.fakes.house import fast_settings, open_web
+from tests.fakes.in_process import fast_settings, open_web
 from web.client import Client
 from web.intake import (
     MAX_BYTES,

@@ -27,7 +27,7 @@ from pipeline.write.accept import WritePolicy
 from pipeline.write.facts import set_fact
 from pipeline.write.revise import add_edge
 from tests.fakes.angles import Doubles
-from tests.fakes.house import PROFILE, scratch_database
+from tests.fakes.in_process import PROFILE, scratch_database
 from tests.fakes.sources import keep_in_step
 
 ONE = "The build runs nightly on the small server."

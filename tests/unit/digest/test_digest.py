@@ -13,7 +13,7 @@ from pipeline.store import index_state, work
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
 from tests.fakes.encoder import HashEncoder
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 POLICY = DigestPolicy(batch=4, lease_s=60, backoff_s=100)
 

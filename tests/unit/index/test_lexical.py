@@ -16,7 +16,7 @@ from pipeline.records import Draft, Revision
 from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 LONG = 60.0
 

@@ -11,7 +11,7 @@ from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
 from pipeline.store import memories
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 SCOPES = [Scope(), Scope(ScopeKind.USER), Scope(ScopeKind.AGENT, "a"), Scope(ScopeKind.SESSION, "s")]
 steps = st.lists(

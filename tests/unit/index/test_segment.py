@@ -20,7 +20,7 @@ from pipeline.index.segment import (
     remove_segments,
 )
 from pipeline.text.tokens import ASKS, NAMES_TIME, is_field, memory_tokens, speaker_term
-from tests.fakes.house import scratch_folder
+from tests.fakes.in_process import scratch_folder
 
 DAY = "2026-03-04T12:00:00.000Z"
 

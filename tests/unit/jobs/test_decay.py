@@ -8,7 +8,7 @@ from pipeline.records import FactKey, Kind, Revision, Source, Tier
 from pipeline.store import changes, facts, memory_usage
 from pipeline.store.memory_usage import Usage
 from pipeline.write.revise import edit
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import Killed, after, count_accesses, job_run_on, read, set_fact, state, text_of, write
 
 

@@ -10,7 +10,7 @@ from pipeline.records import Kind, Revision, Tier
 from pipeline.store import memory_usage
 from pipeline.store.memory_usage import Usage
 from pipeline.write.revise import edit
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import count_accesses, job_run_on, moment, read, text_of, write
 
 DAY_ONE = 2_460_000.0

@@ -19,7 +19,7 @@ from pipeline.store import changes, entities, invariants, meta, runs, work
 from pipeline.text.tokens import search_tokens
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.house import digest_all, fast_settings, open_worker, scratch_database
+from tests.fakes.in_process import digest_all, fast_settings, open_worker, scratch_database
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from pipeline.jobs import model
 from pipeline.jobs.model import Failure
 from pipeline.jobs.registry import BY_NAME
 from pipeline.store import duplicates
-from tests.fakes.house import digest_all, open_worker, run_job
+from tests.fakes.in_process import digest_all, open_worker, run_job
 from tests.fakes.job_runs import read, write
 
 

@@ -6,7 +6,7 @@ from pipeline.jobs.runner import Report, reap, run_job
 from pipeline.records import Stage
 from pipeline.store import changes, runs, work
 from pipeline.store.runs import KEPT_RUNS
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pipeline.store import changes, index_state, meta
 from pipeline.text.tokens import search_tokens
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from pipeline.store.backup import Damaged, Snapshot, Taken
 from pipeline.store.database import Database
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.house import PROFILE
+from tests.fakes.in_process import PROFILE
 
 NOW = datetime(2026, 3, 1, 3, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -7,7 +7,7 @@ from pipeline.jobs.registry import JobState, Schedule, ScheduledJob, job_statuse
 from pipeline.jobs.runner import Report
 from pipeline.store import changes, meta, runs
 from pipeline.times import utc_text
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 EACH_HOUR = Schedule(timedelta(hours=1))

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.records import Stage
 from pipeline.store import work
-from tests.fakes.house import digest_all
+from tests.fakes.in_process import digest_all
 
 EMBED = Stage.EMBED
 

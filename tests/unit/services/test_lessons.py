@@ -7,7 +7,7 @@ from pipeline.services.lessons import ENOUGH, Usefulness, usefulness, wilson_int
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression, Tally
 from pipeline.write.accept import accept
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 shares = st.integers(0, 500).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials)))
 counts = st.integers(0, 200)

@@ -11,7 +11,7 @@ from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.facts import set_fact
 from tests.fakes.angles import Doubles
-from tests.fakes.house import scratch_database, workspace_over
+from tests.fakes.in_process import scratch_database, workspace_over
 
 ONE = "The build runs nightly on the small server."
 SAME = "the build runs nightly on the small server"

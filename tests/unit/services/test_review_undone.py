@@ -23,7 +23,7 @@ from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.facts import set_fact
-from tests.fakes.house import scratch_database, workspace_over
+from tests.fakes.in_process import scratch_database, workspace_over
 
 REVIEW = WritePolicy(review=True)
 KEY = FactKey("staging", "port")

@@ -29,7 +29,7 @@ from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write.accept import accept
 from pipeline.write.revise import archive, edit, purge, restore
-from tests.fakes.house import scratch_database, workspace_over
+from tests.fakes.in_process import scratch_database, workspace_over
 
 SOURCE = "project:shop-0d1a25a8"
 

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import Action, ActionType
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 SEQS = [1, 2, 3]
 

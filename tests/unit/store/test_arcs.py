@@ -7,7 +7,7 @@ from pipeline.store import arcs
 from pipeline.store.arcs import SHOWN_MEMBERS, Arc, ArcStatus
 from pipeline.write.accept import accept
 from pipeline.write.revise import archive, edit, purge
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 AT = "2026-06-15T00:00:00.000Z"
 

@@ -15,7 +15,7 @@ from pipeline.store.backup import Damaged, Taken
 from pipeline.store.database import Database
 from pipeline.store.migrations import make_ready
 from pipeline.write.accept import accept, accept_batch
-from tests.fakes.house import PROFILE, scratch_database
+from tests.fakes.in_process import PROFILE, scratch_database
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 5000, tzinfo=UTC)
 

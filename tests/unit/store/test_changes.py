@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.store import changes
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 START_MS = 1_800_000_000_000
 

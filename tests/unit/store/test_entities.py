@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.records import OWNER, EntityKind, EntityMention
 from pipeline.store import entities
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import write
 
 mentions = st.builds(

@@ -8,7 +8,7 @@ from pipeline.records import Draft, Kind, Revision, Scope, ScopeKind, Viewer
 from pipeline.store import goals
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 EVERY = 1000
 NOBODY = Viewer()

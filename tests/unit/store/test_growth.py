@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline.records import FactKey, Kind, Scope, ScopeKind, Source
 from pipeline.store import agent_sessions, journal, memories
 from pipeline.write import revise
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import set_fact, text_of, write
 
 KINDS = (Kind.FACT, Kind.LESSON, Kind.GOAL)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from pipeline.store import index_state
 from pipeline.text.tokens import memory_tokens
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 DAY = "2026-03-04T12:00:00.000Z"
 

@@ -9,7 +9,7 @@ from pipeline.store import entities, journal, memories
 from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPlace, JournalQuery, SessionSpan
 from pipeline.times import utc_now
 from pipeline.write import revise
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import set_fact, text_of, write
 
 KINDS = (Kind.FACT, Kind.DECISION)

@@ -12,7 +12,7 @@ from pipeline.store import memories, meta
 from pipeline.store.database import Database
 from pipeline.store.migrations import MIGRATIONS
 from pipeline.write.accept import accept
-from tests.fakes.house import PROFILE
+from tests.fakes.in_process import PROFILE
 from tests.fakes.migrations import next_version
 
 

@@ -8,7 +8,7 @@ from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.facts import end_fact, set_fact
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 MINE = Scope(ScopeKind.AGENT, "claude")
 

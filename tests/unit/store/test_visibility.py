@@ -8,7 +8,7 @@ from pipeline.records import OWNER, Draft, Filter, Kind, Scope, ScopeKind, Viewe
 from pipeline.store import memories
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.write.accept import accept
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 OWNED = (ScopeKind.USER, ScopeKind.AGENT, ScopeKind.SESSION, ScopeKind.TASK)
 NAMES = ("x", "X", "xx", "%", "_", "x' OR '1'='1", "null", "workspace", "0", "工程")

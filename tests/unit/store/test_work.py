@@ -9,7 +9,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from pipeline.records import Stage, WorkItem
 from pipeline.store import work
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import text_of, write
 
 LEASE_S = 100.0

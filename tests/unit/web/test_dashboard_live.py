@@ -11,7 +11,7 @@ from pipeline.services.timeline import MOST_CHANGES, MOST_WAITING
 from pipeline.store import changes, memories, work
 from pipeline.write import revise
 from pipeline.write.accept import DIGESTION
-from tests.fakes.house import scratch_database, workspace_over
+from tests.fakes.in_process import scratch_database, workspace_over
 from tests.fakes.job_runs import write
 from web.dashboard import live
 from web.dashboard.live import BEAT, Streams, Watch, events

@@ -9,7 +9,7 @@ from pipeline.records import Draft
 from pipeline.store import changes, runs
 from pipeline.store.database import Database
 from pipeline.write.accept import accept
-from tests.fakes.house import PROFILE
+from tests.fakes.in_process import PROFILE
 from workers import tasks
 from workers.schedule import build_clock
 

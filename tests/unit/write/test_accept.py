@@ -35,7 +35,7 @@ from pipeline.write import revise
 from pipeline.write.accept import WritePolicy, accept, accept_batch
 from pipeline.write.admission import INSISTENT
 from pipeline.write.facts import set_fact
-from tests.fakes.house import PROFILE, scratch_database
+from tests.fakes.in_process import PROFILE, scratch_database
 
 TEXTS = ["one", "two", "one  ", "o\u0301ne", "óne", "two\r\n"]
 SCOPES = [None, Scope(ScopeKind.USER), Scope(ScopeKind.AGENT, "a"), Scope(ScopeKind.AGENT, "b")]

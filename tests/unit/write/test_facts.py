@@ -11,7 +11,7 @@ from pipeline.records import Draft, FactKey, Outcome, Scope, Source
 from pipeline.store import facts, memories
 from pipeline.write.accept import WritePolicy
 from pipeline.write.facts import end_fact, reopen_fact, set_fact, take_back_fact
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 KEY = FactKey("staging", "port")
 DOOR = WritePolicy()

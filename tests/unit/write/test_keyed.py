@@ -13,7 +13,7 @@ from pipeline.write import revise
 from pipeline.write.accept import WritePolicy
 from pipeline.write.facts import end_fact, set_fact
 from pipeline.write.keyed import fact_key, fact_text, safe_value
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 KEY = FactKey("staging", "port")
 END = None

@@ -9,7 +9,7 @@ from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.write.accept import accept
 from pipeline.write.revise import edit, purge
 from pipeline.write.tool_actions import mentions_action, recognize_action
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 
 AT = "2026-01-01T00:00:00.000Z"
 

@@ -18,7 +18,7 @@ from pipeline.store import entities, maps
 from pipeline.store.maps import STRAY
 from pipeline.write.revise import archive, purge
 from tests.fakes.atlas import note
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on
 
 DAY = 400

@@ -15,7 +15,7 @@ from pipeline.jobs.model import Failure, JobModel
 from pipeline.records import EntityKind, EntityMention, Kind, Revision, Scope, ScopeKind, Source, Tier, Trust
 from pipeline.store import agent_sessions, changes, derivations, edges, entities, memories
 from pipeline.write import revise
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on, moment, read, write
 from tests.fakes.model_replies import ModelReplies, reply_with
 from tests.fakes.workspace import RecallWorkspace

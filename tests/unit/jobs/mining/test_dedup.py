@@ -14,7 +14,7 @@ from pipeline.services import review
 from pipeline.store import agent_sessions, audit, duplicates, edges, history, memories
 from pipeline.store.duplicates import ASKED, TOLD_APART, PairState
 from pipeline.write.revise import archive, edit
-from tests.fakes.house import scratch_database, workspace_over
+from tests.fakes.in_process import scratch_database, workspace_over
 from tests.fakes.job_runs import Killed, after, job_run_on, read, set_fact, text_of, write
 from tests.fakes.sources import keep_in_step
 

@@ -34,7 +34,7 @@ from pipeline.store import agent_sessions, entities, history, memories, meta, wo
 from pipeline.store import edges as store
 from pipeline.text.entities import find_by_rule
 from pipeline.write.revise import CALLER, add_edge, archive, edit, purge, remove_edge, restore
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on, read, set_fact, text_of, write
 
 DATA = Path(__file__).parents[3] / "data" / "edges.json"

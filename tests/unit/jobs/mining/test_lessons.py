@@ -9,7 +9,7 @@ from pipeline.jobs.model import Failure, JobModel
 from pipeline.records import EntityKind, EntityMention, Filter, Kind, Scope, ScopeKind, Source, Trust
 from pipeline.services.review import CandidateVerdict, settle_candidate
 from pipeline.store import agent_sessions, changes, derivations, entities, memories
-from tests.fakes.house import scratch_database, workspace_over
+from tests.fakes.in_process import scratch_database, workspace_over
 from tests.fakes.job_runs import Killed, after, job_run_on, moment, read, write
 from tests.fakes.model_replies import ModelReplies, reply_with
 

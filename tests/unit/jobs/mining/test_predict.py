@@ -15,7 +15,7 @@ from pipeline.store.arcs import Arc, ArcStatus
 from pipeline.store.predictions import MOST_KEPT, OCCASION, Prediction, PredictionScore, Reason, Repeated
 from pipeline.times import utc_text
 from pipeline.write.revise import archive, purge
-from tests.fakes.house import scratch_database
+from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on, moment, read, text_of, write
 
 TODAY = 30
