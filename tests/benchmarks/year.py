@@ -24,7 +24,7 @@ from pipeline.write.accept import commit
 from tests.benchmarks.figures import Aim, Report, latency
 from tests.benchmarks.questions import Question, questions
 from tests.benchmarks.year_plan import DAYS, Planned, moment, plan
-from tests.fakes.workspace import RecallWorkspace, open_recall_workspace
+from tests.fakes.recall_workspace import RecallWorkspace, open_recall_workspace
 
 MEMORIES, SEED, QUESTION_SEED = 20_000, 7, 23
 ASKED, K = 200, 10

@@ -8,8 +8,8 @@ from pipeline.store import audit, changes, edges, index_state, memories
 from pipeline.write.revise import edit
 from tests.fakes.in_process import scratch_database, workspace_over
 from tests.fakes.job_runs import Killed, after, count_accesses, job_run_on, read, set_fact, text_of, write
+from tests.fakes.recall_workspace import open_recall_workspace
 from tests.fakes.sources import keep_in_step
-from tests.fakes.workspace import open_recall_workspace
 
 LATE = 200
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.fakes.workspace import open_recall_workspace
+from tests.fakes.recall_workspace import open_recall_workspace
 
 
 @pytest.fixture

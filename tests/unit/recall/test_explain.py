@@ -10,7 +10,7 @@ from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind
 from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.write import revise
 from pipeline.write.accept import accept_batch
-from tests.fakes.workspace import open_recall_workspace
+from tests.fakes.recall_workspace import open_recall_workspace
 
 WORDS = ["port", "zebra", "billing", "gateway", "queue", "why?"]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)

@@ -16,7 +16,7 @@ from pipeline.records.recall import Channel, ChannelState
 from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept, accept_batch
-from tests.fakes.workspace import open_recall_workspace
+from tests.fakes.recall_workspace import open_recall_workspace
 
 LONG = 60.0
 

@@ -6,7 +6,7 @@ from pipeline.services.feedback import NotedUsage, UsageBuffer
 from pipeline.store import changes
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import count_accesses, read, text_of, write
-from tests.fakes.workspace import open_recall_workspace
+from tests.fakes.recall_workspace import open_recall_workspace
 
 
 @pytest.fixture

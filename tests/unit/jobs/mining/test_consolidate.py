@@ -18,7 +18,7 @@ from pipeline.write import revise
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on, moment, read, write
 from tests.fakes.model_replies import ModelReplies, reply_with
-from tests.fakes.workspace import RecallWorkspace
+from tests.fakes.recall_workspace import RecallWorkspace
 
 SECRET = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
 STORY = (
