@@ -265,9 +265,9 @@ def read_conversation(version: str, conversation: Conversation, known: Known) ->
         return Unchanged(conversation.id)
     exchanges = list(_pair_turns(conversation.turns))
     longest = max((len(one) for texts in exchanges for one in texts[:2]), default=0)
-    if max((longest, *(len(extra.text) for extra in told.extras))) > MAX_TEXT_CHARS:
-        return Skipped(told.id, f"holds a text of more than {MAX_TEXT_CHARS:,} characters")
-    return read_item(known, told.id, digest, _drafts(told, exchanges))
+    if max((longest, *(len(extra.text) for extra in conversation.extras))) > MAX_TEXT_CHARS:
+        return Skipped(conversation.id, f"holds a text of more than {MAX_TEXT_CHARS:,} characters")
+    return read_item(known, conversation.id, digest, _drafts(conversation, exchanges))
 
 
 def _strings(conversation: Conversation) -> Iterator[str]:

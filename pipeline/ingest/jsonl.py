@@ -130,7 +130,7 @@ def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
             progress(min(file.tell(), total), total)
             for place, given in _objects(line, f"line {number}"):
                 objects += not isinstance(given, LostValue)
-                yield _read_item(known, given, place)
+                yield _read_object(known, given, place)
     progress(total, total)
     if total and not objects:
         raise build_source_error("holds no JSON objects, one a line")
@@ -167,7 +167,7 @@ def _objects(line: bytes | None, place: str) -> Iterator[tuple[str, Mapping[str,
         yield place, given if isinstance(given, dict | LostValue) else LostValue("not an object")
 
 
-def _read_item(known: Known, given: Mapping[str, Any] | LostValue, place: str) -> Reading:
+def _read_object(known: Known, given: Mapping[str, Any] | LostValue, place: str) -> Reading:
     if isinstance(given, LostValue):
         return Skipped(place, given.reason)
     key = id_of(given.get("id")) or place
@@ -191,7 +191,7 @@ def _check_shape(written: Mapping[str, Any]) -> _MemoryShape:
 
 
 def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
-    """Yield a memory, in as many pieces as its text is long; raise InvalidField for what the door would not take."""
+    """Yield a memory, in as many pieces as its text is long; raise InvalidField for what could not be stored."""
     shape = _check_shape(written)
     details = check_details(shape.kind, shape.details, "details")
     if shape.kind is Kind.KEYED_FACT and details:

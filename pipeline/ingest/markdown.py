@@ -74,7 +74,7 @@ def read_markdown(path: Path, known: Known, progress: Progress) -> Readings:
     if not files:
         raise build_source_error("holds no Markdown: no file that ends in .md or .markdown")
     for key, file, size in files:
-        yield _read_item(known, key, file, size)
+        yield _read_note(known, key, file, size)
         done += max(size, 0)
         progress(done, total)
 
@@ -95,7 +95,7 @@ def _files(path: Path) -> Iterator[tuple[str, Path, int]]:
                 yield (key, file, -1) if file.is_symlink() else (key, file, file.stat().st_size)
 
 
-def _read_item(known: Known, key: str, file: Path, size: int) -> Reading:
+def _read_note(known: Known, key: str, file: Path, size: int) -> Reading:
     raw = _read(key, file, size)
     if isinstance(raw, Skipped):
         return raw

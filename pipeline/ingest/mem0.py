@@ -61,10 +61,10 @@ def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Readin
     row = {"memory": entry.value} if isinstance(entry.value, str) else entry.value
     if not isinstance(row, dict) or not any(field in row for field in _TEXTS):
         return None
-    return [_read_item(known, row, place)]
+    return [_read_row(known, row, place)]
 
 
-def _read_item(known: Known, row: Mapping[str, Any], place: str) -> Reading:
+def _read_row(known: Known, row: Mapping[str, Any], place: str) -> Reading:
     key = id_of(row.get("id")) or place
     if row.get("state") in ("deleted", "archived"):
         return Skipped(key, str(row["state"]))
