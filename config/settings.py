@@ -37,8 +37,8 @@ class Settings(BaseModel):
         default=Path("~/.reverie"),
         description="The folder that holds everything. Environment only.",
     )
-    host: str = Field(default="127.0.0.1", description="The address that the web front binds to.")
-    port: int = Field(default=7077, ge=1, le=65535, description="The port that the web front binds to.")
+    host: str = Field(default="127.0.0.1", description="The address that the web server binds to.")
+    port: int = Field(default=7077, ge=1, le=65535, description="The port that the web server binds to.")
     workspace: WorkspaceId = Field(default="default", description="The workspace that commands use when none is named.")
     workspace_split: Literal["none", "clone", "worktree"] = Field(
         default="none",
@@ -127,7 +127,7 @@ class Settings(BaseModel):
         default=250, ge=1, le=10000, description="A recall's deadline when the request names none."
     )
     hook_budget_ms: int = Field(
-        default=300, ge=10, le=2000, description="A hook's deadline; past it the agent is told nothing."
+        default=300, ge=10, le=2000, description="A hook's deadline; past it the agent gets nothing."
     )
     hook_max_chars: int = Field(
         default=4000, ge=200, le=10000, description="The longest context block that a hook hands to an agent."

@@ -20,7 +20,7 @@ def limit_threads(threads: int) -> None:
 def limit_heaps(heaps: int) -> None:
     """Let the threads of this process share that many heaps, where the C library is GNU's.
 
-    It makes up to eight a core and gives little of them back: a front that answers eight clients takes 46 MiB less
+    It makes up to eight a core and gives little of them back: a web server that answers eight clients takes 46 MiB less
     with two, and no longer.
     """
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):

@@ -1,4 +1,4 @@
-"""What each kind of memory starts with, how fast it fades, and how it is told."""
+"""What each kind of memory starts with, how fast it fades, and how it is rendered."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

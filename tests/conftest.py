@@ -57,7 +57,7 @@ def home(tmp_path: Path, monkeypatch):
 
 @pytest.fixture
 def container(home):
-    """The services behind a front door: real stores and indexes, hashed words for vectors, a ring that takes notes."""
+    """The services behind a web server: real stores and indexes, hashed words for vectors, a notifier that notes."""
     container = open_web(home)
     yield container
     unheard = list_unannounced(container)

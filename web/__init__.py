@@ -1,1 +1,1 @@
-"""Every front door: HTTP API, hooks, CLI; each module is imported by the door that needs it."""
+"""Every door: HTTP API, hooks, CLI; each module is imported by the door that needs it."""

@@ -1,4 +1,4 @@
-"""Run the web front under waitress."""
+"""Run the web server under waitress."""
 
 import gc
 import os

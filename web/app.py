@@ -48,7 +48,7 @@ APIS = (
 
 
 def create_app(container: WebContainer) -> Flask:
-    """Build the WSGI app over a front's services."""
+    """Build the WSGI app over a web server's services."""
     app = Flask("reverie", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions["container"] = container

@@ -1,4 +1,4 @@
-"""Metrics of one front: request counts and times, every workspace's queue, and how long each endpoint takes."""
+"""Metrics of one web server: request counts and times, every workspace's queue, and how long each endpoint takes."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""The queue between the fronts and the workers: what carries and signs its messages, its consumer, and the notifier.
+"""The queue between web servers and workers: what carries and signs its messages, its consumer, and the notifier.
 
 A message carries names only; what there is to do stands in the work table. A lost message costs time, never work.
 """
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 QUEUE_NAME = "reverie"
 # Writes come in bursts; one message serves every write of this stretch.
 COALESCE_S = 0.25
-# Digestion takes what the front leaves: a person waits for an answer, nobody for an embedding.
+# Digestion takes what the web server leaves: a person waits for an answer, nobody for an embedding.
 NICENESS = 10
 # What a worker process gets to release its claims when its consumer was killed.
 ORPHAN_GRACE_S = 2

@@ -1,4 +1,4 @@
-"""The web front's container: durable writes and bounded reads. No stage and no job is imported here."""
+"""The web server's container: durable writes and bounded reads. No stage and no job is imported here."""
 
 import logging
 import threading
@@ -24,7 +24,7 @@ from pipeline.store.operations import Operations
 
 log = logging.getLogger(__name__)
 
-# A front's commits carry no checkpoints until the log is large; the workers' smaller threshold comes first.
+# A web server's commits carry no checkpoints until the log is large; the workers' smaller threshold comes first.
 CHECKPOINT_PAGES = 16_000
 
 
@@ -54,7 +54,7 @@ class WebContainer:
 
     @property
     def token(self) -> str:
-        """Return the bearer token that opens this front now."""
+        """Return the bearer token that opens this web server now."""
         return self._token()
 
     def workspace(self, workspace_id: str) -> Workspace:

@@ -31,7 +31,7 @@ WORK_BATCH = 64
 
 
 class WorkerContainer:
-    """Everything that stages and jobs need, over every workspace; `on_commit` is told what commits queued."""
+    """Everything that stages and jobs need, over every workspace; `on_commit` gets what commits queued."""
 
     def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_nobody) -> None:
         settings.paths.ensure()

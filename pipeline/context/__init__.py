@@ -1,1 +1,1 @@
-"""What an agent is told."""
+"""Context for agents: what is put before them, and how it is rendered."""

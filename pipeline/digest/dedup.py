@@ -29,7 +29,7 @@ from pipeline.times import utc_now
 NEIGHBOURS = 8
 # How many are looked through for them: most of what is near may be archived, or of another scope.
 CONSIDERED = 512
-# A write of the front waits for a few memories, not for a whole batch.
+# A write of the web server waits for a few memories, not for a whole batch.
 PER_TRANSACTION = 16
 # A cosine of two texts in eight bits strays from the true one by less than this.
 CODING_ERROR = 0.02

@@ -16,7 +16,7 @@ from pipeline.text.entities import find_by_rule
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.names import canonical_entity_name
 
-# Linking takes many statements: a write of the front waits for a few memories, not for a whole batch.
+# Linking takes many statements: a write of the web server waits for a few memories, not for a whole batch.
 PER_TRANSACTION = 4
 MAX_ENTITIES = 64  # a memory that names more is a listing, and its tail links everything to everything
 

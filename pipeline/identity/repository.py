@@ -1,6 +1,6 @@
 """What a git repository's own files say, without git: where it keeps its history, its remotes, its branch.
 
-They are files of strangers: read within a bound, refused with a reason.
+They are files of others: read within a bound, refused with a reason.
 """
 
 import os

@@ -46,7 +46,7 @@ WORDS = {
 K1 = 0.9
 B = 0.4
 
-# bm25s takes these where it finds them. They would cost the front 160 ms and 15 MiB.
+# bm25s takes these where it finds them. They would cost the web server 160 ms and 15 MiB.
 UNWANTED = frozenset({"jax", "numba", "scipy", "tqdm"})
 
 NOBODY = np.empty(0, np.int64)

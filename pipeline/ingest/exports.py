@@ -138,7 +138,7 @@ class _ExportReader:
 
 
 class _Source:
-    """A stream whose failures are told as problems of the source."""
+    """A stream whose failures are reported as problems of the source."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

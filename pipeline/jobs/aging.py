@@ -44,7 +44,7 @@ EPISODIC_RECALLS, SEMANTIC_RECALLS = 3, 10
 # finds what was there.
 IDLE_DAYS = 14.0
 PAGE = 500
-# A write of the front waits for a few milliseconds at most.
+# A write of the web server waits for a few milliseconds at most.
 FADED_PER_TRANSACTION = 100
 
 TIERS = tuple(Tier)

@@ -82,7 +82,7 @@ class ScheduledJob:
     """A job: its name, what it does in a line, when it runs, and the function that does it.
 
     `idle` jobs have something to do even if nothing was written since their last run. What `elsewhere` is true of is
-    done by the front or at every tick of the scheduler, not sent to the workers when its time comes.
+    done by the web server or at every tick of the scheduler, not sent to the workers when its time comes.
     """
 
     name: str
@@ -107,7 +107,7 @@ def _sweep(_run: JobRun, context: "JobContext") -> Report:
 
 
 def _touches(_run: JobRun, _context: "JobContext") -> Report:
-    # Access counts are in the memory of the front, which writes them itself.
+    # Access counts are in the memory of the web server, which writes them itself.
     return Report()
 
 

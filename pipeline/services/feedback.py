@@ -31,8 +31,8 @@ from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
 
-# Memories that wait to be counted; beyond them only those that wait already are. So many take a front's writes some
-# 20 ms once in a while, and agents recall far fewer in five seconds.
+# Memories that wait to be counted; beyond them only those that wait already are. So many take a web server's writes
+# some 20 ms once in a while, and agents recall far fewer in five seconds.
 MAX_MEMORIES = 1024
 # Distinct questions that wait to be written; any beyond them are only counted.
 MAX_QUESTIONS = 256

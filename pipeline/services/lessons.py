@@ -46,7 +46,7 @@ MILLIONTHS, SEQ_DIGITS = 10**6, 10
 
 
 class Usefulness(StrEnum):
-    """What the answers to a lesson's surfacings say."""
+    """What the answers to a lesson's impressions say."""
 
     USEFUL = "useful"
     UNPROVEN = "unproven"

@@ -114,7 +114,7 @@ def request_job(workspace: Workspace, feedback: FeedbackWriter, name: str) -> st
         raise NotFound(f"no such job; there are {', '.join(BY_NAME)}")
     database = workspace.database
     if name == USAGE_JOB:
-        # What it writes is in the memory of the front.
+        # What it writes is in the memory of the web server.
         return feedback.write_usage(workspace)
     with database.write() as db:
         return runs.request(db, name, utc_now())

@@ -42,7 +42,7 @@ __all__ = [
 
 # Predictions are judged by seven days, with today.
 SCORED = timedelta(days=6)
-# How many memories were written and digested is told of the last of each.
+# How many memories were written and digested is counted of the last of each.
 RECENT = (("minute", timedelta(minutes=1)), ("hour", timedelta(hours=1)), ("day", timedelta(days=1)))
 
 

@@ -30,7 +30,7 @@ MOST_PERIODS = 62
 # Comes after every moment as text.
 END = ":"
 
-# How a day is told; what only makes memories better, fading and linking, is left out.
+# How a day is summarized; what only makes memories better, fading and linking, is left out.
 DONE: Mapping[str, str] = {
     changes.CREATE: "written",
     changes.EDIT: "edited",

@@ -1,4 +1,4 @@
-"""Prefetch the answers to likely questions while a front is idle.
+"""Prefetch the answers to likely questions while a web server is idle.
 
 They go through the ordinary search, with the very queries that callers send, into the ordinary cache, whose keys name
 everything that an answer depends on. So what was written since makes each of them unreachable at once, and a later
@@ -30,7 +30,7 @@ MOST_WORKSPACES = 8
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """Seconds: without a request before a front counts as idle, at least between two looks at a workspace, at most
+    """Seconds: without a request before a web server counts as idle, at least between two looks at a workspace, at most
     between two looks where nothing changes, and at most between two tries where something is missing.
     """
 
@@ -61,7 +61,7 @@ def queries_of(texts: Sequence[str], settings: Settings) -> Iterator[Query]:
 class AnswerPrefetcher:
     """Keep the likely answers of the workspaces that were asked last.
 
-    A thread of its own sleeps until a front has been idle for a while; it stops between two searches as soon as a
+    A thread of its own sleeps until a web server has been idle for a while; it stops between two searches as soon as a
     request comes. Where nothing has changed, a look is a single read.
     """
 

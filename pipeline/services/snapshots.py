@@ -12,7 +12,7 @@ from pipeline.store.backup import Damaged, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSummary:
-    """A snapshot and what is in it, or by which `problem` that cannot be told."""
+    """A snapshot and what is in it, or by which `problem` that cannot be read."""
 
     name: str
     taken: str

@@ -23,8 +23,8 @@ CACHE_KIB = 2000
 class WriterProfile:
     """How a process commits.
 
-    `FULL` syncs every commit: what the front acknowledges survives a power cut. Workers commit `NORMAL`: their work
-    is idempotent and is found again, and their shorter commits hold up the front less. Checkpoints
+    `FULL` syncs every commit: what the web server acknowledges survives a power cut. Workers commit `NORMAL`: their
+    work is idempotent and is found again, and their shorter commits hold up the web server less. Checkpoints
     (`checkpoint_pages`, 0 for never) are the workers' job, so that no acknowledged write pays for one.
     """
 

@@ -65,7 +65,7 @@ def subjects(db: Connection, kind: str, after: int, least: int, limit: int) -> l
 
 
 def buckets(db: Connection, subject: Subject, before: str) -> list[tuple[Bucket, int]]:
-    """List what is told of a subject and in no summary yet, in buckets with their sizes."""
+    """List what is known of a subject and in no summary yet, in buckets with their sizes."""
     rows = db.execute(
         f"SELECT scope_kind, scope_id, trust, coalesce(branch, ''), {_MONTH}, count(*) "  # noqa: S608 - constant text
         "FROM mention JOIN memory ON memory.seq = mention.memory_seq "
@@ -162,7 +162,7 @@ def are_unspent(db: Connection, seqs: Sequence[Memory], job: str) -> bool:
 
 
 def list_unlearned(db: Connection, since: str, after: int, limit: int) -> list[Memory]:
-    """List what was told since a moment and is no lesson's source yet, above a row number and in that order."""
+    """List what was written since a moment and is no lesson's source yet, above a row number and in that order."""
     return select(
         db,
         f"seq > ? AND occurred_at >= ? AND {_OPEN} AND kind IN ('{Kind.EPISODE}', '{Kind.ACTIVITY}', '{Kind.FACT}') "

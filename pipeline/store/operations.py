@@ -51,7 +51,7 @@ class Worker:
 
 
 class Operations:
-    """Record and read what happened behind the front."""
+    """Record and read what happened behind the web server."""
 
     def __init__(self, file: Path, redact: Callable[[str], str]) -> None:
         self._file = file

@@ -40,7 +40,7 @@ class Undigested:
     failed: Mapping[str, tuple[Stage, ...]]
 
 
-# What makes a memory findable by meaning, by what it names, and no double; a purge digests nothing.
+# What makes a memory findable by meaning, by what it names, and no duplicate; a purge digests nothing.
 DIGESTING = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
 
 

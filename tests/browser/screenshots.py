@@ -33,7 +33,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="reverie-screenshots-") as home:
         settings = Settings(home=Path(home))
         worker = WorkerContainer(settings)
-        worker.encoder  # noqa: B018 - compiles the model, which the front waits for
+        worker.encoder  # noqa: B018 - compiles the model, which the web server waits for
         container = WebContainer(settings, lambda _workspace, _stage: None)
         container.encoder.load()
         with serve_containers(container, worker) as site:

@@ -1,4 +1,4 @@
-"""The command line against a real server of a front with fake models, in one process."""
+"""The command line against a real web server with fake models, in one process."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ class _Quiet(WSGIRequestHandler):
 
 @contextlib.contextmanager
 def serve_app(container: WebContainer) -> Iterator[int]:
-    """Serve a front on a free port, and return the port."""
+    """Serve a web server on a free port, and return the port."""
     server = make_server("127.0.0.1", 0, create_app(container), threaded=True, request_handler=_Quiet)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()

@@ -75,7 +75,7 @@ def serve_site(home: Path, history: Sequence[Mapping[str, Any]] = ()) -> Iterato
 
 @contextlib.contextmanager
 def serve_containers(container: WebContainer, worker: WorkerContainer) -> Iterator[Site]:
-    """Serve the dashboard of a front during a block, and close both services."""
+    """Serve the dashboard of a web server during a block, and close both services."""
     app = create_app(container)
     server = make_server("127.0.0.1", 0, app, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -44,7 +44,7 @@ class RecordingNotifier:
 
 
 class HeldEncoder:
-    """What a front holds its encoder in: there from the start, or never."""
+    """What a web server holds its encoder in: there from the start, or never."""
 
     def __init__(self, encoder: HashEncoder | None) -> None:
         self._encoder = encoder
@@ -107,7 +107,7 @@ def flush_notes(container: WebContainer) -> None:
 
 
 def list_unannounced(container: WebContainer) -> set[tuple[str, Stage]]:
-    """Return the stages that wait for memories a front wrote and of which no worker was told."""
+    """Return the stages that wait for memories a web server wrote and of which no worker was notified."""
     waiting = set()
     for workspace_id in container.settings.paths.workspace_ids():
         with container.databases.get(workspace_id).read() as db:

@@ -43,8 +43,8 @@ def stack(module_stack):
         module_stack.wait_for_encoder()
         wait_until("dense search finds", lambda: finds_by_meaning(client, wanted))
         wait_until("the memory is in a segment", lambda: not in_tail(module_stack, wanted))
-        # The front loads a segment when it is asked: what follows damages one that it holds.
-        wait_until("the front has loaded the segment", lambda: finds_by_word(client, wanted))
+        # The web server loads a segment when it is asked: what follows damages one that it holds.
+        wait_until("the web server has loaded the segment", lambda: finds_by_word(client, wanted))
         module_stack.wanted = wanted
         module_stack.main = client
         yield module_stack
@@ -82,7 +82,7 @@ def segment(stack):
 
 
 def whole_again(stack):
-    """Wait until the front, and a front that is started afresh, find by meaning with nothing degraded."""
+    """Wait until the web server, and a web server that is started afresh, find by meaning with nothing degraded."""
 
     def sound():
         return finds_by_meaning(stack.main, stack.wanted) and not stack.main.recall(ASKED)["degraded"]
@@ -90,7 +90,7 @@ def whole_again(stack):
     stack.wait_until_digested(stack.main)
     wait_until("dense search finds again", sound)
     restart_front(stack)
-    wait_until("a new front finds too", sound)
+    wait_until("a new web server finds too", sound)
 
 
 def restart_front(stack):
@@ -168,7 +168,7 @@ def test_broken_vector_manifests_are_built_anew(stack):
 
 
 def assert_a_new_front_heals(stack, broken):
-    """A front that has to load the broken segment tells of it, answers meanwhile, and gets another one."""
+    """A web server that has to load the broken segment tells of it, answers meanwhile, and gets another one."""
     restart_front(stack)
     with Prober.probing(stack.client(), ASKED):
         wait_until("lexical search finds again", lambda: finds_by_word(stack.main, stack.wanted))
@@ -183,7 +183,7 @@ def test_a_cut_segment_is_built_anew(stack, damage):
     with Prober.probing(stack.client(), ASKED):
         for file in broken.iterdir():
             spoil(file, damage)
-        # The running front has it in memory; it must survive the cut.
+        # The running web server has it in memory; it must survive the cut.
         assert finds_by_word(stack.main, stack.wanted)
     assert_a_new_front_heals(stack, broken)
 

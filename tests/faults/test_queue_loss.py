@@ -90,9 +90,9 @@ def test_writes_whose_wake_up_nobody_heard_are_swept_up(stack, client):
     stack.kill("scheduler")
     stack.kill("worker", with_children=True)
     delete_queue(stack)
-    client.remember("Written when only the front ran.")
-    wait_until("the front has sent a message", (stack.home / "queue.sqlite").exists)
-    # Nothing of what the front rang reaches the worker that comes later.
+    client.remember("Written when only the web server ran.")
+    wait_until("the web server has sent a message", (stack.home / "queue.sqlite").exists)
+    # Nothing of what the web server sent reaches the worker that comes later.
     delete_queue(stack)
     assert stack.pending(client) == {"embed": 1, "entities": 1}
     stack.start("worker", "scheduler")

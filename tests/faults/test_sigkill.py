@@ -118,7 +118,7 @@ def killing_spree(stack: Stack, hurry: threading.Event) -> Counter:
     for target in rng.choices(TARGETS, WEIGHTS, k=ROUNDS):
         # Mostly at full work again, sometimes not even started.
         if rng.random() < 0.6:
-            wait_until("the front is back", stack.is_healthy)
+            wait_until("the web server is back", stack.is_healthy)
         never.wait(rng.uniform(0.1, 1.2))
         hurry.set()
         never.wait(rng.uniform(0.0, 0.15))
@@ -131,7 +131,7 @@ def killing_spree(stack: Stack, hurry: threading.Event) -> Counter:
 
 @pytest.fixture(scope="module")
 def aftermath(tmp_path_factory, models):
-    """A home after the spree, with everything digested, its front still running, and what the writers know."""
+    """A home after the spree, with everything digested, its web server still running, and what the writers know."""
     print(f"seed {SEED}")
     with Stack(tmp_path_factory.mktemp("sigkill") / "home", models, SEGMENT_TAIL_ROWS="300") as stack:
         stack.start("web", "worker", "scheduler")
@@ -147,7 +147,7 @@ def aftermath(tmp_path_factory, models):
             writer.join(30)
         unanswered = sum(writer.unanswered for writer in writers)
         print(f"spree of {time.monotonic() - began:.0f} s: killed {dict(struck)}, unanswered {unanswered}")
-        wait_until("the front is back", stack.is_healthy)
+        wait_until("the web server is back", stack.is_healthy)
         stack.wait_for_encoder()
         with contextlib.closing(stack.client()) as client:
             stack.wait_until_digested(client, 120)

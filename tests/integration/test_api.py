@@ -1,4 +1,4 @@
-"""The front door as a whole: who may enter, how errors look, what the server says of itself."""
+"""The HTTP API as a whole: who may enter, how errors look, what the server says of itself."""
 
 import sqlite3
 

@@ -116,7 +116,7 @@ def test_a_workspace_whose_settings_cannot_be_taken_stores_nothing_and_says_whic
     digested()
     assert client.get("/v1/stats").get_json()["generation"] == generation
     assert traces(container) == []
-    # The front says it once, and so does the worker.
+    # The web server says it once, and so does the worker.
     [logged] = {e["message"] for e in client.get("/v1/errors").get_json()["items"] if e["component"] == "settings"}
     assert str(file) in logged
     file.write_text("review = true\n")

@@ -28,7 +28,7 @@ def environment(home, port, **more):
 
 @pytest.fixture
 def talk(home, tmp_path):
-    """Run a conversation with `reverie mcp` beside a running front; the folder decides nothing."""
+    """Run a conversation with `reverie mcp` beside a running web server; the folder decides nothing."""
     folder = tmp_path / "project"
     folder.mkdir()
 

@@ -55,7 +55,7 @@ def computed_texts(monkeypatch):
 @pytest.fixture
 def prefetcher(container):
     prefetcher = Watched(container.workspace, container.contexts, container.operations, FAST)
-    # What the front is told of, this one is told of.
+    # What the web server is told of, this one is told of.
     container.prefetcher = prefetcher
     yield prefetcher
     prefetcher.close()

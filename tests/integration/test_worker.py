@@ -1,4 +1,4 @@
-"""The worker as it is run: huey's own script, over what a front has written and sent."""
+"""The worker as it is run: huey's own script, over what a web server has written and sent."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A front with fake models, served over HTTP by a thread of the test."""
+"""A web server with fake models, served over HTTP by a thread of the test."""
 
 import contextlib
 import threading

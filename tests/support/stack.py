@@ -64,7 +64,7 @@ class Reply:
 
 
 class Client:
-    """One connection to the front, made anew after an error; not for two threads at once."""
+    """One connection to the web server, made anew after an error; not for two threads at once."""
 
     def __init__(self, port: int, token: str, workspace: str = "default", timeout_s: float = 30.0) -> None:
         self._port = port
@@ -146,10 +146,10 @@ class Stack:
         return self.home / "workspaces" / "default"
 
     def start(self, *names: str) -> None:
-        """Start processes and wait until the front, if it is among them, answers."""
+        """Start processes and wait until the web server, if it is among them, answers."""
         self.launch(*names)
         if "web" in names:
-            wait_until("the front answers", self.is_healthy)
+            wait_until("the web server answers", self.is_healthy)
 
     def launch(self, *names: str) -> None:
         """Start processes without waiting for them."""
@@ -166,11 +166,11 @@ class Stack:
                 )
 
     def is_healthy(self) -> bool:
-        """Tell whether the front answers now."""
+        """Tell whether the web server answers now."""
         return self.health() is not None
 
     def health(self) -> dict[str, Any] | None:
-        """Return what the front says of its health, None when it does not answer."""
+        """Return what the web server says of its health, None when it does not answer."""
         with contextlib.closing(Client(self.port, "", timeout_s=5)) as client:
             try:
                 reply = client.call("GET", "/healthz")
@@ -179,7 +179,7 @@ class Stack:
         return reply.body if reply.status == 200 else None
 
     def wait_for_encoder(self) -> None:
-        """Wait until the front can search by meaning."""
+        """Wait until the web server can search by meaning."""
         wait_until("the encoder is ready", lambda: (self.health() or {}).get("encoder") == "ready")
 
     def client(self, workspace: str = "default") -> Client:
@@ -264,7 +264,7 @@ class Stack:
 
 
 class Prober:
-    """Ask the front one question over and over from its own thread, and keep what went wrong."""
+    """Ask the web server one question over and over from its own thread, and keep what went wrong."""
 
     def __init__(self, client: Client, query: str) -> None:
         self._client = client
@@ -300,7 +300,7 @@ class Prober:
         try:
             yield prober
             seen = prober._asked()
-            wait_until("the front was asked afterwards too", lambda: prober._asked() >= seen + 3)
+            wait_until("the web server was asked afterwards too", lambda: prober._asked() >= seen + 3)
         finally:
             prober._stop.set()
             prober._thread.join(DEADLINE_S)

@@ -123,7 +123,7 @@ class ErrorPage(PageAnswer[ErrorAnswer]):
 
 @api.route(Endpoint("GET", "/healthz", "Tell that the server answers; open without a token", answer=HealthAnswer))
 def check_health(call: Call) -> HealthAnswer:
-    """Answer that the front lives."""
+    """Answer that the web server lives."""
     now = time.monotonic()
     container = call.container
     state = EncoderState(container.encoder.state)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # A person waits for whole jobs: one that reports more work is continued until this long.
 LONGEST_JOB_S = 3600.0
-# Access counts are in the memory of a running front, which writes them itself.
+# Access counts are in the memory of a running web server, which writes them itself.
 IN_THE_FRONT = "touches"
 
 

@@ -97,7 +97,7 @@ def _serve_http(state: State, port: int, profile: str) -> None:
 
 
 def _bridge(state: State) -> "Bridge":
-    """Return the way to the web front, on which the stack is being started when it is down."""
+    """Return the way to the web server, on which the stack is being started when it is down."""
     from web.cli.lifecycle import launch
     from web.mcp.bridge import Bridge
 

@@ -296,7 +296,7 @@ def _print_below(memory: dict[str, Any]) -> None:
 @click.option("--pin/--unpin", "pinned", default=None, help="Whether it always counts as important.")
 @click.option("--branch", help="The branch that it is true on.")
 @click.option("--anchor", callback=_parse_anchor, metavar="PATH[:FIRST-LAST]", help="The code that it is about.")
-@click.option("--trust", type=click.Choice([trust.value for trust in Trust]), help="Whether it may be told as a rule.")
+@click.option("--trust", type=click.Choice([trust.value for trust in Trust]), help="Whether it may speak as a rule.")
 @pass_state
 def edit(state: State, /, memory_id: str, *, no_tags: bool, **given: Any) -> None:
     """Change the memory ID; without an option, its text in your editor. An old text stays in the history."""

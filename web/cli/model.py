@@ -47,7 +47,7 @@ def _describe(state: State) -> dict[str, Any]:
 
 
 def _loaded_model(state: State) -> str:
-    """Tell which model the web front encodes with, if any."""
+    """Tell which model the web server encodes with, if any."""
     try:
         with state.client() as client:
             if client.health()["encoder"] != "ready":

@@ -73,7 +73,7 @@ def streams_of(container: WebContainer) -> Streams:
 
 
 class Watch:
-    """What somebody was told of a workspace, and what is new since."""
+    """What a page has received of a workspace, and what is new since."""
 
     def __init__(self, workspace: Workspace, after: int) -> None:
         self._workspace = workspace
@@ -81,13 +81,13 @@ class Watch:
         self._digestion: Undigested | None = None
 
     def news(self) -> bytes:
-        """Return events on everything that was not told yet."""
+        """Return events on everything that was not sent yet."""
         news = read_news(self._workspace, self._number)
         events = b""
         if news.changes or news.more:
             listed = [{"id": change.memory_id, "op": change.op} for change in news.changes]
             events += _event("changes", {"changes": listed, "more": news.more}, news.number)
-        # Told with every change, since it speaks for what was written up to its number.
+        # Sent with every change, since it speaks for what was written up to its number.
         if news.number != self._number or news.digestion != self._digestion:
             events += _event("digestion", asdict(news.digestion), news.number)
         self._number, self._digestion = news.number, news.digestion

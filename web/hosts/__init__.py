@@ -1,1 +1,1 @@
-"""How agents' hosts are told of Reverie: one table of hosts, one engine a file format, one plan a run."""
+"""Setup of agents' hosts: one table of hosts, one engine a file format, one plan a run."""

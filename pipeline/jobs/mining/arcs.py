@@ -169,7 +169,7 @@ def _threads(job: JobRun, view: _View, vectors: Vectors | None) -> _Threads | No
 
 
 def _changes(job: JobRun, scope: Scope, view: _View, threads: _Threads) -> Iterator[Change]:
-    """Yield what is to be written, each as soon as it is told, so that a run which pauses has come some way."""
+    """Yield what is to be written, each as soon as it is found, so that a run which pauses has come some way."""
     kept = succession([[member.seq for member in members] for members in threads.members], view.stored)
     claimed = {member.seq for members in threads.members for member in members}
     inherited: dict[int, list[int]] = {}

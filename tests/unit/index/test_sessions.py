@@ -21,7 +21,7 @@ def drafts(numbered):
 
 
 def read_parts(sessions, *parts):
-    """Write each part and refresh after it, as a front that reads while others write."""
+    """Write each part and refresh after it, as a web server that reads while others write."""
     with scratch_database() as database:
         for part in parts:
             accept_batch(database, drafts(part))

@@ -64,7 +64,7 @@ class TimelineQuery(Query):
 
 
 class EventsQuery(Query):
-    """Which change was seen last; without it, what is new from now on is told."""
+    """Which change was seen last; without it, what is new from now on is sent."""
 
     after: Annotated[int, Field(ge=0, lt=2**62)] | None = None
 

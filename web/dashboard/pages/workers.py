@@ -25,10 +25,10 @@ section = Section("workers")
 
 # Two lists share the page.
 LISTED = 20
-# What a job or a stage told when it failed, in a list; `GET /v1/errors` has the whole.
-MOST_TOLD = 400
+# What a job or a stage reported when it failed, in a list; `GET /v1/errors` has the whole.
+ERROR_CHARS = 400
 SCHEDULER = "scheduler"
-# The front runs this job itself.
+# The web server runs this job itself.
 HERE = frozenset({"touches"})
 STAGES: Mapping[Stage, str] = {
     Stage.EMBED: "so that it is found by meaning",
@@ -63,7 +63,7 @@ class Processes:
 
 @section.page("/workers", WorkersQuery)
 def state(view: View) -> str:
-    """Show how the work behind the front fares."""
+    """Show how the work behind the web server fares."""
     found, jobs = _read(view)
     dead = operations.list_dead_letters(view.workspace, LISTED, view.query.dead_before)
     errors = operations.list_errors(view.container.operations, view.workspace_id, LISTED, view.query.before)
@@ -137,7 +137,7 @@ def _describe(status: JobStatus, now: datetime) -> dict[str, str]:
         took = "" if last.took_s is None else f", took {milliseconds(last.took_s)}"
         cells["last"] = f"{ago(last.started_at, now)}{took}"
         cells["did"] = _did(last)
-        cells["error"] = preview(last.error or "", MOST_TOLD)
+        cells["error"] = preview(last.error or "", ERROR_CHARS)
     elif status.state is JobState.NEVER and status.job.elsewhere:
         # What it does by the clock leaves no run behind.
         cells |= {"standing": "by itself", "next": ""}

@@ -7,7 +7,7 @@ if (field) root.addEventListener("map:ready", ({ detail }) => listen(detail), { 
 
 function listen(map) {
   const list = root.querySelector("[data-options]");
-  const told = root.querySelector("[data-found]");
+  const count = root.querySelector("[data-found]");
   const lower = map.names.map((name) => name.toLowerCase());
   let found = [], at = -1;
   for (const [name, value] of Object.entries({
@@ -38,7 +38,7 @@ function listen(map) {
     at = -1;
     field.removeAttribute("aria-activedescendant");
     field.setAttribute("aria-expanded", String(found.length > 0));
-    told.textContent = field.value.trim() ? `${found.length === MOST ? "Ten or more" : found.length || "None"} found` : "";
+    count.textContent = field.value.trim() ? `${found.length === MOST ? "Ten or more" : found.length || "None"} found` : "";
   };
 
   field.addEventListener("input", show);

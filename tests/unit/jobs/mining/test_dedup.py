@@ -205,7 +205,7 @@ def test_a_model_may_say_that_two_are_one(database):
 
     def ask(system, text):
         asked.append((system, json.loads(text)))
-        # Nothing may be held while a model thinks: the front wants to write.
+        # Nothing may be held while a model thinks: the web server wants to write.
         write(database, 2, "Something else")
         return '{"same": true}'
 
