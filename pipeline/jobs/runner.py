@@ -6,6 +6,7 @@ rows in transactions that are complete in themselves, or derives everything anew
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,18 +35,23 @@ class JobRun:
 
     `now` is the moment that the job takes for the present (UTC). `pausing` tells whether to stop at the next good
     place: time is up, foreground work waits, or the process is asked to end. `progress` takes how many pieces are done
-    and how many there are.
+    and how many there are. `counts` are of what was done, by countable things.
     """
 
     database: Database
     now: datetime
     pausing: Callable[[], bool] = field(default=lambda: False)
     progress: Progress = field(default=show_no_progress)
+    counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def at(self) -> str:
         """Return the present moment as text."""
         return utc_text(self.now)
+
+    def report(self, *, more: bool) -> "Report":
+        """Return the report of what was counted."""
+        return Report(dict(self.counts), more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class _Threads:
 
 def arcs(job: JobRun, vectors: Vectors | None = None, newest: int = NEWEST) -> Report:
     """Bring the arcs of every scope up to date; `vectors` gives passages of memories, where there are any."""
-    counts = Counter(memories=0, created=0, updated=0, dropped=0)
+    job.counts.update(memories=0, created=0, updated=0, dropped=0)
     with job.database.read() as db:
         scopes = store.scopes(db, job.at, LEAST_MEMBERS)
         paused_after = meta.get(db, PAUSED_AFTER)
@@ -84,15 +84,15 @@ def arcs(job: JobRun, vectors: Vectors | None = None, newest: int = NEWEST) -> R
     skipped = False
     for done in range(begin, len(scopes)):
         job.progress(done, len(scopes))
-        outcome = None if job.pausing() else _refresh(job, scopes[done], vectors, newest, counts)
+        outcome = None if job.pausing() else _refresh(job, scopes[done], vectors, newest)
         if outcome is None:
             if done > begin:
                 _note(job, names[done - 1])
-            return Report(counts, more=True)
+            return job.report(more=True)
         skipped |= not outcome
     if paused_after is not None:
         _note(job, None)
-    return Report(counts, more=skipped)
+    return job.report(more=skipped)
 
 
 def is_thread(members: Sequence[Strand]) -> bool:
@@ -104,13 +104,13 @@ def is_thread(members: Sequence[Strand]) -> bool:
     return lasts or len(sessions) > 1 or len(members) >= LONG
 
 
-def _refresh(job: JobRun, scope: Scope, vectors: Vectors | None, newest: int, counts: Counter[str]) -> bool | None:
+def _refresh(job: JobRun, scope: Scope, vectors: Vectors | None, newest: int) -> bool | None:
     """Bring one scope up to date; None when asked to pause, False when a memory changed on the way."""
     view = _read_view(job, scope, newest)
     threads = None if view is None else _threads(job, view, vectors)
     if view is None or threads is None:
         return None
-    counts["memories"] += len(view.strands)
+    job.counts["memories"] += len(view.strands)
     whole = True
     for change in _changes(job, scope, view, threads):
         if job.pausing():
@@ -124,7 +124,7 @@ def _refresh(job: JobRun, scope: Scope, vectors: Vectors | None, newest: int, co
                 done = True
         whole &= done
         if done:
-            counts["dropped" if change.arc is None else "created" if change.row is None else "updated"] += 1
+            job.counts["dropped" if change.arc is None else "created" if change.row is None else "updated"] += 1
     return whole
 
 

@@ -6,9 +6,8 @@ alone. What was done in an earlier run is found again by its edges, so that a ru
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -66,29 +65,25 @@ class Summary(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Consolidation:
     job: JobRun
     tables: Tables | None
     model: JobModel | None
     before: str
-    counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def written(self) -> int:
-        return self.counts["summaries"] + self.counts["lengthened"]
-
-    def report(self, *, more: bool) -> Report:
-        return Report(dict(self.counts), more)
+        return self.job.counts["summaries"] + self.job.counts["lengthened"]
 
 
 def consolidate(job: JobRun, tables: Tables | None = None, model: JobModel | None = None) -> Report:
     """Renew the summaries whose sources changed, then make and lengthen summaries, subject by subject."""
-    run = _Run(job, tables, model, utc_text(job.now - SETTLED))
+    run = _Consolidation(job, tables, model, utc_text(job.now - SETTLED))
     with job.database.read() as db:
         outdated, known = derivations.list_outdated(db), derivations.summaries(db)
     for seq in outdated:
         if job.pausing():
-            return run.report(more=True)
+            return job.report(more=True)
         _renew(run, seq)
     done = None
     for place, subject in _subjects(job):
@@ -96,16 +91,16 @@ def consolidate(job: JobRun, tables: Tables | None = None, model: JobModel | Non
         if job.pausing() or not _tell(run, subject, known):
             if done is not None:
                 _note(job, done)
-            return run.report(more=True)
+            return job.report(more=True)
         done = place
-        run.counts["subjects"] += 1
-        job.progress(run.counts["subjects"], 0)
+        job.counts["subjects"] += 1
+        job.progress(job.counts["subjects"], 0)
         if run.written > written:
             # What later subjects take would let this one's rest fall into other groups if it were looked at again.
             _note(job, place)
     with job.database.write() as db:
         meta.drop(db, CURSOR)
-    return run.report(more=False)
+    return job.report(more=False)
 
 
 def _subjects(job: JobRun) -> Iterator[tuple[str, Subject]]:
@@ -129,7 +124,7 @@ def _note(job: JobRun, place: str) -> None:
         meta.put(db, CURSOR, place)
 
 
-def _tell(run: _Run, subject: Subject, known: dict[str, list[int]]) -> bool:
+def _tell(run: _Consolidation, subject: Subject, known: dict[str, list[int]]) -> bool:
     """Write what is to be written about a subject; return whether everything is."""
     database = run.job.database
     with database.read() as db:
@@ -147,7 +142,7 @@ def _tell(run: _Run, subject: Subject, known: dict[str, list[int]]) -> bool:
     return True
 
 
-def _begin(run: _Run, bucket: Bucket, free: Sequence[Memory], known: dict[str, list[int]]) -> bool:
+def _begin(run: _Consolidation, bucket: Bucket, free: Sequence[Memory], known: dict[str, list[int]]) -> bool:
     """Make a summary of what belongs together; return whether there is one now."""
     if len(free) < SMALLEST:
         return False
@@ -161,12 +156,12 @@ def _begin(run: _Run, bucket: Bucket, free: Sequence[Memory], known: dict[str, l
     if seq is None:
         return False
     known.setdefault(_key(bucket), []).append(seq)
-    run.counts["summaries"] += 1
-    run.counts["sources"] += len(group)
+    run.job.counts["summaries"] += 1
+    run.job.counts["sources"] += len(group)
     return True
 
 
-def _lengthen(run: _Run, bucket: Bucket, free: Sequence[Memory], known: Sequence[int]) -> bool:
+def _lengthen(run: _Consolidation, bucket: Bucket, free: Sequence[Memory], known: Sequence[int]) -> bool:
     """Take into a summary what belongs to it by now; return whether one grew."""
     for seq in known if free else ():
         summary, sources = _read(run, seq)
@@ -180,23 +175,23 @@ def _lengthen(run: _Run, bucket: Bucket, free: Sequence[Memory], known: Sequence
         members = sorted((*sources, *new), key=lambda memory: (memory.occurred_at, memory.seq))
         derivation = _derivation(run, _subject(summary), _key(bucket), members)
         if rewrite(run.job.database, summary, derivation, run.job.at):
-            run.counts["lengthened"] += 1
-            run.counts["sources"] += len(new)
+            run.job.counts["lengthened"] += 1
+            run.job.counts["sources"] += len(new)
             return True
     return False
 
 
-def _renew(run: _Run, seq: int) -> None:
+def _renew(run: _Consolidation, seq: int) -> None:
     """Tell a summary anew whose sources say something else by now."""
     summary, sources = _read(run, seq)
     if summary is None or not sources or _group(sources) == summary.metadata.get("group"):
         return
     derivation = _derivation(run, _subject(summary), str(summary.metadata.get("bucket")), sources)
     if rewrite(run.job.database, summary, derivation, run.job.at):
-        run.counts["renewed"] += 1
+        run.job.counts["renewed"] += 1
 
 
-def _read(run: _Run, seq: int) -> tuple[Memory | None, list[Memory]]:
+def _read(run: _Consolidation, seq: int) -> tuple[Memory | None, list[Memory]]:
     """Return a summary that is still the job's own, else None, and its sources."""
     with run.job.database.read() as db:
         summary = memories.by_seqs(db, [seq]).get(seq)
@@ -207,7 +202,7 @@ def _read(run: _Run, seq: int) -> tuple[Memory | None, list[Memory]]:
     return summary if own else None, sources
 
 
-def _derivation(run: _Run, subject: str, bucket: str, members: Sequence[Memory]) -> Derivation:
+def _derivation(run: _Consolidation, subject: str, bucket: str, members: Sequence[Memory]) -> Derivation:
     head = f"{subject}, {members[0].occurred_at[:10]} – {members[-1].occurred_at[:10]}:"
     worded = _ask_wording(run, subject, members)
     content = f"{head} {worded}" if worded is not None else _extract_text(head, members)
@@ -227,7 +222,7 @@ def _extract_text(head: str, members: Sequence[Memory]) -> str:
     return "\n".join((head, *(f"- {memory.occurred_at[:10]}: {sentence}" for memory, sentence in chosen)))
 
 
-def _ask_wording(run: _Run, subject: str, members: Sequence[Memory]) -> str | None:
+def _ask_wording(run: _Consolidation, subject: str, members: Sequence[Memory]) -> str | None:
     if run.model is None:
         return None
     notes = [
@@ -236,7 +231,7 @@ def _ask_wording(run: _Run, subject: str, members: Sequence[Memory]) -> str | No
     ]
     prompt = as_data(subject=subject, notes=notes)
     answer = run.model.ask(CONSOLIDATE, SYSTEM, prompt, Summary, lambda found: is_grounded(found.summary, prompt))
-    run.counts["by_model" if answer else "without_model"] += 1
+    run.job.counts["by_model" if answer else "without_model"] += 1
     return None if answer is None else answer.summary
 
 

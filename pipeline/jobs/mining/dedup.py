@@ -7,9 +7,8 @@ in the audit trail with an undo; nothing is deleted.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from sqlite3 import Connection
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -62,50 +61,40 @@ class Verdict:
     open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    job: JobRun
-    ask: Ask | None
-    counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(("looked", "merged", "kept"), 0)))
-
-    def report(self, *, more: bool) -> Report:
-        return Report(dict(self.counts), more)
-
-
 def dedup(job: JobRun, ask: Ask | None = None) -> Report:
     """Look at the waiting pairs that are new or whose memories changed; `ask` takes (system, text) to a reply."""
-    run = _Run(job, ask)
+    job.counts.update(dict.fromkeys(("looked", "merged", "kept"), 0))
     after = 0
     while True:
         with job.database.read() as db:
             page = duplicates.list_due(db, job.at, after, PAGE, asking=ask is not None)
         if not page:
-            return run.report(more=False)
+            return job.report(more=False)
         for pair in page:
             if job.pausing():
-                return run.report(more=True)
-            _look_at_pair(run, pair)
-            run.counts["looked"] += 1
-            job.progress(run.counts["looked"], 0)
+                return job.report(more=True)
+            _look_at_pair(job, ask, pair)
+            job.counts["looked"] += 1
+            job.progress(job.counts["looked"], 0)
         after = page[-1].seq
 
 
-def _look_at_pair(run: _Run, pair: Pair) -> None:
-    database = run.job.database
+def _look_at_pair(job: JobRun, ask: Ask | None, pair: Pair) -> None:
+    database = job.database
     with database.read() as db:
         both = _both(db, pair)
     if both is None:
         return
     verdict = judge_pair(*both, pair.cosine)
-    if verdict.open and run.ask is not None and ASKED not in pair.reasons and not any(one.instructs for one in both):
-        verdict = _ask_model(run, verdict, *both)
+    if verdict.open and ask is not None and ASKED not in pair.reasons and not any(one.instructs for one in both):
+        verdict = _ask_model(job, ask, verdict, *both)
     with database.write() as db:
         current = duplicates.get(db, pair.id)
         now = _both(db, pair)
         if current is None or current.state is not PairState.WAITING or now is None or _has_changed(both, now):
             # What changed meanwhile is due again.
             return
-        run.counts[_apply_verdict(db, current, verdict, now, run.job.at)] += 1
+        job.counts[_apply_verdict(db, current, verdict, now, job.at)] += 1
 
 
 def judge_pair(older: Memory, newer: Memory, cosine: float) -> Verdict:
@@ -140,16 +129,15 @@ def _find_blockers(survivor: Memory, absorbed: Memory, *, alike: bool) -> tuple[
     return found
 
 
-def _ask_model(run: _Run, verdict: Verdict, older: Memory, newer: Memory) -> Verdict:
-    assert run.ask is not None
-    reply = run.ask(SYSTEM, as_data(first=older.content, second=newer.content))
+def _ask_model(job: JobRun, ask: Ask, verdict: Verdict, older: Memory, newer: Memory) -> Verdict:
+    reply = ask(SYSTEM, as_data(first=older.content, second=newer.content))
     if reply is None:
         return verdict
-    run.counts["asked"] += 1
+    job.counts["asked"] += 1
     try:
         same = Answer.model_validate_json(reply).same
     except ValidationError:
-        run.counts["unclear"] += 1
+        job.counts["unclear"] += 1
         same = False
     relation = Relation.SAME if same else Relation.BORDERLINE
     return Verdict(relation, verdict.survivor, verdict.reasons, same)

@@ -76,7 +76,7 @@ class Surroundings:
 
 def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
     """Find the edges of what changed since the last run; `vectors` returns the passages of memories by row number."""
-    counts: Counter[str] = Counter({"memories": 0})
+    job.counts["memories"] = 0
     while True:
         with job.database.read() as db:
             cursor = meta.get_int(db, CURSOR)
@@ -91,16 +91,16 @@ def edges(job: JobRun, vectors: Vectors | None = None) -> Report:
             stuck = change.seq in waiting
             if stuck or job.pausing():
                 _note(job, cursor, done)
-                return Report(dict(counts), more=not stuck)
+                return job.report(more=not stuck)
             if change.seq in found and change.seq not in seen:
                 seen.add(change.seq)
-                counts.update(_tell(job, found[change.seq], vectors))
-                counts["memories"] += 1
-                job.progress(counts["memories"], 0)
+                job.counts.update(_tell(job, found[change.seq], vectors))
+                job.counts["memories"] += 1
+                job.progress(job.counts["memories"], 0)
             done = change.number
         _note(job, cursor, end)
         if not page:
-            return Report(dict(counts), more=False)
+            return job.report(more=False)
 
 
 def _note(job: JobRun, before: int, now: int) -> None:

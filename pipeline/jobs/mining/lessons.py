@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from itertools import pairwise
@@ -64,24 +64,13 @@ class _Remark:
     names: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    job: JobRun
-    model: JobModel | None
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def report(self, *, more: bool) -> Report:
-        return Report(dict(self.counts), more)
-
-
 def lessons(job: JobRun, model: JobModel | None = None) -> Report:
     """Propose what repeated corrections and mended failures teach, each once."""
-    run = _Run(job, model)
     remarks: list[_Remark] = []
     since, after = utc_text(job.now - LOOK_BACK), 0
     while True:
         if job.pausing():
-            return run.report(more=True)
+            return job.report(more=True)
         with job.database.read() as db:
             page = derivations.list_unlearned(db, since, after, PAGE)
         if not page:
@@ -89,13 +78,13 @@ def lessons(job: JobRun, model: JobModel | None = None) -> Report:
         after = page[-1].seq
         remarks.extend(_remarks(page))
         for memory in page:
-            if _is_failure(memory) and not _propose_fix(run, memory):
-                return run.report(more=True)
+            if _is_failure(memory) and not _propose_fix(job, model, memory):
+                return job.report(more=True)
     for group in _groups(remarks[-MOST_CORRECTIONS:]):
         if job.pausing():
-            return run.report(more=True)
-        _propose_correction(run, group)
-    return run.report(more=False)
+            return job.report(more=True)
+        _propose_correction(job, model, group)
+    return job.report(more=False)
 
 
 def _remarks(page: Sequence[Memory]) -> Iterator[_Remark]:
@@ -146,9 +135,9 @@ def _same(one: _Remark, other: _Remark) -> bool:
     return common >= FEWEST_COMMON and share >= ALIKE
 
 
-def _propose_correction(run: _Run, group: Sequence[_Remark]) -> None:
+def _propose_correction(job: JobRun, model: JobModel | None, group: Sequence[_Remark]) -> None:
     sources = [remark.memory for remark in group]
-    with run.job.database.read() as db:
+    with job.database.read() as db:
         said = sum(derivations.times_said(db, memory.seq) for memory in sources)
         shared = [set(derivations.common_subjects(db, a.seq, b.seq)) for a, b in pairwise(sources)]
     if len(sources) == 1 and said < 2:
@@ -156,7 +145,7 @@ def _propose_correction(run: _Run, group: Sequence[_Remark]) -> None:
         return
     names = set.intersection(*shared) if shared else set()
     rule = shorten(group[-1].sentence)
-    _propose(run, sources, rule, ", ".join(sorted(names)) or None, "corrections")
+    _propose(job, model, sources, rule, ", ".join(sorted(names)) or None, "corrections")
 
 
 def _is_failure(memory: Memory) -> bool:
@@ -165,18 +154,18 @@ def _is_failure(memory: Memory) -> bool:
     return memory.details.get("succeeded") is False or (fails(memory.content) and not fixes(memory.content))
 
 
-def _propose_fix(run: _Run, failure: Memory) -> bool:
+def _propose_fix(job: JobRun, model: JobModel | None, failure: Memory) -> bool:
     """Propose what ended a failure, if that was told; return False when it is time to pause."""
-    if run.job.pausing():
+    if job.pausing():
         return False
     until = utc_text(parse(failure.occurred_at) + FIXED_WITHIN)
-    with run.job.database.read() as db:
+    with job.database.read() as db:
         later = derivations.list_later(db, failure, until, FOLLOWING)
         fix = next((memory for memory in later if fixes(memory.content) and _of_one_thing(db, failure, memory)), None)
     if fix is not None:
         rule = next((one for one in split_sentences(fix.content) if fixes(one)), fix.content)
         when = next((one for one in split_sentences(failure.content) if fails(one)), failure.content)
-        _propose(run, [failure, fix], shorten(rule), shorten(when), "fixes")
+        _propose(job, model, [failure, fix], shorten(rule), shorten(when), "fixes")
     return True
 
 
@@ -188,8 +177,10 @@ def _of_one_thing(db: Connection, failure: Memory, fix: Memory) -> bool:
     return bool(named or derivations.common_subjects(db, failure.seq, fix.seq))
 
 
-def _propose(run: _Run, sources: Sequence[Memory], rule: str, when: str | None, what: str) -> None:
-    wording = _ask_wording(run, sources)
+def _propose(
+    job: JobRun, model: JobModel | None, sources: Sequence[Memory], rule: str, when: str | None, what: str
+) -> None:
+    wording = _ask_wording(job, model, sources)
     if wording is not None:
         rule, when = wording.rule, wording.applies_when
     days = ", ".join(dict.fromkeys(memory.occurred_at[:10] for memory in sources))
@@ -199,19 +190,19 @@ def _propose(run: _Run, sources: Sequence[Memory], rule: str, when: str | None, 
     evidence = hashlib.sha256("\n".join(sorted(memory.id for memory in sources)).encode()).hexdigest()[:32]
     metadata = {"evidence": evidence, "reason": what, "written_by": "extraction" if wording is None else "model"}
     derivation = Derivation(LESSONS, content, Kind.LESSON, sources, metadata, details, IMPORTANCE, candidate=True)
-    if write_new(run.job.database, derivation, run.job.at) is not None:
-        run.counts["proposed"] += 1
-        run.counts[what] += 1
+    if write_new(job.database, derivation, job.at) is not None:
+        job.counts["proposed"] += 1
+        job.counts[what] += 1
 
 
-def _ask_wording(run: _Run, sources: Sequence[Memory]) -> Wording | None:
-    if run.model is None:
+def _ask_wording(job: JobRun, model: JobModel | None, sources: Sequence[Memory]) -> Wording | None:
+    if model is None:
         return None
     prompt = as_data(remarks=[{"date": m.occurred_at[:10], "remark": m.content[:1000]} for m in sources[-10:]])
-    answer = run.model.ask(
+    answer = model.ask(
         LESSONS, SYSTEM, prompt, Wording, lambda found: is_grounded(f"{found.rule} {found.applies_when}", prompt)
     )
-    run.counts["by_model" if answer else "without_model"] += 1
+    job.counts["by_model" if answer else "without_model"] += 1
     return answer
 
 
