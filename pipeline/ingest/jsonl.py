@@ -6,13 +6,11 @@ line, so that nothing is taken for what it is not.
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import IO, Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -52,7 +50,7 @@ from pipeline.records import (
 from pipeline.text.normalize import normalize_json
 from pipeline.text.redaction import redact_json
 from pipeline.times import utc_text
-from pipeline.write.fields import check_details, check_metadata, resolve_scope
+from pipeline.write.fields import Moment, check_details, check_metadata, resolve_scope
 from pipeline.write.keyed import fact_key
 from pipeline.write.prepare import check_branch
 
@@ -68,14 +66,6 @@ PASSED_OVER = frozenset(
 _STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that holds no longer"}
 
 
-def _in_range(moment: datetime) -> datetime:
-    try:
-        utc_text(moment)
-    except OverflowError as error:
-        raise PydanticCustomError("out_of_range", "must lie in the years 1 to 9999 in UTC") from error
-    return moment
-
-
 def _finite(value: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(value, allow_nan=False)
@@ -84,7 +74,6 @@ def _finite(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-_Time = Annotated[AwareDatetime, AfterValidator(_in_range)]
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS)]
 _Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 _Object = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
@@ -114,9 +103,9 @@ class _MemoryShape(_Shape):
     tags: Annotated[tuple[_Tag, ...], Field(max_length=MAX_TAGS)] = ()
     metadata: _Object = Field(default_factory=dict)
     session_id: _Name | None = None
-    occurred_at: _Time | None = None
-    created_at: _Time | None = None
-    valid_from: _Time | None = None
+    occurred_at: Moment | None = None
+    created_at: Moment | None = None
+    valid_from: Moment | None = None
     details: _Object = Field(default_factory=dict)
     anchor: _AnchorShape | None = None
     branch: Annotated[str, StringConstraints(min_length=1, max_length=MAX_BRANCH_CHARS)] | None = None
