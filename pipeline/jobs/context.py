@@ -10,7 +10,7 @@ from config.settings import Settings
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
-from pipeline.jobs.model import Endpoint, JobModel
+from pipeline.jobs.model import JobModel, ModelEndpoint
 from pipeline.jobs.runner import reap
 from pipeline.jobs.snapshot import scrub_snapshots
 from pipeline.records import Stage
@@ -39,7 +39,7 @@ class JobContext:
         settings = self.settings
         if settings.incognito or not settings.llm_url:
             return None
-        endpoint = Endpoint(
+        endpoint = ModelEndpoint(
             settings.llm_url,
             settings.llm_model,
             settings.llm_api_key.get_secret_value(),

@@ -25,7 +25,7 @@ DAMAGE = "damage"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class HealthProblem:
     """Something that cannot be true: how many of what, by which check, and whether the next run repairs it."""
 
     check: str
@@ -78,13 +78,13 @@ def health(
     return Report(counts)
 
 
-def examine(database: Database, paths: WorkspacePaths) -> list[Problem]:
+def examine(database: Database, paths: WorkspacePaths) -> list[HealthProblem]:
     """Return what is wrong now, without repairing anything; of many broken rows it may count only the first."""
     problems = []
     for check in _checks(database, paths):
         found = check.find()
         if found:
-            problems.append(Problem(check.name, len(found), _describe(check, found), check.repair is not None))
+            problems.append(HealthProblem(check.name, len(found), _describe(check, found), check.repair is not None))
             if check.name == DAMAGE:
                 break
     return problems

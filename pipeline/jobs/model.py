@@ -35,7 +35,7 @@ _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ModelEndpoint:
     """Where the model answers, and what it may cost. Without a url there is none.
 
     `timeout_s` bounds a whole call, `daily_tokens` what a workspace may spend in a day.
@@ -69,7 +69,7 @@ class Reply:
     body: bytes
 
 
-def post(endpoint: Endpoint, body: Mapping[str, Any]) -> Reply | Failure:
+def post(endpoint: ModelEndpoint, body: Mapping[str, Any]) -> Reply | Failure:
     """Send a request and return the answer; UNREACHABLE means that nothing was sent."""
     import asyncio
 
@@ -85,7 +85,7 @@ def post(endpoint: Endpoint, body: Mapping[str, Any]) -> Reply | Failure:
         return Failure.BROKEN
 
 
-async def _exchange(endpoint: Endpoint, body: Mapping[str, Any]) -> Reply | Failure:
+async def _exchange(endpoint: ModelEndpoint, body: Mapping[str, Any]) -> Reply | Failure:
     """Make one call: no redirect, no proxy, no retry, and no answer that grows when it is unpacked."""
     import httpx
 
@@ -115,7 +115,7 @@ class JobModel:
     """Ask an endpoint within its daily budget; whatever goes wrong, the answer is None and is counted."""
 
     def __init__(
-        self, database: Database, endpoint: Endpoint, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self, database: Database, endpoint: ModelEndpoint, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._database = database
         self._endpoint = endpoint

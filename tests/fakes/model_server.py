@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from pipeline.jobs.model import Endpoint
+from pipeline.jobs.model import ModelEndpoint
 
 
 class ModelServer(ThreadingHTTPServer):
@@ -23,8 +23,8 @@ class ModelServer(ThreadingHTTPServer):
         self.paths: list[str] = []
         self.closing = threading.Event()
 
-    def endpoint(self, **fields: Any) -> Endpoint:
-        return Endpoint(**{"url": f"http://127.0.0.1:{self.server_port}/v1", "timeout_s": 5.0, **fields})
+    def endpoint(self, **fields: Any) -> ModelEndpoint:
+        return ModelEndpoint(**{"url": f"http://127.0.0.1:{self.server_port}/v1", "timeout_s": 5.0, **fields})
 
     @property
     def prompts(self) -> str:

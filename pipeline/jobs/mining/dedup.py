@@ -41,7 +41,7 @@ SYSTEM = (
 Ask = Callable[[str, str], str | None]
 
 
-class Answer(BaseModel):
+class SamenessAnswer(BaseModel):
     """What the model is asked for."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -135,7 +135,7 @@ def _ask_model(job: JobRun, ask: Ask, verdict: Verdict, older: Memory, newer: Me
         return verdict
     job.counts["asked"] += 1
     try:
-        same = Answer.model_validate_json(reply).same
+        same = SamenessAnswer.model_validate_json(reply).same
     except ValidationError:
         job.counts["unclear"] += 1
         same = False

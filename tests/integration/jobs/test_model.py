@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from config.settings import SettingsError, explain_settings, load_settings
-from pipeline.jobs.model import MAX_ANSWER_BYTES, MAX_PROMPT_CHARS, MAX_REPLY_TOKENS, Endpoint, JobModel
+from pipeline.jobs.model import MAX_ANSWER_BYTES, MAX_PROMPT_CHARS, MAX_REPLY_TOKENS, JobModel, ModelEndpoint
 from pipeline.store import runs
 from pipeline.store.database import Database
 from tests.fakes.in_process import PROFILE, scratch_database
@@ -66,7 +66,7 @@ def test_an_answer_comes_back_and_is_metered(database, server, model):
 
 
 def test_without_a_url_nothing_is_called_and_nothing_counted(database):
-    model = JobModel(database, Endpoint(""))
+    model = JobModel(database, ModelEndpoint(""))
     assert model.complete("lessons", "s", "t") is None
     assert model.tally == {"off": 1}
     assert list_use(database) == {}
@@ -120,7 +120,7 @@ def test_an_endpoint_that_is_not_there_costs_nothing(database, server, model):
 
 @pytest.mark.parametrize("url", ["http://", "http://[::1", "http://127.0.0.1:99999/v1", "http://\udc80/"])
 def test_an_address_that_is_none_is_no_answer(database, url):
-    asked = JobModel(database, Endpoint(url, timeout_s=0.3), lambda: NOON)
+    asked = JobModel(database, ModelEndpoint(url, timeout_s=0.3), lambda: NOON)
     assert asked.complete("j", "s", "t") is None
     assert asked.tally == {"unreachable": 1}
 

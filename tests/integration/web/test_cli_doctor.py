@@ -5,7 +5,7 @@ import pytest
 
 from config.paths import HomePaths
 from pipeline.errors import EncoderUnavailable, StoreBusy
-from pipeline.jobs.health import Problem
+from pipeline.jobs.health import HealthProblem
 from pipeline.records import Stage
 from pipeline.services import diagnostics
 from pipeline.store import work
@@ -227,7 +227,7 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
 
 def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):
     remember("The deploy runs on Fridays")
-    problem = Problem("damage", 1, "damage: 1 faults in the file", repairable=False)
+    problem = HealthProblem("damage", 1, "damage: 1 faults in the file", repairable=False)
     monkeypatch.setattr("pipeline.jobs.health.examine", lambda _database, _paths: [problem])
     found = run_doctor(code=1)["default: store"]
     assert (found["state"], found["fixable"]) == ("fail", False)
