@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.jobs.model import Endpoint, Failure, Reply
+from pipeline.jobs.model import Failure, ModelEndpoint, Reply
 
 
 def reply_with(content: str) -> Reply:
@@ -15,13 +15,13 @@ def reply_with(content: str) -> Reply:
 class ModelReplies:
     """Stands in for `post` of `pipeline.jobs.model`; `reply` is what every request gets."""
 
-    endpoint = Endpoint("http://model.test/v1")
+    endpoint = ModelEndpoint("http://model.test/v1")
 
     def __init__(self) -> None:
         self.reply: Reply | Failure = reply_with("fine")
         self.requests: list[Mapping[str, Any]] = []
 
-    def post(self, _endpoint: Endpoint, body: Mapping[str, Any]) -> Reply | Failure:
+    def post(self, _endpoint: ModelEndpoint, body: Mapping[str, Any]) -> Reply | Failure:
         self.requests.append(body)
         return self.reply
 
