@@ -15,7 +15,7 @@ from config.settings import ENVIRONMENT_PREFIX, WORKSPACE_SETTINGS, Settings, lo
 from pipeline.recall.rank import FEATURES
 from pipeline.records import Kind, Stage
 from tests.fakes.in_process import open_web
-from web.api.later import PLANNED
+from web.api.operations import PLANNED
 from web.app import create_app
 from web.cli import cli
 from web.openapi import COMMON_PROBLEMS

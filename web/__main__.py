@@ -9,10 +9,8 @@ from typing import Any
 
 import waitress
 
-from config.process import EXIT_TAKEN
-from config.program import run_in_role, start_program
+from config.process import EXIT_TAKEN, limit_heaps, run_in_role, start_program
 from config.settings import Settings
-from config.threads import limit_heaps
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from web.app import MAX_BODY_BYTES, create_app

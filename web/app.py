@@ -8,8 +8,6 @@ from web.api import (
     goals,
     graph,
     incognito,
-    jobs,
-    later,
     lessons,
     memories,
     operations,
@@ -38,12 +36,10 @@ APIS = (
     review.api,
     incognito.api,
     sources.api,
-    jobs.api,
     graph.api,
     operations.api,
     sign_in.api,
     claude_code.api,
-    later.api,
 )
 
 

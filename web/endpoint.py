@@ -1,8 +1,8 @@
 """One declaration an endpoint: route, body, query, answer; the OpenAPI document is read from the same declarations."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,10 @@ MEMORY_ID = "memory_id"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What an endpoint is called with: the container, the workspace's id, and the validated request."""
+    """What every endpoint is called with: the container, and the id of the workspace that is meant."""
 
     container: WebContainer
     workspace_id: str
-    body: Any = None
-    query: Any = None
 
     @property
     def workspace(self) -> Workspace:
@@ -39,11 +37,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What the OpenAPI document tells of an endpoint; one `of_folder` finds its workspace by a folder in its body."""
+    """What the OpenAPI document tells of an endpoint; one `of_folder` finds its workspace by a folder in its body.
+
+    What it takes its handler says: by its parameters `body` and `query`, and without a `summary` by its docstring.
+    """
 
     method: str
     path: str
-    summary: str
+    summary: str = ""
     body: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
     answer: type[BaseModel] | None = None
@@ -65,24 +66,31 @@ class Api:
         self.endpoints: list[Endpoint] = []
 
     def route(self, endpoint: Endpoint) -> Callable[[Handler], Handler]:
-        """Register a handler: it gets a Call and the path's parameters, and returns what becomes the JSON body."""
+        """Register a handler: it gets a Call, what it takes of the request and the path's parameters.
+
+        What it returns becomes the JSON body.
+        """
 
         def register(handler: Handler) -> Handler:
+            taken = handler.__annotations__
+            described = replace(
+                endpoint,
+                summary=endpoint.summary or (handler.__doc__ or "").partition("\n")[0].removesuffix("."),
+                body=taken.get("body"),
+                query=taken.get("query"),
+            )
+
             def view(**path: str) -> Response:
-                call = Call(
-                    container(),
-                    workspace_of_request(),
-                    _body(endpoint) if endpoint.body else None,
-                    _query(endpoint.query) if endpoint.query else None,
-                )
+                call = Call(container(), workspace_of_request())
+                request_parts = _validate_request(described)
                 if MEMORY_ID in path:
                     path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
                 # Of a folder, another workspace may be in use than the one that no header names.
-                if endpoint.method != "GET" and not endpoint.of_folder:
+                if described.method != "GET" and not described.of_folder:
                     call.container.prefetcher.notify_activity(call.workspace_id)
-                return _render(endpoint, handler(call, **path))
+                return _render(described, handler(call, **request_parts, **path))
 
-            self.endpoints.append(endpoint)
+            self.endpoints.append(described)
             rule = endpoint.path.replace("{", "<").replace("}", ">")
             self.blueprint.add_url_rule(rule, handler.__name__, view, methods=[endpoint.method])
             return handler
@@ -136,23 +144,18 @@ def _render(endpoint: Endpoint, answer: Any) -> Response:
     return Response(text, endpoint.status, content_type="application/json")
 
 
-def _body(endpoint: Endpoint) -> BaseModel:
-    assert endpoint.body is not None
-    raw = request.get_data(cache=False)
-    if not raw and not endpoint.body_required:
-        raw = b"{}"
+def _validate_request(endpoint: Endpoint) -> dict[str, BaseModel]:
+    """Return the body and the query of the request, as far as the endpoint takes them."""
+    found: dict[str, BaseModel] = {}
     try:
-        return endpoint.body.model_validate_json(raw)
+        if endpoint.body is not None:
+            raw = request.get_data(cache=False)
+            found["body"] = endpoint.body.model_validate_json(raw if raw or endpoint.body_required else b"{}")
+        if endpoint.query is not None:
+            found["query"] = endpoint.query.model_validate(request.args.to_dict(), strict=False)
     except ValidationError as error:
         raise _as_problem(error) from error
-
-
-def _query(model: type[BaseModel]) -> BaseModel:
-    values: Mapping[str, str] = request.args.to_dict()
-    try:
-        return model.model_validate(values, strict=False)
-    except ValidationError as error:
-        raise _as_problem(error) from error
+    return found
 
 
 def _as_problem(error: ValidationError) -> InvalidField | MalformedRequest:

@@ -7,9 +7,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from config.version import VERSION
 from web.api.answers import Problem
-from web.contract import WORKSPACE_HEADER
+from web.contract import VERSION, WORKSPACE_HEADER
 from web.endpoint import Endpoint
 
 REF = "#/components/schemas/{model}"

@@ -21,8 +21,7 @@ from huey.serializer import Serializer, SignedSerializer
 from huey.storage import PriorityRedisStorage, SqliteStorage
 
 from config.paths import CurrentToken, HomePaths, file_identity
-from config.process import stop_forks_with_this
-from config.program import start_program
+from config.process import start_program, stop_forks_with_this
 from config.settings import Settings
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from types import FrameType
 
 from apscheduler.schedulers.blocking import BlockingScheduler
 
-from config.program import run_in_role, start_program
+from config.process import run_in_role, start_program
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.scheduler import SchedulerContainer

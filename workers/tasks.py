@@ -44,12 +44,10 @@ def worker() -> "WorkerContainer":
 @huey.task(name="digest", priority=2)  # type: ignore[untyped-decorator]  # huey ships no types
 def digest(workspace_id: str, stage: str) -> None:
     """Work off one stage of a workspace for a turn."""
-    from pipeline.services import digestion
-
     services = worker()
     with _report_failures(f"digest.{stage}", workspace_id):
         runner = services.stages(workspace_id)[Stage(stage)]
-        turn = digestion.digest_stage(
+        turn = maintenance.digest_stage(
             services.context(workspace_id), Stage(stage), runner, services.owner, services.policy
         )
         if turn.more:

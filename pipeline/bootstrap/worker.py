@@ -4,9 +4,8 @@ import logging
 from collections.abc import Callable
 from functools import cached_property, partial
 
-from config.process import process_owner
+from config.process import limit_threads, process_owner
 from config.settings import Settings
-from config.threads import limit_threads
 from pipeline.bootstrap import mask
 from pipeline.digest.dedup import DedupStage
 from pipeline.digest.digest import DigestPolicy, StageRegistry

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 
 from pipeline.kinds import render_text
 from pipeline.records import Memory, Trust, Viewer
-from pipeline.store import lessons
+from pipeline.store import impressions
 from pipeline.store.agent_sessions import ActionType
 from pipeline.write.tool_actions import list_effective_commands
 
@@ -68,7 +68,7 @@ def lessons_about(db: Connection, action_type: ActionType, target: str, viewer: 
         return []
     found = [
         lesson
-        for lesson in lessons.list_mentioning(db, viewer, touched.words, LOOKED_AT)
+        for lesson in impressions.list_lessons_mentioning(db, viewer, touched.words, LOOKED_AT)
         if lesson.trust is Trust.TRUSTED and not lesson.instructs and names(lesson, touched)
     ]
     return sorted(found, key=lambda lesson: (-lesson.importance, -lesson.seq))[:limit]

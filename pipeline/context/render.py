@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipeline.kinds import render_text
-from pipeline.records import Kind, Memory, Trust
-from pipeline.records.line import HEADER, INNER_QUOTES, SHORT_ID
+from pipeline.records import HEADER, INNER_QUOTES, SHORT_ID, Kind, Memory, Trust
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store.goals import UNFINISHED
 from pipeline.times import age

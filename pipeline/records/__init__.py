@@ -1,79 +1,398 @@
-"""The records that travel through the pipeline: frozen dataclasses, no I/O."""
+"""The records that travel through the pipeline: a memory as it is offered, stored and digested, and what is asked.
 
-from pipeline.records.memory import (
-    MAX_BATCH,
-    MAX_BRANCH_CHARS,
-    MAX_CONTENT_CHARS,
-    MAX_EDGES,
-    MAX_METADATA_BYTES,
-    MAX_PATH_CHARS,
-    MAX_SESSION_ID_CHARS,
-    MAX_TAGS,
-    OWNER,
-    UNSTORED,
-    Anchor,
-    Draft,
-    EdgeDraft,
-    EdgeKind,
-    EntityKind,
-    EntityMention,
-    FactKey,
-    GoalStatus,
-    HistoryEntry,
-    Kind,
-    Memory,
-    OptionalFields,
-    Outcome,
-    Passage,
-    Receipt,
-    Scope,
-    ScopeKind,
-    Source,
-    Stage,
-    Tier,
-    Trust,
-    Viewer,
-    WorkItem,
-)
-from pipeline.records.requests import Filter, Page, Revision, Seen, page_of
+Frozen dataclasses, no I/O.
+"""
 
-__all__ = [
-    "MAX_BATCH",
-    "MAX_BRANCH_CHARS",
-    "MAX_CONTENT_CHARS",
-    "MAX_EDGES",
-    "MAX_METADATA_BYTES",
-    "MAX_PATH_CHARS",
-    "MAX_SESSION_ID_CHARS",
-    "MAX_TAGS",
-    "OWNER",
-    "UNSTORED",
-    "Anchor",
-    "Draft",
-    "EdgeDraft",
-    "EdgeKind",
-    "EntityKind",
-    "EntityMention",
-    "FactKey",
-    "Filter",
-    "GoalStatus",
-    "HistoryEntry",
-    "Kind",
-    "Memory",
-    "OptionalFields",
-    "Outcome",
-    "Page",
-    "Passage",
-    "Receipt",
-    "Revision",
-    "Scope",
-    "ScopeKind",
-    "Seen",
-    "Source",
-    "Stage",
-    "Tier",
-    "Trust",
-    "Viewer",
-    "WorkItem",
-    "page_of",
-]
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Generic, Literal, TypeVar
+
+MAX_CONTENT_CHARS = 10_000
+MAX_METADATA_BYTES = 16 * 1024
+MAX_TAGS = 20
+MAX_SESSION_ID_CHARS = 256
+MAX_BATCH = 1000
+MAX_EDGES = 50
+MAX_BRANCH_CHARS = 256
+MAX_PATH_CHARS = 1024
+UNSTORED = 0
+
+
+class Kind(StrEnum):
+    """What a memory is."""
+
+    FACT = "fact"
+    DECISION = "decision"
+    LESSON = "lesson"
+    GOAL = "goal"
+    ACTIVITY = "activity"
+    MILESTONE = "milestone"
+    QA = "qa"
+    CODE = "code"
+    DOCUMENT = "document"
+    EPISODE = "episode"
+    KEYED_FACT = "keyed_fact"
+
+
+class GoalStatus(StrEnum):
+    """How far a goal has come."""
+
+    OPEN = "open"
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+    DROPPED = "dropped"
+
+
+class Source(StrEnum):
+    """Where a memory came from."""
+
+    USER = "user"
+    AGENT = "agent"
+    AMBIENT = "ambient"
+    IMPORT = "import"
+    SYNC = "sync"
+
+
+class Trust(StrEnum):
+    """Whether a memory may speak as a rule or is shown as quoted evidence only."""
+
+    TRUSTED = "trusted"
+    EVIDENCE = "evidence"
+
+
+class Tier(StrEnum):
+    """How settled a memory is."""
+
+    WORKING = "working"
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+
+
+class ScopeKind(StrEnum):
+    """How far a memory reaches."""
+
+    USER = "user"
+    WORKSPACE = "workspace"
+    AGENT = "agent"
+    SESSION = "session"
+    TASK = "task"
+
+
+class EdgeKind(StrEnum):
+    """How one memory bears on another; read from the first to the second."""
+
+    CAUSE = "cause"
+    SUPPORTS = "supports"
+    CONTRADICTS = "contradicts"
+    SUPERSEDES = "supersedes"
+    DERIVED_FROM = "derived_from"
+    NEXT_IN_SESSION = "next_in_session"
+
+
+class Outcome(StrEnum):
+    """What became of a write."""
+
+    CREATED = "created"
+    MERGED = "merged"
+    CANDIDATE = "candidate"
+    REJECTED = "rejected"
+
+
+class Stage(StrEnum):
+    """A step of digestion that workers run on a written memory."""
+
+    EMBED = "embed"
+    ENTITIES = "entities"
+    DEDUP = "dedup"
+    PURGE = "purge"
+
+
+class EntityKind(StrEnum):
+    """What an entity is."""
+
+    FILE = "file"
+    IDENTIFIER = "identifier"
+    TICKET = "ticket"
+    PULL_REQUEST = "pull_request"
+    URL = "url"
+    VERSION = "version"
+    PACKAGE = "package"
+    COMMAND = "command"
+    PORT = "port"
+    PERSON = "person"
+    ORGANISATION = "organisation"
+    PLACE = "place"
+    PRODUCT = "product"
+    DATE = "date"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A reach and, where the reach needs one, whose it is."""
+
+    kind: ScopeKind = ScopeKind.WORKSPACE
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who asks: a memory of an owned scope is visible only to the owner that is named here.
+
+    `everything` is for the person whose home this is, never for an agent.
+    """
+
+    user: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    task: str | None = None
+    everything: bool = False
+
+
+OWNER = Viewer(everything=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The code that a memory is about: a file, lines of it (1-based, inclusive), and the SHA-256 of that text."""
+
+    path: str
+    first_line: int | None = None
+    last_line: int | None = None
+    content_hash: str | None = None
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """Return the first and the last line, None for the whole file."""
+        return None if self.first_line is None else (self.first_line, self.last_line or self.first_line)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDraft:
+    """An edge that a caller asks for, from the memory being written to a stored one."""
+
+    kind: EdgeKind
+    to: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FactKey:
+    """What a keyed fact is about, in canonical names."""
+
+    subject: str
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionalFields:
+    """What a memory may have beside its text, and what a caller may give and change; None is nothing of the kind.
+
+    Stored in the column of the same name, sent in `OptionalFieldsBody`, answered in `MemoryAnswer`.
+    """
+
+    anchor: Anchor | None = None
+    branch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft(OptionalFields):
+    """A memory as a caller offers it, before validation. Times are RFC 3339 UTC text."""
+
+    content: str
+    kind: Kind = Kind.FACT
+    importance: float | None = None
+    scope: Scope | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    session_id: str | None = None
+    source: Source = Source.USER
+    occurred_at: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    edges: tuple[EdgeDraft, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(OptionalFields):
+    """A stored memory, or with the row number UNSTORED one that is about to be.
+
+    `seq` is its local row number, which derived indexes key on; `details` are the typed fields of its kind. A keyed
+    fact has a key and holds from `valid_from` to before `valid_to`. A candidate waits for review. `instructs` marks a
+    text that tries to command its reader.
+    """
+
+    seq: int
+    id: str
+    content: str
+    kind: Kind
+    scope: Scope
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    source: Source
+    trust: Trust
+    importance: float
+    tier: Tier
+    pinned: bool
+    session_id: str | None
+    created_at: str
+    occurred_at: str
+    updated_at: str
+    archived_at: str | None
+    content_hash: str
+    recall_count: int = 0
+    merge_count: int = 0
+    details: Mapping[str, Any] = field(default_factory=dict)
+    candidate: bool = False
+    instructs: bool = False
+    key: FactKey | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a write answers: the memory's id, what became of it, and for a keyed fact which one it ended."""
+
+    id: str
+    outcome: Outcome
+    duplicate_of: str | None = None
+    reason: str | None = None
+    replaced: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """An earlier state of a memory, kept when an edit or a merge replaced it."""
+
+    at: str
+    event: str
+    content: str | None
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMention:
+    """An entity found in a text: character offsets, canonical and surface form."""
+
+    kind: EntityKind
+    name: str
+    surface: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """One memory waiting for one stage, claimed under a lease."""
+
+    seq: int
+    stage: Stage
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of a memory's text that fits the encoder's window: character offsets."""
+
+    number: int
+    start: int
+    end: int
+    text: str
+
+
+# The form in which a memory is shown in one line: hooks and tools write it, and an echo of it is recognised.
+# HEADER stands above the lines that a hook shows.
+HEADER = "From this project's memory (recorded earlier; check before relying on it):"
+# The end of a ULID is random; its beginning is the time, which neighbours share.
+SHORT_ID = 8
+CUT = "…"
+# A quotation mark of its own would end the quotation early.
+INNER_QUOTES = str.maketrans({"“": "'", "”": "'"})
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a listing or a recall may return. Times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
+
+    `as_of` asks for what was believed at a moment; without it only what holds now is returned. `candidates` asks for
+    what waits for review, and for nothing else; `chain` for the milestones of one chain.
+    """
+
+    kinds: tuple[Kind, ...] = ()
+    scope: Scope | None = None
+    session_id: str | None = None
+    since: str | None = None
+    until: str | None = None
+    archived: bool = False
+    as_of: str | None = None
+    branch: str | None = None
+    candidates: bool = False
+    chain: str | None = None
+    viewer: Viewer = field(default_factory=Viewer)
+
+    @property
+    def narrows(self) -> bool:
+        """Tell whether the filter leaves out more than what nobody sees and what others own."""
+        times = self.since, self.until, self.as_of
+        return any((self.kinds, self.scope, self.session_id, *times, self.branch, self.chain))
+
+    @property
+    def owns(self) -> bool:
+        """Tell whether the caller has scopes of its own to see into."""
+        return self.viewer != Viewer()
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Revision(OptionalFields):
+    """The fields of a memory to set; None leaves a field as it is.
+
+    `given_importance` is what decay lets the importance fade from: the importance itself, unless that faded before.
+    """
+
+    content: str | None = None
+    importance: float | None = None
+    tags: tuple[str, ...] | None = None
+    metadata: Mapping[str, Any] | None = None
+    pinned: bool | None = None
+    details: Mapping[str, Any] | None = None
+    trust: Trust | None = None
+    given_importance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What somebody saw of a memory before they changed it; None for what they did not look at.
+
+    `text` is the mark of its text, `given_importance` what it was given: that it faded since changes nothing.
+    """
+
+    text: str | None = None
+    tags: tuple[str, ...] | None = None
+    given_importance: float | None = None
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """Some items of a list, and below which cursor the next page begins; None on the last one."""
+
+    items: Sequence[T]
+    next_cursor: int | None = None
+
+
+def page_of(found: Sequence[T], limit: int, cursor: Callable[[T], int]) -> Page[T]:
+    """Return a page of a list that was asked for one item more than the page holds."""
+    items = found[:limit]
+    return Page(items, cursor(items[-1]) if len(found) > len(items) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found, and what helps; `repair` does it and says what was done."""
+
+    check: str
+    state: Literal["ok", "warn", "fail"]
+    says: str
+    hint: str | None = None
+    repair: Callable[[], str] | None = None

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pipeline.records.memory import Memory
-from pipeline.records.requests import Filter
+from pipeline.records import Filter, Memory
 
 
 class ChannelState(StrEnum):

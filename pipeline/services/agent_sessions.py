@@ -38,7 +38,7 @@ from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
 from pipeline.write.tool_actions import find_target, recognize_action
 
-__all__ = ["AgentSession", "AgentSessionService", "identify_session"]
+__all__ = ["AgentSession"]
 
 ADVICE_AT_ONCE = 3
 TURN_ACTIONS = 200

@@ -14,7 +14,7 @@ from config.settings import Settings, SettingsError, environment_of, load_settin
 from pipeline.errors import ReverieError
 from pipeline.jobs import health, snapshot
 from pipeline.jobs.registry import BY_NAME
-from pipeline.records.check import CheckResult
+from pipeline.records import CheckResult
 from pipeline.services import encoder
 from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile

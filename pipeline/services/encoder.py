@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.paths import WorkspacePaths
+from config.process import limit_threads
 from config.settings import Settings
-from config.threads import limit_threads
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import encoder
 from pipeline.index.vectors import VectorTable, preload_vectors

@@ -13,7 +13,6 @@ from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Sco
 from pipeline.records.recall import Annotations
 from pipeline.services.workspace import Workspace
 from pipeline.store import facts, memories
-from pipeline.store import facts as table
 from pipeline.store.facts import ScopedKey
 from pipeline.text.names import canonical_name
 from pipeline.times import utc_now
@@ -23,30 +22,7 @@ from pipeline.write.fields import Value, resolve_scope
 from pipeline.write.keyed import fact_key
 from pipeline.write.prepare import prepare_fact
 
-__all__ = [
-    "EndedFact",
-    "FactKeyResolver",
-    "FactSetting",
-    "FactView",
-    "KeyView",
-    "Remaining",
-    "ScopedKey",
-    "SubjectSummary",
-    "SubjectView",
-    "Value",
-    "end_fact",
-    "fact_key",
-    "get_fact",
-    "list_facts",
-    "list_history",
-    "list_latest",
-    "list_subjects",
-    "read_fact",
-    "read_subject",
-    "reopen_fact",
-    "set_fact",
-    "take_back_fact",
-]
+__all__ = ["ScopedKey", "Value", "fact_key"]
 
 
 class FactKeyResolver:
@@ -59,7 +35,7 @@ class FactKeyResolver:
     def match(self, workspace: Workspace, asked: FactKey, scope: Scope) -> KeyMatch:
         """Return the known key that is meant, and what else may be; raise NotFound without any workspace."""
         with workspace.database.read() as db:
-            known = table.keys(db, scope)
+            known = facts.keys(db, scope)
         try:
             encoder = self._encoder()
         except EncoderUnavailable:
@@ -151,7 +127,7 @@ def set_fact(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey, va
     match = resolver.match(workspace, asked, scope)
     receipt = writing.set_fact(database, match.key, value, draft, policy)
     with database.read() as db:
-        stored = table.by_id(db, receipt.id)
+        stored = facts.by_id(db, receipt.id)
     kept_value = value if stored is None else stored.details["value"]
     return FactSetting(match.key, kept_value, receipt, stored, match.similar)
 
@@ -162,7 +138,7 @@ def get_fact(
     """Return the value that holds now, or held at a moment; raise NotFound where none does."""
     key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
-        found = table.find_holding(db, key, scope, as_of or utc_now())
+        found = facts.find_holding(db, key, scope, as_of or utc_now())
     if found is None:
         raise NotFound("no value holds")
     return found
@@ -172,7 +148,7 @@ def list_history(workspace: Workspace, resolver: FactKeyResolver, asked: FactKey
     """List all values that a fact had, the first first; raise NotFound for a fact that nobody knows."""
     key = resolver.require_key(workspace, asked, scope)
     with workspace.database.read() as db:
-        found = table.history(db, key, scope)
+        found = facts.history(db, key, scope)
     if not found:
         raise NotFound("no such fact")
     return found
@@ -184,7 +160,7 @@ def list_facts(
     """List facts newest first, of one subject or all, and with `as_of` only what held then."""
     name = None if subject is None else fact_key(subject, "x").subject
     with workspace.database.read() as db:
-        found = table.page(db, scope, name, as_of, limit + 1, before)
+        found = facts.page(db, scope, name, as_of, limit + 1, before)
     return page_of(found, limit, lambda fact: fact.seq)
 
 
@@ -247,8 +223,8 @@ def read_subject(
         keys = [
             KeyView(
                 one,
-                table.find_holding(db, one.key, one.scope, moment),
-                table.find_holding(db, one.key, one.scope, now),
+                facts.find_holding(db, one.key, one.scope, moment),
+                facts.find_holding(db, one.key, one.scope, now),
                 facts.page_values(db, one.key, one.scope, values, None),
             )
             for one in page.items
@@ -270,8 +246,8 @@ def read_fact(
         remarks = find_annotations(db, values.items)
         denying = {identity for remark in remarks.values() for identity in remark.contradicted_by}
         return FactView(
-            table.find_holding(db, key, scope, moment),
-            table.find_holding(db, key, scope, now),
+            facts.find_holding(db, key, scope, moment),
+            facts.find_holding(db, key, scope, now),
             values,
             candidates,
             extent,

@@ -36,7 +36,7 @@ from pipeline.times import utc_now
 MAX_MEMORIES = 1024
 # Distinct questions that wait to be written; any beyond them are only counted.
 MAX_QUESTIONS = 256
-__all__ = ["FeedbackWriter", "Impression", "answer_impression", "make_impressions", "withdraw_answer"]
+__all__ = ["Impression"]
 
 T = TypeVar("T")
 

@@ -13,23 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pipeline.ingest.fields import COMMITS, Item, Known, Progress, Reading, Readings, Skipped, Unchanged
+from pipeline.ingest.fields import COMMITS, Item, Known, Progress, Readings, Skipped, Unchanged
 
-__all__ = [
-    "COMMITS",
-    "IMPORTS",
-    "SOURCES",
-    "Item",
-    "Known",
-    "Progress",
-    "Reading",
-    "Readings",
-    "Skipped",
-    "Unchanged",
-    "has_secret",
-    "open_reader",
-    "source_name",
-]
+__all__ = ["COMMITS", "Item", "Known", "Readings", "Skipped", "Unchanged"]
 
 SLUG_CHARS: Final = 48
 

@@ -16,26 +16,9 @@ from pipeline.services.incognito import is_incognito
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import impressions, memories
-from pipeline.store import lessons as table
 from pipeline.store.impressions import Impression, Tally
 
-__all__ = [
-    "ENOUGH",
-    "FoundLesson",
-    "Impression",
-    "Lesson",
-    "LessonOrder",
-    "Usefulness",
-    "find_lessons",
-    "get_impression",
-    "get_lesson",
-    "list_impressions",
-    "list_lessons",
-    "rank_lessons",
-    "usefulness",
-    "wilson_interval",
-    "with_records",
-]
+__all__ = ["Impression"]
 
 # Fewer answers than this say nothing.
 ENOUGH = 5
@@ -87,7 +70,7 @@ def list_lessons(
 ) -> Page[Lesson]:
     """List lessons that hold each of some words, newest first."""
     with workspace.database.read() as db:
-        found = with_records(db, table.page(db, viewer, words, limit + 1, before))
+        found = with_records(db, impressions.page_lessons(db, viewer, words, limit + 1, before))
     return page_of(found, limit, lambda lesson: lesson.memory.seq)
 
 
@@ -98,7 +81,7 @@ def rank_lessons(
     if order is LessonOrder.NEWEST:
         return list_lessons(workspace, viewer, limit, below, words)
     with workspace.database.read() as db:
-        places = _places(order, table.tallies(db, viewer, words), below)[: limit + 1]
+        places = _places(order, impressions.tally_lessons(db, viewer, words), below)[: limit + 1]
         shown = [place % 10**SEQ_DIGITS for place in places[:limit]]
         found = memories.by_seqs(db, shown)
         lessons = with_records(db, [found[seq] for seq in shown])

@@ -1,16 +1,18 @@
-"""Maintenance: which jobs a workspace has, when they are due, and running them."""
+"""What workers do to a workspace: its jobs, when they are due, running them; turns of digestion; snapshots."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
+from config.paths import WorkspacePaths
 from config.process import is_alive
 from config.settings import Settings
+from pipeline.digest.digest import DigestPolicy, StageRunner, digest
 from pipeline.errors import NotFound, ReverieError
-from pipeline.jobs import runner
+from pipeline.jobs import runner, snapshot
+from pipeline.jobs.context import JobContext
 from pipeline.jobs.registry import (
     BY_NAME,
     JOBS,
@@ -24,41 +26,24 @@ from pipeline.jobs.registry import (
     list_unfinished_jobs,
 )
 from pipeline.jobs.runner import Progress, RunResult, release_dead, something_waits
+from pipeline.jobs.snapshot import ProblemSink, Restored
 from pipeline.records import Stage
 from pipeline.services.feedback import USAGE_JOB, FeedbackWriter
 from pipeline.services.workspace import Workspace
-from pipeline.store import runs, work
+from pipeline.store import backup, runs, work
+from pipeline.store.backup import Damaged, Snapshot
 from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
 from pipeline.store.runs import Run
 from pipeline.times import utc_now
 
-if TYPE_CHECKING:
-    from pipeline.jobs.context import JobContext
-
-__all__ = [
-    "BY_NAME",
-    "JOBS",
-    "DueWork",
-    "JobState",
-    "JobStatus",
-    "NextTurn",
-    "Run",
-    "RunResult",
-    "find_due",
-    "is_job_due",
-    "list_clocked_jobs",
-    "list_jobs",
-    "reap_processes",
-    "repair_indexes",
-    "request_job",
-    "run_job",
-    "take_job_turn",
-]
+__all__ = ["BY_NAME", "JOBS", "JobState", "JobStatus", "Run"]
 
 # A job's turn; one that steps back for written memories comes again after a while.
 TURN_S = 60.0
 PAUSE_S = 5.0
+# A worker turns to other workspaces after this long; what is left to digest is asked for again.
+DIGEST_TURN_S = 10.0
 # A job that failed is tried again, later each time, before its next time comes.
 MOST_TRIES = 3
 BACKOFF_S = 30.0
@@ -121,7 +106,7 @@ def request_job(workspace: Workspace, feedback: FeedbackWriter, name: str) -> st
 
 
 def run_job(
-    context: "JobContext",
+    context: JobContext,
     name: str,
     owner: str,
     pausing: Callable[[], bool],
@@ -141,7 +126,7 @@ def run_job(
 
 
 def take_job_turn(
-    context: "JobContext", name: str, owner: str, *, tries: int = 1, again: bool = False
+    context: JobContext, name: str, owner: str, *, tries: int = 1, again: bool = False
 ) -> NextTurn | None:
     """Run a job for a turn if it is due; one that goes on or is tried again (`again`) is run in any case.
 
@@ -166,7 +151,7 @@ def take_job_turn(
     return None
 
 
-def is_job_due(context: "JobContext", name: str) -> bool:
+def is_job_due(context: JobContext, name: str) -> bool:
     """Tell whether a job was asked for, was interrupted, has its time, or is needed by the state of the indexes."""
     own = [job for job in list_scheduled_jobs(context.settings) if job.name == name]
     with context.database.read() as db:
@@ -175,7 +160,7 @@ def is_job_due(context: "JobContext", name: str) -> bool:
     return context.is_needed(name)
 
 
-def reap_processes(context: "JobContext", operations: Operations) -> list[str]:
+def reap_processes(context: JobContext, operations: Operations) -> list[str]:
     """Release what dead processes hold and wake workers for what can be claimed; return the jobs that are asked for."""
     for worker in operations.workers():
         if not is_alive(worker.owner):
@@ -185,7 +170,7 @@ def reap_processes(context: "JobContext", operations: Operations) -> list[str]:
         return list_requested_jobs(db)
 
 
-def repair_indexes(context: "JobContext") -> list[str]:
+def repair_indexes(context: JobContext) -> list[str]:
     """Queue again what the vector index lost; return the jobs that the state of the indexes asks for."""
     context.repair_vectors()
     return context.list_needed_jobs()
@@ -194,3 +179,59 @@ def repair_indexes(context: "JobContext") -> list[str]:
 def _foreground_waits(database: Database) -> bool:
     with database.read() as db:
         return not FOREGROUND.isdisjoint(work.list_due_stages(db, time.time()))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestTurn:
+    """What follows a turn: whether the stage goes on at once, or when it may, and which jobs are needed."""
+
+    more: bool = False
+    retry_in_s: float | None = None
+    jobs: tuple[str, ...] = ()
+
+
+def digest_stage(
+    context: JobContext, stage: Stage, runner: StageRunner, owner: str, policy: DigestPolicy
+) -> DigestTurn:
+    """Work off one stage of a workspace for a turn; what goes wrong with a memory is logged and tried again."""
+    log = partial(context.log_problem, f"digest.{stage}")
+    report = digest(context.database, stage, runner, owner, policy, log, until=time.monotonic() + DIGEST_TURN_S)
+    if report.more:
+        return DigestTurn(more=True)
+    return DigestTurn(retry_in_s=report.retry_in_s, jobs=tuple(context.list_needed_jobs()) if report.claimed else ())
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSummary:
+    """A snapshot and what is in it, or by which `problem` that cannot be read."""
+
+    name: str
+    taken: str
+    at: datetime
+    memories: int | None
+    bytes: int
+    problem: str | None = None
+
+
+def list_snapshots(paths: WorkspacePaths) -> list[SnapshotSummary]:
+    """List the snapshots of a workspace, newest first."""
+    return [_summarize(one) for one in backup.snapshots(paths.snapshots)]
+
+
+def take_snapshot(paths: WorkspacePaths) -> SnapshotSummary:
+    """Take a snapshot now, beside whatever writes; raise NotFound where there is no such workspace."""
+    return _summarize(snapshot.take_snapshot(paths, datetime.now(UTC)))
+
+
+def restore_snapshot(paths: WorkspacePaths, name: str, on_problem: ProblemSink) -> Restored:
+    """Put a snapshot in the store's place; the caller sees to it that no process of the workspace runs."""
+    return snapshot.restore_snapshot(paths, name, datetime.now(UTC), on_problem)
+
+
+def _summarize(one: Snapshot) -> SnapshotSummary:
+    memories, problem = None, None
+    try:
+        memories = backup.count_memories(one.file)
+    except Damaged as error:
+        problem = str(error)
+    return SnapshotSummary(one.name, one.taken, one.at, memories, one.file.stat().st_size, problem)

@@ -6,6 +6,7 @@ from pipeline.anchors import is_stale
 from pipeline.errors import NotFound
 from pipeline.kinds import render_text
 from pipeline.records import (
+    SHORT_ID,
     Draft,
     EdgeDraft,
     EdgeKind,
@@ -19,7 +20,6 @@ from pipeline.records import (
     Trust,
     page_of,
 )
-from pipeline.records.line import SHORT_ID
 from pipeline.services.workspace import Workspace
 from pipeline.store import audit, entities, history, memories, review
 from pipeline.store.edges import Edge
@@ -32,32 +32,7 @@ from pipeline.write.fields import resolve_scope
 from pipeline.write.prepare import prepare, prepare_batch
 from pipeline.write.revise import text_mark
 
-__all__ = [
-    "Edge",
-    "Edited",
-    "MemoryRecord",
-    "add_edge",
-    "archive",
-    "confirm",
-    "edit",
-    "edit_as_seen",
-    "get_memory",
-    "is_merged",
-    "is_stale",
-    "list_memories",
-    "normalize_id",
-    "purge",
-    "read_record",
-    "remove_edge",
-    "render_text",
-    "resolve_id",
-    "resolve_scope",
-    "restore",
-    "text_mark",
-    "unconfirm",
-    "write_memories",
-    "write_memory",
-]
+__all__ = ["Edge", "is_stale", "normalize_id", "render_text", "resolve_scope", "text_mark"]
 
 
 @dataclass(frozen=True, slots=True)

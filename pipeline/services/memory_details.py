@@ -32,17 +32,6 @@ from pipeline.store.impressions import Tally
 from pipeline.times import utc_text
 from pipeline.write.revise import get_existing, text_mark
 
-__all__ = [
-    "EDITED",
-    "HistoryChange",
-    "MemoryDetails",
-    "PurgePreview",
-    "is_stale",
-    "preview_purge",
-    "read_details",
-    "read_earlier_text",
-]
-
 EDITED = "edited"
 EDGES = 40
 ENTITIES = 60

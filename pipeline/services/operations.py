@@ -19,26 +19,7 @@ from pipeline.store.predictions import PredictionScore
 from pipeline.store.work import DeadLetter
 from pipeline.times import utc_text
 
-__all__ = [
-    "DeadLetter",
-    "DeadMemory",
-    "DigestedCount",
-    "IndexStatistics",
-    "LoggedError",
-    "QueueCounts",
-    "Worker",
-    "WorkspaceSize",
-    "WorkspaceStatistics",
-    "count_active_memories",
-    "count_digested",
-    "count_queue",
-    "list_dead_letters",
-    "list_errors",
-    "measure_workspace",
-    "rebuild_indexes",
-    "retry_dead_letters",
-    "score_predictions",
-]
+__all__ = ["LoggedError", "Worker"]
 
 # Predictions are judged by seven days, with today.
 SCORED = timedelta(days=6)

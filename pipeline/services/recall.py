@@ -19,16 +19,7 @@ from pipeline.services.incognito import is_incognito
 from pipeline.services.workspace import Workspace
 from pipeline.store import predictions
 
-__all__ = [
-    "FEATURES_OF_GROUP",
-    "ParsedQuery",
-    "SearchContexts",
-    "explain_memory",
-    "list_likely_questions",
-    "measure_recall",
-    "parse_query",
-    "recall_memories",
-]
+__all__ = ["FEATURES_OF_GROUP", "ParsedQuery", "parse_query"]
 
 # The best few of an answer are what it was asked for.
 ACCESSED = 10

@@ -17,34 +17,7 @@ from pipeline.times import utc_now
 from pipeline.write.keyed import fit_between
 from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
 
-__all__ = [
-    "MOST_COUNTED",
-    "AuditAction",
-    "AuditEntry",
-    "AutomaticAct",
-    "Candidate",
-    "CandidateVerdict",
-    "Contradiction",
-    "ContradictionVerdict",
-    "Decision",
-    "DuplicatePair",
-    "PairVerdict",
-    "Settlement",
-    "Waiting",
-    "count_waiting",
-    "list_acts",
-    "list_admissions",
-    "list_candidates",
-    "list_contradictions",
-    "list_pairs",
-    "reopen_candidate",
-    "reopen_contradiction",
-    "reopen_pair",
-    "settle_candidate",
-    "settle_contradiction",
-    "settle_pair",
-    "undo_act",
-]
+__all__ = ["MOST_COUNTED", "AuditAction", "AuditEntry", "Decision", "Waiting"]
 
 PERSON = "review"
 # A place in the list of contradictions: the row number of the one that denies, then the other's with leading zeros.

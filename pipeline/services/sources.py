@@ -20,20 +20,7 @@ from pipeline.write.accept import INCOGNITO, WriteEffects, WritePolicy, is_incog
 from pipeline.write.prepare import Prepared, prepare
 from pipeline.write.revise import restore_memory
 
-__all__ = [
-    "ForgottenItems",
-    "ItemOutcome",
-    "KnownItem",
-    "OfferedItem",
-    "SourceSummary",
-    "SourceUpdate",
-    "TakenItem",
-    "forget_items",
-    "holds_secret",
-    "list_items",
-    "list_sources",
-    "take_items",
-]
+__all__ = ["KnownItem", "SourceSummary"]
 
 PURGED = "was purged"
 PUT_AWAY = "was archived or merged into another"

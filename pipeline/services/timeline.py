@@ -1,11 +1,13 @@
-"""The timeline: every admitted memory by when it happened, and what is new since somebody looked."""
+"""Memories in time: the timeline, what is new since somebody looked, and arcs, which tell one story."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.records import Memory
+from pipeline.errors import NotFound
+from pipeline.records import Memory, Page, Viewer, page_of
 from pipeline.services.workspace import Workspace
-from pipeline.store import changes, journal, work
+from pipeline.store import arcs, changes, journal, work
+from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.changes import LoggedChange
 from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPlace, JournalQuery, SessionSpan
 from pipeline.store.work import Undigested
@@ -13,18 +15,14 @@ from pipeline.text.normalize import normalize_id as normalize_name
 
 __all__ = [
     "MOST_COUNTED",
+    "ArcStatus",
     "ArchivedFilter",
     "JournalPlace",
     "JournalQuery",
-    "LoggedChange",
-    "News",
     "SessionSpan",
-    "TimelinePage",
     "Undigested",
-    "list_timeline",
+    "VisibleArc",
     "normalize_name",
-    "read_change_number",
-    "read_news",
 ]
 
 MOST_CHANGES = 100
@@ -80,3 +78,38 @@ def read_news(workspace: Workspace, after: int) -> News:
     # A store that was put back from a copy counts from less.
     more = number < after or len(found) > MOST_CHANGES
     return News(number, tuple(found[:MOST_CHANGES]), more, digestion)
+
+
+@dataclass(frozen=True, slots=True)
+class ArcCourse:
+    """An arc, a page of its members in order of time, and when each of all its members happened."""
+
+    arc: VisibleArc
+    members: Page[Memory]
+    moments: tuple[str, ...]
+
+
+def list_arcs(
+    workspace: Workspace,
+    viewer: Viewer,
+    status: ArcStatus | None,
+    limit: int,
+    before: int | None = None,
+    *,
+    active_first: bool = False,
+) -> Page[VisibleArc]:
+    """List arcs, the latest to go on first; with `active_first`, those that go on before all others."""
+    with workspace.database.read() as db:
+        found = arcs.page(db, viewer, status, limit + 1, before, active_first=active_first)
+    return page_of(found, limit, lambda arc: arc.seq)
+
+
+def read_arc(workspace: Workspace, viewer: Viewer, arc_id: str, limit: int, after: int | None) -> ArcCourse:
+    """Return an arc with a page of its members; raise NotFound where there is none."""
+    with workspace.database.read() as db:
+        arc = arcs.get(db, viewer, arc_id)
+        if arc is None:
+            raise NotFound("There is no such arc; arcs are found anew at night.")
+        members = arcs.members(db, viewer, arc.seq, limit + 1, after)
+        moments = arcs.pulse(db, viewer, arc.seq)
+    return ArcCourse(arc, page_of(members, limit, lambda memory: memory.seq), tuple(moments))

@@ -7,15 +7,7 @@ from config.settings import Settings
 from pipeline.identity import Identity, identify
 from pipeline.identity.repository import UnreadableFile, branch_of_folder, open_repository, root_of_folder
 
-__all__ = [
-    "DEFAULT_WORKSPACE",
-    "Identity",
-    "WorkspaceChoice",
-    "branch_of_folder",
-    "choose_workspace",
-    "history_of_folder",
-    "identify",
-]
+__all__ = ["branch_of_folder", "identify"]
 
 DEFAULT_WORKSPACE: str = Settings.model_fields["workspace"].default
 # Rules by which a folder is a project: what is written there may make the project's workspace.

@@ -11,7 +11,7 @@ from ulid import ULID
 
 from pipeline.records import EntityKind, EntityMention, Filter, Memory, Viewer
 from pipeline.store import maps
-from pipeline.store.memories import select
+from pipeline.store.memories import select_newest
 from pipeline.store.visibility import condition, within_reach
 from pipeline.times import utc_now
 
@@ -160,12 +160,8 @@ def find(db: Connection, viewer: Viewer, name: str) -> MentionedEntity | None:
 def list_mentioning(db: Connection, viewer: Viewer, entity_seq: int, limit: int, before: int | None) -> list[Memory]:
     """List the memories that mention an entity, newest first, from below a row number."""
     clause, values = condition(Filter(viewer=viewer))
-    return select(
-        db,
-        f"{clause} AND seq IN (SELECT memory_seq FROM mention WHERE entity_seq = ?) AND seq < ? "  # noqa: S608
-        "ORDER BY seq DESC LIMIT ?",
-        (*values, entity_seq, before if before is not None else 2**62, limit),
-    )
+    clause += " AND seq IN (SELECT memory_seq FROM mention WHERE entity_seq = ?)"
+    return select_newest(db, clause, (*values, entity_seq), limit, before)
 
 
 def newest(db: Connection, entity_seq: int, limit: int) -> list[int]:

@@ -6,7 +6,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from pipeline.records import FactKey, Kind, Memory, Scope, ScopeKind
-from pipeline.store.memories import select
+from pipeline.store.memories import select, select_one
 
 _KNOWN = "archived_at IS NULL AND candidate = 0"
 _OF_ANY_KEY = "subject = ? AND attribute = ? AND scope_kind = ? AND scope_id = ?"
@@ -15,37 +15,35 @@ _OF_KEY = f"{_OF_ANY_KEY} AND {_KNOWN}"
 
 def find_holding(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | None:
     """Return the fact of a key that holds at a moment."""
-    found = select(
+    return select_one(
         db,
         f"{_OF_KEY} AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?) "
         "ORDER BY valid_from DESC, seq DESC LIMIT 1",
         (*_values(key, scope), moment, moment),
     )
-    return found[0] if found else None
 
 
 def after(db: Connection, key: FactKey, scope: Scope, moment: str) -> Memory | None:
     """Return the fact of a key that begins next after a moment."""
-    found = select(db, f"{_OF_KEY} AND valid_from > ? ORDER BY valid_from, seq LIMIT 1", (*_values(key, scope), moment))
-    return found[0] if found else None
+    return select_one(
+        db, f"{_OF_KEY} AND valid_from > ? ORDER BY valid_from, seq LIMIT 1", (*_values(key, scope), moment)
+    )
 
 
 def find_other_holding(db: Connection, fact: Memory) -> Memory | None:
     """Return another fact of the same key that holds where a fact begins."""
     assert fact.key is not None
-    found = select(
+    return select_one(
         db,
         f"{_OF_KEY} AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?) AND seq <> ? "
         "ORDER BY valid_from DESC, seq DESC LIMIT 1",
         (*_values(fact.key, fact.scope), fact.valid_from, fact.valid_from, fact.seq),
     )
-    return found[0] if found else None
 
 
 def by_id(db: Connection, memory_id: str) -> Memory | None:
     """Return a keyed fact by its memory's id."""
-    found = select(db, "id = ? AND subject IS NOT NULL", (memory_id,))
-    return found[0] if found else None
+    return select_one(db, "id = ? AND subject IS NOT NULL", (memory_id,))
 
 
 def history(db: Connection, key: FactKey, scope: Scope) -> list[Memory]:
@@ -117,14 +115,13 @@ def find_named_in(db: Connection, text: str, moment: str) -> list[Memory]:
 def find_replaced_by(db: Connection, fact: Memory) -> Memory | None:
     """Return the fact that another one ended where it began, if it still ends there."""
     assert fact.key is not None
-    found = select(
+    return select_one(
         db,
         f"{_OF_KEY} AND valid_to = ? "  # noqa: S608 - constant text
         "AND seq IN (SELECT to_seq FROM edge WHERE from_seq = ? AND kind = 'supersedes') "
         "ORDER BY valid_from DESC, seq DESC LIMIT 1",
         (*_values(fact.key, fact.scope), fact.valid_from, fact.seq),
     )
-    return found[0] if found else None
 
 
 def last_turn(db: Connection, moment: str) -> str:

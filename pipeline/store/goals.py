@@ -3,7 +3,7 @@
 from sqlite3 import Connection
 
 from pipeline.records import Filter, Kind, Memory, Viewer
-from pipeline.store.memories import select
+from pipeline.store.memories import select, select_newest
 from pipeline.store.visibility import condition
 
 UNFINISHED = ("open", "in_progress")
@@ -18,11 +18,7 @@ _DUE_FIRST = (
 def page(db: Connection, viewer: Viewer, status: str | None, limit: int, before: int | None) -> list[Memory]:
     """List goals newest first, of one status or all."""
     clause, values = condition(Filter(kinds=(Kind.GOAL,), viewer=viewer))
-    return select(
-        db,
-        f"{clause} AND {_STATUS} = coalesce(?, {_STATUS}) AND seq < ? ORDER BY seq DESC LIMIT ?",
-        (*values, status, before if before is not None else 2**62, limit),
-    )
+    return select_newest(db, f"{clause} AND {_STATUS} = coalesce(?, {_STATUS})", (*values, status), limit, before)
 
 
 def list_unfinished(db: Connection, viewer: Viewer, limit: int) -> list[Memory]:

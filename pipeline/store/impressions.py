@@ -1,9 +1,14 @@
-"""Impressions: each time that a memory was put before an agent, and whether a lesson was followed then."""
+"""Impressions: each time that a memory was put before an agent, and whether it was followed; lessons by these."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
+
+from pipeline.records import Filter, Kind, Memory, Viewer
+from pipeline.store.memories import select, select_newest
+from pipeline.store.visibility import condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +101,52 @@ def purge(db: Connection, memory_seq: int) -> None:
 def _impression(row: Sequence[Any]) -> Impression:
     impression_id, seq, session, at, followed, agent, note = row
     return Impression(impression_id, seq, session, at, None if followed is None else bool(followed), agent, note)
+
+
+_LESSON_TEXT = (
+    "content || ' ' || coalesce(json_extract(details, '$.rule'), '') || ' ' || "
+    "coalesce(json_extract(details, '$.applies_when'), '')"
+)
+
+# A lesson as it stands, with the rule and the anchor that it has.
+_WHOLE_LESSON = "lower(content || details || coalesce(anchor, ''))"
+
+
+def page_lessons(db: Connection, viewer: Viewer, words: Sequence[str], limit: int, before: int | None) -> list[Memory]:
+    """List lessons that hold each of the words, newest first, from below a row number."""
+    clause, values = _select_lessons_holding(viewer, words)
+    return select_newest(db, clause, values, limit, before)
+
+
+def tally_lessons(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[tuple[int, Tally]]:
+    """List the lessons, by row number, that hold each of the words and were shown, with their counts."""
+    # Counted as the rows stand: in the order of the index each of them would be fetched by itself.
+    counts = {
+        seq: Tally(shown, followed, ignored)
+        for seq, shown, followed, ignored in db.execute(
+            "SELECT memory_seq, count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) "
+            "FROM impression NOT INDEXED GROUP BY memory_seq"
+        )
+    }
+    clause, values = _select_lessons_holding(viewer, words)
+    rows = db.execute(
+        f"SELECT seq FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {clause}",  # noqa: S608 - constant text
+        (json.dumps(list(counts)), *values),
+    )
+    return [(seq, counts[seq]) for (seq,) in rows]
+
+
+def list_lessons_mentioning(db: Connection, viewer: Viewer, words: Sequence[str], limit: int) -> list[Memory]:
+    """List the newest lessons that a viewer may see and that hold one of some lower-case words anywhere."""
+    clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
+    # SQLite knows the case of ASCII alone.
+    if words and all(word.isascii() for word in words):
+        clause = f"{clause} AND ({' OR '.join([f'instr({_WHOLE_LESSON}, ?)'] * len(words))})"
+        values = [*values, *words]
+    return select(db, f"{clause} ORDER BY seq DESC LIMIT ?", (*values, limit))
+
+
+def _select_lessons_holding(viewer: Viewer, words: Sequence[str]) -> tuple[str, list[str]]:
+    clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
+    # Unlike LIKE, instr knows no wildcards; lower() knows ASCII alone, on both sides.
+    return clause + f" AND instr(lower({_LESSON_TEXT}), lower(?)) > 0" * len(words), [*values, *words]

@@ -129,14 +129,12 @@ def insert(db: Connection, memory: Memory) -> int:
 def find_active_text(db: Connection, scope: Scope, content_hash: str) -> Memory | None:
     """Return the active memory of the same scope that says exactly this."""
     same = "scope_kind = ? AND scope_id = ? AND content_hash = ? AND archived_at IS NULL AND subject IS NULL"
-    found = select(db, same, (scope.kind, scope.id or "", content_hash))
-    return found[0] if found else None
+    return select_one(db, same, (scope.kind, scope.id or "", content_hash))
 
 
 def get(db: Connection, memory_id: str) -> Memory | None:
     """Return a memory by id, archived or not."""
-    found = select(db, "id = ?", (memory_id,))
-    return found[0] if found else None
+    return select_one(db, "id = ?", (memory_id,))
 
 
 def list_ending_in(db: Connection, short_id: str) -> list[Memory]:
@@ -165,6 +163,17 @@ def by_ids(db: Connection, ids: Iterable[str]) -> dict[str, Memory]:
 def select(db: Connection, rest: str, values: Sequence[Any]) -> list[Memory]:
     """List memories by the rest of a statement after WHERE, which is constant text of a sibling module."""
     return [_memory(row) for row in db.execute(f"SELECT {COLUMNS} FROM memory WHERE {rest}", values)]  # noqa: S608
+
+
+def select_one(db: Connection, rest: str, values: Sequence[Any]) -> Memory | None:
+    """Return the first memory that `select` would list, None without any."""
+    return next(iter(select(db, rest, values)), None)
+
+
+def select_newest(db: Connection, clause: str, values: Sequence[Any], limit: int, before: int | None) -> list[Memory]:
+    """List memories by a condition, newest first, from below a row number."""
+    below = 2**62 if before is None else before
+    return select(db, f"{clause} AND seq < ? ORDER BY seq DESC LIMIT ?", (*values, below, limit))
 
 
 def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
@@ -226,8 +235,7 @@ def list_leading(db: Connection, wanted: Filter, limit: int) -> list[Memory]:
 def page(db: Connection, wanted: Filter, limit: int, before: int | None) -> list[Memory]:
     """List memories newest first, from below a row number."""
     clause, values = condition(wanted)
-    below = before if before is not None else 2**62
-    return select(db, f"{clause} AND seq < ? ORDER BY seq DESC LIMIT ?", (*values, below, limit))
+    return select_newest(db, clause, values, limit, before)
 
 
 def list_latest_happened(db: Connection, wanted: Filter, since: str, limit: int, looked_at: int) -> list[Memory]:

@@ -17,7 +17,11 @@ from pipeline.anchors import hash_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import TRAITS
 from pipeline.records import (
+    CUT,
+    HEADER,
+    INNER_QUOTES,
     MAX_BRANCH_CHARS,
+    SHORT_ID,
     UNSTORED,
     Anchor,
     Draft,
@@ -29,7 +33,6 @@ from pipeline.records import (
     Source,
     Trust,
 )
-from pipeline.records.line import CUT, HEADER, INNER_QUOTES, SHORT_ID
 from pipeline.text.instructions import instructs
 from pipeline.text.normalize import content_hash, normalize_id, normalize_json
 from pipeline.text.redaction import redact, redact_json

@@ -8,7 +8,7 @@ from openapi_spec_validator import validate
 from config.settings import Settings
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import open_web
-from web.api.later import PLANNED
+from web.api.operations import PLANNED
 from web.app import MAX_BODY_BYTES, create_app
 
 ULID_OF_NOTHING = "01ARZ3NDEKTSV4RRFFQ69G5FAV"

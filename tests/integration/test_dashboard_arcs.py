@@ -12,7 +12,7 @@ from pipeline.records import OWNER, Scope
 from pipeline.store import arcs as table
 from pipeline.times import utc_now, utc_text
 from tests.fakes.dashboard import serve_site, sign_in
-from web.dashboard.pages.arcs import BINS, course
+from web.dashboard.pages.timeline import BINS, course
 from web.dashboard.time_axis import axis_over
 from web.dashboard.view import PAGE_SIZE
 

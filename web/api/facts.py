@@ -98,19 +98,9 @@ class FactsAnswer(PageAnswer[FactAnswer]):
     """A page of facts."""
 
 
-@api.route(
-    Endpoint(
-        "PUT",
-        ONE,
-        "Give a fact a value; the value before is ended, never overwritten",
-        body=FactBody,
-        answer=SetAnswer,
-        problems=(422, 503),
-    )
-)
-def put_fact(call: Call, subject: str, attribute: str) -> FactSetting:
-    """Set a value."""
-    body: FactBody = call.body
+@api.route(Endpoint("PUT", ONE, answer=SetAnswer, problems=(422, 503)))
+def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSetting:
+    """Give a fact a value; the value before is ended, never overwritten."""
     draft = Draft(
         content="",
         scope=None if body.scope is None else body.scope.record(),
@@ -121,56 +111,29 @@ def put_fact(call: Call, subject: str, attribute: str) -> FactSetting:
     return facts.set_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), body.value, draft)
 
 
-@api.route(
-    Endpoint("GET", ONE, "The value that holds now, or held then", query=FactQuery, answer=FactAnswer, problems=(404,))
-)
-def get_fact(call: Call, subject: str, attribute: str) -> Memory:
-    """Read a value."""
-    query: FactQuery = call.query
+@api.route(Endpoint("GET", ONE, answer=FactAnswer, problems=(404,)))
+def get_fact(call: Call, query: FactQuery, subject: str, attribute: str) -> Memory:
+    """The value that holds now, or held then."""
     scope, as_of = bodies.scope_of_query(query.scope), bodies.as_text(query.as_of)
     return facts.get_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, as_of)
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        f"{ONE}/history",
-        "All values that a fact had, the first first",
-        query=HistoryQuery,
-        answer=FactsAnswer,
-        problems=(404,),
-    )
-)
-def fact_history(call: Call, subject: str, attribute: str) -> Page[Memory]:
-    """List a fact's values."""
-    scope = bodies.scope_of_query(call.query.scope)
+@api.route(Endpoint("GET", f"{ONE}/history", answer=FactsAnswer, problems=(404,)))
+def fact_history(call: Call, query: HistoryQuery, subject: str, attribute: str) -> Page[Memory]:
+    """All values that a fact had, the first first."""
+    scope = bodies.scope_of_query(query.scope)
     return Page(facts.list_history(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope))
 
 
-@api.route(
-    Endpoint(
-        "GET", "/v1/facts", "List facts with all their values", query=FactsQuery, answer=FactsAnswer, problems=(404,)
-    )
-)
-def list_facts(call: Call) -> Page[Memory]:
-    """List a page of facts."""
-    query: FactsQuery = call.query
+@api.route(Endpoint("GET", "/v1/facts", answer=FactsAnswer, problems=(404,)))
+def list_facts(call: Call, query: FactsQuery) -> Page[Memory]:
+    """List facts with all their values."""
     as_of = bodies.as_text(query.as_of)
     return facts.list_facts(call.workspace, query.record(), query.subject, as_of, query.limit, query.before)
 
 
-@api.route(
-    Endpoint(
-        "DELETE",
-        ONE,
-        "End a fact's value without giving it another",
-        query=EndQuery,
-        answer=FactAnswer,
-        problems=(404, 503),
-    )
-)
-def delete_fact(call: Call, subject: str, attribute: str) -> Memory:
-    """End a value."""
-    query: EndQuery = call.query
+@api.route(Endpoint("DELETE", ONE, answer=FactAnswer, problems=(404, 503)))
+def delete_fact(call: Call, query: EndQuery, subject: str, attribute: str) -> Memory:
+    """End a fact's value without giving it another."""
     scope, moment = bodies.scope_of_query(query.scope), bodies.as_text(query.valid_to)
     return facts.end_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, moment).fact

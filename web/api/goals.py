@@ -65,12 +65,9 @@ class GoalsAnswer(PageAnswer[GoalAnswer]):
     """A page of goals."""
 
 
-@api.route(
-    Endpoint("POST", "/v1/goals", "Set a goal", body=GoalBody, answer=GoalAnswer, status=201, problems=(409, 503))
-)
-def set_goal(call: Call) -> GoalAnswer:
+@api.route(Endpoint("POST", "/v1/goals", answer=GoalAnswer, status=201, problems=(409, 503)))
+def set_goal(call: Call, body: GoalBody) -> GoalAnswer:
     """Set a goal."""
-    body: GoalBody = call.body
     details: dict[str, Any] = {"status": body.status, "progress": body.progress}
     if body.due_at is not None:
         details["due_at"] = bodies.as_text(body.due_at)
@@ -88,19 +85,9 @@ def set_goal(call: Call) -> GoalAnswer:
     return GoalAnswer.model_validate(setting.goal).model_copy(update={"outcome": setting.outcome})
 
 
-@api.route(
-    Endpoint(
-        "PATCH",
-        "/v1/goals/{goal_id}",
-        "Change a goal's title, status, progress or due date",
-        body=GoalPatch,
-        answer=GoalAnswer,
-        problems=(404, 409, 503),
-    )
-)
-def change_goal(call: Call, goal_id: str) -> Memory:
-    """Change a goal."""
-    body: GoalPatch = call.body
+@api.route(Endpoint("PATCH", "/v1/goals/{goal_id}", answer=GoalAnswer, problems=(404, 409, 503)))
+def change_goal(call: Call, body: GoalPatch, goal_id: str) -> Memory:
+    """Change a goal's title, status, progress or due date."""
     given = {"status": body.status, "progress": body.progress, "due_at": bodies.as_text(body.due_at)}
     # A due date may be taken away; a goal without a status or a progress is none.
     sent = {
@@ -111,10 +98,7 @@ def change_goal(call: Call, goal_id: str) -> Memory:
     return goals.change_goal(call.workspace, goal_id, body.title, sent)
 
 
-@api.route(
-    Endpoint("GET", "/v1/goals", "List goals, newest first", query=GoalsQuery, answer=GoalsAnswer, problems=(404,))
-)
-def list_goals(call: Call) -> Page[Memory]:
-    """List a page of goals."""
-    query: GoalsQuery = call.query
+@api.route(Endpoint("GET", "/v1/goals", answer=GoalsAnswer, problems=(404,)))
+def list_goals(call: Call, query: GoalsQuery) -> Page[Memory]:
+    """List goals, newest first."""
     return goals.list_goals(call.workspace, query.viewer(), query.status, query.limit, query.before)

@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 
 from pipeline.records import EntityKind, Kind, Page, Trust, Viewer
-from pipeline.services import arcs, entities
-from pipeline.services.arcs import ArcStatus, VisibleArc
+from pipeline.services import entities, timeline
 from pipeline.services.entities import EntityGraph, EntityRecord, MentionedEntity
+from pipeline.services.timeline import ArcStatus, VisibleArc
 from web.api import bodies
 from web.api.answers import Answer, Cursor, MemoryAnswer, PageAnswer, ScopeAnswer
 from web.endpoint import Api, Call, Endpoint
@@ -92,51 +92,21 @@ class GraphAnswer(Answer):
     edges: list[GraphEdgeAnswer]
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/entities",
-        "List what memories mention, most often first",
-        query=EntitiesQuery,
-        answer=EntitiesAnswer,
-        problems=(404,),
-    )
-)
-def list_entities(call: Call) -> Page[MentionedEntity]:
-    """List a page of entities."""
-    query: EntitiesQuery = call.query
+@api.route(Endpoint("GET", "/v1/entities", answer=EntitiesAnswer, problems=(404,)))
+def list_entities(call: Call, query: EntitiesQuery) -> Page[MentionedEntity]:
+    """List what memories mention, most often first."""
     return entities.list_entities(call.workspace, query.viewer(), query.q, query.kind, query.limit, query.before)
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/entities/{entity_id}",
-        "Read an entity, who mentions it, newest first, and what is mentioned beside it",
-        query=bodies.ViewerQuery,
-        answer=WholeEntityAnswer,
-        problems=(404,),
-    )
-)
-def read_entity(call: Call, entity_id: str) -> EntityRecord:
-    """Read an entity."""
-    query: bodies.ViewerQuery = call.query
+@api.route(Endpoint("GET", "/v1/entities/{entity_id}", answer=WholeEntityAnswer, problems=(404,)))
+def read_entity(call: Call, query: bodies.ViewerQuery, entity_id: str) -> EntityRecord:
+    """Read an entity, who mentions it, newest first, and what is mentioned beside it."""
     return entities.read_entity(call.workspace, query.viewer(), entity_id, query.limit, query.before)
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/graph",
-        "Show the entities around one, and which are mentioned together",
-        query=GraphQuery,
-        answer=GraphAnswer,
-        problems=(404,),
-    )
-)
-def read_graph(call: Call) -> EntityGraph:
-    """Read a part of the graph."""
-    query: GraphQuery = call.query
+@api.route(Endpoint("GET", "/v1/graph", answer=GraphAnswer, problems=(404,)))
+def read_graph(call: Call, query: GraphQuery) -> EntityGraph:
+    """Show the entities around one, and which are mentioned together."""
     return entities.read_graph(call.workspace, query.viewer(), query.around, query.depth, query.limit)
 
 
@@ -178,17 +148,7 @@ class ArcsAnswer(PageAnswer[ArcAnswer]):
     """A page of arcs."""
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/arcs",
-        "List the arcs of memories that tell one story, the latest to go on first",
-        query=ArcsQuery,
-        answer=ArcsAnswer,
-        problems=(404,),
-    )
-)
-def list_arcs(call: Call) -> Page[VisibleArc]:
-    """List a page of arcs."""
-    query: ArcsQuery = call.query
-    return arcs.list_arcs(call.workspace, query.viewer(), query.status, query.limit, query.before)
+@api.route(Endpoint("GET", "/v1/arcs", answer=ArcsAnswer, problems=(404,)))
+def list_arcs(call: Call, query: ArcsQuery) -> Page[VisibleArc]:
+    """List the arcs of memories that tell one story, the latest to go on first."""
+    return timeline.list_arcs(call.workspace, query.viewer(), query.status, query.limit, query.before)

@@ -28,26 +28,16 @@ class IncognitoPage(PageAnswer[IncognitoAnswer]):
     """The sessions that are incognito."""
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/incognito",
-        "Make a session incognito, or end that",
-        body=IncognitoBody,
-        answer=IncognitoAnswer,
-        problems=(503,),
-    )
-)
-def set_incognito(call: Call) -> IncognitoSession:
-    """Change whether a session is stored."""
-    body: IncognitoBody = call.body
+@api.route(Endpoint("POST", "/v1/incognito", answer=IncognitoAnswer, problems=(503,)))
+def set_incognito(call: Call, body: IncognitoBody) -> IncognitoSession:
+    """Make a session incognito, or end that."""
     if body.on:
         return incognito.begin_incognito(call.workspace, body.session_id)
     incognito.end_incognito(call.workspace, body.session_id)
     return IncognitoSession(body.session_id, None)
 
 
-@api.route(Endpoint("GET", "/v1/incognito", "List the incognito sessions", answer=IncognitoPage, problems=(404,)))
+@api.route(Endpoint("GET", "/v1/incognito", answer=IncognitoPage, problems=(404,)))
 def list_incognito(call: Call) -> Page[IncognitoSession]:
     """List the incognito sessions."""
     return Page(incognito.list_incognito(call.workspace))

@@ -74,19 +74,9 @@ class OutcomeAnswer(Answer):
     followed: bool
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/lessons",
-        "List lessons with their records",
-        query=LessonsQuery,
-        answer=LessonsAnswer,
-        problems=(404,),
-    )
-)
-def list_lessons(call: Call) -> Page[Lesson] | Page[FoundLesson]:
-    """List lessons."""
-    query: LessonsQuery = call.query
+@api.route(Endpoint("GET", "/v1/lessons", answer=LessonsAnswer, problems=(404,)))
+def list_lessons(call: Call, query: LessonsQuery) -> Page[Lesson] | Page[FoundLesson]:
+    """List lessons with their records."""
     if query.q is None:
         return lessons.list_lessons(call.workspace, query.viewer(), query.limit, query.before)
     container = call.container
@@ -96,19 +86,9 @@ def list_lessons(call: Call) -> Page[Lesson] | Page[FoundLesson]:
     return Page(found)
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/lessons/surfaces/{surface_id}",
-        "Say whether a lesson that was shown was followed",
-        body=OutcomeBody,
-        answer=OutcomeAnswer,
-        problems=(404, 503),
-    )
-)
-def answer_surface(call: Call, surface_id: str) -> OutcomeAnswer:
-    """Keep the answer to an impression."""
-    body: OutcomeBody = call.body
+@api.route(Endpoint("POST", "/v1/lessons/surfaces/{surface_id}", answer=OutcomeAnswer, problems=(404, 503)))
+def answer_surface(call: Call, body: OutcomeBody, surface_id: str) -> OutcomeAnswer:
+    """Say whether a lesson that was shown was followed."""
     lesson_id = answer_impression(
         call.workspace, call.container.feedback, surface_id, body.note, followed=body.followed
     )

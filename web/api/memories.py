@@ -87,144 +87,62 @@ class EdgesAnswer(PageAnswer[answers.EdgeAnswer]):
     """A memory's edges."""
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/memories",
-        "Store a memory; once answered it is durable and findable",
-        body=bodies.MemoryBody,
-        answer=ReceiptAnswer,
-        status=201,
-        problems=(503,),
-    )
-)
-def remember(call: Call) -> Receipt:
-    """Store one memory."""
-    return memories.write_memory(call.workspace, call.body.record())
+@api.route(Endpoint("POST", "/v1/memories", answer=ReceiptAnswer, status=201, problems=(503,)))
+def remember(call: Call, body: bodies.MemoryBody) -> Receipt:
+    """Store a memory; once answered it is durable and findable."""
+    return memories.write_memory(call.workspace, body.record())
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/memories/batch",
-        "Store up to 1000 memories in one transaction, all or none",
-        body=BatchBody,
-        answer=BatchAnswer,
-        problems=(503,),
-    )
-)
-def remember_batch(call: Call) -> BatchAnswer:
-    """Store many memories."""
-    receipts = memories.write_memories(call.workspace, [item.record() for item in call.body.items])
+@api.route(Endpoint("POST", "/v1/memories/batch", answer=BatchAnswer, problems=(503,)))
+def remember_batch(call: Call, body: BatchBody) -> BatchAnswer:
+    """Store up to 1000 memories in one transaction, all or none."""
+    receipts = memories.write_memories(call.workspace, [item.record() for item in body.items])
     return BatchAnswer(results=[ReceiptAnswer.model_validate(receipt) for receipt in receipts])
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/memories",
-        "List memories, newest first",
-        query=bodies.ListQuery,
-        answer=answers.MemoryPage,
-        problems=(404,),
-    )
-)
-def list_memories(call: Call) -> Page[Memory]:
-    """List a page of memories."""
-    return memories.list_memories(call.workspace, call.query.filter(), call.query.limit, call.query.before)
+@api.route(Endpoint("GET", "/v1/memories", answer=answers.MemoryPage, problems=(404,)))
+def list_memories(call: Call, query: bodies.ListQuery) -> Page[Memory]:
+    """List memories, newest first."""
+    return memories.list_memories(call.workspace, query.filter(), query.limit, query.before)
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/memories/{memory_id}",
-        "Read one memory with provenance, edges, entities and history",
-        answer=RecordAnswer,
-        problems=(404,),
-    )
-)
+@api.route(Endpoint("GET", "/v1/memories/{memory_id}", answer=RecordAnswer, problems=(404,)))
 def read_memory(call: Call, memory_id: str) -> RecordAnswer:
-    """Read one memory, archived or not."""
+    """Read one memory with provenance, edges, entities and history."""
     record = memories.read_record(call.workspace, memory_id)
     known = {"provenance": record, "edges": record.edges, "entities": record.entities, "history": record.history}
     return RecordAnswer.model_validate({**dict(MemoryAnswer.model_validate(record.memory)), **known})
 
 
-@api.route(
-    Endpoint(
-        "PATCH",
-        "/v1/memories/{memory_id}",
-        "Change a memory; an edited text keeps the old one in the history",
-        body=bodies.PatchBody,
-        answer=MemoryAnswer,
-        problems=(404, 409, 503),
-    )
-)
-def edit_memory(call: Call, memory_id: str) -> Memory:
-    """Change some fields of a memory."""
-    return memories.edit(call.workspace, memory_id, call.body.record())
+@api.route(Endpoint("PATCH", "/v1/memories/{memory_id}", answer=MemoryAnswer, problems=(404, 409, 503)))
+def edit_memory(call: Call, body: bodies.PatchBody, memory_id: str) -> Memory:
+    """Change a memory; an edited text keeps the old one in the history."""
+    return memories.edit(call.workspace, memory_id, body.record())
 
 
-@api.route(
-    Endpoint(
-        "DELETE",
-        "/v1/memories/{memory_id}",
-        "Archive a memory, or with hard=true purge every trace of it",
-        query=DeleteQuery,
-        answer=ForgottenAnswer,
-        problems=(404, 503),
-    )
-)
-def forget_memory(call: Call, memory_id: str) -> ForgottenAnswer:
-    """Archive or purge a memory."""
-    if call.query.hard:
+@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}", answer=ForgottenAnswer, problems=(404, 503)))
+def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAnswer:
+    """Archive a memory, or with hard=true purge every trace of it."""
+    if query.hard:
         memories.purge(call.workspace, memory_id)
         return ForgottenAnswer(id=memory_id, purged=True, archived_at=None)
     memory = memories.archive(call.workspace, memory_id)
     return ForgottenAnswer(id=memory.id, purged=False, archived_at=memory.archived_at)
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/memories/{memory_id}/restore",
-        "Undo an archive",
-        answer=MemoryAnswer,
-        problems=(404, 409, 503),
-    )
-)
+@api.route(Endpoint("POST", "/v1/memories/{memory_id}/restore", answer=MemoryAnswer, problems=(404, 409, 503)))
 def restore_memory(call: Call, memory_id: str) -> Memory:
-    """Bring an archived memory back."""
+    """Undo an archive."""
     return memories.restore(call.workspace, memory_id)
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/memories/{memory_id}/edges",
-        "Say how a memory bears on another",
-        body=bodies.EdgeBody,
-        answer=EdgesAnswer,
-        status=201,
-        problems=(404, 503),
-    )
-)
-def add_edge(call: Call, memory_id: str) -> Page[memories.Edge]:
-    """Draw an edge and list the memory's edges."""
-    return Page(memories.add_edge(call.workspace, memory_id, call.body.record()))
+@api.route(Endpoint("POST", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, status=201, problems=(404, 503)))
+def add_edge(call: Call, body: bodies.EdgeBody, memory_id: str) -> Page[memories.Edge]:
+    """Say how a memory bears on another."""
+    return Page(memories.add_edge(call.workspace, memory_id, body.record()))
 
 
-@api.route(
-    Endpoint(
-        "DELETE",
-        "/v1/memories/{memory_id}/edges",
-        "Take an edge back",
-        query=EraseQuery,
-        answer=EdgesAnswer,
-        problems=(404, 409, 503),
-    )
-)
-def remove_edge(call: Call, memory_id: str) -> Page[memories.Edge]:
-    """Take an edge away and list the memory's edges."""
-    query: EraseQuery = call.query
+@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, problems=(404, 409, 503)))
+def remove_edge(call: Call, query: EraseQuery, memory_id: str) -> Page[memories.Edge]:
+    """Take an edge back."""
     return Page(memories.remove_edge(call.workspace, memory_id, query.kind, query.to))

@@ -1,21 +1,29 @@
-"""What there is and how it fares: health, workspaces, statistics, errors, metrics, and the queue of a workspace."""
+"""What there is and how it fares: health, workspaces, statistics, errors, metrics, the queue of a workspace, its jobs.
+
+And what the contract names and this version does not do yet: said plainly, never pretended.
+"""
 
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from flask import Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import Field, PlainSerializer
+from pydantic import AliasPath, BeforeValidator, Field, PlainSerializer
 
-from config.version import VERSION
 from pipeline.records import Kind, Page, Source, Stage
-from pipeline.services import operations
+from pipeline.services import maintenance, operations
+from pipeline.services.maintenance import JobStatus
 from pipeline.services.operations import LoggedError, QueueCounts, WorkspaceStatistics
+from pipeline.times import utc_text
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, SecondsText
+from web.contract import VERSION
 from web.endpoint import Api, Call, Endpoint
 from web.metrics import registry_of
+from web.problems import problem
 
 api = Api("operations")
 
@@ -121,49 +129,38 @@ class ErrorPage(PageAnswer[ErrorAnswer]):
     """A page of background errors."""
 
 
-@api.route(Endpoint("GET", "/healthz", "Tell that the server answers; open without a token", answer=HealthAnswer))
+@api.route(Endpoint("GET", "/healthz", answer=HealthAnswer))
 def check_health(call: Call) -> HealthAnswer:
-    """Answer that the web server lives."""
+    """Tell that the server answers; open without a token."""
     now = time.monotonic()
     container = call.container
     state = EncoderState(container.encoder.state)
     return HealthAnswer(encoder=state, uptime_s=now - container.started, idle_s=now - container.requested)
 
 
-@api.route(Endpoint("GET", "/v1/workspaces", "List the workspaces of this home", answer=WorkspacePage))
+@api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage))
 def list_workspaces(call: Call) -> Page[WorkspaceAnswer]:
-    """List workspaces with their number of active memories."""
+    """List the workspaces of this home."""
     names = call.container.settings.paths.workspace_ids()
     counted = {name: operations.count_active_memories(call.container.workspace(name)) for name in names}
     return Page([WorkspaceAnswer(id=name, memories=count) for name, count in counted.items()])
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/stats",
-        "Count what a workspace holds and how large it is",
-        answer=StatsAnswer,
-        problems=(404,),
-    )
-)
+@api.route(Endpoint("GET", "/v1/stats", answer=StatsAnswer, problems=(404,)))
 def measure_workspace(call: Call) -> WorkspaceStatistics:
-    """Count memories, entities, index rows and bytes."""
+    """Count what a workspace holds and how large it is."""
     return operations.measure_workspace(call.workspace, call.container.encoder.state)
 
 
-@api.route(
-    Endpoint("GET", "/v1/errors", "List background errors, newest first", query=bodies.PageQuery, answer=ErrorPage)
-)
-def list_errors(call: Call) -> Page[LoggedError]:
-    """List the error log of a workspace and of the server itself."""
-    query: bodies.PageQuery = call.query
+@api.route(Endpoint("GET", "/v1/errors", answer=ErrorPage))
+def list_errors(call: Call, query: bodies.PageQuery) -> Page[LoggedError]:
+    """List background errors, newest first."""
     return operations.list_errors(call.container.operations, call.workspace_id, query.limit, query.before)
 
 
-@api.route(Endpoint("GET", "/metrics", "Measure requests and queues, as Prometheus text", media_type="text/plain"))
+@api.route(Endpoint("GET", "/metrics", media_type="text/plain"))
 def read_metrics(call: Call) -> Response:  # noqa: ARG001 - every handler takes a call
-    """Expose the metrics."""
+    """Measure requests and queues, as Prometheus text."""
     return Response(generate_latest(registry_of()), content_type=CONTENT_TYPE_LATEST)
 
 
@@ -204,45 +201,88 @@ class RebuildAnswer(Answer):
     queued: int
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/queue",
-        "Count what waits and what failed; pending all 0 means that everything written is digested",
-        answer=QueueAnswer,
-        problems=(404,),
-    )
-)
+@api.route(Endpoint("GET", "/v1/queue", answer=QueueAnswer, problems=(404,)))
 def count_queue(call: Call) -> QueueCounts:
-    """Count the work of a workspace."""
+    """Count what waits and what failed; pending all 0 means that everything written is digested."""
     return operations.count_queue(call.workspace, call.container.operations)
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/queue/retry",
-        "Give dead letters a fresh start",
-        body=RetryBody,
-        body_required=False,
-        answer=RetriedAnswer,
-        problems=(404, 503),
-    )
-)
-def retry_dead_letters(call: Call) -> RetriedAnswer:
-    """Retry the dead letters of one stage or of all."""
-    return RetriedAnswer(retried=operations.retry_dead_letters(call.workspace, call.body.stage))
+@api.route(Endpoint("POST", "/v1/queue/retry", body_required=False, answer=RetriedAnswer, problems=(404, 503)))
+def retry_dead_letters(call: Call, body: RetryBody) -> RetriedAnswer:
+    """Give dead letters a fresh start."""
+    return RetriedAnswer(retried=operations.retry_dead_letters(call.workspace, body.stage))
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/rebuild",
-        "Compute every derived index of a workspace again from its memories; the queue tells how far it is",
-        answer=RebuildAnswer,
-        problems=(404, 503),
-    )
-)
+@api.route(Endpoint("POST", "/v1/rebuild", answer=RebuildAnswer, problems=(404, 503)))
 def rebuild_indexes(call: Call) -> RebuildAnswer:
-    """Queue every memory of a workspace for its indexes."""
+    """Compute every derived index of a workspace again from its memories; the queue tells how far it is."""
     return RebuildAnswer(queued=operations.rebuild_indexes(call.workspace))
+
+
+class RunAnswer(Answer):
+    """One run; `ok` is null until it ended, `done` of `total` pieces are finished."""
+
+    id: str
+    started_at: str
+    ended_at: str | None
+    ok: bool | None
+    counts: dict[str, int]
+    error: str | None
+    done: int
+    total: int
+    took_s: float | None
+
+
+class JobAnswer(Answer):
+    """A job, its rhythm, its last run, and when it is due next."""
+
+    name: str = Field(validation_alias=AliasPath("job", "name"))
+    summary: str = Field(validation_alias=AliasPath("job", "summary"))
+    schedule: Annotated[str, BeforeValidator(str)] = Field(validation_alias=AliasPath("job", "schedule"))
+    last_run: RunAnswer | None = Field(validation_alias="last")
+    next_run_at: Annotated[str, BeforeValidator(lambda at: at if isinstance(at, str) else utc_text(at))] = Field(
+        validation_alias="next_at"
+    )
+
+
+class JobsAnswer(PageAnswer[JobAnswer]):
+    """The jobs, in the order of a whole run."""
+
+
+class RequestedRunAnswer(Answer):
+    """The run that was asked for."""
+
+    run_id: str
+
+
+@api.route(Endpoint("GET", "/v1/jobs", answer=JobsAnswer, problems=(404,)))
+def list_jobs(call: Call) -> Page[JobStatus]:
+    """List the jobs with schedule, last run and next."""
+    return Page(maintenance.list_jobs(call.workspace, call.container.settings, datetime.now(UTC)))
+
+
+@api.route(Endpoint("POST", "/v1/jobs/{name}", answer=RequestedRunAnswer, status=202, problems=(404, 503)))
+def request_job(call: Call, name: str) -> RequestedRunAnswer:
+    """Run a job now."""
+    return RequestedRunAnswer(run_id=maintenance.request_job(call.workspace, call.container.feedback, name))
+
+
+PLANNED: tuple[tuple[str, str], ...] = (
+    ("GET", "/v1/changes"),
+    ("POST", "/v1/changes"),
+)
+
+
+def _make_planned_handler(method: str, path: str) -> Callable[..., Response]:
+    def not_yet(call: Call, **path_values: str) -> Response:  # noqa: ARG001 - every handler takes a call
+        return problem(501, f"{method} {path} is not in this version; the README's status table says what is")
+
+    words = path.replace("{", "").replace("}", "").strip("/").replace("/", "_")
+    not_yet.__name__ = f"{method.lower()}_{words}"
+    return not_yet
+
+
+for _method, _path in PLANNED:
+    api.route(Endpoint(_method, _path, "Planned; not in this version", status=501, problems=(501,)))(
+        _make_planned_handler(_method, _path)
+    )

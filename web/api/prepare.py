@@ -71,21 +71,10 @@ class PrepareAnswer(Answer):
     took_ms: float
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/prepare",
-        "Gather what an agent should know before it answers a message",
-        body=PrepareBody,
-        answer=PrepareAnswer,
-        problems=(404,),
-        of_folder=True,
-    )
-)
-def prepare_message(call: Call) -> PrepareAnswer:
-    """Answer a message with what is known about it."""
+@api.route(Endpoint("POST", "/v1/prepare", answer=PrepareAnswer, problems=(404,), of_folder=True))
+def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
+    """Gather what an agent should know before it answers a message."""
     began = time.perf_counter()
-    body: PrepareBody = call.body
     workspace = workspace_of_folder(call, body.cwd)
     viewer = Viewer() if body.viewer is None else body.viewer.record()
     if viewer.session is None:

@@ -13,19 +13,9 @@ api = Api("recall")
 MEMORIES_PER_SESSION = 12
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/recall",
-        "Find memories, best first, within a deadline",
-        body=bodies.RecallBody,
-        answer=answers.RecallAnswer,
-        problems=(404,),
-    )
-)
-def recall(call: Call) -> answers.RecallAnswer:
-    """Answer a recall."""
-    body: bodies.RecallBody = call.body
+@api.route(Endpoint("POST", "/v1/recall", answer=answers.RecallAnswer, problems=(404,)))
+def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
+    """Find memories, best first, within a deadline."""
     session = None if body.viewer is None else body.viewer.session
     answer = recall_memories(
         call.workspace, call.container.contexts, call.container.feedback, _query(call, body), body.session_id, session
@@ -38,19 +28,9 @@ def recall(call: Call) -> answers.RecallAnswer:
     )
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/recall/why",
-        "Say why a memory is or is not among the results of a recall",
-        body=bodies.WhyBody,
-        answer=answers.WhyAnswer,
-        problems=(404,),
-    )
-)
-def explain_one(call: Call) -> MemoryExplanation:
-    """Answer why or why not."""
-    body: bodies.WhyBody = call.body
+@api.route(Endpoint("POST", "/v1/recall/why", answer=answers.WhyAnswer, problems=(404,)))
+def explain_one(call: Call, body: bodies.WhyBody) -> MemoryExplanation:
+    """Say why a memory is or is not among the results of a recall."""
     return explain_memory(call.workspace, call.container.contexts, _query(call, body), body.id)
 
 

@@ -67,110 +67,45 @@ class AdmissionPage(PageAnswer[AdmissionAnswer]):
     """A page of decisions."""
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/duplicates",
-        "List the pairs that wait for a verdict, newest first",
-        query=bodies.ViewerQuery,
-        answer=PairsAnswer,
-        problems=(404,),
-    )
-)
-def list_pairs(call: Call) -> Page[DuplicatePair]:
-    """List a page of pairs."""
-    query: bodies.ViewerQuery = call.query
+@api.route(Endpoint("GET", "/v1/duplicates", answer=PairsAnswer, problems=(404,)))
+def list_pairs(call: Call, query: bodies.ViewerQuery) -> Page[DuplicatePair]:
+    """List the pairs that wait for a verdict, newest first."""
     return review.list_pairs(call.workspace, query.viewer(), query.limit, query.before)
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/duplicates/{pair_id}",
-        "Merge a pair into its older memory, or keep both",
-        body=PairBody,
-        answer=MemoryAnswer,
-        problems=(404, 409, 503),
-    )
-)
-def settle_pair(call: Call, pair_id: str) -> Memory:
-    """Settle a pair."""
-    return review.settle_pair(call.workspace, pair_id, call.body.action)
+@api.route(Endpoint("POST", "/v1/duplicates/{pair_id}", answer=MemoryAnswer, problems=(404, 409, 503)))
+def settle_pair(call: Call, body: PairBody, pair_id: str) -> Memory:
+    """Merge a pair into its older memory, or keep both."""
+    return review.settle_pair(call.workspace, pair_id, body.action)
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/candidates",
-        "List the memories that wait for review, newest first",
-        query=bodies.ViewerQuery,
-        answer=MemoryPage,
-        problems=(404,),
-    )
-)
-def list_candidates(call: Call) -> Page[Memory]:
-    """List a page of candidates."""
-    query: bodies.ViewerQuery = call.query
+@api.route(Endpoint("GET", "/v1/candidates", answer=MemoryPage, problems=(404,)))
+def list_candidates(call: Call, query: bodies.ViewerQuery) -> Page[Memory]:
+    """List the memories that wait for review, newest first."""
     page = review.list_candidates(call.workspace, query.viewer(), query.limit, query.before)
     return Page([candidate.memory for candidate in page.items], page.next_cursor)
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/candidates/{memory_id}",
-        "Let a candidate in, or archive it",
-        body=CandidateBody,
-        answer=MemoryAnswer,
-        problems=(404, 409, 503),
-    )
-)
-def settle_candidate(call: Call, memory_id: str) -> Memory:
-    """Settle a candidate."""
-    return review.settle_candidate(call.workspace, memory_id, call.body.action)
+@api.route(Endpoint("POST", "/v1/candidates/{memory_id}", answer=MemoryAnswer, problems=(404, 409, 503)))
+def settle_candidate(call: Call, body: CandidateBody, memory_id: str) -> Memory:
+    """Let a candidate in, or archive it."""
+    return review.settle_candidate(call.workspace, memory_id, body.action)
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/audit",
-        "List what was merged or archived without being asked, newest first",
-        query=bodies.PageQuery,
-        answer=AuditPage,
-        problems=(404,),
-    )
-)
-def list_acts(call: Call) -> Page[AuditEntry]:
-    """List a page of the audit trail."""
-    page = review.list_acts(call.workspace, call.query.limit, call.query.before)
+@api.route(Endpoint("GET", "/v1/audit", answer=AuditPage, problems=(404,)))
+def list_acts(call: Call, query: bodies.PageQuery) -> Page[AuditEntry]:
+    """List what was merged or archived without being asked, newest first."""
+    page = review.list_acts(call.workspace, query.limit, query.before)
     return Page([act.entry for act in page.items], page.next_cursor)
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/audit/{entry_id}/undo",
-        "Take back an automatic merge or archive",
-        answer=MemoryAnswer,
-        problems=(404, 409, 503),
-    )
-)
+@api.route(Endpoint("POST", "/v1/audit/{entry_id}/undo", answer=MemoryAnswer, problems=(404, 409, 503)))
 def undo_act(call: Call, entry_id: str) -> Memory:
-    """Undo one act and return the memory that came back."""
+    """Take back an automatic merge or archive."""
     return review.undo_act(call.workspace, entry_id)
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/admissions",
-        "List what the write policy decided about writes, and why, newest first",
-        query=AdmissionsQuery,
-        answer=AdmissionPage,
-        problems=(404,),
-    )
-)
-def list_admissions(call: Call) -> Page[Decision]:
-    """List a page of decisions."""
-    query: AdmissionsQuery = call.query
+@api.route(Endpoint("GET", "/v1/admissions", answer=AdmissionPage, problems=(404,)))
+def list_admissions(call: Call, query: AdmissionsQuery) -> Page[Decision]:
+    """List what the write policy decided about writes, and why, newest first."""
     return review.list_admissions(call.workspace, query.outcome, query.limit, query.before)

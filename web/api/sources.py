@@ -119,64 +119,28 @@ class ForgottenItemsAnswer(Answer):
     archived: Count
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/sources",
-        "List the sources that memories were taken from, the newest first",
-        query=bodies.PageQuery,
-        answer=SourcesAnswer,
-        problems=(404,),
-    )
-)
-def list_sources(call: Call) -> Page[SourceSummary]:
-    """List a page of sources."""
-    return sources.list_sources(call.workspace, call.query.limit, call.query.before)
+@api.route(Endpoint("GET", "/v1/sources", answer=SourcesAnswer, problems=(404,)))
+def list_sources(call: Call, query: bodies.PageQuery) -> Page[SourceSummary]:
+    """List the sources that memories were taken from, the newest first."""
+    return sources.list_sources(call.workspace, query.limit, query.before)
 
 
-@api.route(
-    Endpoint(
-        "GET",
-        "/v1/sources/{source}/items",
-        "List the items that a source is known by, with their digests",
-        query=ItemsQuery,
-        answer=KnownItemsAnswer,
-        problems=(404, 422),
-    )
-)
-def list_items(call: Call, source: str) -> Page[KnownItem]:
-    """List a page of the items of a source; none of one that nothing was taken from."""
-    return sources.list_items(call.workspace, _source(source), call.query.limit, call.query.before)
+@api.route(Endpoint("GET", "/v1/sources/{source}/items", answer=KnownItemsAnswer, problems=(404, 422)))
+def list_items(call: Call, query: ItemsQuery, source: str) -> Page[KnownItem]:
+    """List the items that a source is known by, with their digests."""
+    return sources.list_items(call.workspace, _source(source), query.limit, query.before)
 
 
-@api.route(
-    Endpoint(
-        "PUT",
-        "/v1/sources/{source}/items",
-        "Bring the memories of a source in step with up to 200 of its items, in one transaction, all or none",
-        body=ItemsBody,
-        answer=TakenAnswer,
-        problems=(422, 503),
-    )
-)
-def take_items(call: Call, source: str) -> SourceUpdate:
-    """Take items of a source."""
-    return sources.take_items(call.workspace, _source(source), _read_offered(call.body))
+@api.route(Endpoint("PUT", "/v1/sources/{source}/items", answer=TakenAnswer, problems=(422, 503)))
+def take_items(call: Call, body: ItemsBody, source: str) -> SourceUpdate:
+    """Bring the memories of a source in step with up to 200 of its items, in one transaction, all or none."""
+    return sources.take_items(call.workspace, _source(source), _read_offered(body))
 
 
-@api.route(
-    Endpoint(
-        "POST",
-        "/v1/sources/{source}/forget",
-        "Forget items that a source holds no more, and archive what only they brought",
-        body=KeysBody,
-        answer=ForgottenItemsAnswer,
-        problems=(404, 422, 503),
-    )
-)
-def forget_items(call: Call, source: str) -> ForgottenItems:
-    """Forget items of a source."""
-    return sources.forget_items(call.workspace, _source(source), call.body.keys)
+@api.route(Endpoint("POST", "/v1/sources/{source}/forget", answer=ForgottenItemsAnswer, problems=(404, 422, 503)))
+def forget_items(call: Call, body: KeysBody, source: str) -> ForgottenItems:
+    """Forget items that a source holds no more, and archive what only they brought."""
+    return sources.forget_items(call.workspace, _source(source), body.keys)
 
 
 def _source(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from config.settings import Settings
 from pipeline.errors import ReverieError, ServerUnreachable
-from pipeline.records.check import CheckResult
+from pipeline.records import CheckResult
 from web.client import Client, server_url
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ServerProbe:
 
 def check_installation() -> Iterator[CheckResult]:
     """Look whether this Python has what Reverie needs."""
-    from config.version import VERSION
+    from web.contract import VERSION
 
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < PYTHON:
@@ -72,7 +72,7 @@ def check_installation() -> Iterator[CheckResult]:
 
 def check_server(server: ServerProbe) -> Iterator[CheckResult]:
     """Look whether our server answers at its address, or could."""
-    from config.version import VERSION
+    from web.contract import VERSION
 
     url, health = server_url(server.settings), server.health
     if isinstance(health, dict):

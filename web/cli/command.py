@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from web.client import Client
 
 INTERRUPTED = 130
+T = TypeVar("T")
 
 
 @dataclass
@@ -55,9 +56,23 @@ class State:
         workspace = self.choice(Path(), to_write=True).workspace if to_write else self.workspace
         return Client.from_settings(self.settings, workspace, timeout_s=timeout_s)
 
+    def ask(self, question: Callable[["Client"], T], *, to_write: bool = False) -> T:
+        """Return what the server answers to one question."""
+        with self.client(to_write=to_write) as client:
+            return question(client)
+
     def print_json(self, value: Any) -> None:
         """Print an answer as JSON."""
         click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+    def show(self, answer: Any, shown: str | Callable[[], object]) -> None:
+        """Print an answer: as JSON where that is wanted, else the text that is given, or what the function prints."""
+        if self.json:
+            self.print_json(answer)
+        elif isinstance(shown, str):
+            click.echo(shown)
+        else:
+            shown()
 
 
 def choose_for_folder(

@@ -2,17 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from pipeline.errors import ReverieError
-from pipeline.records.check import CheckResult
+from pipeline.records import CheckResult
 from web.cli.command import Command, State, pass_state
 from web.cli.render import plain
-
-if TYPE_CHECKING:
-    pass
 
 # A check by its name, under which a failure of the check itself is reported.
 Check = tuple[str, Callable[[], Iterable[CheckResult]]]

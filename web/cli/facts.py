@@ -30,8 +30,7 @@ def facts(context: click.Context) -> None:
 @pass_state
 def list_facts(state: State, /, limit: int, **wanted: Any) -> None:
     """List facts with all their values, or with those of one day."""
-    with state.client() as client:
-        found = client.list_items("/v1/facts", limit, **wanted)
+    found = state.ask(lambda client: client.list_items("/v1/facts", limit, **wanted))
     _print_facts(state, found)
 
 
@@ -43,8 +42,7 @@ def list_facts(state: State, /, limit: int, **wanted: Any) -> None:
 @pass_state
 def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
     """Print the value of a fact: of its SUBJECT the ATTRIBUTE."""
-    with state.client() as client:
-        found = client.fact(subject, attribute, **wanted)
+    found = state.ask(lambda client: client.fact(subject, attribute, **wanted))
     if state.json:
         state.print_json(found)
         return
@@ -68,8 +66,7 @@ def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
 def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text: bool, **given: Any) -> None:
     """Give a fact VALUE; the value before is ended, not overwritten."""
     body = {"value": value if text else parse_value(value)} | options.select_given_options(given)
-    with state.client(to_write=True) as client:
-        found = client.set_fact(subject, attribute, body)
+    found = state.ask(lambda client: client.set_fact(subject, attribute, body), to_write=True)
     if state.json:
         state.print_json(found)
         return
@@ -88,8 +85,7 @@ def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text:
 @pass_state
 def end_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
     """End the value of a fact without giving it another."""
-    with state.client() as client:
-        found = client.end_fact(subject, attribute, **wanted)
+    found = state.ask(lambda client: client.end_fact(subject, attribute, **wanted))
     if state.json:
         state.print_json(found)
     else:
@@ -104,8 +100,7 @@ def end_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
 @pass_state
 def history(state: State, /, subject: str, attribute: str, **wanted: Any) -> None:
     """List all values that a fact had, the first first."""
-    with state.client() as client:
-        found = client.fact_history(subject, attribute, **wanted)
+    found = state.ask(lambda client: client.fact_history(subject, attribute, **wanted))
     _print_facts(state, found)
 
 
@@ -123,9 +118,6 @@ def _format_key(fact: dict[str, Any]) -> str:
 
 
 def _print_facts(state: State, found: dict[str, Any]) -> None:
-    if state.json:
-        state.print_json(found)
-        return
     rows = [
         [
             one_line(fact["subject"]),
@@ -138,4 +130,4 @@ def _print_facts(state: State, found: dict[str, Any]) -> None:
         ]
         for fact in found["items"]
     ]
-    table(["subject", "attribute", "value", "from", "until", "source", "scope"], rows)
+    state.show(found, lambda: table(["subject", "attribute", "value", "from", "until", "source", "scope"], rows))

@@ -27,16 +27,12 @@ def goals(context: click.Context) -> None:
 @pass_state
 def list_goals(state: State, /, limit: int, **wanted: Any) -> None:
     """List goals, newest first."""
-    with state.client() as client:
-        found = client.list_items("/v1/goals", limit, **wanted)
-    if state.json:
-        state.print_json(found)
-        return
+    found = state.ask(lambda client: client.list_items("/v1/goals", limit, **wanted))
     rows = [
         [goal["id"], goal["status"], f"{goal['progress']:.0%}", _format_due(goal), one_line(goal["title"])]
         for goal in found["items"]
     ]
-    table(["goal", "status", "progress", "due", "title"], rows, right=["progress"])
+    state.show(found, lambda: table(["goal", "status", "progress", "due", "title"], rows, right=["progress"]))
 
 
 @goals.command("add")
@@ -54,8 +50,9 @@ def list_goals(state: State, /, limit: int, **wanted: Any) -> None:
 @pass_state
 def add(state: State, /, title: str, **given: Any) -> None:
     """Set a goal by its TITLE; one that is known is given what is said now."""
-    with state.client(to_write=True) as client:
-        found = client.add_goal({"title": title} | options.select_given_options(given))
+    found = state.ask(
+        lambda client: client.add_goal({"title": title} | options.select_given_options(given)), to_write=True
+    )
     _print_goal(state, found, f"{found['outcome']} ")
 
 
@@ -76,17 +73,15 @@ def set_goal(state: State, /, goal_id: str, *, no_due: bool, **given: Any) -> No
         changes["due_at"] = None
     if not changes:
         raise click.UsageError("say what to change: --title, --status, --progress, --due or --no-due")
-    with state.client() as client:
-        found = client.change_goal(goal_id, changes)
+    found = state.ask(lambda client: client.change_goal(goal_id, changes))
     _print_goal(state, found)
 
 
 def _print_goal(state: State, goal: dict[str, Any], outcome: str = "") -> None:
-    if state.json:
-        state.print_json(goal)
-        return
     due = f", due {_format_due(goal)}" if goal["due_at"] else ""
-    click.echo(f"{outcome}{goal['id']}: {one_line(goal['title'])} ({goal['status']}, {goal['progress']:.0%}{due})")
+    state.show(
+        goal, f"{outcome}{goal['id']}: {one_line(goal['title'])} ({goal['status']}, {goal['progress']:.0%}{due})"
+    )
 
 
 def _format_due(goal: dict[str, Any]) -> str | None:
@@ -108,8 +103,7 @@ def lessons(context: click.Context) -> None:
 @pass_state
 def list_lessons(state: State, /, limit: int, **wanted: Any) -> None:
     """List lessons, newest first, each with how often it was shown and followed."""
-    with state.client() as client:
-        found = client.list_items("/v1/lessons", limit, **wanted)
+    found = state.ask(lambda client: client.list_items("/v1/lessons", limit, **wanted))
     if state.json:
         state.print_json(found)
         return
@@ -131,9 +125,5 @@ def list_lessons(state: State, /, limit: int, **wanted: Any) -> None:
 def outcome(state: State, surface_id: str, outcome: str, note: str | None) -> None:
     """Say whether a lesson was followed the time that SURFACE names."""
     body = {"followed": outcome == "followed"} | options.select_given_options({"note": note})
-    with state.client() as client:
-        found = client.answer_lesson(surface_id, body)
-    if state.json:
-        state.print_json(found)
-    else:
-        click.echo(f"lesson {found['lesson_id']} was {outcome}")
+    found = state.ask(lambda client: client.answer_lesson(surface_id, body))
+    state.show(found, f"lesson {found['lesson_id']} was {outcome}")

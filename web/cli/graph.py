@@ -19,8 +19,7 @@ ARC_STATUSES = ("active", "dormant", "closed")
 @pass_state
 def arcs(state: State, /, limit: int, **wanted: Any) -> None:
     """List the threads that memories tell, the latest to go on first."""
-    with state.client() as client:
-        found = client.list_items("/v1/arcs", limit, **wanted)
+    found = state.ask(lambda client: client.list_items("/v1/arcs", limit, **wanted))
     if state.json:
         state.print_json(found)
         return
@@ -49,13 +48,9 @@ def entities(context: click.Context) -> None:
 @pass_state
 def list_entities(state: State, /, name: str, limit: int, **wanted: Any) -> None:
     """List the entities whose name holds NAME, or all, most often mentioned first."""
-    with state.client() as client:
-        found = client.list_items("/v1/entities", limit, q=name, **wanted)
-    if state.json:
-        state.print_json(found)
-        return
+    found = state.ask(lambda client: client.list_items("/v1/entities", limit, q=name, **wanted))
     rows = [[one["id"], one["kind"], one["mentions"], one_line(one["name"])] for one in found["items"]]
-    table(["entity", "kind", "mentions", "name"], rows, right=["mentions"])
+    state.show(found, lambda: table(["entity", "kind", "mentions", "name"], rows, right=["mentions"]))
 
 
 @entities.command("show")
@@ -87,12 +82,8 @@ def show(state: State, /, name: str, limit: int, **viewer: Any) -> None:
 @pass_state
 def graph(state: State, /, around: str, depth: int, limit: int, **viewer: Any) -> None:
     """Show the entities around one, and in how many memories two are mentioned together."""
-    with state.client() as client:
-        found = client.graph(around, depth, limit, **viewer)
-    if state.json:
-        state.print_json(found)
-        return
+    found = state.ask(lambda client: client.graph(around, depth, limit, **viewer))
     names = {node["id"]: one_line(node["name"]) for node in found["nodes"]}
     edges = sorted(found["edges"], key=lambda edge: -edge["memories"])
     rows = [[names[edge["from"]], names[edge["to"]], edge["memories"]] for edge in edges]
-    table(["entity", "beside", "memories"], rows, right=["memories"])
+    state.show(found, lambda: table(["entity", "beside", "memories"], rows, right=["memories"]))

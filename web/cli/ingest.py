@@ -68,13 +68,9 @@ def pdf(state: State, path: Path, *, dry_run: bool) -> None:
 @pass_state
 def list_sources(state: State, limit: int) -> None:
     """List the sources that memories were taken from."""
-    with state.client() as client:
-        found = client.list_items("/v1/sources", limit)
-    if state.json:
-        state.print_json(found)
-        return
+    found = state.ask(lambda client: client.list_items("/v1/sources", limit))
     rows = [[one["source"], one["items"], one["memories"], format_minute(one["at"])] for one in found["items"]]
-    table(["source", "items", "memories", "taken"], rows, right=["items", "memories"])
+    state.show(found, lambda: table(["source", "items", "memories", "taken"], rows, right=["items", "memories"]))
 
 
 @index.command("forget")

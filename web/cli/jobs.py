@@ -1,17 +1,21 @@
-"""Jobs on the command line: when they run, running them here and now, and background errors."""
+"""What a workspace holds, what waits, and its jobs: stats, the queue, the rebuild, running jobs, background errors."""
 
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.records import Stage
+from pipeline.times import format_duration
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
-from web.cli.render import format_minute, plain, print_if_none, table
+from web.cli.render import format_minute, format_size, plain, print_if_none, print_pairs, show_progress, table
 
 if TYPE_CHECKING:
     from pipeline.bootstrap.worker import WorkerContainer
+    from web.client import Client
 
 # A person waits for whole jobs: one that reports more work is continued until this long.
 LONGEST_JOB_S = 3600.0
@@ -31,16 +35,12 @@ def jobs(context: click.Context) -> None:
 @pass_state
 def list_jobs(state: State) -> None:
     """List the jobs with schedule, last run and next."""
-    with state.client() as client:
-        found = client.jobs()
-    if state.json:
-        state.print_json(found)
-        return
+    found = state.ask(lambda client: client.jobs())
     rows = [
         [one["name"], one["schedule"], *_last(one["last_run"]), format_minute(one["next_run_at"])]
         for one in found["items"]
     ]
-    table(["job", "schedule", "last run", "outcome", "next run"], rows)
+    state.show(found, lambda: table(["job", "schedule", "last run", "outcome", "next run"], rows))
 
 
 def _last(run: dict[str, Any] | None) -> tuple[str | None, str | None]:
@@ -57,12 +57,8 @@ def _last(run: dict[str, Any] | None) -> tuple[str | None, str | None]:
 @pass_state
 def run(state: State, name: str) -> None:
     """Ask the workers to run the job NAME now; `reverie sleep NAME` runs it here and waits."""
-    with state.client() as client:
-        found = client.run_job(name)
-    if state.json:
-        state.print_json(found)
-    else:
-        click.echo(f"asked for {plain(name)}, run {found['run_id']}; `reverie jobs` tells how it fares")
+    found = state.ask(lambda client: client.run_job(name))
+    state.show(found, f"asked for {plain(name)}, run {found['run_id']}; `reverie jobs` tells how it fares")
 
 
 @click.command(cls=Command)
@@ -70,8 +66,7 @@ def run(state: State, name: str) -> None:
 @pass_state
 def errors(state: State, limit: int) -> None:
     """List background errors, newest first."""
-    with state.client() as client:
-        found = client.list_items("/v1/errors", limit)
+    found = state.ask(lambda client: client.list_items("/v1/errors", limit))
     if state.json:
         state.print_json(found)
         return
@@ -113,10 +108,12 @@ def consolidate(state: State) -> None:
 def _list_known(state: State) -> None:
     from pipeline.services.maintenance import JOBS
 
-    if state.json:
-        state.print_json([{"name": job.name, "schedule": str(job.schedule), "summary": job.summary} for job in JOBS])
-        return
-    table(["job", "schedule", "what it does"], [[job.name, str(job.schedule), job.summary] for job in JOBS])
+    state.show(
+        [{"name": job.name, "schedule": str(job.schedule), "summary": job.summary} for job in JOBS],
+        lambda: table(
+            ["job", "schedule", "what it does"], [[job.name, str(job.schedule), job.summary] for job in JOBS]
+        ),
+    )
 
 
 def _run_here(state: State, jobs: tuple[str, ...], workspaces: list[str]) -> None:
@@ -174,3 +171,97 @@ def _finish(worker: "WorkerContainer", state: State, workspace_id: str, name: st
         found = ", ".join(f"{key} {number}" for key, number in counts.items()) or "nothing to do"
         click.echo(f"{name:12} {'failed' if error else 'ok':6} {took_s:>6.1f} s  {plain(error) if error else found}")
     return {"job": name, "ok": error is None, "counts": counts, "error": error, "took_s": took_s}
+
+
+POLL_S = 0.25
+
+
+@click.command(cls=Command)
+@pass_state
+def stats(state: State) -> None:
+    """Count what the workspace holds and how large it is."""
+    found = state.ask(lambda client: client.stats())
+    memories, graph, index, stored = found["memories"], found["graph"], found["index"], found["bytes"]
+    pairs = [
+        ("workspace", found["workspace"]),
+        ("memories", f"{memories['active']} active, {memories['archived']} archived"),
+        ("sessions", memories["sessions"]),
+        ("kinds", _counts(memories["by_kind"])),
+        ("sources", _counts(memories["by_source"])),
+        ("entities", f"{graph['entities']}, mentioned {graph['mentions']} times"),
+        ("segment", f"{index['segment'] or 'none yet'}, {index['tail_rows']} writes since"),
+        ("vectors", f"{index['passages']} passages by {index['model']} ({index['encoder']})"),
+        ("files", ", ".join(f"{name} {format_size(count)}" for name, count in stored.items())),
+    ]
+    state.show(found, lambda: print_pairs(pairs))
+
+
+def _counts(counts: dict[str, int]) -> str | None:
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or None
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def queue(context: click.Context) -> None:
+    """Show what waits and what failed for good."""
+    if context.invoked_subcommand is None:
+        _show_queue(context.ensure_object(State))
+
+
+def _show_queue(state: State) -> None:
+    found = state.ask(lambda client: client.queue())
+    if state.json:
+        state.print_json(found)
+        return
+    rows = [[stage, count, found["dead"].get(stage, 0)] for stage, count in found["pending"].items()]
+    table(["stage", "pending", "dead"], rows, right=["pending", "dead"])
+    oldest = found["oldest_pending_s"]
+    if oldest is not None:
+        click.echo(f"the oldest waits for {format_duration(oldest)}")
+    click.echo(f"{len(found['workers'])} worker processes have reported")
+    if any(found["dead"].values()):
+        click.echo("`reverie queue retry` gives what failed for good a fresh start")
+
+
+@queue.command("retry")
+@click.option("--stage", type=click.Choice([stage.value for stage in Stage]), help="Only what failed in this stage.")
+@pass_state
+def retry(state: State, stage: str | None) -> None:
+    """Give what failed for good a fresh start."""
+    found = state.ask(lambda client: client.retry(stage))
+    state.show(found, f"{found['retried']} queued again")
+
+
+@click.command(cls=Command)
+@pass_state
+def rebuild(state: State) -> None:
+    """Compute every index of the workspace again from events.sqlite, while the server runs."""
+    started = time.monotonic()
+    with state.client() as client:
+        queued = client.rebuild()["queued"]
+        try:
+            dead = _wait_until_digested(client, queued, quiet=state.json)
+        except KeyboardInterrupt:
+            click.echo("the rebuild goes on in the background; `reverie queue` shows how far it is", err=True)
+            raise
+    took = round(time.monotonic() - started, 1)
+    if state.json:
+        state.print_json({"queued": queued, "dead": dead, "took_s": took})
+        return
+    click.echo(f"{queued} memories of {state.workspace} indexed again in {took} s")
+    if any(dead.values()):
+        click.echo(f"failed for good: {_counts(dead)}; `reverie queue retry` tries again", err=True)
+
+
+def _wait_until_digested(client: "Client", queued: int, *, quiet: bool) -> dict[str, Any]:
+    pause = threading.Event()
+    # Each memory is embedded and linked.
+    total = 2 * queued
+    with show_progress("indexing", total, quiet=quiet) as set_done:
+        while True:
+            found = client.queue()
+            left = sum(found["pending"].values())
+            set_done(max(0, total - left))
+            if not left:
+                return dict(found["dead"])
+            pause.wait(POLL_S)

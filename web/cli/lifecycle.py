@@ -143,10 +143,7 @@ def _start_daemon(state: State) -> None:
         click.echo(_tail(log, launched.start), err=True)
         raise DaemonFailed(f"{failure}; {log} says more")
     url = server_url(state.settings)
-    if state.json:
-        state.print_json({"url": url, "pid": process.pid, "log": str(log)})
-    else:
-        click.echo(f"{url} (pid {process.pid}, log {log})")
+    state.show({"url": url, "pid": process.pid, "log": str(log)}, f"{url} (pid {process.pid}, log {log})")
 
 
 def _failure_to_start(state: State, process: "subprocess.Popen[bytes]") -> str | None:
@@ -196,7 +193,7 @@ def down(state: State) -> None:
     left = list_running(state.settings)
     if left:
         raise ReverieError("still running: " + ", ".join(f"{p.name} (pid {p.pid})" for p in left))
-    if state.json:
-        state.print_json({"stopped": [{"name": p.name, "pid": p.pid} for p in stopped]})
-    else:
-        click.echo("stopped " + ", ".join(f"{p.name} (pid {p.pid})" for p in stopped))
+    state.show(
+        {"stopped": [{"name": p.name, "pid": p.pid} for p in stopped]},
+        "stopped " + ", ".join(f"{p.name} (pid {p.pid})" for p in stopped),
+    )

@@ -58,7 +58,7 @@ def _folder() -> Path | None:
 
 def _greet() -> list[tuple[str, bool]]:
     """Answer the host until its handshake is over or it asks for more; return its lines, and which were answered."""
-    from config.version import VERSION
+    from web.contract import VERSION
     from web.mcp.greeting import MOST_HEARD, greet
 
     heard: list[tuple[str, bool]] = []
@@ -86,10 +86,8 @@ def _serve_http(state: State, port: int, profile: str) -> None:
     bridge = _bridge(state)
     host, bound = place.getsockname()
     url = f"http://{host}:{bound}{PATH}"
-    if state.json:
-        state.print_json({"url": url, "workspace": bridge.workspace()})
-    else:
-        click.echo(f"{url} (workspace {bridge.workspace()})")
+    workspace = bridge.workspace()
+    state.show({"url": url, "workspace": workspace}, f"{url} (workspace {workspace})")
     # The door may open before the stack made the token.
     state.settings.paths.token()
     token = CurrentToken(state.settings.paths.token_file)

@@ -48,14 +48,10 @@ CHANNELS = ("lexical", "dense")
 def remember(state: State, /, text: str, **given: Any) -> None:
     """Store TEXT as a memory; `-` reads it from standard input."""
     body = {"content": options.read_text(text)} | options.select_given_options(given)
-    with state.client(to_write=True) as client:
-        receipt = client.remember(body)
-    if state.json:
-        state.print_json(receipt)
-        return
+    receipt = state.ask(lambda client: client.remember(body), to_write=True)
     known = f" (known as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
     reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""
-    click.echo(f"{receipt['outcome']} {receipt['id']}{known}{reason}")
+    state.show(receipt, f"{receipt['outcome']} {receipt['id']}{known}{reason}")
 
 
 @click.command(cls=Command)
@@ -87,8 +83,7 @@ def recall(state: State, /, query: str, *, explain: bool, wanted: str | None, **
         return
     if explain:
         question["explain"] = True
-    with state.client() as client:
-        answer = client.recall(question)
+    answer = state.ask(lambda client: client.recall(question))
     if state.json:
         state.print_json(answer)
         return
@@ -129,8 +124,7 @@ def _print_results(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _why_not(state: State, question: dict[str, Any]) -> None:
-    with state.client() as client:
-        answer = client.why(question)
+    answer = state.ask(lambda client: client.why(question))
     if state.json:
         state.print_json(answer)
         return
@@ -217,8 +211,7 @@ def _parse_anchor(_context: click.Context, _parameter: click.Parameter, given: s
 @pass_state
 def get(state: State, memory_id: str) -> None:
     """Show the memory ID with where it came from, what it mentions, its edges and its history."""
-    with state.client() as client:
-        found = client.memory(memory_id)
+    found = state.ask(lambda client: client.memory(memory_id))
     if state.json:
         state.print_json(found)
         return
@@ -313,10 +306,7 @@ def edit(state: State, /, memory_id: str, *, no_tags: bool, **given: Any) -> Non
                 return
             changes = {"content": text}
         found = client.edit(memory_id, changes)
-    if state.json:
-        state.print_json(found)
-    else:
-        click.echo(f"changed {found['id']}: {', '.join(changes)}")
+    state.show(found, f"changed {found['id']}: {', '.join(changes)}")
 
 
 def _edit_text(text: str) -> str | None:
@@ -332,12 +322,8 @@ def _edit_text(text: str) -> str | None:
 @pass_state
 def restore(state: State, memory_id: str) -> None:
     """Bring the archived memory ID back."""
-    with state.client() as client:
-        found = client.restore(memory_id)
-    if state.json:
-        state.print_json(found)
-    else:
-        click.echo(f"restored {found['id']}: {one_line(found['content'])}")
+    found = state.ask(lambda client: client.restore(memory_id))
+    state.show(found, f"restored {found['id']}: {one_line(found['content'])}")
 
 
 @click.command(cls=Command)
@@ -355,8 +341,5 @@ def purge(state: State, memory_id: str, *, yes: bool) -> int:
                 click.echo("nothing was purged", err=True)
                 return 1
         found = client.purge(memory_id)
-    if state.json:
-        state.print_json(found)
-    else:
-        click.echo(f"purged {found['id']}")
+    state.show(found, f"purged {found['id']}")
     return 0

@@ -127,8 +127,7 @@ def candidates(context: click.Context) -> None:
 @pass_state
 def list_candidates(state: State, /, limit: int, **wanted: Any) -> None:
     """List the memories that wait for review, newest first."""
-    with state.client() as client:
-        found = client.list_items("/v1/candidates", limit, **wanted)
+    found = state.ask(lambda client: client.list_items("/v1/candidates", limit, **wanted))
     if state.json:
         state.print_json(found)
         return
@@ -154,12 +153,8 @@ def reject(state: State, memory_id: str) -> None:
 
 
 def _settle(state: State, memory_id: str, action: str) -> None:
-    with state.client() as client:
-        found = client.settle_candidate(memory_id, action)
-    if state.json:
-        state.print_json(found)
-    else:
-        click.echo(f"{action}ed {found['id']}: {one_line(found['content'])}")
+    found = state.ask(lambda client: client.settle_candidate(memory_id, action))
+    state.show(found, f"{action}ed {found['id']}: {one_line(found['content'])}")
 
 
 @click.command("why-not-saved", cls=Command)
@@ -179,9 +174,6 @@ def why_not_saved(state: State, limit: int, outcome: str | None, kind: str | Non
             page = client.list_items("/v1/admissions", limit, outcome=wanted)["items"]
             decisions.extend(one for one in page if kind is None or one["kind"] == kind)
     decisions = sorted(decisions, key=lambda one: one["at"], reverse=True)[:limit]
-    if state.json:
-        state.print_json({"items": decisions, "next_cursor": None})
-        return
     rows = [
         [
             format_minute(one["at"]),
@@ -193,7 +185,10 @@ def why_not_saved(state: State, limit: int, outcome: str | None, kind: str | Non
         ]
         for one in decisions
     ]
-    table(["at", "outcome", "kind", "source", "score", "reasons"], rows, right=["score"])
+    state.show(
+        {"items": decisions, "next_cursor": None},
+        lambda: table(["at", "outcome", "kind", "source", "score", "reasons"], rows, right=["score"]),
+    )
 
 
 # Who reaches what is counted over so many memories, the newest.
@@ -218,12 +213,8 @@ def audit(context: click.Context) -> None:
 @pass_state
 def list_acts(state: State, limit: int) -> None:
     """List what was merged or archived without asking, newest first."""
-    with state.client() as client:
-        found = client.list_items("/v1/audit", limit)
-    if state.json:
-        state.print_json(found)
-    else:
-        _print_acts(found["items"])
+    found = state.ask(lambda client: client.list_items("/v1/audit", limit))
+    state.show(found, lambda: _print_acts(found["items"]))
 
 
 @audit.command("undo")
@@ -231,17 +222,12 @@ def list_acts(state: State, limit: int) -> None:
 @pass_state
 def undo(state: State, entry_id: str) -> None:
     """Take the act ID back: what was merged or archived is there again."""
-    with state.client() as client:
-        found = client.undo(entry_id)
-    if state.json:
-        state.print_json(found)
-    else:
-        click.echo(f"{found['id']} is back: {one_line(found['content'])}")
+    found = state.ask(lambda client: client.undo(entry_id))
+    state.show(found, f"{found['id']} is back: {one_line(found['content'])}")
 
 
 def _overview(state: State) -> None:
-    with state.client() as client:
-        found = _collect(client) | {"places": _list_places(state)}
+    found = state.ask(lambda client: _collect(client) | {"places": _list_places(state)})
     if state.json:
         state.print_json(found)
         return

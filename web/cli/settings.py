@@ -1,11 +1,14 @@
-"""The settings, the token, incognito sessions, completion, the version."""
+"""The settings, the encoder, the token, incognito sessions, completion, the version."""
+
+from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
 
-from pipeline.errors import NotFound
+from pipeline.errors import NotFound, ReverieError, ServerUnreachable
 from web.cli.command import Command, Group, State, pass_state
-from web.cli.render import plain, table
+from web.cli.render import plain, print_pairs, show_waiting, table
 
 
 @click.command(cls=Command)
@@ -15,12 +18,10 @@ def config(state: State) -> None:
     from config.settings import explain_settings
 
     found = explain_settings(workspace_id=state.workspace)
-    if state.json:
-        state.print_json(
-            {"settings": [{"name": s.name, "value": s.value, "origin": s.origin, "help": s.help} for s in found]}
-        )
-        return
-    table(["setting", "value", "origin", "help"], [[s.name, s.value, s.origin, s.help] for s in found])
+    state.show(
+        {"settings": [{"name": s.name, "value": s.value, "origin": s.origin, "help": s.help} for s in found]},
+        lambda: table(["setting", "value", "origin", "help"], [[s.name, s.value, s.origin, s.help] for s in found]),
+    )
 
 
 @click.command(cls=Command)
@@ -36,10 +37,10 @@ def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
     if renew and not _renew(state, yes=yes):
         return 1
     secret = file.read_text(encoding="ascii").strip() if show else None
-    if state.json:
-        state.print_json({"path": str(file)} | ({"token": secret} if secret is not None else {}))
-    else:
-        click.echo(secret if secret is not None else str(file))
+    state.show(
+        {"path": str(file)} | ({"token": secret} if secret is not None else {}),
+        secret if secret is not None else str(file),
+    )
     return 0
 
 
@@ -62,12 +63,9 @@ def _renew(state: State, *, yes: bool) -> bool:
 @pass_state
 def version(state: State) -> None:
     """Show the version."""
-    from config.version import VERSION
+    from web.contract import VERSION
 
-    if state.json:
-        state.print_json({"version": VERSION})
-    else:
-        click.echo(f"reverie {VERSION}")
+    state.show({"version": VERSION}, f"reverie {VERSION}")
 
 
 @click.group(cls=Group)
@@ -95,17 +93,15 @@ def off(state: State, session_id: str) -> None:
 @pass_state
 def list_sessions(state: State) -> None:
     """List the incognito sessions."""
-    with state.client() as client:
-        answer = client.incognito()
-    if state.json:
-        state.print_json(answer)
-        return
-    table(["session", "since"], [[plain(item["session_id"]), item["since"]] for item in answer["items"]])
+    answer = state.ask(lambda client: client.incognito())
+    state.show(
+        answer,
+        lambda: table(["session", "since"], [[plain(item["session_id"]), item["since"]] for item in answer["items"]]),
+    )
 
 
 def _set(state: State, session_id: str, *, on: bool) -> None:
-    with state.client() as client:
-        answer = client.set_incognito(session_id, on=on)
+    answer = state.ask(lambda client: client.set_incognito(session_id, on=on))
     if state.json:
         state.print_json(answer)
     elif answer["since"] is None:
@@ -127,7 +123,93 @@ def completion(state: State, shell: str) -> None:
     root = click.get_current_context().find_root().command
     # The variable is the one that click looks for when a program named `reverie` starts.
     script = found(root, {}, "reverie", "_REVERIE_COMPLETE").source()
+    state.show({"shell": shell, "script": script}, script)
+
+
+NO_SERVER = "no server runs"
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def model(context: click.Context) -> None:
+    """Show the encoder, compile it, or choose another one."""
+    if context.invoked_subcommand is None:
+        _show(context.ensure_object(State))
+
+
+def _show(state: State) -> None:
+    found = _describe(state) | {"loaded": _loaded_model(state)}
     if state.json:
-        state.print_json({"shell": shell, "script": script})
-    else:
-        click.echo(script)
+        state.print_json(found)
+        return
+    print_pairs(
+        [(name, "no" if value is False else "yes" if value is True else value) for name, value in found.items()]
+    )
+    if not found["compiled"]:
+        click.echo("a worker compiles it when it is needed; `reverie model compile` does it now")
+
+
+def _describe(state: State) -> dict[str, Any]:
+    from pipeline.services.encoder import get_encoder_status
+
+    status = get_encoder_status(state.settings)
+    found = {"model": status.model, "compiled": status.compiled is not None, "directory": str(status.directory)}
+    if status.compiled is None:
+        return found
+    return found | {
+        "dimension": status.compiled.dimension,
+        "precision": status.compiled.precision,
+        "window": status.compiled.max_tokens,
+    }
+
+
+def _loaded_model(state: State) -> str:
+    """Tell which model the web server encodes with, if any."""
+    try:
+        with state.client() as client:
+            if client.health()["encoder"] != "ready":
+                return "not yet"
+            served = client.stats()["index"]["model"]
+    except ReverieError as error:
+        return NO_SERVER if isinstance(error, ServerUnreachable) else "yes"
+    configured = state.settings.embedding_model
+    return "yes" if served == configured else f"{served}, until a restart"
+
+
+@model.command("compile")
+@pass_state
+def compile_now(state: State) -> None:
+    """Compile the configured model now; nothing is done when it is compiled already."""
+    _compile(state, state.settings.embedding_model)
+    found = _describe(state)
+    state.show(found, f"compiled in {found['directory']}")
+
+
+@model.command("use")
+@click.argument("name", metavar="NAME")
+@pass_state
+def use(state: State, name: str) -> None:
+    """Compile the model NAME (a name or a folder) and use it from the next start on."""
+    from config.settings import load_settings, save_setting
+
+    # The processes that will load it have other working folders.
+    chosen = str(Path(name).absolute()) if Path(name).is_dir() else name
+    directory = _compile(state, chosen)
+    paths = state.settings.paths
+    save_setting(paths, "embedding_model", chosen)
+    effective = load_settings().embedding_model
+    if state.json:
+        state.print_json({"embedding_model": effective, "saved": chosen, "directory": str(directory)})
+        return
+    click.echo(f"{paths.config}: embedding_model = {chosen}")
+    if effective != chosen:
+        click.echo(f"REVERIE_EMBEDDING_MODEL={effective} in the environment still decides", err=True)
+    elif chosen != state.settings.embedding_model:
+        click.echo("restart Reverie (`reverie down`, `reverie up`); it then embeds every memory again")
+
+
+def _compile(state: State, name: str) -> Path:
+    with show_waiting(f"compiling {name}", quiet=state.json):
+        from pipeline.services.encoder import compile_model
+
+        return compile_model(state.settings, name)

@@ -16,9 +16,7 @@ from pipeline.errors import InvalidField, NotFound, ReverieError
 from web.contract import STATUS_OF_ERROR
 from web.dashboard.filters import FILTERS
 from web.dashboard.pages import (
-    arcs,
     entities,
-    entity_map,
     facts,
     goals,
     inbox,
@@ -36,23 +34,20 @@ from web.endpoint import container
 
 log = logging.getLogger(__name__)
 
-SECTIONS: tuple[Section, ...] = tuple(
-    page.section
-    for page in (
-        overview,
-        timeline,
-        memory,
-        recall,
-        entity_map,
-        facts,
-        entities,
-        arcs,
-        goals,
-        lessons,
-        inbox,
-        workers,
-        settings,
-    )
+SECTIONS: tuple[Section, ...] = (
+    overview.section,
+    timeline.section,
+    timeline.arc_section,
+    memory.section,
+    recall.section,
+    entities.section,
+    entities.map_section,
+    facts.section,
+    goals.section,
+    lessons.section,
+    inbox.section,
+    workers.section,
+    settings.section,
 )
 
 

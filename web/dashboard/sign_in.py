@@ -106,13 +106,9 @@ def new_link() -> str:
     return url_for("dashboard.sign_in", code=links.make())
 
 
-@api.route(
-    Endpoint(
-        "POST", "/v1/dashboard/links", "Make a one-time link that opens the dashboard", answer=LinkAnswer, status=201
-    )
-)
+@api.route(Endpoint("POST", "/v1/dashboard/links", answer=LinkAnswer, status=201))
 def make_link(call: Call) -> LinkAnswer:  # noqa: ARG001 - every handler takes a call
-    """Make a sign-in link."""
+    """Make a one-time link that opens the dashboard."""
     return LinkAnswer(url=urljoin(request.host_url, new_link()), expires_in_s=LINK_LIFETIME_S)
 
 

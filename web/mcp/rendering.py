@@ -12,8 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.errors import FieldError, InvalidField, NotFound
-from pipeline.records import Trust
-from pipeline.records.line import CUT, INNER_QUOTES, SHORT_ID
+from pipeline.records import CUT, INNER_QUOTES, SHORT_ID, Trust
 from pipeline.times import age
 
 SHORT_CHARS = 280

@@ -32,9 +32,8 @@ from mcp_types import (
 from mcp_types import Tool as ListedTool
 
 from config.paths import is_workspace_id
-from config.version import VERSION
 from pipeline.errors import InvalidField, NotFound, ReverieError
-from web.contract import WORKSPACE_HEADER
+from web.contract import VERSION, WORKSPACE_HEADER
 from web.mcp.bridge import Bridge
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import candidates, duplicates

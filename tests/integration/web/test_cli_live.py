@@ -9,9 +9,9 @@ import pytest
 from pipeline.errors import ServerUnreachable
 from pipeline.write import revise
 from tests.fakes.command_line import remember, run, serve_app
-from web.cli import live
+from web.cli import status
 from web.cli.command import State
-from web.cli.live import Feed
+from web.cli.status import Feed
 from web.client import Client
 
 
@@ -73,12 +73,12 @@ def test_it_follows_and_outlives_a_restart(feed, monkeypatch, capsys):
 
     class Pause(threading.Event):
         def wait(self, timeout):
-            assert timeout == live.POLL_S
+            assert timeout == status.POLL_S
             return not looks
 
     monkeypatch.setattr(Feed, "look", look)
-    monkeypatch.setattr(live.threading, "Event", Pause)
-    live._follow(State(json=True), feed)
+    monkeypatch.setattr(status.threading, "Event", Pause)
+    status._follow(State(json=True), feed)
     told = capsys.readouterr()
     assert contents(map(json.loads, told.out.splitlines())) == ["first", "second"]
     assert told.err == "gone; waiting for it\n"

@@ -483,7 +483,7 @@ def test_the_greeting_knows_the_versions_of_the_sdk():
     ],
 )
 def test_what_may_come_before_a_handshake_is_answered_as_the_sdk_does(said):
-    from config.version import VERSION
+    from web.contract import VERSION
 
     greeting = greet(json.dumps(said).encode(), VERSION)
     [answer] = conversation([], OpeningLine(json.dumps(said), answered=False))
@@ -521,7 +521,7 @@ def test_an_envelope_after_the_other_era_has_begun_is_for_the_sdk_to_refuse():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_greeting_says_what_the_sdk_says(version):
-    from config.version import VERSION
+    from web.contract import VERSION
 
     said = json.dumps(hello(version, "first"))
     [answer] = conversation([], OpeningLine(said, answered=False))
@@ -584,7 +584,7 @@ def modules_after(program):
 
 
 def test_nothing_heavy_is_loaded_before_the_greeting():
-    loaded = modules_after("import web.cli, config.version, web.mcp.greeting")
+    loaded = modules_after("import web.cli, web.contract, web.mcp.greeting")
     assert loaded & {"mcp", "mcp_types", "pydantic", "urllib3", "anyio", "rich", "psutil"} == set()
 
 

@@ -1,6 +1,6 @@
 import logging
 
-from config.program import RedactingFormatter
+from config.process import RedactingFormatter
 
 
 def test_what_is_logged_is_masked_with_its_traceback():

@@ -7,7 +7,7 @@ from huey.storage import MemoryStorage
 from pipeline.errors import IndexUnavailable
 from pipeline.jobs.runner import Report
 from pipeline.records import Stage
-from pipeline.services import digestion, maintenance
+from pipeline.services import maintenance
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import meta, work
 from tests.fakes.in_process import open_worker
@@ -59,7 +59,7 @@ def test_a_digest_works_off_its_stage_and_reports_the_worker(client, sent, worke
 
 
 def test_what_a_turn_leaves_is_asked_for_again(client, sent, monkeypatch):
-    monkeypatch.setattr(digestion, "TURN_S", -1.0)
+    monkeypatch.setattr(maintenance, "DIGEST_TURN_S", -1.0)
     for number in range(65):
         client.write(f"Memory {number}")
     digest("default", "embed")

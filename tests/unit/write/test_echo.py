@@ -8,8 +8,7 @@ from ulid import ULID
 
 from pipeline.context.render import Entry, render_block
 from pipeline.kinds import render_text
-from pipeline.records import Kind, Memory, Scope, Source, Tier, Trust
-from pipeline.records.line import HEADER, INNER_QUOTES
+from pipeline.records import HEADER, INNER_QUOTES, Kind, Memory, Scope, Source, Tier, Trust
 from pipeline.records.recall import Annotations
 from pipeline.text.normalize import normalize_text
 from pipeline.write.prepare import Echo, find_echoes, is_echo_of

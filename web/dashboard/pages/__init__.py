@@ -1,1 +1,1 @@
-"""The sections of the dashboard, one file each."""
+"""The sections of the dashboard, by subject."""

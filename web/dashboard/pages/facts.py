@@ -53,7 +53,7 @@ class SubjectQuery(Paged):
     as_of: Moment | None = None
 
 
-class FactQuery(SubjectQuery):
+class FactPageQuery(SubjectQuery):
     """Which fact is asked."""
 
     attribute: Name
@@ -145,10 +145,10 @@ def subject(view: View) -> str:
     )
 
 
-@section.page("/facts/one", FactQuery)
+@section.page("/facts/one", FactPageQuery)
 def fact(view: View) -> str:
     """Show all values of a fact in time, and the one that held at a moment."""
-    query: FactQuery = view.query
+    query: FactPageQuery = view.query
     one, now = _key_of(query), utc_text(view.now)
     found = facts.read_fact(view.workspace, one, query.as_of or now, now, PAGE_SIZE, query.before, WAITING)
     axis = axis_over(_moments(found.values.items, [now] if query.before is None else []) or [now])

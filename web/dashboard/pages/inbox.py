@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import wraps
 from typing import Annotated, Any
 
 from flask import redirect, url_for
@@ -115,6 +116,19 @@ class Undo:
     fields: Mapping[str, Any]
 
 
+def _if_still_waiting(judge: Callable[..., Response]) -> Callable[..., Response]:
+    """Tell that nothing was done where somebody else was faster, or a job was; what else waits is still there."""
+
+    @wraps(judge)
+    def try_judging(view: View, **path: str) -> Response:
+        try:
+            return judge(view, **path)
+        except (Conflict, NotFound) as error:
+            return _go_on(view, f"Nothing was done: {error}.")
+
+    return try_judging
+
+
 @section.page("/inbox", InboxQuery)
 def review_entries(view: View) -> str | Response:
     """Show a page of one kind of entries."""
@@ -138,103 +152,74 @@ def review_entries(view: View) -> str | Response:
 
 
 @section.action("/inbox/candidates/<memory_id>", CandidateForm)
+@_if_still_waiting
 def judge_candidate(view: View, memory_id: str) -> Response:
     """Accept a candidate, or archive it."""
     verdict: CandidateVerdict = view.form.action
     accepted = verdict is CandidateVerdict.ACCEPT
-
-    def judge() -> Response:
-        review.settle_candidate(view.workspace, memory_id, verdict)
-        message = "The candidate is a memory now." if accepted else "The candidate is archived."
-        return _go_on(
-            view, message, Undo("undo_candidate", {"memory_id": memory_id}, f"e-{memory_id}", {"action": verdict})
-        )
-
-    return _try_judging(view, judge)
+    review.settle_candidate(view.workspace, memory_id, verdict)
+    message = "The candidate is a memory now." if accepted else "The candidate is archived."
+    return _go_on(
+        view, message, Undo("undo_candidate", {"memory_id": memory_id}, f"e-{memory_id}", {"action": verdict})
+    )
 
 
 @section.action("/inbox/candidates/<memory_id>/undo", CandidateForm)
+@_if_still_waiting
 def undo_candidate(view: View, memory_id: str) -> Response:
     """Let a candidate wait again."""
-
-    def undo() -> Response:
-        review.reopen_candidate(view.workspace, memory_id, view.form.action)
-        return _go_on(view, UNDONE)
-
-    return _try_judging(view, undo)
+    review.reopen_candidate(view.workspace, memory_id, view.form.action)
+    return _go_on(view, UNDONE)
 
 
 @section.action("/inbox/pairs/<pair_id>", PairForm)
+@_if_still_waiting
 def judge_pair(view: View, pair_id: str) -> Response:
     """Merge a pair into its older memory, or keep both."""
     verdict: PairVerdict = view.form.action
-
-    def judge() -> Response:
-        review.settle_pair(view.workspace, pair_id, verdict)
-        merged = verdict is PairVerdict.MERGE
-        message = "The newer memory is merged into the older." if merged else "Both are kept."
-        return _go_on(view, message, Undo("undo_pair", {"pair_id": pair_id}, f"e-{pair_id}", {}))
-
-    return _try_judging(view, judge)
+    review.settle_pair(view.workspace, pair_id, verdict)
+    merged = verdict is PairVerdict.MERGE
+    message = "The newer memory is merged into the older." if merged else "Both are kept."
+    return _go_on(view, message, Undo("undo_pair", {"pair_id": pair_id}, f"e-{pair_id}", {}))
 
 
 @section.action("/inbox/pairs/<pair_id>/undo", InboxForm)
+@_if_still_waiting
 def undo_pair(view: View, pair_id: str) -> Response:
     """Let a pair wait again."""
-
-    def undo() -> Response:
-        review.reopen_pair(view.workspace, pair_id)
-        return _go_on(view, UNDONE)
-
-    return _try_judging(view, undo)
+    review.reopen_pair(view.workspace, pair_id)
+    return _go_on(view, UNDONE)
 
 
 @section.action("/inbox/contradictions/<denying_id>/<denied_id>", ContradictionForm)
+@_if_still_waiting
 def judge_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
     """Archive the memory that does not hold, or take the contradiction away."""
-
-    def judge() -> Response:
-        settlement = review.settle_contradiction(view.workspace, denying_id, denied_id, view.form.action)
-        message = "Both are kept, and do not contradict each other any more."
-        if settlement.archived is not None:
-            message = "The other memory is archived."
-        path = {"denying_id": denying_id, "denied_id": denied_id}
-        undo = Undo("undo_contradiction", path, f"e-{denying_id}.{denied_id}", asdict(settlement))
-        return _go_on(view, message, undo)
-
-    return _try_judging(view, judge)
+    settlement = review.settle_contradiction(view.workspace, denying_id, denied_id, view.form.action)
+    message = "Both are kept, and do not contradict each other any more."
+    if settlement.archived is not None:
+        message = "The other memory is archived."
+    path = {"denying_id": denying_id, "denied_id": denied_id}
+    undo = Undo("undo_contradiction", path, f"e-{denying_id}.{denied_id}", asdict(settlement))
+    return _go_on(view, message, undo)
 
 
 @section.action("/inbox/contradictions/<denying_id>/<denied_id>/undo", SettlementForm)
+@_if_still_waiting
 def undo_contradiction(view: View, denying_id: str, denied_id: str) -> Response:
     """Let a contradiction wait again."""
     form: SettlementForm = view.form
-
-    def undo() -> Response:
-        settlement = Settlement(form.archived, form.denial_by, form.reverse_by)
-        review.reopen_contradiction(view.workspace, denying_id, denied_id, settlement)
-        return _go_on(view, UNDONE)
-
-    return _try_judging(view, undo)
+    settlement = Settlement(form.archived, form.denial_by, form.reverse_by)
+    review.reopen_contradiction(view.workspace, denying_id, denied_id, settlement)
+    return _go_on(view, UNDONE)
 
 
 @section.action("/inbox/acts/<entry_id>/undo", InboxForm)
+@_if_still_waiting
 def undo_act(view: View, entry_id: str) -> Response:
     """Take back what was merged or archived without asking."""
-
-    def undo() -> Response:
-        review.undo_act(view.workspace, entry_id)
-        return _go_on(view, "The memory is back in every answer.")
-
-    return _try_judging(view, undo)
-
-
-def _try_judging(view: View, judge: Callable[[], Response]) -> Response:
-    try:
-        return judge()
-    except (Conflict, NotFound) as error:
-        # Somebody else was faster, or a job was; what else waits is still there.
-        return _go_on(view, f"Nothing was done: {error}.")
+    review.undo_act(view.workspace, entry_id)
+    return _go_on(view, "The memory is back in every answer.")
 
 
 def _go_on(view: View, message: str, undo: Undo | None = None) -> Response:

@@ -25,7 +25,7 @@ VERDICTS: Mapping[Usefulness, str] = {
 }
 
 
-class LessonsQuery(Paged):
+class LessonsPageQuery(Paged):
     """Which lessons to list: those that hold these words, in which order."""
 
     q: Search = ""
@@ -39,10 +39,10 @@ class OutcomeForm(BaseModel):
     note: Annotated[str, Field(max_length=MAX_NOTE_CHARS)] | None = None
 
 
-@section.page("/lessons", LessonsQuery)
+@section.page("/lessons", LessonsPageQuery)
 def list_all(view: View) -> str:
     """List lessons with their records."""
-    query: LessonsQuery = view.query
+    query: LessonsPageQuery = view.query
     page = lessons.rank_lessons(view.workspace, OWNER, query.order, PAGE_SIZE, query.before, query.q.split())
     shown = {one.memory.seq: lessons.list_impressions(view.workspace, one, LAST_SHOWN) for one in page.items}
     return show(

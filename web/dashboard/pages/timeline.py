@@ -1,7 +1,8 @@
-"""The timeline: a journal by day and session, the latest first, that goes on while it is looked at."""
+"""Memories in time: a journal by day and session, which goes on while it is looked at, and the course of arcs."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import groupby
@@ -10,13 +11,15 @@ from typing import Annotated, Any, NamedTuple
 from flask import Response, request, url_for
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from pipeline.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
+from pipeline.records import MAX_SESSION_ID_CHARS, OWNER, Kind, Memory, ScopeKind, Source, Stage
 from pipeline.services import timeline
-from pipeline.services.timeline import ArchivedFilter, JournalPlace, JournalQuery, SessionSpan, Undigested
+from pipeline.services.timeline import ArchivedFilter, ArcStatus, JournalPlace, JournalQuery, SessionSpan, Undigested
 from web.dashboard.live import Watch, events, streams_of
-from web.dashboard.view import PAGE_SIZE, Query, Search, Section, View, show
+from web.dashboard.time_axis import TimeAxis, axis_over
+from web.dashboard.view import PAGE_SIZE, Paged, Query, Search, Section, View, next_page, show
 
 section = Section("timeline")
+arc_section = Section("arcs")
 
 _NAME = StringConstraints(strip_whitespace=True, max_length=MAX_SESSION_ID_CHARS)
 Name = Annotated[str, _NAME, AfterValidator(timeline.normalize_name)]
@@ -176,3 +179,53 @@ def _older(query: TimelineQuery, last: Memory) -> str:
 def _read_place(cursor: str) -> JournalPlace:
     at, _, seq = cursor.partition("_")
     return JournalPlace(at, int(seq))
+
+
+# How finely the course of an arc is drawn.
+BINS = 80
+
+
+class ArcsPageQuery(Paged):
+    """Which arcs to list."""
+
+    status: ArcStatus | None = None
+
+
+@arc_section.page("/arcs", ArcsPageQuery)
+def list_all(view: View) -> str:
+    """List arcs, the active ones first, among equals the latest to go on first."""
+    page = timeline.list_arcs(view.workspace, OWNER, view.query.status, PAGE_SIZE, view.query.before, active_first=True)
+    return show(
+        "arcs.html",
+        view,
+        title="Arcs",
+        arcs=page.items,
+        next_url=next_page(page.next_cursor),
+        statuses=list(ArcStatus),
+        line=axis_over([*(at for arc in page.items for at in (arc.first_at, arc.last_at)), view.now]),
+    )
+
+
+@arc_section.page("/arcs/<arc_id>", Paged)
+def arc(view: View, arc_id: str) -> str:
+    """Show one arc: its course in time, and what it is made of."""
+    found = timeline.read_arc(view.workspace, OWNER, arc_id, PAGE_SIZE, view.query.before)
+    axis = axis_over(found.moments)
+    return show(
+        "arc.html",
+        view,
+        title=found.arc.title,
+        arc=found.arc,
+        members=found.members.items,
+        next_url=next_page(found.members.next_cursor),
+        line=axis,
+        course=course(axis, found.moments),
+        bins=BINS,
+    )
+
+
+def course(axis: TimeAxis, moments: Sequence[str]) -> list[tuple[int, float]]:
+    """Return (bin, height) of every bin of a time axis in which something happened; the fullest is 1 high."""
+    counted = Counter(min(int(axis.position(moment) * BINS / 100), BINS - 1) for moment in moments)
+    most = max(counted.values(), default=1)
+    return [(number, count / most) for number, count in sorted(counted.items())]

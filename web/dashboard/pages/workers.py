@@ -10,12 +10,12 @@ from pydantic import BaseModel
 from werkzeug.wrappers import Response
 
 from config.process import Role
-from config.version import VERSION
 from pipeline.records import Stage
 from pipeline.services import maintenance, operations
 from pipeline.services.maintenance import JobState, JobStatus, Run
 from pipeline.services.operations import QueueCounts, Worker
 from pipeline.times import utc_text
+from web.contract import VERSION
 from web.dashboard.filters import ago, milliseconds, number, preview, words
 from web.dashboard.view import Cursor, Query, Section, View, back, next_page, show
 from web.endpoint import json_response
