@@ -17,7 +17,6 @@ The forecast tells what both will make of a memory that nobody uses.
 
 import math
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -94,20 +93,19 @@ def decay(job: JobRun) -> Report:
     """Bring the importance and tier of every active memory up to the job."""
     with job.database.read() as db:
         lived, total = measure_lived_time(memory_usage.active_days(db)), memory_usage.count(db)
-    counts: Counter[str] = Counter()
     today, last, done = julian_day(job), 0, 0
     while True:
         if job.pausing():
-            return Report(counts, more=True)
+            return job.report(more=True)
         with job.database.read() as db:
             page = memory_usage.page(db, job.at, last, PAGE)
         if not page:
-            return Report(counts)
+            return job.report(more=False)
         due = [(usage, *wanted) for usage in page if (wanted := due_change(usage, lived, today)) is not None]
         for chunk in _chunks(due):
             if job.pausing():
-                return Report(counts, more=True)
-            _write_changes(job, chunk, counts)
+                return job.report(more=True)
+            _write_changes(job, chunk)
         last, done = page[-1].seq, done + len(page)
         job.progress(done, total)
 
@@ -162,15 +160,15 @@ def _chunks(due: Sequence[tuple[Usage, float, Tier]]) -> Iterator[Sequence[tuple
     return (due[start : start + FADED_PER_TRANSACTION] for start in range(0, len(due), FADED_PER_TRANSACTION))
 
 
-def _write_changes(job: JobRun, chunk: Sequence[tuple[Usage, float, Tier]], counts: Counter[str]) -> None:
+def _write_changes(job: JobRun, chunk: Sequence[tuple[Usage, float, Tier]]) -> None:
     with job.database.write() as db:
         written = [one for one in chunk if memory_usage.set_importance(db, *one)]
         if written:
             changes.append(db, changes.FADE, [usage.id for usage, _, _ in written])
     for usage, importance, tier in written:
-        counts["faded"] += importance < usage.importance
-        counts["raised"] += importance > usage.importance
-        counts["risen"] += tier != usage.tier
+        job.counts["faded"] += importance < usage.importance
+        job.counts["raised"] += importance > usage.importance
+        job.counts["risen"] += tier != usage.tier
 
 
 def archive(job: JobRun) -> Report:
@@ -181,22 +179,23 @@ def archive(job: JobRun) -> Report:
         room = ARCHIVE_LIMIT - memory_usage.count_archived_since(
             db, ACTOR, utc_text(job.now - LIMIT_WINDOW), ARCHIVE_LIMIT
         )
-    archived, last, today = 0, 0, julian_day(job)
-    while archived < room:
+    job.counts["archived"] = 0
+    last, today = 0, julian_day(job)
+    while job.counts["archived"] < room:
         if job.pausing():
-            return _report_archived(archived, more=True)
+            return job.report(more=True)
         with job.database.read() as db:
             page = memory_usage.loose(db, job.at, used_by, last, PAGE)
         if not page:
             break
-        due = [usage for usage in page if may_go(usage, lived, today)][: room - archived]
+        due = [usage for usage in page if may_go(usage, lived, today)][: room - job.counts["archived"]]
         for start in range(0, len(due), ARCHIVED_PER_TRANSACTION):
             if job.pausing():
-                return _report_archived(archived, more=True)
-            archived += _archive_batch(job, used_by, due[start : start + ARCHIVED_PER_TRANSACTION], lived)
+                return job.report(more=True)
+            job.counts["archived"] += _archive_batch(job, used_by, due[start : start + ARCHIVED_PER_TRANSACTION], lived)
         last = page[-1].seq
-        job.progress(archived, room)
-    return _report_archived(archived, more=False)
+        job.progress(job.counts["archived"], room)
+    return job.report(more=False)
 
 
 def may_go(usage: Usage, lived: LivedTime, today: float) -> bool:
@@ -227,10 +226,6 @@ def _archive_batch(job: JobRun, used_by: str, due: Sequence[Usage], lived: Lived
         if going:
             changes.append(db, changes.ARCHIVE, [usage.id for usage in going])
     return len(going)
-
-
-def _report_archived(archived: int, *, more: bool) -> Report:
-    return Report({"archived": archived}, more)
 
 
 @dataclass(frozen=True, slots=True)
