@@ -141,7 +141,7 @@ def _checks(database: Database, paths: WorkspacePaths) -> list[_Check]:
         _Check(
             "co_mention_counts",
             "pairs of entities counted wrongly",
-            reading(invariants.miscounted_pairs),
+            reading(invariants.list_miscounted_pairs),
             invariants.recount_pairs,
         ),
         _Check(

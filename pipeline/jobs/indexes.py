@@ -91,7 +91,7 @@ def repair_vectors(database: Database, table: VectorTable, folder: Path, model: 
     with table.exclusive():
         present = _present(table, folder, log)
         with database.read() as db:
-            lost = [seq for seq in index_state.expected_passages(db, model) if seq not in present]
+            lost = [seq for seq in index_state.list_expected_passages(db, model) if seq not in present]
             missing = index_state.list_unembedded(db, model)
             gone = present.difference(memories.all_seqs(db))
         if gone:

@@ -267,7 +267,7 @@ class JobStatus:
 
 def job_statuses(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[JobStatus]:
     """Tell how each job stands."""
-    asked, held = list_requested_jobs(db), runs.held_locks(db, now.timestamp())
+    asked, held = list_requested_jobs(db), runs.list_held_locks(db, now.timestamp())
     found = []
     for job in jobs:
         last = runs.last(db, job.name)

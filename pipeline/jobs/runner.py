@@ -123,7 +123,7 @@ def _note_progress(database: Database, name: str, owner: str, run_id: str, on_pr
 
 def something_waits(db: Connection, is_alive: Callable[[str], bool]) -> bool:
     """Tell whether work can be claimed, or is held by somebody who is gone."""
-    owners = {*work.owners(db), *runs.lock_owners(db)}
+    owners = {*work.list_owners(db), *runs.list_lock_owners(db)}
     return bool(work.list_due_stages(db, time.time())) or any(not is_alive(owner) for owner in owners)
 
 
@@ -141,7 +141,7 @@ def reap(database: Database, is_alive: Callable[[str], bool]) -> list[Stage]:
 def release_dead(database: Database, is_alive: Callable[[str], bool]) -> None:
     """Take back the leases and locks of holders that are gone."""
     with database.read() as db:
-        gone = [owner for owner in {*work.owners(db), *runs.lock_owners(db)} if not is_alive(owner)]
+        gone = [owner for owner in {*work.list_owners(db), *runs.list_lock_owners(db)} if not is_alive(owner)]
     if gone:
         with database.write() as db:
             for owner in gone:

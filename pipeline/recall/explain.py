@@ -74,7 +74,7 @@ def _filter_reasons(db: Connection, query: Query, memory: Memory) -> list[str]:
     """Name the gates that keep a memory out, whatever it says."""
     wanted = query.filter
     reasons = [*_time_reasons(wanted, memory), *_filter_field_reasons(wanted, memory)]
-    if not reasons and not memories.showable(db, [memory.seq], wanted):
+    if not reasons and not memories.filter_showable(db, [memory.seq], wanted):
         reasons.append(f"filtered by scope: it reaches {memory.scope.kind} {memory.scope.id or ''}".rstrip())
     return reasons
 

@@ -201,7 +201,7 @@ def same_spelling(first: str, second: str) -> bool:
     return _form_of(first).joined == _form_of(second).joined and _form_of(first).digits == _form_of(second).digits
 
 
-def differing_words(first: str, second: str) -> list[tuple[str, str]]:
+def list_differing_words(first: str, second: str) -> list[tuple[str, str]]:
     """Lay two names side by side and pair the words that differ; nothing when they have not as many words."""
     words, others = first.split(SEPARATOR), second.split(SEPARATOR)
     if len(words) != len(others):
@@ -273,7 +273,7 @@ def _near(side: NamesToCompare, cosines: Vectors, limits: CosineLimits) -> list[
 
 def _same_meaning(first: str, second: str, vectors: NameVectors) -> bool:
     """Tell whether each two words that differ mean the same."""
-    pairs = differing_words(first, second)
+    pairs = list_differing_words(first, second)
     return bool(pairs) and all(_same_word(*pair, vectors) for pair in pairs)
 
 
@@ -307,7 +307,7 @@ def _is_short_form(first: str, second: str) -> bool:
         return False
     if _abbreviates(one.joined, two.joined):
         return True
-    pairs = differing_words(first, second) if one.initials == two.initials else []
+    pairs = list_differing_words(first, second) if one.initials == two.initials else []
     return bool(pairs) and all(_abbreviates(*pair) for pair in pairs)
 
 

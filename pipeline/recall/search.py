@@ -223,7 +223,7 @@ def _build_hits(db: Connection, ranking: Ranking, candidates: Candidates, query:
     seqs = ranking.evidence.seqs[order].tolist()
     # The store has the last word; where it takes hits away, the next ones move up.
     for start in range(0, len(seqs), query.k):
-        shown |= memories.showable(db, seqs[start : start + query.k], query.filter)
+        shown |= memories.filter_showable(db, seqs[start : start + query.k], query.filter)
         if len(shown) >= query.k:
             break
     found = list(shown.values())[: query.k]

@@ -208,7 +208,7 @@ def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) ->
     """Return those of some memories that an agent has not seen in its session as they are now."""
     if session.id is None or not found:
         return list(found)
-    seen = agent_sessions.seen_versions(db, session.id, session.agent_id or "", [memory.seq for memory in found])
+    seen = agent_sessions.list_seen_versions(db, session.id, session.agent_id or "", [memory.seq for memory in found])
     return [memory for memory in found if seen.get(memory.seq) != version_of(memory)]
 
 

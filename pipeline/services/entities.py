@@ -178,28 +178,28 @@ def read_map(workspace: Workspace, around: str | None) -> MapOverview:
         chosen = None if around is None else entities.get(db, OWNER, around)
         charted = chosen is not None and maps.community_of(db, chosen.seq) is not None
         return MapOverview(
-            maps.get_shown_drawing(db), maps.communities(db, MEMBERS), _is_being_drawn(db), chosen, charted
+            maps.get_shown_drawing(db), maps.list_communities(db, MEMBERS), _is_being_drawn(db), chosen, charted
         )
 
 
 def read_map_data(workspace: Workspace) -> MapData:
     """Return everything that is drawn."""
     with workspace.database.read() as db:
-        return MapData(maps.get_shown_drawing(db), _is_being_drawn(db), maps.spots(db), maps.join_ties(db))
+        return MapData(maps.get_shown_drawing(db), _is_being_drawn(db), maps.list_spots(db), maps.join_ties(db))
 
 
 def read_surroundings(workspace: Workspace, entity_id: str) -> MapSurroundings:
     """Return what stands around an entity; raise NotFound where nothing mentions it."""
     with workspace.database.read() as db:
         found = _get_entity(db, OWNER, entity_id)
-        near = maps.neighbours(db, found.seq, NEIGHBOURS)
+        near = maps.list_neighbours(db, found.seq, NEIGHBOURS)
         return MapSurroundings(found, near, entities.list_mentioning(db, OWNER, found.seq, MEMORIES, None))
 
 
 def list_members(workspace: Workspace, number: int, limit: int, start: int) -> CommunityPage:
     """List what belongs to a community, from behind so many others; raise NotFound where there is none."""
     with workspace.database.read() as db:
-        found = next((one for one in maps.communities(db, MEMBERS) if one.number == number), None)
+        found = next((one for one in maps.list_communities(db, MEMBERS) if one.number == number), None)
         if found is None:
             raise NotFound("There is no such community; the map is drawn anew at night.")
         members = maps.members(db, number, limit + 1, start)

@@ -120,10 +120,10 @@ def edit_as_seen(workspace: Workspace, memory_id: str, revision: Revision, seen:
     """
     with workspace.database.read() as db:
         before = revise.get_existing(db, memory_id)
-        given_before = memories.given_importance(db, before.seq)
+        given_before = memories.get_given_importance(db, before.seq)
     after = before if revision == Revision() else revise.edit(workspace.database, memory_id, revision, seen)
     with workspace.database.read() as db:
-        given_after = memories.given_importance(db, after.seq)
+        given_after = memories.get_given_importance(db, after.seq)
         last = history.page(db, after.seq, 1, None) if after.content != before.content else []
     return Edited(before, after, given_before, given_after, last[0][0] if last else None)
 

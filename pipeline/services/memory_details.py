@@ -129,7 +129,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
             acts=audit.of(db, memory.id, ACTS),
             survivor=_survivor(db, memory),
             tally=impressions.tally(db, seq),
-            recalled_at=memory_usage.recalled_at(db, seq),
+            recalled_at=memory_usage.get_recalled_at(db, seq),
             forecast=_forecast(db, seq, now),
             undigested=work.find_undigested_among(db, [seq]),
             history=changes,

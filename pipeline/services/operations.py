@@ -120,7 +120,7 @@ def list_dead_letters(workspace: Workspace, limit: int, before: int | None) -> P
     """List the memories of which something failed for good, the last written first."""
     letters: dict[int, list[DeadLetter]] = {}
     with workspace.database.read() as db:
-        for letter in work.dead_letters(db, limit + 1, before):
+        for letter in work.list_dead_letters(db, limit + 1, before):
             letters.setdefault(letter.memory_seq, []).append(letter)
         known = memories.by_seqs(db, letters)
     found = [DeadMemory(seq, known.get(seq), tuple(those)) for seq, those in letters.items()]

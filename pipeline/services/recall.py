@@ -50,7 +50,7 @@ def measure_recall(workspace: Workspace, contexts: "SearchContexts", query: Quer
 def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:
     """List the questions that are likely to come, the likeliest first."""
     with workspace.database.read() as db:
-        return [one.query for one in predictions.predictions(db)[:limit]]
+        return [one.query for one in predictions.list_predictions(db)[:limit]]
 
 
 class SearchContexts:

@@ -76,7 +76,7 @@ def find_turn_start(db: Connection, session_id: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Sequence[int]) -> dict[int, str]:
+def list_seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Sequence[int]) -> dict[int, str]:
     """Return which of these memories an agent has seen in a session: row number → the version that it saw."""
     return dict(
         db.execute(

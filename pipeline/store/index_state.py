@@ -46,7 +46,7 @@ def forget_embedding(db: Connection, memory_seq: int) -> None:
     db.execute("DELETE FROM embedding WHERE memory_seq = ?", (memory_seq,))
 
 
-def expected_passages(db: Connection, model: str) -> dict[int, int]:
+def list_expected_passages(db: Connection, model: str) -> dict[int, int]:
     """Return the number of passages that the index must hold for each memory."""
     return dict(db.execute("SELECT memory_seq, passages FROM embedding WHERE model = ?", (model,)).fetchall())
 

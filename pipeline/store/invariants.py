@@ -194,7 +194,7 @@ WHERE a.entity_seq = ?1 AND (SELECT count(*) FROM mention c
 """
 
 
-def miscounted_pairs(db: Connection) -> list[tuple[int, int]]:
+def list_miscounted_pairs(db: Connection) -> list[tuple[int, int]]:
     """Return some pairs of entities that stand together in more or fewer memories than was counted."""
     counted, expected = db.execute(_TOTAL, (entities.MAX_PAIRED,)).fetchone()
     if counted == expected:

@@ -188,7 +188,7 @@ def forget(db: Connection, entity_seqs: Sequence[int]) -> None:
         db.execute("DELETE FROM map_tie WHERE high = ?", (seq,))
 
 
-def places(db: Connection) -> list[MapPlace]:
+def list_places(db: Connection) -> list[MapPlace]:
     """List where the entities of the shown drawing stand, in row order."""
     rows = db.execute(
         "SELECT entity_seq, x, y, radius, community, centrality, mentions FROM entity_place WHERE drawing = ? "
@@ -198,7 +198,7 @@ def places(db: Connection) -> list[MapPlace]:
     return [MapPlace(*row) for row in rows]
 
 
-def ties(db: Connection) -> list[tuple[int, int]]:
+def list_ties(db: Connection) -> list[tuple[int, int]]:
     """List the ties of the shown drawing, the strongest first."""
     number = meta.get_int(db, SHOWN)
     return db.execute("SELECT low, high FROM map_tie WHERE drawing = ? ORDER BY rank", (number,)).fetchall()
@@ -214,7 +214,7 @@ def join_ties(db: Connection) -> str:
     return row[0] or ""
 
 
-def spots(db: Connection) -> list[MapEntity]:
+def list_spots(db: Connection) -> list[MapEntity]:
     """List the entities of the map that a memory mentions which may be shown now, in row order."""
     mentioned, values = _require_mention()
     rows = db.execute(
@@ -225,7 +225,7 @@ def spots(db: Connection) -> list[MapEntity]:
     return [MapEntity(seq, entity, EntityKind(kind), name, *rest) for seq, entity, kind, name, *rest in rows]
 
 
-def communities(db: Connection, members: int) -> list[Community]:
+def list_communities(db: Connection, members: int) -> list[Community]:
     """List the communities, the largest first and what belongs to none last, each with its most central members."""
     mentioned, values = _require_mention()
     rows = db.execute(
@@ -262,7 +262,7 @@ def community_of(db: Connection, entity_seq: int) -> int | None:
     return None if row is None else int(row[0])
 
 
-def neighbours(db: Connection, entity_seq: int, limit: int) -> list[MapNeighbour]:
+def list_neighbours(db: Connection, entity_seq: int, limit: int) -> list[MapNeighbour]:
     """List what an entity is tied to on the map, the strongest ties first."""
     mentioned, values = _require_mention()
     number = meta.get_int(db, SHOWN)

@@ -192,7 +192,7 @@ def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
     return [RankingRow(*row) for row in rows]
 
 
-def showable(db: Connection, seqs: Sequence[int], wanted: Filter) -> dict[int, Memory]:
+def filter_showable(db: Connection, seqs: Sequence[int], wanted: Filter) -> dict[int, Memory]:
     """Return those of the given memories that the filter lets through, in the order given."""
     clause, values = condition(wanted)
     visible = select(db, f"seq IN (SELECT value FROM json_each(?)) AND {clause}", (json.dumps(list(seqs)), *values))  # noqa: S608 - constant text
@@ -264,7 +264,7 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
     )
 
 
-def given_importance(db: Connection, seq: int) -> float:
+def get_given_importance(db: Connection, seq: int) -> float:
     """Return the importance that a memory was given, before the decay job lets it fade."""
     row = db.execute("SELECT coalesce(given_importance, importance) FROM memory WHERE seq = ?", (seq,)).fetchone()
     return float(row[0])

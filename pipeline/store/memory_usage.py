@@ -69,13 +69,13 @@ def of(db: Connection, at: str, seq: int) -> Usage | None:
     return None if row is None else Usage(*row)
 
 
-def recalled_at(db: Connection, seq: int) -> str | None:
+def get_recalled_at(db: Connection, seq: int) -> str | None:
     """Return when a memory was last recalled, None for never."""
     row = db.execute("SELECT recalled_at FROM memory WHERE seq = ?", (seq,)).fetchone()
     return None if row is None else row[0]
 
 
-def loose(db: Connection, at: str, used_by: str, after_seq: int, limit: int) -> list[Usage]:
+def list_loose(db: Connection, at: str, used_by: str, after_seq: int, limit: int) -> list[Usage]:
     """List what nothing holds and nobody used since a moment, above a row number, in row order.
 
     Pinned memories, keyed facts, unfinished goals, members of an active arc, both ends of an edge, and what stands in
@@ -88,7 +88,7 @@ def loose(db: Connection, at: str, used_by: str, after_seq: int, limit: int) -> 
     return [Usage(*row) for row in rows]
 
 
-def still_loose(db: Connection, at: str, used_by: str, known: Sequence[Usage]) -> list[Usage]:
+def list_still_loose(db: Connection, at: str, used_by: str, known: Sequence[Usage]) -> list[Usage]:
     """Return those of some loose memories of which nothing has changed."""
     seqs = json.dumps([usage.seq for usage in known])
     rows = db.execute(

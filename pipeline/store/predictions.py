@@ -73,7 +73,7 @@ def replace(db: Connection, predictions: Sequence[Prediction], at: str) -> None:
     table.insert_all(({"query": one.query, "reason": one.reason, "at": at} for one in predictions), ignore=True)
 
 
-def predictions(db: Connection) -> list[Prediction]:
+def list_predictions(db: Connection) -> list[Prediction]:
     """List the predictions, the likeliest first."""
     return [
         Prediction(query, Reason(r)) for query, r in db.execute("SELECT query, reason FROM prediction ORDER BY seq")

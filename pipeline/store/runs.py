@@ -120,12 +120,12 @@ def unlock(db: Connection, name: str, owner: str) -> None:
     db.execute("DELETE FROM job_lock WHERE name = ? AND owner = ?", (name, owner))
 
 
-def held_locks(db: Connection, now: float) -> dict[str, str]:
+def list_held_locks(db: Connection, now: float) -> dict[str, str]:
     """Return who holds which job's lock."""
     return dict(db.execute("SELECT name, owner FROM job_lock WHERE until > ?", (now,)).fetchall())
 
 
-def lock_owners(db: Connection) -> list[str]:
+def list_lock_owners(db: Connection) -> list[str]:
     """List who holds locks."""
     return [row[0] for row in db.execute("SELECT DISTINCT owner FROM job_lock")]
 

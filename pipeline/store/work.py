@@ -140,7 +140,7 @@ def dead_letter_vanished(db: Connection, now: float) -> None:
     )
 
 
-def owners(db: Connection) -> list[str]:
+def list_owners(db: Connection) -> list[str]:
     """List the distinct holders of leases."""
     return [row[0] for row in db.execute("SELECT DISTINCT lease_owner FROM work WHERE lease_owner IS NOT NULL")]
 
@@ -177,7 +177,7 @@ def count_dead(db: Connection) -> dict[Stage, int]:
     return _counts(db, dead=True)
 
 
-def dead_letters(db: Connection, limit: int, before: int | None = None) -> list[DeadLetter]:
+def list_dead_letters(db: Connection, limit: int, before: int | None = None) -> list[DeadLetter]:
     """List the dead letters of so many memories, the last written first, from below a row number."""
     rows = db.execute(
         "SELECT memory_seq, stage, error, attempts, queued_at FROM work WHERE dead = 1 AND memory_seq IN "

@@ -247,7 +247,7 @@ def _check_seen(db: Connection, memory: Memory, revision: Revision, seen: Seen) 
     compared = (
         ("text", text, seen.text, text_mark(memory.content)),
         ("tags", revision.tags, seen.tags, memory.tags),
-        ("importance", given, seen.given_importance, memories.given_importance(db, memory.seq)),
+        ("importance", given, seen.given_importance, memories.get_given_importance(db, memory.seq)),
     )
     changed = [name for name, wanted, saw, now in compared if None not in (wanted, saw) and now not in (wanted, saw)]
     if changed:

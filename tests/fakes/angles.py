@@ -45,7 +45,7 @@ class AngleEncoder:
         return [Passage(number, 0, len(line), line) for number, line in enumerate(text.split("\n"))]
 
 
-class Doubles:
+class DedupStore:
     """One workspace whose memories are embedded at chosen angles and compared when a test says so."""
 
     def __init__(self, database: Database, exact_rows: int = 10_000) -> None:
@@ -113,7 +113,7 @@ class Doubles:
                 "JOIN memory b ON b.seq = e.to_seq ORDER BY e.from_seq, e.kind, e.to_seq"
             ).fetchall()
 
-    def told(self, memory_id: str) -> list[tuple[str, str | None]]:
+    def list_history(self, memory_id: str) -> list[tuple[str, str | None]]:
         """List (event, text) of a memory's history."""
         with self.database.read() as db:
             return [(entry.event, entry.content) for entry in history.of(db, self.get(memory_id).seq)]

@@ -84,7 +84,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Told:
+class ScopedMemory:
     """A memory as the test knows it; `word` stands in no other memory."""
 
     id: str
@@ -117,7 +117,7 @@ class ScopesServer:
 class Workspace:
     def __init__(self, server: ScopesServer, name: str) -> None:
         self.server, self.name = server, name
-        self.told: list[Told] = []
+        self.memories: list[ScopedMemory] = []
         self.paired: set[tuple[str, str]] = set()
 
     def call(self, method: str, path: str, **rest: Any) -> Any:
@@ -141,8 +141,8 @@ class Workspace:
         ]
         results = self.call("POST", "/v1/memories/batch", json={"items": items}).get_json()["results"]
         assert {result["outcome"] for result in results} <= {"created"}
-        self.told += [
-            Told(result["id"], word, draft.scope, draft.session, draft.kind, draft.topic)
+        self.memories += [
+            ScopedMemory(result["id"], word, draft.scope, draft.session, draft.kind, draft.topic)
             for result, word, draft in zip(results, words, drafts, strict=True)
         ]
 
@@ -153,7 +153,7 @@ class Workspace:
             body = {"value": value, "scope": body_of(scope)}
             answer = self.call("PUT", "/v1/facts/billing service/port", json=body).get_json()
             assert answer["outcome"] == "created"
-            self.told.append(Told(answer["id"], value, scope, None, "keyed_fact", "billing"))
+            self.memories.append(ScopedMemory(answer["id"], value, scope, None, "keyed_fact", "billing"))
         self.join(plan.joined)
         worker, errors = self.server.worker, list[str]()
         digest_stage(worker, Stage.EMBED, worker.stages(self.name)[Stage.EMBED], errors.append, self.name)
@@ -164,7 +164,7 @@ class Workspace:
     def join(self, places: list[tuple[int, int]]) -> None:
         """Let memories deny each other, even where the API would not, and let those of one scope wait as a pair."""
         with self.server.container.databases.get(self.name).write() as db:
-            seqs = {memory.id: memories.get(db, memory.id).seq for memory in self.told}
+            seqs = {memory.id: memories.get(db, memory.id).seq for memory in self.memories}
             for one, other in ((self.at(first), self.at(second)) for first, second in places):
                 if one != other:
                     edges.add(db, seqs[one.id], EdgeKind.CONTRADICTS, seqs[other.id], "test", AT)
@@ -172,17 +172,17 @@ class Workspace:
                     duplicates.add(db, seqs[one.id], seqs[other.id], 0.85, (), AT)
                     self.paired.add((one.id, other.id))
 
-    def at(self, place: int) -> Told:
-        return self.told[place % len(self.told)]
+    def at(self, place: int) -> ScopedMemory:
+        return self.memories[place % len(self.memories)]
 
     def visible(self, viewer: Viewer) -> set[str]:
-        return {memory.id for memory in self.told if reaches(memory.scope, viewer)}
+        return {memory.id for memory in self.memories if reaches(memory.scope, viewer)}
 
     def of_kind(self, kind: str, ids: set[str]) -> set[str]:
-        return {memory.id for memory in self.told if memory.kind == kind and memory.id in ids}
+        return {memory.id for memory in self.memories if memory.kind == kind and memory.id in ids}
 
     def named_in(self, text: str) -> set[str]:
-        return {memory.id for memory in self.told if memory.id[-8:] in text or memory.word in text}
+        return {memory.id for memory in self.memories if memory.id[-8:] in text or memory.word in text}
 
 
 @st.composite

@@ -116,7 +116,7 @@ def test_only_the_guilty_memory_becomes_a_dead_letter(database, poisoned, journa
     turns_until_settled(database, runner, journal_log(journal))
     assert counts(database) == (0, 1)
     with database.read() as db:
-        letter = work.dead_letters(db, 10)[0]
+        letter = work.list_dead_letters(db, 10)[0]
     assert (letter.memory_seq, letter.stage) == (poisoned, Stage.ENTITIES)
     assert "cannot be tagged" in letter.error
     assert poisoned not in runner.took_effect
@@ -197,7 +197,7 @@ def test_a_memory_that_kills_its_worker_is_dead_after_five_deaths(file, poisoned
     assert deaths == work.MAX_ATTEMPTS
     assert counts(database) == (0, 1)
     with database.read() as db:
-        letter = work.dead_letters(db, 10)[0]
+        letter = work.list_dead_letters(db, 10)[0]
     assert letter.memory_seq == poisoned
     assert "ended without an answer" in letter.error
 

@@ -53,7 +53,7 @@ def workspace(container):
 def read_impressions(container):
     flush_notes(container)
     with container.databases.get("default").read() as db:
-        return agent_sessions.seen_versions(db, "s1", "", memories.all_seqs(db)), len(
+        return agent_sessions.list_seen_versions(db, "s1", "", memories.all_seqs(db)), len(
             impressions.list_unanswered(db, "s1")
         )
 

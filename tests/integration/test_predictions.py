@@ -297,4 +297,4 @@ def test_a_purge_takes_every_question_along(likely, container, prefetcher):
     likely.delete(f"/v1/memories/{memory_id}?hard=true")
     assert count_queries(container) == 0
     with container.databases.get("default").read() as db:
-        assert predictions.predictions(db) == []
+        assert predictions.list_predictions(db) == []

@@ -21,8 +21,8 @@ from tests.fakes.scopes import (
     Check,
     Plan,
     Scope,
+    ScopedMemory,
     ScopesServer,
-    Told,
     Workspace,
     at_home_in,
     body_of,
@@ -59,7 +59,7 @@ def ids(items: list[dict[str, Any]]) -> set[str]:
 def recall(space: Workspace, check: Check) -> Seen:
     """All that may be found, or with a small k some of it; with kinds, of one session, of one scope, explained."""
     body: dict[str, Any] = {"query": f"{check.topic} service port", "k": check.k, "viewer": check.viewer}
-    viewer, found = check.viewer, space.told
+    viewer, found = check.viewer, space.memories
     if check.narrow == "kinds":
         body["kinds"] = [check.kind, "fact"]
         found = [memory for memory in found if memory.kind in (check.kind, "fact")]
@@ -103,7 +103,7 @@ def why(space: Workspace, check: Check) -> Seen:
 
 def list_memories(space: Workspace, check: Check) -> Seen:
     query: dict[str, Any] = {"limit": 200}
-    viewer, found = {}, space.told
+    viewer, found = {}, space.memories
     if check.narrow == "session" and check.session is not None:
         query["session_id"] = viewer["session"] = check.session
         found = [memory for memory in found if memory.session == check.session]
@@ -162,7 +162,7 @@ def one_fact(space: Workspace, check: Check) -> Seen:
     """The same key has a value in several scopes; each answers for itself alone."""
     path = f"/v1/facts/billing service/port{'/history' if check.flag else ''}"
     response = space.call("GET", path, query_string={"scope": text_of(check.scope)})
-    expected = {memory.id for memory in space.told if memory.kind == "keyed_fact" and memory.scope == check.scope}
+    expected = {memory.id for memory in space.memories if memory.kind == "keyed_fact" and memory.scope == check.scope}
     assert response.status_code == (200 if expected else 404)
     text = response.get_data(as_text=True)
     return Seen(text, expected, space.named_in(text), expected)
@@ -170,7 +170,7 @@ def one_fact(space: Workspace, check: Check) -> Seen:
 
 def list_facts(space: Workspace, check: Check) -> Seen:
     response = space.call("GET", "/v1/facts", query_string={"limit": 200, "scope": text_of(check.scope)})
-    expected = {memory.id for memory in space.told if memory.kind == "keyed_fact" and memory.scope == check.scope}
+    expected = {memory.id for memory in space.memories if memory.kind == "keyed_fact" and memory.scope == check.scope}
     return Seen(response.get_data(as_text=True), expected, ids(read_answer(response)["items"]), expected)
 
 
@@ -202,7 +202,7 @@ def write_with_edge(space: Workspace, check: Check) -> Seen:
     allowed = space.visible(at_home_in(check.scope))
     assert response.status_code == (201 if other.id in allowed else 422)
     if response.status_code == 201:
-        space.told.append(Told(response.get_json()["id"], word, check.scope, None, "fact", "any"))
+        space.memories.append(ScopedMemory(response.get_json()["id"], word, check.scope, None, "fact", "any"))
     return Seen(response.get_data(as_text=True), space.visible(at_home_in(check.scope)))
 
 
@@ -244,10 +244,10 @@ def test_nothing_crosses_a_scope_whoever_asks_and_however(server):
         for check in plan.checks:
             seen = OPERATIONS[check.operation](space, check)
             leaked = space.named_in(seen.text) - seen.allowed
-            assert not leaked, (check, [memory for memory in space.told if memory.id in leaked])
+            assert not leaked, (check, [memory for memory in space.memories if memory.id in leaked])
             assert seen.found == seen.expected, check
             asked[check.operation] += 1
-            hidden[check.operation] += len(space.told) - len(seen.allowed)
+            hidden[check.operation] += len(space.memories) - len(seen.allowed)
             shown[check.operation] += len(space.named_in(seen.text))
 
     holds()

@@ -29,7 +29,7 @@ def mode_of(path: Path) -> int | None:
         return None
 
 
-def missing_folders(path: Path) -> tuple[str, ...]:
+def list_missing_folders(path: Path) -> tuple[str, ...]:
     """Return the folders that must be made for a file, the outermost first."""
     missing = []
     for folder in path.parents:

@@ -212,7 +212,7 @@ def _holds_entries(text: str, uses: Sequence[HostTarget]) -> bool:
 def _folders_of(path: Path, records: InstallState) -> tuple[str, ...]:
     """Return the folders that go with a file: missing ones, and such as were made for another of the files."""
     made = {folder for record in records.values() for folder in record.folders}
-    missing = files.missing_folders(path)
+    missing = files.list_missing_folders(path)
     return (*(str(folder) for folder in reversed(path.parents) if str(folder) in made), *missing)
 
 

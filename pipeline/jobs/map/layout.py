@@ -42,7 +42,7 @@ def layout(job: JobRun, most: int = MOST_ENTITIES, most_ties: int = MOST_TIES) -
         return Report(more=True)
     with job.database.read() as db:
         generation = changes.generation(db)
-        known = _Known(maps.places(db), maps.ties(db))
+        known = _Known(maps.list_places(db), maps.list_ties(db))
     mentions = _read_mentions(job)
     if mentions is None:
         return Report(more=True)

@@ -48,7 +48,7 @@ def predict(job: JobRun) -> Report:
     habits = found.pop(_habits)
     likely = choose_questions(habits, [one for several in found.values() for one in several])
     with job.database.read() as db:
-        same = store.predictions(db) == likely
+        same = store.list_predictions(db) == likely
     if not same:
         with job.database.write() as db:
             # What was purged since may be among the questions.

@@ -153,7 +153,7 @@ def test_no_vector_of_an_old_text_outlives_its_memory(event):
         embedding = Embedding(database, meanwhile)
         run(database, embedding.stage)
         with database.read() as db:
-            expected = index_state.expected_passages(db, "hash")
+            expected = index_state.list_expected_passages(db, "hash")
         assert embedding.table.seqs() == set(expected) == ({1} if event == "edit" else set())
         if event == "edit":
             [(seq, cosine)] = embedding.table.nearest(embedding.encoder.encode_query("new text entirely"), 5)

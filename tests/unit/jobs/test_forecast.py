@@ -82,7 +82,7 @@ def test_the_jobs_agree():
         count_accesses(database, {seq: 2}, text_of(20))
         with database.read() as db:
             one, lived = memory_usage.of(db, text_of(60), seq), measure_lived_time(memory_usage.active_days(db))
-            assert memory_usage.recalled_at(db, seq) == text_of(20)
+            assert memory_usage.get_recalled_at(db, seq) == text_of(20)
         julian = moment(60).timestamp() / 86_400 + 2_440_587.5
         foreseen = forecast(one, lived, julian).now
         decay(job_run_on(database, 60))
@@ -95,7 +95,7 @@ def test_the_jobs_agree():
 def test_of_what_is_not_there_nothing_is_known():
     with scratch_database() as database, database.read() as db:
         assert memory_usage.of(db, text_of(0), 99) is None
-        assert memory_usage.recalled_at(db, 99) is None
+        assert memory_usage.get_recalled_at(db, 99) is None
 
 
 @pytest.mark.parametrize("given_importance", [0.0, UNIMPORTANT - 0.01])

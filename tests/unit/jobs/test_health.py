@@ -404,13 +404,13 @@ def test_pairs_are_recounted_as_linking_counts_them(memories, data):
                     "INSERT INTO co_mention VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET memories = memories + 1", pair
                 )
         right = db.execute("SELECT * FROM co_mention").fetchall()
-        assert invariants.miscounted_pairs(db) == []
+        assert invariants.list_miscounted_pairs(db) == []
         for low, high, count in right:
             change = data.draw(st.sampled_from([0, 0, 1, -1]))
             db.execute("UPDATE co_mention SET memories = ? WHERE low = ? AND high = ?", (count + change, low, high))
         total = "SELECT coalesce(sum(memories), 0) FROM co_mention"
         if db.execute(total).fetchone()[0] == sum(count for _, _, count in right):
             return
-        while pairs := invariants.miscounted_pairs(db):
+        while pairs := invariants.list_miscounted_pairs(db):
             invariants.recount_pairs(db, pairs)
         assert db.execute("SELECT * FROM co_mention").fetchall() == right

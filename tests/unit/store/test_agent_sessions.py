@@ -58,14 +58,16 @@ def test_what_was_told_is_known_apart_by_agent_and_forgotten_with_the_session(db
     agent_sessions.note_seen(db, "s1", "helper", [(3, "c")])
     agent_sessions.note_seen(db, "s1", "", [(2, "b2")])
     agent_sessions.note_seen(db, "s2", "", [(1, "a")])
-    assert agent_sessions.seen_versions(db, "s1", "", SEQS) == {1: "a", 2: "b2"}
-    assert agent_sessions.seen_versions(db, "s1", "helper", SEQS) == {3: "c"}
-    assert agent_sessions.seen_versions(db, "s1", "", [2, 3]) == {2: "b2"}
+    assert agent_sessions.list_seen_versions(db, "s1", "", SEQS) == {1: "a", 2: "b2"}
+    assert agent_sessions.list_seen_versions(db, "s1", "helper", SEQS) == {3: "c"}
+    assert agent_sessions.list_seen_versions(db, "s1", "", [2, 3]) == {2: "b2"}
     agent_sessions.purge_seen(db, 1)
-    assert agent_sessions.seen_versions(db, "s1", "", SEQS) == {2: "b2"}
+    assert agent_sessions.list_seen_versions(db, "s1", "", SEQS) == {2: "b2"}
     agent_sessions.forget_seen(db, "s1")
     assert (
-        agent_sessions.seen_versions(db, "s1", "", SEQS) == agent_sessions.seen_versions(db, "s1", "helper", SEQS) == {}
+        agent_sessions.list_seen_versions(db, "s1", "", SEQS)
+        == agent_sessions.list_seen_versions(db, "s1", "helper", SEQS)
+        == {}
     )
 
 
@@ -76,6 +78,6 @@ def test_old_sessions_are_forgotten_with_what_they_were_told_but_not_what_they_d
         agent_sessions.add_action(db, action(number, session))
     agent_sessions.forget_sessions(db, action(5).at)
     assert agent_sessions.find_turn_start(db, "old") is None
-    assert agent_sessions.seen_versions(db, "old", "", SEQS) == {}
+    assert agent_sessions.list_seen_versions(db, "old", "", SEQS) == {}
     assert len(agent_sessions.list_actions(db, "old", "", 10)) == 1
-    assert agent_sessions.seen_versions(db, "new", "", SEQS) == {1: "a"}
+    assert agent_sessions.list_seen_versions(db, "new", "", SEQS) == {1: "a"}

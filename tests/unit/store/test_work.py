@@ -161,7 +161,7 @@ class WorkTable(RuleBasedStateMachine):
             }
             pending, dead = work.count_pending(db), work.count_dead(db)
             due = set(work.list_due_stages(db, self.now))
-            holders = set(work.owners(db))
+            holders = set(work.list_owners(db))
         assert stored == {key: (r.attempts, r.not_before, r.owner, r.dead) for key, r in self.rows.items()}
         for stage in Stage:
             mine = [row for (s, _), row in self.rows.items() if s is stage]
@@ -207,7 +207,7 @@ def test_an_item_that_fails_five_times_is_a_dead_letter_with_its_last_error(data
     assert waits == [2.0, 4.0, 8.0, 16.0]
     assert claim(database, "anna", now + 1e9) == []
     with database.read() as db:
-        [letter] = work.dead_letters(db, 10)
+        [letter] = work.list_dead_letters(db, 10)
         assert (letter.memory_seq, letter.stage, letter.error, letter.attempts) == (7, Stage.EMBED, "failure 5", 5)
 
 
@@ -220,7 +220,7 @@ def test_an_item_that_kills_its_worker_each_time_is_a_dead_letter_too(database):
         now += LEASE_S
     assert claim(database, "bert", now) == []
     with database.read() as db:
-        [letter] = work.dead_letters(db, 10)
+        [letter] = work.list_dead_letters(db, 10)
     assert "ended without an answer" in letter.error
 
 
@@ -269,15 +269,15 @@ def test_dead_letters_are_paged_by_memory_the_last_written_first(database):
         db.execute("UPDATE work SET dead = 1, error = 'boom', attempts = 5 WHERE memory_seq > 2 AND stage = 'embed'")
         db.execute("UPDATE work SET dead = 1 WHERE memory_seq = 7 AND stage = 'entities'")
     with database.read() as db:
-        first = work.dead_letters(db, 2)
+        first = work.list_dead_letters(db, 2)
         assert [(one.memory_seq, one.stage, one.error) for one in first] == [
             (7, Stage.EMBED, "boom"),
             (7, Stage.ENTITIES, ""),
             (6, Stage.EMBED, "boom"),
         ]
-        assert {(one.attempts, one.queued_at) for one in work.dead_letters(db, 9)} == {(5, 50.0), (0, 50.0)}
-        assert [one.memory_seq for one in work.dead_letters(db, 9, before=6)] == [5, 4, 3]
-        assert work.dead_letters(db, 9, before=3) == []
+        assert {(one.attempts, one.queued_at) for one in work.list_dead_letters(db, 9)} == {(5, 50.0), (0, 50.0)}
+        assert [one.memory_seq for one in work.list_dead_letters(db, 9, before=6)] == [5, 4, 3]
+        assert work.list_dead_letters(db, 9, before=3) == []
 
 
 def test_the_oldest_of_each_stage_is_told_and_the_dead_do_not_wait(database):

@@ -35,18 +35,18 @@ class Oracle:
     """Remember everything that was told; at each moment that holds which was told last of the time up to then."""
 
     def __init__(self):
-        self.told = []
+        self.stated = []
 
     def at(self, instant):
-        known = [(begins, order, value) for order, (begins, value) in enumerate(self.told) if begins <= instant]
+        known = [(begins, order, value) for order, (begins, value) in enumerate(self.stated) if begins <= instant]
         return max(known, key=lambda one: one[:2])[2] if known else END
 
     def tell(self, instant, value):
-        later = sorted((begins, order) for order, (begins, _) in enumerate(self.told) if begins > instant)
-        if value is END and later and self.told[later[0][1]][1] is END:
+        later = sorted((begins, order) for order, (begins, _) in enumerate(self.stated) if begins > instant)
+        if value is END and later and self.stated[later[0][1]][1] is END:
             # Said to end earlier than was said before: that is taken back.
-            del self.told[later[0][1]]
-        self.told.append((instant, value))
+            del self.stated[later[0][1]]
+        self.stated.append((instant, value))
 
 
 def same(one, other):

@@ -29,10 +29,10 @@ class Project:
     def items(self) -> dict[str, Item]:
         return {one.key: one for one in self.read() if isinstance(one, Item)}
 
-    def skipped(self) -> dict[str, str]:
+    def list_skipped(self) -> dict[str, str]:
         return {one.key: one.reason for one in self.read() if isinstance(one, Skipped)}
 
-    def told(self, key: str) -> list[str]:
+    def read_lines(self, key: str) -> list[str]:
         """Return the lines of a file's memory, its parts one after another."""
         return "\n".join(draft.content for draft in self.items()[key].drafts).splitlines()
 
@@ -48,6 +48,6 @@ def outline(project: Project) -> Callable[[str, str], list[str]]:
     """Return the lines of one source file's memory."""
 
     def lines(key: str, text: str) -> list[str]:
-        return project.write({key: text}).told(key)
+        return project.write({key: text}).read_lines(key)
 
     return lines

@@ -56,7 +56,7 @@ GO = """
 
 def test_a_go_file(project):
     project.write({"go.mod": "module example.com/canal\n", "water/water.go": "package water\n", "lock/lock.go": GO})
-    assert project.told("lock/lock.go") == [
+    assert project.read_lines("lock/lock.go") == [
         "lock/lock.go · Go, 50 lines: Package lock fills and drains chambers.",
         "type Lock struct (l. 27): Lock holds a boat. Fields: Level, Gate, X, Y.",
         "type Filler interface (l. 36): Filler fills. Fields: Fill.",
@@ -129,7 +129,7 @@ RUST = """
 
 def test_a_rust_file(project):
     project.write({"src/lib.rs": RUST, "src/gate.rs": "pub fn a() {}", "src/water/mod.rs": "pub mod pump;"})
-    assert project.told("src/lib.rs") == [
+    assert project.read_lines("src/lib.rs") == [
         "src/lib.rs · Rust, 53 lines: Chambers that fill and drain.",
         "struct Lock<T> (l. 14): A chamber. Fields: level.",
         "enum State (l. 19). Fields: Full, Draining, At.",
@@ -192,7 +192,7 @@ JAVA = """
 def test_a_java_file(project):
     main = "src/main/java/com/canal"
     project.write({f"{main}/lock/Lock.java": JAVA, f"{main}/water/Pump.java": "class Pump {}"})
-    assert project.told(f"{main}/lock/Lock.java") == [
+    assert project.read_lines(f"{main}/lock/Lock.java") == [
         f"{main}/lock/Lock.java · Java, 37 lines: Fills chambers for a Boat.",
         (
             '@RestController @RequestMapping("/locks") class Lock<T> extends Chamber implements Fills, Drains (l. 18).'
@@ -222,7 +222,7 @@ def test_tests_of_java_are_told_by_their_names(outline):
 def test_however_deep_a_file_stands_its_imports_are_found(project):
     deep = "/".join(["d"] * 300)
     project.write({"go.mod": "module m\n", "w/w.go": "package w\n", f"{deep}/a.go": 'package a\n\nimport "m/w"\n'})
-    assert project.told(f"{deep}/a.go")[1:] == ["Imports: w."]
+    assert project.read_lines(f"{deep}/a.go")[1:] == ["Imports: w."]
 
 
 def test_what_is_broken_is_told_as_far_as_it_goes(outline):

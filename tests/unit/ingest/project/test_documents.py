@@ -61,7 +61,7 @@ def test_nothing_of_a_long_section_is_lost(project):
 
 def test_a_readme_without_an_ending_is_prose(project):
     project.write({"README": "Reads the gauge.\n"})
-    assert project.told("README") == ["README", "Reads the gauge."]
+    assert project.read_lines("README") == ["README", "Reads the gauge."]
 
 
 def test_a_pyproject(project):
@@ -81,7 +81,7 @@ def test_a_pyproject(project):
         [tool.ruff]
         line-length = 100
     """
-    assert project.write({"pyproject.toml": text}).told("pyproject.toml") == [
+    assert project.write({"pyproject.toml": text}).read_lines("pyproject.toml") == [
         "pyproject.toml · Python project canal 1.2: Locks for boats.",
         "Needs: Python >=3.11.",
         "Commands: canal = canal.cli:main.",
@@ -98,7 +98,7 @@ def test_a_package_json(project):
          "scripts": {"test": "vitest run", "build": "tsc -p ."}, "workspaces": {"packages": ["packages/*"]},
          "engines": {"node": ">=20"}, "dependencies": {"react": "^19"}, "devDependencies": {"vitest": "1"}, "files": 3}
     """
-    assert project.write({"web/package.json": text}).told("web/package.json") == [
+    assert project.write({"web/package.json": text}).read_lines("web/package.json") == [
         "web/package.json · npm package @canal/web 2.0.0: Shows boats.",
         "Scripts: test = vitest run, build = tsc -p ..",
         "Commands: @canal/web = cli.js.",
@@ -129,7 +129,7 @@ def test_a_cargo_toml(project):
         [workspace]
         members = ["water", "gate"]
     """
-    assert project.write({"Cargo.toml": text}).told("Cargo.toml") == [
+    assert project.write({"Cargo.toml": text}).read_lines("Cargo.toml") == [
         "Cargo.toml · Rust crate canal 0.1.0: Locks.",
         "Workspace members: water, gate.",
         "Commands: lock = src/lock.rs.",
@@ -155,7 +155,7 @@ def test_a_go_mod(project):
         \tgithub.com/d/four => ../four
         )
     """
-    assert project.write({"go.mod": text}).told("go.mod") == [
+    assert project.write({"go.mod": text}).read_lines("go.mod") == [
         "go.mod · Go module example.com/canal for Go 1.22.",
         "Depends on: github.com/a/one, github.com/b/two.",
     ]
@@ -173,7 +173,7 @@ def test_a_pom(project):
           <dependencies><dependency><groupId>a</groupId><artifactId>junit</artifactId></dependency></dependencies>
         </project>
     """
-    assert project.write({"pom.xml": text}).told("pom.xml") == [
+    assert project.write({"pom.xml": text}).read_lines("pom.xml") == [
         "pom.xml · Maven project com.canal:lock 3: Fills chambers.",
         "Modules: gate.",
         "Parent: all.",
@@ -195,12 +195,12 @@ def test_what_make_and_just_run(project):
         .PHONY: test
     """
     project.write({"Makefile": make, "justfile": "# Serve it\nserve port='80': build\n    python -m http\n"})
-    assert project.told("Makefile") == [
+    assert project.read_lines("Makefile") == [
         "Makefile · what make runs.",
         "make test (l. 5): Check everything. — pytest -q.",
         "make build (l. 8): Build it — tsc.",
     ]
-    assert project.told("justfile") == [
+    assert project.read_lines("justfile") == [
         "justfile · what just runs.",
         "just serve port='80' (l. 2): Serve it — python -m http.",
     ]
@@ -210,6 +210,6 @@ def test_what_a_manifest_says_in_the_wrong_shape_is_passed_over(project):
     project.write({"package.json": '{"name": "a", "scripts": [], "bin": 3, "dependencies": "b", "workspaces": 4}'})
     project.write({"pyproject.toml": 'tool = 3\n[project]\nname = 3\ndependencies = "a"\ndescription = "Fine"\n'})
     project.write({"Cargo.toml": 'bin = 3\nworkspace = 4\n[package]\nname = ["a"]\ndescription = "Fine"\n'})
-    assert project.told("package.json") == ["package.json · npm package a."]
-    assert project.told("pyproject.toml") == ["pyproject.toml · Python project: Fine."]
-    assert project.told("Cargo.toml") == ["Cargo.toml · Rust crate: Fine."]
+    assert project.read_lines("package.json") == ["package.json · npm package a."]
+    assert project.read_lines("pyproject.toml") == ["pyproject.toml · Python project: Fine."]
+    assert project.read_lines("Cargo.toml") == ["Cargo.toml · Rust crate: Fine."]

@@ -15,7 +15,7 @@ def test_links_are_not_followed_wherever_they_lead(project, tmp_path):
     (project.root / "inside/loop").symlink_to(project.root)
     (project.root / "nowhere.py").symlink_to(tmp_path / "nothing")
     links = dict.fromkeys(["folder", "file.py", "again", "inside/loop", "nowhere.py"], "symbolic link")
-    assert project.skipped() == links
+    assert project.list_skipped() == links
     assert list(project.items()) == ["inside/a.py"]
 
 
@@ -23,7 +23,7 @@ def test_folders_that_nobody_wants_are_left_out_unasked(project):
     project.write({f"{name}/a.py": "A = 1" for name in ("node_modules", "x/__pycache__", ".venv", ".tox")})
     project.write({f"{name}/a.py": "A = 1" for name in ("dist", "build", "vendor", "target", ".hidden")})
     project.write({"env/pyvenv.cfg": "", "env/a.py": "A = 1", "out/CACHEDIR.TAG": "", "out/a.rs": "pub fn a() {}"})
-    unwanted = {key for key, reason in project.skipped().items() if reason == "folder of dependencies or caches"}
+    unwanted = {key for key, reason in project.list_skipped().items() if reason == "folder of dependencies or caches"}
     assert unwanted == {"node_modules/", "x/__pycache__/", ".venv/", ".tox/", "env/", "out/"}
     assert set(project.items()) == {f"{name}/a.py" for name in ("dist", "build", "vendor", "target", ".hidden")}
 
@@ -39,7 +39,7 @@ def test_what_may_not_be_looked_at_is_named(project):
     (project.root / "closed").chmod(0)
     (project.root / "shut.py").chmod(0)
     try:
-        assert project.skipped() == {"closed/": "cannot be read", "shut.py": "cannot be read"}
+        assert project.list_skipped() == {"closed/": "cannot be read", "shut.py": "cannot be read"}
     finally:
         (project.root / "closed").chmod(0o700)
 
@@ -47,14 +47,14 @@ def test_what_may_not_be_looked_at_is_named(project):
 def test_what_is_no_file_is_not_waited_for(project):
     project.write({"a.py": "A = 1"})
     os.mkfifo(project.root / "pipe.py")
-    assert project.skipped() == {"pipe.py": "not a regular file"}
+    assert project.list_skipped() == {"pipe.py": "not a regular file"}
 
 
 def test_names_that_cannot_be_stored_are_named_as_far_as_they_can(project):
     (project.root / os.fsdecode(b"caf\xe9.py")).write_text("A = 1")
     deep = "/".join(["d" * 200] * 6)
     project.write({f"{deep}/a.py": "A = 1"})
-    skipped = project.skipped()
+    skipped = project.list_skipped()
     assert skipped["caf?.py"] == "name is not valid UTF-8"
     assert [reason for key, reason in skipped.items() if key.startswith("d")] == ["path longer than 1024 characters"]
     assert all(len(key) <= 1025 for key in skipped)

@@ -67,7 +67,7 @@ def test_a_typescript_file(project):
     project.write(
         {"src/lock.ts": TYPESCRIPT, "src/boat.ts": "export const a = 1;", "src/basin/index.ts": "export const b = 1;"}
     )
-    assert project.told("src/lock.ts") == [
+    assert project.read_lines("src/lock.ts") == [
         "src/lock.ts · TypeScript, 59 lines: Keeps the locks of a canal.",
         (
             "@Component class Lock<T> extends Chamber<T> implements Fills, Drains (l. 17): Where a boat waits. "

@@ -101,7 +101,7 @@ def test_a_python_file(project):
         }
     )
     project.write({"shop/seats.py": "A = 1", "shop/gate/lock.py": "A = 1", "shop/door.py": FILE})
-    assert project.told("shop/door.py") == [
+    assert project.read_lines("shop/door.py") == [
         "shop/door.py · Python, 90 lines: Who may enter: tickets are checked here.",
         "fallback(row: int) -> int (l. 31): Count slowly.",
         (
@@ -161,14 +161,14 @@ def test_what_is_broken_is_told_as_far_as_it_goes(outline):
 
 def test_imports_of_the_standard_library_are_never_files_of_the_project(project):
     project.write({"types.py": "A = 1", "a.py": "import types\nimport helper\n", "helper.py": "A = 1"})
-    assert project.told("a.py")[1:] == ["Imports: helper.py, types."]
+    assert project.read_lines("a.py")[1:] == ["Imports: helper.py, types."]
 
 
 def test_a_relative_import_beyond_the_root_stays_as_written(project):
     project.write({"a.py": "from ...outside import b\n"})
-    assert project.told("a.py")[1:] == ["Imports: ...outside."]
+    assert project.read_lines("a.py")[1:] == ["Imports: ...outside."]
 
 
 def test_a_module_in_src_is_found_from_elsewhere(project):
     project.write({"src/shop/till.py": "A = 1", "checks/a.py": "import shop.till\n"})
-    assert project.told("checks/a.py")[1:] == ["Imports: src/shop/till.py."]
+    assert project.read_lines("checks/a.py")[1:] == ["Imports: src/shop/till.py."]

@@ -98,7 +98,7 @@ def test_each_file_that_is_left_out_has_its_reason(project):
             "docs/a.md": "<!-- nothing -->\n",
         }
     )
-    assert project.skipped() == {
+    assert project.list_skipped() == {
         "binary.py": "binary",
         "latin.py": "not valid UTF-8",
         "empty.py": "empty",
@@ -145,8 +145,8 @@ def test_what_is_no_folder_is_refused(project, name):
 
 def test_names_of_any_script_are_keys_as_they_are(project):
     project.write({"größe/лодка.py": "def плыть(куда): ...\n", "docs/船.md": "# 船\n\n水\n"})
-    assert project.told("größe/лодка.py") == ["größe/лодка.py · Python, 1 line.", "плыть(куда) (l. 1)."]
-    assert project.told("docs/船.md") == ["docs/船.md · 船", "水"]
+    assert project.read_lines("größe/лодка.py") == ["größe/лодка.py · Python, 1 line.", "плыть(куда) (l. 1)."]
+    assert project.read_lines("docs/船.md") == ["docs/船.md · 船", "水"]
 
 
 def test_a_name_that_is_stored_otherwise_claims_no_staleness(project):
@@ -210,7 +210,7 @@ def test_whatever_a_file_holds_the_door_takes_what_is_read(project):
 def test_what_takes_too_long_to_parse_is_left_out(project, monkeypatch):
     monkeypatch.setattr("pipeline.ingest.project.grammars.MAX_REPORTS", 100)
     project.write({"slow.py": "a<b \n" * 10_000, "quick.py": "A = 1"})
-    assert project.skipped() == {"slow.py": "takes too long to parse"}
+    assert project.list_skipped() == {"slow.py": "takes too long to parse"}
 
 
 def test_times_that_cannot_be_are_brought_into_the_past(project):

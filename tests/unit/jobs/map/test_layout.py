@@ -49,7 +49,7 @@ def list_drawn(database):
     """What is shown: name → place."""
     with database.read() as db:
         names = dict(db.execute("SELECT seq, name FROM entity").fetchall())
-        return {names[place.entity_seq]: place for place in maps.places(db)}
+        return {names[place.entity_seq]: place for place in maps.list_places(db)}
 
 
 def rows(database):
@@ -144,8 +144,8 @@ def test_memories_that_are_put_away_leave_the_map(database):
     for memory_id in gone:
         archive(database, memory_id)
     with database.read() as db:
-        assert {spot.name for spot in maps.spots(db)}.isdisjoint(GROUPS["d"])
-        assert {m.name for one in maps.communities(db, 50) for m in one.members}.isdisjoint(GROUPS["d"])
+        assert {spot.name for spot in maps.list_spots(db)}.isdisjoint(GROUPS["d"])
+        assert {m.name for one in maps.list_communities(db, 50) for m in one.members}.isdisjoint(GROUPS["d"])
     run(database, DAY + 1)
     assert set(list_drawn(database)).isdisjoint(GROUPS["d"])
 
@@ -280,7 +280,7 @@ def test_a_row_number_that_is_given_out_again_brings_no_place_along(database):
         assert db.execute("SELECT seq FROM entity WHERE name = 'second'").fetchone() == (seq,)
         maps.add_places(db, 1, [(old, maps.MapPlace(seq, 0.0, 0.0, 3.0, 0, 1.0, 1))])
         maps.show(db, 1, "2026-06-01T00:00:00.000Z")
-        assert maps.places(db) == []
+        assert maps.list_places(db) == []
 
 
 pairs = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 12)), min_size=1, max_size=120, unique=True)

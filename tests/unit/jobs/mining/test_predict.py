@@ -35,7 +35,7 @@ def ask(database, day, *texts):
 
 def list_predictions(database, reason=None):
     with database.read() as db:
-        return [one.query for one in store.predictions(db) if reason in (None, one.reason)]
+        return [one.query for one in store.list_predictions(db) if reason in (None, one.reason)]
 
 
 def mention(database, memory_id, name, kind=EntityKind.FILE):
