@@ -15,7 +15,7 @@ def test_a_job_that_is_run_now_tells_when_it_is_done(opened, site):
     assert list_requests(site.worker) == ["decay"]
     page.evaluate("window.notReloaded = true")
     site.sleep("decay")
-    expect(row.locator("[data-live=standing-decay]")).to_have_text("done")
+    expect(row.locator("[data-live=state-decay]")).to_have_text("done")
     expect(row).to_contain_text("just now, took")
     assert page.evaluate("window.notReloaded")
 

@@ -59,13 +59,13 @@ def test_every_job_stands_with_its_schedule_and_its_last_run(client, database, b
     page, cells = browser.page(PAGE), now(browser)["cells"]
     for job in JOBS:
         assert f'id="job-{job.name}"' in page
-        assert cells[f"standing-{job.name}"]
-    assert cells["standing-segment"] == "done"
+        assert cells[f"state-{job.name}"]
+    assert cells["state-segment"] == "done"
     assert cells["did-segment"] == "1 memory"
     assert cells["last-segment"].startswith("just now, took ")
     assert re.fullmatch(r"next in ([1-4] min|\d+ s)|next due", cells["next-segment"])
-    assert (cells["standing-decay"], cells["last-decay"]) == ("never ran", "")
-    assert (cells["standing-sweep"], cells["next-sweep"]) == ("by itself", "")
+    assert (cells["state-decay"], cells["last-decay"]) == ("never ran", "")
+    assert (cells["state-sweep"], cells["next-sweep"]) == ("by itself", "")
 
 
 def test_a_job_is_run_now(client, container, database, worker, browser, digested):
@@ -76,17 +76,17 @@ def test_a_job_is_run_now(client, container, database, worker, browser, digested
     assert "The job segment is asked for" in browser.page(PAGE)
     assert "asked for" not in page
     assert container.notify.sent[-1] == ("default", None)
-    assert now(browser)["standings"]["segment"] == "asked for"
+    assert now(browser)["job_states"]["segment"] == "asked for"
     assert now(browser)["busy"]
     assert list_requests(worker) == ["segment"]
     run_job(worker, "default", "segment")
-    assert now(browser)["standings"]["segment"] == "done"
+    assert now(browser)["job_states"]["segment"] == "done"
     assert not now(browser)["busy"]
 
 
 def test_touches_are_written_at_once_and_no_other_job_is_known(database, browser):
     assert browser.post(f"{PAGE}/jobs/touches").status_code == 303
-    assert now(browser)["standings"]["touches"] == "done"
+    assert now(browser)["job_states"]["touches"] == "done"
     assert "The job touches has run." in browser.page(PAGE)
     assert browser.post(f"{PAGE}/jobs/nothing").status_code == 404
 
@@ -99,7 +99,7 @@ def test_a_running_job_tells_how_far_it_is_and_a_failed_one_why(database, browse
         run = runs.begin(db, "lessons", utc_now(), 0)
         runs.end(db, run, utc_now(), {}, "KeyError: <b>boom</b>")
     state = now(browser)
-    assert state["cells"]["standing-dedup"] == "running, 3 of 1\u202f200"
+    assert state["cells"]["state-dedup"] == "running, 3 of 1\u202f200"
     assert state["busy"]
     assert state["cells"]["error-lessons"] == "KeyError: <b>boom</b>"
     assert state["cells"]["did-lessons"] == ""

@@ -25,10 +25,10 @@ steps = st.lists(
 )
 
 
-def refresh(standings, database):
+def refresh(features, database):
     with database.read() as db:
-        standings.refresh(db)
-    return standings
+        features.refresh(db)
+    return features
 
 
 def change(database, verb, memory_id):
@@ -41,44 +41,44 @@ def change(database, verb, memory_id):
 
 @settings(max_examples=60)
 @given(steps)
-def test_standings_that_stay_open_say_what_the_store_says(history):
-    standings, ids = RankingFeatures(), []
+def test_features_that_stay_open_say_what_the_store_says(history):
+    features, ids = RankingFeatures(), []
     with scratch_database() as database:
         for verb, *rest in history:
             if verb == "write":
                 receipt = accept(database, Draft(f"memory {rest[0]}", scope=rest[1], session_id="s", importance=0.25))
                 ids += [receipt.id] if receipt.duplicate_of is None else []
             elif verb == "refresh":
-                refresh(standings, database)
+                refresh(features, database)
             elif ids:
                 memory_id = ids[rest[0] % len(ids)]
                 change(database, verb, memory_id)
                 if verb == "purge":
                     ids.remove(memory_id)
-        refresh(standings, database)
+        refresh(features, database)
         with database.read() as db:
             visible = memories.visible_seqs(db, Filter())
             alive = memories.by_seqs(db, memories.all_seqs(db))
-    assert np.flatnonzero(standings.visible).tolist() == sorted(visible)
+    assert np.flatnonzero(features.visible).tolist() == sorted(visible)
     for seq, memory in alive.items():
-        assert standings.importance[seq] == pytest.approx(memory.importance)
-        assert standings.repeats[seq] == memory.merge_count
-        assert standings.keyed[seq] == (memory.kind is Kind.KEYED_FACT)
+        assert features.importance[seq] == pytest.approx(memory.importance)
+        assert features.repeats[seq] == memory.merge_count
+        assert features.keyed[seq] == (memory.kind is Kind.KEYED_FACT)
 
 
 def test_days_are_julian():
     with scratch_database() as database:
         accept(database, Draft("memory", occurred_at="2000-01-01T12:00:00.000Z", kind=Kind.KEYED_FACT))
-        standings = refresh(RankingFeatures(), database)
-    assert standings.days[1] == 2451545.0
-    assert standings.keyed[1]
+        features = refresh(RankingFeatures(), database)
+    assert features.days[1] == 2451545.0
+    assert features.keyed[1]
 
 
 def test_more_memories_than_there_was_room_for():
     with scratch_database() as database:
-        standings = refresh(RankingFeatures(), database)
+        features = refresh(RankingFeatures(), database)
         accept_batch(database, [Draft(f"memory {n}") for n in range(FIRST_CAPACITY + 10)])
-        refresh(standings, database)
-    assert int(standings.visible.sum()) == FIRST_CAPACITY + 10
-    lengths = {len(getattr(standings, name)) for name in ("visible", "importance", "days", "keyed", "repeats")}
+        refresh(features, database)
+    assert int(features.visible.sum()) == FIRST_CAPACITY + 10
+    lengths = {len(getattr(features, name)) for name in ("visible", "importance", "days", "keyed", "repeats")}
     assert len(lengths) == 1

@@ -90,10 +90,10 @@ def state(view: View) -> str:
 def now(view: View) -> Response:
     """Return what changes while work goes on, in the words of the page."""
     found, jobs = _read(view)
-    standings = {status.job.name: status.state for status in jobs}
-    busy = found.total > 0 or not {JobState.ASKED, JobState.RUNNING}.isdisjoint(standings.values())
+    job_states = {status.job.name: status.state for status in jobs}
+    busy = found.total > 0 or not {JobState.ASKED, JobState.RUNNING}.isdisjoint(job_states.values())
     cells = _cells(found, jobs, view.now)
-    return json_response({"cells": cells, "standings": standings, "pending": found.total, "busy": busy})
+    return json_response({"cells": cells, "job_states": job_states, "pending": found.total, "busy": busy})
 
 
 @section.action("/workers/retry", RetryForm)
@@ -129,10 +129,10 @@ def _cells(found: QueueCounts, jobs: Iterable[JobStatus], now: datetime) -> dict
 
 
 def _describe(status: JobStatus, now: datetime) -> dict[str, str]:
-    last, standing = status.last, str(status.state)
+    last, state = status.last, str(status.state)
     if status.state is JobState.RUNNING and last is not None and last.total:
-        standing = f"running, {number(last.done)} of {number(last.total)}"
-    cells = {"standing": standing, "last": "", "did": "", "error": "", "next": f"next {_until(status.next_at, now)}"}
+        state = f"running, {number(last.done)} of {number(last.total)}"
+    cells = {"state": state, "last": "", "did": "", "error": "", "next": f"next {_until(status.next_at, now)}"}
     if last is not None:
         took = "" if last.took_s is None else f", took {milliseconds(last.took_s)}"
         cells["last"] = f"{ago(last.started_at, now)}{took}"
@@ -140,7 +140,7 @@ def _describe(status: JobStatus, now: datetime) -> dict[str, str]:
         cells["error"] = preview(last.error or "", ERROR_CHARS)
     elif status.state is JobState.NEVER and status.job.elsewhere:
         # What it does by the clock leaves no run behind.
-        cells |= {"standing": "by itself", "next": ""}
+        cells |= {"state": "by itself", "next": ""}
     return cells
 
 

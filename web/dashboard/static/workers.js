@@ -16,9 +16,9 @@ function tell(state) {
     const cell = cells.get(name);
     if (cell && cell.textContent !== text) cell.textContent = text;
   }
-  for (const [name, standing] of Object.entries(state.standings)) {
+  for (const [name, jobState] of Object.entries(state.job_states)) {
     const row = jobs.get(name);
-    if (row) row.dataset.standing = standing;
+    if (row) row.dataset.state = jobState;
   }
   tellRate(state.pending);
   if (wasBusy && !state.busy) finished.textContent = "The work is done.";
