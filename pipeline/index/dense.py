@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.index.background import baseline, nearest
+from pipeline.index.encoder import baseline, nearest
 from pipeline.index.rows import Floats, Seqs, best_places, mask_scores, values_at
 from pipeline.index.vectors import Vector, VectorRows, VectorTable, release_memory
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable
-from pipeline.index.background import rarity
+from pipeline.index.encoder import rarity
 from pipeline.index.rows import NOBODY, Floats, Seqs, SessionMap, best_places, mask_scores, values_at
 from pipeline.index.segment import K1, Posting, Segment, idf, index_documents, length_norms, load_segment
 from pipeline.store import changes, index_state, meta

@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.index import compile as compilation
 from pipeline.index import encoder
-from pipeline.index.background import background_messages
 from pipeline.index.compile import compile_encoder
+from pipeline.index.encoder import background_messages
 
 
 @pytest.fixture(scope="session")

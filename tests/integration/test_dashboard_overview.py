@@ -14,8 +14,8 @@ from pipeline.store.impressions import Impression
 from pipeline.times import utc_now, utc_text
 from tests.fakes.dashboard import sign_in
 from tests.fakes.in_process import run_job
-from web.hosts import install_state
-from web.hosts.install_state import InstalledFile
+from web.hosts import files
+from web.hosts.files import InstalledFile
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_hints_come_only_where_they_help(client, container, worker, browser, dig
     assert "no worker runs" not in hints(browser)
     run_job(worker, "default", "snapshot")
     assert "no copy" not in hints(browser)
-    install_state.write_state(
+    files.write_state(
         container.settings.paths.root, {"/home/ann/.claude/settings.json": InstalledFile(frozenset({"claude-code"}))}
     )
     assert hints(browser) == ""

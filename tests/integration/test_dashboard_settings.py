@@ -8,8 +8,8 @@ import pytest
 from config.settings import WORKSPACE_SETTINGS, Settings
 from tests.fakes.client import CheckedClient
 from tests.fakes.dashboard import sign_in
-from web.hosts import install_state
-from web.hosts.install_state import InstalledFile
+from web.hosts import files
+from web.hosts.files import InstalledFile
 
 PAGE = "/w/default/settings"
 
@@ -203,7 +203,7 @@ def test_a_new_token_is_made_in_a_second_step_and_this_browser_stays(client, con
 def test_who_holds_a_former_token_is_named(container, browser, tmp_path):
     held = tmp_path / "settings.json"
     held.write_text(f'{{"headers": {{"Authorization": "Bearer {container.token}"}}}}')
-    install_state.write_state(container.settings.paths.root, {str(held): InstalledFile(frozenset({"claude-code"}))})
+    files.write_state(container.settings.paths.root, {str(held): InstalledFile(frozenset({"claude-code"}))})
     page = browser.page(PAGE)
     assert str(held) in page
     assert "holds a former one" not in page

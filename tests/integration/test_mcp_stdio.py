@@ -13,7 +13,7 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from pipeline.identity import identify
 from tests.support.served import serve_home
 from tests.support.stack import free_port
-from web.hosts import install_state
+from web.hosts import files
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -144,8 +144,8 @@ def test_what_an_agent_stores_first_meets_what_hooks_note_once_a_host_is_set_up(
 
     assert talk(conversation) == ("default", [STAGING["content"]])
     assert home.paths.workspace_ids() == ["default"]
-    install_state.write_state(
-        home.paths.root, {"/home/ann/.claude/settings.json": install_state.InstalledFile(frozenset({"claude-code"}))}
+    files.write_state(
+        home.paths.root, {"/home/ann/.claude/settings.json": files.InstalledFile(frozenset({"claude-code"}))}
     )
     # As soon as it is there, it is read as well, by a bridge that began without it.
     assert talk(conversation) == (own, [STAGING["content"]])

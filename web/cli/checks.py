@@ -147,9 +147,9 @@ def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
 
 def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
     """Look whether the settings of agents' hosts still hold what `reverie setup` has written."""
-    from web.hosts import install_state
+    from web.hosts import files
 
-    records = install_state.read_state(context.paths.root)
+    records = files.read_state(context.paths.root)
     lost = [file for file in records if not _mentions_us(Path(file))]
     if lost:
         says = f"nothing of Reverie stands any more in {', '.join(lost)}"

@@ -96,9 +96,9 @@ def choose_for_folder(
 
 def _is_a_host_set_up(settings: "Settings") -> bool:
     # Imported by what stores something new alone: every command chooses a workspace.
-    from web.hosts import install_state
+    from web.hosts import files
 
-    return bool(install_state.read_state(settings.paths.root))
+    return bool(files.read_state(settings.paths.root))
 
 
 pass_state = click.make_pass_decorator(State, ensure=True)

@@ -45,7 +45,7 @@ def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
 
 
 def _renew(state: State, *, yes: bool) -> bool:
-    from web.hosts.install_state import find_token_files
+    from web.hosts.files import find_token_files
 
     if state.json and not yes:
         raise click.UsageError("--json cannot ask; add --yes")

@@ -60,7 +60,7 @@ def setup(
 
     HOST is one of claude-code, codex, cursor, vscode, windsurf, gemini, zed, opencode.
     """
-    from web.hosts import install_state
+    from web.hosts import files
     from web.hosts.plan import apply, plan_removal, plan_setup
 
     if state.json and not (yes or dry_run):
@@ -69,7 +69,7 @@ def setup(
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
     chosen = _choose_hosts(hosts, host_env, remove=remove)
     reverie = _installation(state.settings, writes=bool(chosen) and not dry_run and not remove)
-    changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, install_state.read_state(root))
+    changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, files.read_state(root))
     if not state.json:
         _show(changes, reverie.token)
         if not chosen:

@@ -10,8 +10,8 @@ from typing import Literal
 from web.hosts import block, files, json_edits, toml_edits
 from web.hosts.entries import AddedEntries, CannotEdit, EntryUndo, HostEntry, RemovedEntries, RulesBlock
 from web.hosts.environment import HostEnvironment, Installation
+from web.hosts.files import InstalledFile, InstallState, read_state, write_state
 from web.hosts.hosts import Host, Target
-from web.hosts.install_state import InstalledFile, InstallState, read_state, write_state
 
 HostTarget = tuple[str, Target]
 

@@ -15,7 +15,7 @@ from tests.fakes.in_process import open_web, open_worker
 from web.cli import checks, processes
 from web.cli.processes import Running
 from web.client import ServerProblem
-from web.hosts import install_state
+from web.hosts import files
 
 
 class Here:
@@ -274,7 +274,7 @@ def test_one_workspace_is_looked_at_alone(home, port):
 def test_hosts_whose_settings_were_taken_back_are_told(home, port, tmp_path):
     file = tmp_path / "mcp.json"
     file.write_text('{"reverie": {}}')
-    install_state.write_state(home.paths.root, {str(file): install_state.InstalledFile(frozenset({"cursor"}))})
+    files.write_state(home.paths.root, {str(file): files.InstalledFile(frozenset({"cursor"}))})
     assert run_doctor()["hosts"]["says"] == "cursor"
     file.write_text("{}")
     assert str(file) in run_doctor()["hosts"]["says"]

@@ -6,7 +6,7 @@ from pipeline.write import revise
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli import memories, options
 from web.client import Client
-from web.hosts import install_state
+from web.hosts import files
 
 NOBODY = "01M7YZWD2TYS3P4A1GQPPBMFZK"
 
@@ -176,8 +176,8 @@ def test_once_a_host_is_set_up_what_is_stored_in_a_project_makes_its_workspace(h
     own = identify(tmp_path / "project").id
     run("remember", "Jobs wait in Redis")
     assert run("workspace", "current").stdout == "default\n"
-    install_state.write_state(
-        home.paths.root, {"/home/ann/.claude/settings.json": install_state.InstalledFile(frozenset({"claude-code"}))}
+    files.write_state(
+        home.paths.root, {"/home/ann/.claude/settings.json": files.InstalledFile(frozenset({"claude-code"}))}
     )
     assert run("workspace", "current").stdout == "default\n", "nothing was stored there yet"
     run("remember", "Jobs wait in SQLite")

@@ -8,7 +8,7 @@ from pipeline.services.operations import score_predictions
 from pipeline.services.overview import Overview, read_overview
 from web.dashboard.pages.goals import due_in_words
 from web.dashboard.view import Section, View, show
-from web.hosts import install_state
+from web.hosts import files
 
 section = Section("overview")
 
@@ -52,7 +52,7 @@ def _hints(view: View, overview: Overview) -> list[Hint]:
     if waiting:
         text = f"{waiting} decision{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for you."
         found.append(Hint(text, "Open the inbox", url_for("dashboard.inbox_review_entries")))
-    if not install_state.read_state(view.container.settings.paths.root) and not overview.has_agents:
+    if not files.read_state(view.container.settings.paths.root) and not overview.has_agents:
         text = "No agent has used this workspace yet. Connected ones remember and recall by themselves."
         found.append(Hint(text, command="reverie setup"))
     if health.snapshot_at is None:

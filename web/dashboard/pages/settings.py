@@ -31,7 +31,7 @@ from pipeline.services import incognito
 from pipeline.services.incognito import IncognitoSession
 from web.api.bodies import SessionId
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
-from web.hosts.install_state import TokenFile, find_token_files
+from web.hosts.files import TokenFile, find_token_files
 
 section = Section("settings")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from web.hosts import install_state
+from web.hosts import files
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions and links as POSIX has them")
 
@@ -50,7 +50,7 @@ def test_a_file_that_changed_after_the_look_at_it_is_left_alone(sandbox, monkeyp
     [change] = sandbox.setup("cursor")
     assert change.error == "it has changed meanwhile; run the setup again"
     assert file.read_text() == '{"late": 1}'
-    assert install_state.read_state(sandbox.state) == {}
+    assert files.read_state(sandbox.state) == {}
 
 
 def test_what_was_set_up_goes_though_others_have_changed_the_file(sandbox):
@@ -177,7 +177,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_that_file(sandbox):
     [change] = sandbox.setup("cursor")
     file.parent.chmod(0o700)
     assert change.error == "it cannot be written: Permission denied"
-    assert install_state.read_state(sandbox.state) == {}
+    assert files.read_state(sandbox.state) == {}
 
 
 def test_a_file_that_cannot_be_replaced_keeps_its_bytes_and_leaves_no_draft(sandbox, monkeypatch):

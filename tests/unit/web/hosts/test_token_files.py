@@ -1,4 +1,4 @@
-from web.hosts.install_state import TokenFile, find_token_files
+from web.hosts.files import TokenFile, find_token_files
 
 
 def test_nobody_holds_a_token_before_a_setup(sandbox):
