@@ -135,6 +135,12 @@ class Scope:
     id: str | None = None
 
 
+def sessions_named(scope: Scope | None, *sessions: str | None) -> frozenset[str]:
+    """Return every session that something names: by itself, or as the owner of its scope."""
+    owner = scope.id if scope is not None and scope.kind is ScopeKind.SESSION else None
+    return frozenset(session for session in (owner, *sessions) if session is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class Viewer:
     """Who asks: a memory of an owned scope is visible only to the owner that is named here.
@@ -247,6 +253,11 @@ class Memory(OptionalFields):
     valid_from: str | None = None
     valid_to: str | None = None
 
+    @property
+    def sessions(self) -> frozenset[str]:
+        """Return every session that it is of."""
+        return sessions_named(self.scope, self.session_id)
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -334,6 +345,11 @@ class Filter:
         """Tell whether the filter leaves out more than what nobody sees and what others own."""
         times = self.since, self.until, self.as_of
         return any((self.kinds, self.scope, self.session_id, *times, self.branch, self.chain))
+
+    @property
+    def sessions(self) -> frozenset[str]:
+        """Return every session that the question names."""
+        return sessions_named(self.scope, self.session_id, self.viewer.session)
 
     @property
     def owns(self) -> bool:

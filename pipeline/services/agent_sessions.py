@@ -16,7 +16,7 @@ from pipeline.context.advice import LOOKED_AT, lessons_about
 from pipeline.context.render import Entry, render_block
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import NotFound
-from pipeline.records import Draft, Kind, Memory, Source, Viewer
+from pipeline.records import Draft, Kind, Memory, Source, Viewer, sessions_named
 from pipeline.services.briefing import (
     AgentSession,
     BriefingLimits,
@@ -28,7 +28,7 @@ from pipeline.services.briefing import (
     version_of,
 )
 from pipeline.services.feedback import FeedbackWriter, make_impressions
-from pipeline.services.incognito import is_session_incognito
+from pipeline.services.incognito import is_any_incognito
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories
@@ -156,7 +156,7 @@ class AgentSessionService:
         # A project's own settings may be there before its first memory is.
         if any(one.settings.incognito for one in (workspace, *known[:1])):
             return True
-        return any(is_session_incognito(one, session.id) for one in known)
+        return any(is_any_incognito(one, sessions_named(None, session.id)) for one in known)
 
     def _add_action(
         self, workspace: Workspace, session: AgentSession, at: str, tool: str, given: Mapping[str, Any], *, ok: bool

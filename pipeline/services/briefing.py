@@ -16,7 +16,7 @@ from pipeline.kinds import render_text
 from pipeline.recall.annotations import find_annotations
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import SearchContext, search
-from pipeline.records import Filter, Kind, Memory, Trust, Viewer
+from pipeline.records import Filter, Kind, Memory, Trust, Viewer, sessions_named
 from pipeline.records.recall import NOTHING, Hit, Query
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
 from pipeline.services.incognito import is_incognito
@@ -121,7 +121,7 @@ def prepare_message(
     settings = workspace.settings
     limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
     briefing = compose_briefing(contexts.get(workspace), session, message, limits, datetime.now(UTC))
-    if not is_incognito(workspace, session.id, session.viewer.session):
+    if not is_incognito(workspace, sessions_named(None, session.id, session.viewer.session)):
         feedback.record_question(workspace, message)
         feedback.record_impressions(workspace, briefing.impressions)
     return briefing

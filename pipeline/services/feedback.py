@@ -18,7 +18,7 @@ from typing import TypeVar
 from ulid import ULID
 
 from pipeline.errors import IndexUnavailable, NotFound, ReverieError
-from pipeline.records import Memory
+from pipeline.records import Memory, sessions_named
 from pipeline.records.recall import Channel
 from pipeline.services.incognito import is_incognito
 from pipeline.services.workspace import Workspace
@@ -280,7 +280,7 @@ def _answer(workspace: Workspace, impression_id: str, note: str | None, *, follo
         found = {} if impression is None else memories.by_seqs(db, [impression.memory_seq])
         if impression is None or not found:
             raise NotFound("no such impression")
-        if is_incognito(workspace, impression.session_id):
+        if is_incognito(workspace, sessions_named(None, impression.session_id)):
             kept = None
         impressions.answer(db, impression_id, kept, utc_now(), followed=followed)
         return found[impression.memory_seq].id

@@ -99,7 +99,7 @@ def find_lessons(
     with workspace.database.read() as db:
         lessons = with_records(db, shown)
     made = make_impressions(shown, viewer.session)
-    if not is_incognito(workspace, viewer.session):
+    if not is_incognito(workspace, query.filter.sessions):
         feedback.record_impressions(workspace, made)
     return [FoundLesson(lesson, one.id) for lesson, one in zip(lessons, made, strict=True)]
 

@@ -25,12 +25,10 @@ __all__ = ["FEATURES_OF_GROUP", "ParsedQuery", "parse_query"]
 ACCESSED = 10
 
 
-def recall_memories(
-    workspace: Workspace, contexts: "SearchContexts", feedback: FeedbackWriter, query: Query, *sessions: str | None
-) -> Answer:
-    """Answer a query of some sessions; the question and what it found count as usage, unless one is incognito."""
+def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: FeedbackWriter, query: Query) -> Answer:
+    """Answer a query; it and what it found count as usage, unless one of its sessions is incognito."""
     answer = search(contexts.get(workspace), query)
-    if not is_incognito(workspace, *sessions):
+    if not is_incognito(workspace, query.filter.sessions):
         if query.text:
             feedback.record_question(workspace, query.text)
         feedback.record_accesses(workspace, [hit.memory for hit in answer.hits[:ACCESSED]])

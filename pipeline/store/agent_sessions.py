@@ -1,7 +1,7 @@
 """Agent sessions: what agents did and saw in them, where each turn began, and which sessions are incognito."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from sqlite3 import Connection
@@ -154,6 +154,13 @@ def incognito_since(db: Connection, session_id: str) -> str | None:
     """Return since when a session is incognito, None when it is not."""
     row = db.execute("SELECT since FROM incognito WHERE session_id = ?", (session_id,)).fetchone()
     return None if row is None else str(row[0])
+
+
+def is_any_incognito(db: Connection, sessions: Collection[str]) -> bool:
+    """Tell whether one of some sessions is incognito."""
+    marks = ",".join("?" * len(sessions))
+    query = f"SELECT EXISTS (SELECT 1 FROM incognito WHERE session_id IN ({marks}))"  # noqa: S608 - placeholders
+    return bool(sessions) and db.execute(query, tuple(sessions)).fetchone()[0] == 1
 
 
 def page_incognito(db: Connection, limit: int = -1, below: str | None = None) -> list[IncognitoSession]:

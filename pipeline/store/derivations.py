@@ -9,15 +9,13 @@ from sqlite3 import Connection
 
 from pipeline.records import Kind, Memory, Source, Tier
 from pipeline.store.memories import select
+from pipeline.store.visibility import not_incognito
 
 CONSOLIDATE = "consolidate"
 LESSONS = "lessons"
 
 # What was said in a session that is incognito by now goes into nothing.
-_OPEN = (
-    "archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL "
-    "AND (session_id IS NULL OR session_id NOT IN (SELECT session_id FROM incognito))"
-)
+_OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {not_incognito()}"
 _MADE = f"made_by IN ('{CONSOLIDATE}', '{LESSONS}')"
 _SPENT = "EXISTS (SELECT 1 FROM edge WHERE to_seq = memory.seq AND kind = 'derived_from' AND made_by = ?)"
 _OWN = f"EXISTS (SELECT 1 FROM edge WHERE from_seq = memory.seq AND kind = 'derived_from' AND {_MADE})"  # noqa: S608
@@ -130,7 +128,7 @@ def sources(db: Connection, seq: int) -> list[Memory]:
         f"seq IN (SELECT to_seq FROM edge WHERE from_seq = ? AND kind = 'derived_from' AND {_MADE}) "  # noqa: S608
         "AND (archived_at IS NULL OR EXISTS (SELECT 1 FROM audit WHERE memory_id = memory.id "
         "AND action = 'archive' AND undone_at IS NULL)) AND instructs = 0 "
-        "AND (session_id IS NULL OR session_id NOT IN (SELECT session_id FROM incognito)) ORDER BY occurred_at, seq",
+        f"AND {not_incognito()} ORDER BY occurred_at, seq",
         (seq,),
     )
 

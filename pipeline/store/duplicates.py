@@ -12,7 +12,7 @@ from ulid import ULID
 from pipeline.records import EdgeKind, Memory, Scope, Source, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories
 from pipeline.store.memories import select
-from pipeline.store.visibility import within_reach
+from pipeline.store.visibility import not_incognito, within_reach
 
 
 class PairState(StrEnum):
@@ -47,10 +47,7 @@ class Pair:
 
 
 # What was said in a session that is incognito by now is left alone.
-_OPEN = (
-    "{0}.archived_at IS NULL AND {0}.candidate = 0 AND ({0}.session_id IS NULL "
-    "OR {0}.session_id NOT IN (SELECT session_id FROM incognito))"
-)
+_OPEN = f"{{0}}.archived_at IS NULL AND {{0}}.candidate = 0 AND {not_incognito('{0}')}"
 _SELECT = "SELECT p.seq, p.id, p.older_seq, p.newer_seq, p.cosine, p.reasons, p.state, p.at, p.settled_at FROM pair p"
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory, Scope, ScopeKind
 from pipeline.store import history
 from pipeline.store.memories import select
-from pipeline.store.visibility import viewer_within, within_reach
+from pipeline.store.visibility import not_incognito, viewer_within, within_reach
 from pipeline.times import utc_now
 
 # The event of a history that tells of an edge which somebody took away.
@@ -20,11 +20,8 @@ ERASED = "edge_erased"
 # A name in more memories than this ties none of them to another.
 RARE = 40
 
-# What tries to command its reader, holds by a key of its own or was said incognito has no edges.
-_OPEN = (
-    "archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL "
-    "AND (session_id IS NULL OR session_id NOT IN (SELECT session_id FROM incognito))"
-)
+# What tries to command its reader, holds by a key of its own or was said incognito has no edges drawn to it.
+_OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {not_incognito()}"
 _IN_SCOPE = f"{_OPEN} AND scope_kind = ? AND scope_id = ? AND coalesce(branch, '') = ? AND seq <> ?"
 
 

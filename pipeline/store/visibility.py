@@ -6,6 +6,15 @@ from pipeline.records import Filter, Scope, ScopeKind, Viewer
 from pipeline.times import utc_now
 
 
+def not_incognito(table: str = "memory") -> str:
+    """Return the condition that no session which a memory names is incognito by now: nothing new is made of it."""
+    silent = "(SELECT session_id FROM incognito)"
+    return (
+        f"({table}.session_id IS NULL OR {table}.session_id NOT IN {silent}) "
+        f"AND NOT ({table}.scope_kind = '{ScopeKind.SESSION}' AND {table}.scope_id IN {silent})"
+    )
+
+
 def condition(wanted: Filter) -> tuple[str, list[Any]]:
     """Return an SQL condition on the memory table, and its values."""
     parts = [

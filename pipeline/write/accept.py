@@ -65,9 +65,7 @@ def commit(database: Database, prepared: Sequence[Prepared], policy: WritePolicy
 
 def is_incognito(db: Connection, memory: Memory, policy: WritePolicy) -> bool:
     """Tell whether nothing of a memory may be stored."""
-    return policy.incognito or (
-        memory.session_id is not None and agent_sessions.incognito_since(db, memory.session_id) is not None
-    )
+    return policy.incognito or agent_sessions.is_any_incognito(db, memory.sessions)
 
 
 def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:

@@ -37,6 +37,52 @@ def traces(container, words=TRACES):
     return found
 
 
+# Every way to name the session to what takes a text: by itself, as the owner of the scope, or as it is not stored.
+NAMINGS = {
+    "by id": {"session_id": SESSION},
+    "as its scope": {"scope": {"kind": "session", "id": SESSION}},
+    "by id, in its own scope": {"session_id": SESSION, "scope": {"kind": "session"}},
+    "by id, in the scope of another": {"session_id": SESSION, "scope": {"kind": "session", "id": "loud"}},
+    "as its scope, by another": {"session_id": "loud", "scope": {"kind": "session", "id": SESSION}},
+    "by id, with space around": {"session_id": f"  {SESSION}\n"},
+    "as its scope, with a sign that nobody sees": {"scope": {"kind": "session", "id": f"qui\u200bet{chr(0x2060)}"}},
+}
+
+
+@pytest.mark.parametrize("who", NAMINGS.values(), ids=NAMINGS.keys())
+def test_nothing_of_a_silent_session_is_stored_however_it_is_named(silent, container, digested, who):
+    said = {"content": SAID, **who}
+    key = {"key": "qwyjibofier.md", "digest": "d1"}
+    answers = [
+        silent.post("/v1/memories", said).get_json(),
+        *silent.post("/v1/memories/batch", {"items": [said, {**said, "kind": "keyed_fact"}]}).get_json()["results"],
+        silent.put("/v1/facts/qwyjibofier/zubrowked", {"value": SAID, **who}).get_json(),
+        *silent.put("/v1/sources/s1/items", {"items": [{**key, "memories": [said]}]}).get_json()["items"][0][
+            "receipts"
+        ],
+    ]
+    assert {answer["outcome"] for answer in answers} == {"rejected"}
+    assert silent.post("/v1/goals", {"title": SAID, **who}).status_code == 409
+    digested()
+    container.close()
+    assert traces(container) == []
+
+
+@pytest.mark.parametrize(
+    "who",
+    [*NAMINGS.values(), {"viewer": {"session": SESSION}}, {"session_id": "loud", "viewer": {"session": SESSION}}],
+    ids=str,
+)
+def test_no_question_of_a_silent_session_is_stored(silent, container, digested, who):
+    digested()
+    assert silent.post("/v1/recall", {"query": SAID, **who}).status_code == 200
+    if "scope" not in who:
+        assert silent.post("/v1/prepare", {"message": SAID, **who}).status_code == 200
+    container.feedback.submit(lambda: None).result(timeout=20)
+    container.close()
+    assert traces(container) == []
+
+
 def say_everywhere(client, session):
     """Say the same by every way that takes a text and a session."""
     who = {} if session is None else {"session_id": session}

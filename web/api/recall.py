@@ -16,10 +16,7 @@ MEMORIES_PER_SESSION = 12
 @api.route(Endpoint("POST", "/v1/recall", answer=answers.RecallAnswer, problems=(404,)))
 def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
     """Find memories, best first, within a deadline."""
-    session = None if body.viewer is None else body.viewer.session
-    answer = recall_memories(
-        call.workspace, call.container.contexts, call.container.feedback, _query(call, body), body.session_id, session
-    )
+    answer = recall_memories(call.workspace, call.container.contexts, call.container.feedback, _query(call, body))
     return answers.RecallAnswer(
         results=_group_by_session(answer, body.k) if body.group == "session" else _hits(answer.hits[: body.k]),
         took_ms=answer.took_ms,
