@@ -75,7 +75,9 @@ class AgentSessionService:
         if session.id is not None:
             # What was told a moment ago is noted by then; nobody waits for the note of this turn.
             self._feedback.flush()
-            self._note(workspace, partial(_begin_turn, session_id=session.id, cwd=session.cwd, at=utc_now()))
+            self._note(
+                workspace, partial(_begin_turn, session_id=session.id, cwd=normalize_id(session.cwd), at=utc_now())
+            )
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         context = self._contexts.get(workspace)
         briefing = compose_briefing(context, session, message, limits, datetime.now(UTC), only_new=True)
