@@ -4,20 +4,15 @@ A commit is a milestone: it happened once, it is done, and it matters for as lon
 why, which no file says. Who made it is left to `git show`: a name in every memory would tie all of them together.
 """
 
-import os
 import re
-import shutil
-import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from pipeline.errors import FieldError, InvalidField
+from pipeline.identity.git import Git
 from pipeline.ingest.fields import COMMITS, Item, Known, Progress, Readings, Skipped, Unchanged, split_text
 from pipeline.records import MAX_CONTENT_CHARS, Draft, Kind, Source
 from pipeline.times import parse, utc_text
@@ -40,12 +35,6 @@ READ_BYTES = 1 << 16
 _FORMAT = "--format=format:" + "".join(f"%{sign}%x00" for sign in ("H", "at", "ct", "an", "ae", "s", "b"))
 _PIECES = 7
 _LOG = ("log", "-z", "--name-only", "--no-renames", "--no-color", "--no-show-signature", "--no-notes")
-# Nothing is fetched, asked for or run, whatever a repository's own configuration says.
-_SETTINGS = ("protocol.allow=never", "core.fsmonitor=false", "core.untrackedCache=false", "core.hooksPath=/dev/null")
-_QUIET = (*(part for setting in _SETTINGS for part in ("-c", setting)), "--no-pager", "--no-optional-locks")
-# What git says of a folder that it may not open, and goes on.
-_CLOSED = re.compile(r"^warning: could not open directory '(.*?)/?': ", re.MULTILINE)
-_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C.UTF-8"}
 
 
 # What conventional commits begin with.
@@ -106,7 +95,7 @@ def read_git(
 ) -> Readings:
     """Read the commits below what is checked out but for merges, newest first: at most so many, since a moment.
 
-    Raises InvalidField where git is missing, refuses the folder, or breaks off.
+    Raises InvalidField where git is missing, refuses the folder, breaks off or takes too long.
     """
     git = Git(repo)
     if not git.has_commits():
@@ -214,83 +203,3 @@ def _reason_to_skip(subject: str, body: str, author: str) -> str | None:
     if _VERSION.search(said) and words <= _RELEASE_WORDS:
         return "a version and no more"
     return "its message says nothing" if words <= _EMPTY_WORDS else None
-
-
-class Git:
-    """Git in one folder, which it may read and nothing else."""
-
-    def __init__(self, folder: Path) -> None:
-        program = shutil.which("git")
-        if program is None:
-            raise _refusal("git is not installed, or not on the PATH")
-        self._command = (program, *_QUIET, "-C", str(folder))
-        # Not the caller's: GIT_DIR, as hooks have it, would lead to another repository.
-        self._environment = {**_ENVIRONMENT, "HOME": str(Path.home())}
-
-    def has_commits(self) -> bool:
-        """Tell whether anything was committed; raise InvalidField for a folder that git does not take."""
-        self.answer("rev-parse", "--git-dir")
-        done = self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        return done.returncode == 0
-
-    def answer(self, *arguments: str) -> str:
-        """Return what a command prints; raise InvalidField when it fails."""
-        done = self._run(*arguments)
-        if done.returncode:
-            raise _refusal(_reason(done.stderr))
-        return done.stdout.decode("utf-8", "replace").strip()
-
-    def list_paths(self, *arguments: str) -> tuple[list[str], list[str]]:
-        """Return the paths that a command prints, each ended by NUL, and the folders that it could not look into.
-
-        Raises InvalidField when it fails.
-        """
-        done = self._run(*arguments)
-        if done.returncode:
-            raise _refusal(_reason(done.stderr))
-        return [os.fsdecode(name) for name in done.stdout.split(b"\0")[:-1]], _CLOSED.findall(os.fsdecode(done.stderr))
-
-    @contextmanager
-    def output(self, *arguments: str) -> Iterator[IO[bytes]]:
-        """Let what a command prints be read as it comes; raise InvalidField when it fails."""
-        with tempfile.TemporaryFile() as complaints:
-            process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-                [*self._command, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=complaints,
-                env=self._environment,
-            )
-            assert process.stdout is not None
-            try:
-                with process.stdout:
-                    yield process.stdout
-            except BaseException:
-                process.kill()
-                raise
-            finally:
-                code = process.wait()
-            if code:
-                complaints.seek(0)
-                raise _refusal(_reason(complaints.read(READ_BYTES)))
-
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(  # noqa: S603 - a list of arguments, no shell
-            [*self._command, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            env=self._environment,
-        )
-
-
-def _reason(complaint: bytes) -> str:
-    lines = complaint.decode("utf-8", "replace").strip().splitlines()
-    said = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "git failed")
-    advice = next((line.strip() for line in lines if line.strip().startswith("git config")), None)
-    said = said.removeprefix("fatal: ")
-    return f"git: {said}" if advice is None else f"git: {said}; if you trust it: {advice}"
-
-
-def _refusal(message: str) -> InvalidField:
-    return InvalidField(FieldError("path", message))

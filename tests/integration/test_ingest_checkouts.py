@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import InvalidField
+from pipeline.identity.git import Git
 from pipeline.ingest.fields import Item, Skipped
-from pipeline.ingest.git import Git
 from pipeline.ingest.project import read_project
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from pipeline.errors import InvalidField
+from pipeline.identity import git as git_module
 from pipeline.ingest import git as module
 from pipeline.ingest.fields import Item, Skipped, Unchanged
 from pipeline.ingest.git import MAX_PIECE_BYTES, read_git
@@ -238,13 +239,13 @@ def test_a_folder_that_is_no_repository_is_refused(tmp_path):
 
 def test_a_repository_of_somebody_else_is_refused_with_gits_advice(repository, monkeypatch):
     repository.commit("Open the gate")
-    monkeypatch.setattr(module, "_ENVIRONMENT", {**module._ENVIRONMENT, "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"})
+    monkeypatch.setattr(git_module, "_ENVIRONMENT", {**git_module._ENVIRONMENT, "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"})
     with pytest.raises(InvalidField, match=r"dubious ownership.*if you trust it: git config --global"):
         read(repository)
 
 
 def test_without_git_it_says_so(repository, monkeypatch):
-    monkeypatch.setattr(module.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(git_module.shutil, "which", lambda _name: None)
     with pytest.raises(InvalidField, match="git is not installed"):
         read(repository)
 
@@ -272,12 +273,47 @@ def test_no_setting_of_a_repository_runs_a_program(repository, tmp_path):
     assert not trap.exists()
 
 
+@pytest.mark.parametrize("setting", ["diff.orderFile", "core.attributesFile", "mailmap.file"])
+def test_no_file_is_read_that_a_repository_names(repository, tmp_path, monkeypatch, setting):
+    """Whoever opens a pipe waits for ever."""
+    repository.commit("Open the gate")
+    os.mkfifo(tmp_path / "pipe")
+    repository.run("config", setting, str(tmp_path / "pipe"))
+    monkeypatch.setattr(git_module, "OUTPUT_S", 20)
+    assert len(read(repository)) == 1
+
+
+def test_a_repository_that_keeps_git_waiting_is_left_in_the_end(repository, tmp_path, monkeypatch):
+    repository.commit("Open the gate")
+    os.mkfifo(tmp_path / "pipe")
+    with (repository.folder / ".git/config").open("a") as config:
+        config.write(f"[include]\n\tpath = {tmp_path}/pipe\n")
+    monkeypatch.setattr(git_module, "ANSWER_S", 0.2)
+    with pytest.raises(InvalidField, match="no answer within"):
+        read(repository)
+
+
+def test_git_that_stops_in_the_middle_of_its_output_is_ended(repository, tmp_path, monkeypatch):
+    repository.commit("Open the gate")
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nprintf begun; exec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(git_module.shutil, "which", lambda _name: str(program))
+    monkeypatch.setattr(git_module, "OUTPUT_S", 0.2)
+    with (
+        pytest.raises(InvalidField, match="no answer within"),
+        git_module.Git(repository.folder).output("log") as stream,
+    ):
+        assert stream.read() == b"begun"
+
+
 def test_who_stops_reading_stops_git(repository, monkeypatch):
     for n in range(3):
         repository.commit(f"Step {n} towards the lock")
     started = []
     popen = subprocess.Popen
-    monkeypatch.setattr(module.subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1])
+    monkeypatch.setattr(git_module.subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1])
     readings = read_git(repository.folder, {}, lambda _done, _total: None)
     next(readings)
     readings.close()

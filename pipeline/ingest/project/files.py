@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from pipeline.errors import InvalidField
+from pipeline.identity.git import Git
 from pipeline.identity.repository import root_of_folder
 from pipeline.ingest.fields import Skipped
-from pipeline.ingest.git import Git
 
 
 class SkippedFile(Exception):

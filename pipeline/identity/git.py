@@ -1,0 +1,136 @@
+"""Git in a folder of strangers: it reads and nothing else, within a deadline, whatever the repository asks of it."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from pipeline.errors import FieldError, InvalidField
+
+# Seconds for an answer, and for the whole of what is read as it comes.
+ANSWER_S, OUTPUT_S = 60.0, 600.0
+COMPLAINT_BYTES = 1 << 16
+
+# Nothing is fetched, asked for or run, and no file is read that a repository's own configuration names.
+_SETTINGS = (
+    "protocol.allow=never",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.alternateRefsCommand=",
+    "diff.orderFile=/dev/null",
+    "diff.external=",
+    "mailmap.file=/dev/null",
+    "mailmap.blob=",
+    "log.mailmap=false",
+    "gpg.program=",
+)
+_QUIET = (*(part for setting in _SETTINGS for part in ("-c", setting)), "--no-pager", "--no-optional-locks")
+_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "", "LC_ALL": "C.UTF-8"}
+# What git says of a folder that it may not open, and goes on.
+_CLOSED = re.compile(r"^warning: could not open directory '(.*?)/?': ", re.MULTILINE)
+
+
+class Git:
+    """Git in one folder, which it may read and nothing else."""
+
+    def __init__(self, folder: Path) -> None:
+        program = shutil.which("git")
+        if program is None:
+            raise _refusal("git is not installed, or not on the PATH")
+        self._command = (program, *_QUIET, "-C", str(folder))
+        # Not the caller's: GIT_DIR, as hooks have it, would lead to another repository.
+        self._environment = {**_ENVIRONMENT, "HOME": str(Path.home())}
+
+    def has_commits(self) -> bool:
+        """Tell whether anything was committed; raise InvalidField for a folder that git does not take."""
+        self.answer("rev-parse", "--git-dir")
+        done = self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        return done.returncode == 0
+
+    def answer(self, *arguments: str) -> str:
+        """Return what a command prints; raise InvalidField when it fails."""
+        done = self._run(*arguments)
+        if done.returncode:
+            raise _refusal(_reason(done.stderr))
+        return done.stdout.decode("utf-8", "replace").strip()
+
+    def ignores(self, file: Path) -> bool:
+        """Tell whether a file is left out of the repository by its rules; what is tracked is not."""
+        return self._run("check-ignore", "--quiet", "--", str(file)).returncode == 0
+
+    def list_paths(self, *arguments: str) -> tuple[list[str], list[str]]:
+        """Return the paths that a command prints, each ended by NUL, and the folders that it could not look into.
+
+        Raises InvalidField when it fails.
+        """
+        done = self._run(*arguments)
+        if done.returncode:
+            raise _refusal(_reason(done.stderr))
+        return [os.fsdecode(name) for name in done.stdout.split(b"\0")[:-1]], _CLOSED.findall(os.fsdecode(done.stderr))
+
+    @contextmanager
+    def output(self, *arguments: str) -> Iterator[IO[bytes]]:
+        """Let what a command prints be read as it comes; raise InvalidField when it fails or takes too long."""
+        with tempfile.TemporaryFile() as complaints:
+            process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
+                [*self._command, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                env=self._environment,
+            )
+            assert process.stdout is not None
+            deadline = threading.Timer(OUTPUT_S, process.kill)
+            deadline.start()
+            try:
+                with process.stdout:
+                    yield process.stdout
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                code = process.wait()
+                late = not deadline.is_alive()
+                deadline.cancel()
+            if late:
+                raise _late(OUTPUT_S)
+            if code:
+                complaints.seek(0)
+                raise _refusal(_reason(complaints.read(COMPLAINT_BYTES)))
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        try:
+            return subprocess.run(  # noqa: S603 - a list of arguments, no shell
+                [*self._command, *arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                env=self._environment,
+                timeout=ANSWER_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise _late(ANSWER_S) from error
+
+
+def _reason(complaint: bytes) -> str:
+    lines = complaint.decode("utf-8", "replace").strip().splitlines()
+    said = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "git failed")
+    advice = next((line.strip() for line in lines if line.strip().startswith("git config")), None)
+    said = said.removeprefix("fatal: ")
+    return f"git: {said}" if advice is None else f"git: {said}; if you trust it: {advice}"
+
+
+def _refusal(message: str) -> InvalidField:
+    return InvalidField(FieldError("path", message))
+
+
+def _late(seconds: float) -> InvalidField:
+    return _refusal(f"git: no answer within {seconds:g} s")
