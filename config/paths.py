@@ -73,6 +73,11 @@ class HomePaths:
         return self.root / "operations.sqlite"
 
     @property
+    def claims(self) -> Path:
+        """Return the file of what projects claim, and what of it a person agreed to."""
+        return self.root / "claims.json"
+
+    @property
     def models(self) -> Path:
         """Return the folder of compiled encoders."""
         return self.root / "models"

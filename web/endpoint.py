@@ -15,7 +15,7 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
 from pipeline.services.memories import resolve_id
 from pipeline.services.workspace import Workspace
-from pipeline.services.workspaces import choose_workspace
+from pipeline.services.workspaces import choose_workspace, note_claim
 from web.contract import WORKSPACE_HEADER
 
 # The parameter of a path that names a memory.
@@ -123,15 +123,20 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
     To write, a project's own workspace is meant even before there is one.
     """
     # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
-    chosen = choose_workspace(
+    choice = choose_workspace(
         Path(folder) if folder else None,
         call.container.settings,
         explicit=call.workspace_id if WORKSPACE_HEADER in request.headers else None,
         environment=environment_workspace(),
         to_write=to_write,
-    ).workspace
-    call.container.prefetcher.notify_activity(chosen)
-    return call.container.workspace(chosen)
+    )
+    if choice.identity is not None:
+        try:
+            note_claim(call.container.settings, choice.identity, to_write=to_write)
+        except OSError as error:
+            call.container.operations.record_error("claims", f"{type(error).__name__}: {error}")
+    call.container.prefetcher.notify_activity(choice.workspace)
+    return call.container.workspace(choice.workspace)
 
 
 def _render(endpoint: Endpoint, answer: Any) -> Response:

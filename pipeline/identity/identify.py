@@ -8,6 +8,7 @@ import os
 import posixpath
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,6 +16,7 @@ from urllib.parse import unquote
 
 from config.paths import WORKSPACE_ID, is_workspace_id
 from pipeline.errors import FieldError, InvalidField
+from pipeline.identity.claims import is_of_owner
 from pipeline.identity.repository import (
     Repository,
     UnreadableFile,
@@ -149,19 +151,35 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A folder's workspace id, the rule that gave it, and why; `problem` names a `.reverie.toml` that was left out."""
+    """A folder's workspace id, the rule that gave it, and why.
+
+    `problem` names a `.reverie.toml` that cannot be taken, `claim` one that names a workspace: by the rule `file` it is
+    used, else nobody agreed to it.
+    """
 
     id: str
     rule: Rule
     detail: str
     problem: FieldError | None = None
+    claim: Override | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether a project's file names a workspace to which nobody agreed."""
+        return self.claim is not None and self.rule != "file"
 
 
 def identify(
-    folder: Path, *, explicit: str | None = None, environment: str | None = None, split: Split = "none"
+    folder: Path,
+    *,
+    explicit: str | None = None,
+    environment: str | None = None,
+    split: Split = "none",
+    is_agreed: Callable[[Path, str], bool] = lambda _file, _workspace: False,
 ) -> Identity:
     """Return the identity of a folder: same files, same answer.
 
+    A workspace that a project's file names is taken where a person agreed, or where the file came with no repository.
     `split` holds where no `.reverie.toml` says another. Git files that cannot be read lead to the next rule. Raises
     InvalidField for a path that cannot be followed, or a given id that is none.
     """
@@ -170,9 +188,12 @@ def identify(
     if environment is not None:
         return Identity(_check_id(environment, "REVERIE_WORKSPACE"), "environment", "REVERIE_WORKSPACE names it")
     own, problem = _read_override(folder)
-    if own is not None and own.workspace is not None:
-        return Identity(own.workspace, "file", f"{printable(own.file)} names it")
     derived = _derive(folder, (own.split if own else None) or split)
+    if own is not None and own.workspace not in (None, derived.id):
+        if is_agreed(own.file, own.workspace) or is_of_owner(own.file, folder):
+            return Identity(own.workspace, "file", f"{printable(own.file)} names it", claim=own)
+        unanswered = f"{printable(own.file)} claims {own.workspace}, to which nobody agreed"
+        return replace(derived, detail=f"{derived.detail}; {unanswered}", claim=own)
     if problem is None:
         return derived
     left_out = f"{derived.detail}; {printable(problem.loc)} is left out: {problem.msg}"

@@ -1,15 +1,28 @@
 """Workspaces: which one a folder belongs to, and which there are."""
 
+import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from config.settings import Settings
+from pipeline.errors import FieldError, InvalidField
 from pipeline.identity import Identity, identify
-from pipeline.identity.repository import UnreadableFile, branch_of_folder, open_repository, root_of_folder
+from pipeline.identity.claims import Claim, Claims
+from pipeline.identity.identify import read_nearest_override
+from pipeline.identity.repository import (
+    UnreadableFile,
+    branch_of_folder,
+    open_repository,
+    printable,
+    root_of_folder,
+)
 
-__all__ = ["branch_of_folder", "identify"]
+__all__ = ["Claim", "branch_of_folder", "identify"]
 
 DEFAULT_WORKSPACE: str = Settings.model_fields["workspace"].default
+# As an id looks that follows from a folder or a remote.
+DERIVED = re.compile(r".+-[0-9a-f]{8}")
 # Rules by which a folder is a project: what is written there may make the project's workspace.
 OF_A_PROJECT = frozenset({"git-remote", "git"})
 
@@ -39,7 +52,13 @@ def choose_workspace(
     fallback = settings.workspace
     if folder is None:
         return WorkspaceChoice(explicit or environment or fallback, "no folder is known", None)
-    identity = identify(folder, explicit=explicit, environment=environment, split=settings.workspace_split)
+    identity = identify(
+        folder,
+        explicit=explicit,
+        environment=environment,
+        split=settings.workspace_split,
+        is_agreed=partial(_is_granted, settings),
+    )
     if identity.rule == "explicit":
         return WorkspaceChoice(identity.id, "this call uses it", identity)
     if identity.rule in ("environment", "file"):
@@ -50,6 +69,57 @@ def choose_workspace(
     if settings.paths.workspace(identity.id).events.is_file() or (to_write and identity.rule in OF_A_PROJECT):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
     return WorkspaceChoice(fallback, f"nothing was written to it yet, so commands and hooks use {fallback}", identity)
+
+
+def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> None:
+    """Note what a project's file claims: that it waits for a person, or, when it is written to, that it is its own."""
+    if identity.claim is None or identity.claim.workspace is None:
+        return
+    claims, claim = Claims(settings.paths.claims), (identity.claim.file, identity.claim.workspace)
+    if identity.waits:
+        claims.note(*claim)
+    elif to_write and not claims.is_agreed(*claim):
+        claims.agree(*claim)
+
+
+def _is_granted(settings: Settings, file: Path, workspace: str) -> bool:
+    """Tell whether a project's file may name a workspace: a person agreed, or it is the first to speak of it.
+
+    A name that follows from a folder or a remote is never the first's: whose it is can be computed by anybody.
+    """
+    claims = Claims(settings.paths.claims)
+    return claims.is_agreed(file, workspace) or (
+        DERIVED.fullmatch(workspace) is None
+        and workspace not in (DEFAULT_WORKSPACE, settings.workspace)
+        and not settings.paths.workspace(workspace).events.is_file()
+        and claims.is_free(workspace)
+    )
+
+
+def list_claims(settings: Settings) -> list[Claim]:
+    """List what files of projects claim: what a person agreed to, then what waits for one."""
+    return Claims(settings.paths.claims).list_all()
+
+
+def claim_of_folder(folder: Path) -> tuple[Path, str]:
+    """Return the file and the workspace that it claims for a folder; raise InvalidField where none claims any."""
+    try:
+        own = read_nearest_override(folder)
+    except UnreadableFile as error:
+        raise InvalidField(FieldError(printable(error.file), error.reason)) from error
+    if own is None or own.workspace is None:
+        raise InvalidField(FieldError("folder", "no .reverie.toml names a workspace, here or above"))
+    return own.file, own.workspace
+
+
+def agree_to_claim(settings: Settings, file: Path, workspace: str) -> Claim:
+    """Let the folders below a project's file use the workspace that it claims."""
+    return Claims(settings.paths.claims).agree(file, workspace)
+
+
+def withdraw_claim(settings: Settings, file: Path) -> Claim:
+    """Take back what was agreed for a project's file; raise NotFound where nothing was."""
+    return Claims(settings.paths.claims).withdraw(file)
 
 
 def history_of_folder(folder: Path) -> Path:

@@ -4,6 +4,7 @@ import pytest
 
 from pipeline.identity import identify
 from pipeline.services.agent_sessions import AgentSessionService
+from pipeline.services.workspaces import agree_to_claim, list_claims
 from pipeline.store import agent_sessions
 from tests.fakes.in_process import flush_notes
 
@@ -64,11 +65,15 @@ def test_the_folder_names_the_workspace(client, tmp_path, digested):
     assert is_silent(post(client, event(prompt=prompt, cwd=str(tmp_path))))
 
 
-def test_a_file_names_the_workspace_and_a_broken_one_disturbs_nobody(client, tmp_path, digested):
+def test_a_file_names_the_workspace_once_agreed_and_a_broken_one_disturbs_nobody(client, container, tmp_path, digested):
     client.write("Billing listens on port 8123", workspace="chosen")
     digested("chosen")
     asked = event(prompt="Which port does billing listen on?", cwd=str(tmp_path))
     (tmp_path / ".reverie.toml").write_text('workspace = "chosen"')
+    assert is_silent(post(client, asked))
+    [waiting] = list_claims(container.settings)
+    assert (waiting.file, waiting.workspace, waiting.agreed) == (str(tmp_path / ".reverie.toml"), "chosen", False)
+    agree_to_claim(container.settings, tmp_path / ".reverie.toml", "chosen")
     assert "8123" in post(client, asked).get_data(as_text=True)
     (tmp_path / ".reverie.toml").write_text('workspace = "Not an id"')
     assert is_silent(post(client, asked))

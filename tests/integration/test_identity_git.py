@@ -41,3 +41,25 @@ def test_what_git_makes_is_understood(tmp_path):
     git("remote", "add", "origin", 'ssh://git@h/we"ird #;/r.git', cwd=main)
     assert identify(main).detail.endswith('is h/we"ird #;/r')
     assert id_of(tmp_path / "linked") == id_of(main) != id_of(tmp_path / "cloned")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git on this machine")
+def test_a_file_that_git_ignores_is_its_owners_and_one_that_came_with_the_clone_is_not(tmp_path):
+    def git(*arguments, cwd):
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+        whole = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, check=True)
+
+    hostile, clone = tmp_path / "hostile", tmp_path / "clone"
+    hostile.mkdir()
+    git("init", "-q", cwd=hostile)
+    (hostile / ".reverie.toml").write_text('workspace = "theirs"\n')
+    # To ignore what is tracked makes it nobody's own.
+    (hostile / ".gitignore").write_text(".reverie.toml\n")
+    git("add", "-f", "-A", cwd=hostile)
+    git("commit", "-q", "-m", "first", cwd=hostile)
+    git("clone", "-q", "hostile", "clone", cwd=tmp_path)
+    assert identify(clone).waits is True
+    git("rm", "-q", "--cached", ".reverie.toml", cwd=clone)
+    os.utime(clone / ".reverie.toml", ns=(1, 1))
+    assert (identify(clone).id, identify(clone).waits) == ("theirs", False)

@@ -10,6 +10,7 @@ import tomlkit
 from pipeline.errors import EncoderUnavailable
 from pipeline.recall.search import AnswerCache
 from pipeline.services.prefetch import AnswerPrefetcher, LookResult, Rhythm
+from pipeline.services.workspaces import agree_to_claim
 from pipeline.store import predictions
 from pipeline.store.predictions import Prediction, Reason
 
@@ -284,6 +285,7 @@ def test_a_long_question_and_one_with_a_secret_are_counted_only(likely, containe
 )
 def test_who_asks_from_a_folder_keeps_no_other_workspace_busy(client, container, prefetcher, tmp_path, path, body):
     (tmp_path / ".reverie.toml").write_text('workspace = "chosen"')
+    agree_to_claim(container.settings, tmp_path / ".reverie.toml", "chosen")
     client.write("Staging listens on port 6543", workspace="chosen")
     prefetcher._due.clear()
     assert client.post(path, {**body, "cwd": str(tmp_path)}).status_code == 200

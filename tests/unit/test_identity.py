@@ -33,6 +33,10 @@ def worktree(main, folder, name="w"):
     return folder
 
 
+def agreed(_file, _workspace):
+    return True
+
+
 def override(folder, text):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ".reverie.toml").write_text(text)
@@ -323,8 +327,36 @@ def test_what_is_named_goes_before_every_file(tmp_path):
     named = identify(tmp_path / "x", explicit="said", environment="env")
     assert (named.id, named.rule) == ("said", "explicit")
     assert identify(tmp_path / "x", environment="env").rule == "environment"
-    assert identify(tmp_path / "x").id == "own"
-    assert identify(tmp_path / "x").rule == "file"
+    found = identify(tmp_path / "x", is_agreed=agreed)
+    assert (found.id, found.rule, found.waits) == ("own", "file", False)
+
+
+def test_what_a_file_names_is_left_out_as_long_as_nobody_agreed(tmp_path):
+    file = override(repository(tmp_path / "x", remote("git@h:o/r")), 'workspace = "own"') / ".reverie.toml"
+    found = identify(tmp_path / "x")
+    assert (found.rule, found.waits, found.claim.file, found.claim.workspace) == ("git-remote", True, file, "own")
+    assert f"{file} claims own, to which nobody agreed" in found.detail
+    asked = []
+    identify(tmp_path / "x", is_agreed=lambda *claim: asked.append(claim))
+    assert asked == [(file, "own")]
+
+
+def test_what_a_file_names_needs_no_agreement_where_it_is_the_folders_own(tmp_path):
+    own = id_of(repository(tmp_path / "x", remote("git@h:o/r")))
+    override(tmp_path / "x", f'workspace = "{own}"')
+    assert identify(tmp_path / "x").waits is False
+    assert id_of(tmp_path / "x") == own
+
+
+def test_a_file_outside_of_the_repository_is_its_owners(tmp_path):
+    repository(tmp_path / "mine" / "x")
+    override(tmp_path / "mine", 'workspace = "mine"')
+    assert id_of(tmp_path / "mine" / "x") == "mine"
+    # In a folder that is no repository, the file may have come with an archive.
+    assert identify(tmp_path / "mine").waits is True
+    # As soon as the outer folder is a repository, the file may have come with it.
+    repository(tmp_path / "mine")
+    assert identify(tmp_path / "mine" / "x").waits is True
 
 
 @pytest.mark.parametrize("which", ["explicit", "environment"])
@@ -336,8 +368,8 @@ def test_a_name_that_is_no_id_is_refused(tmp_path, which):
 def test_the_nearest_file_wins(tmp_path):
     override(tmp_path, 'workspace = "whole"')
     part = override(tmp_path / "packages" / "part", 'workspace = "part"')
-    assert id_of(part / "src") == "part"
-    assert id_of(tmp_path / "packages") == "whole"
+    assert id_of(part / "src", is_agreed=agreed) == "part"
+    assert id_of(tmp_path / "packages", is_agreed=agreed) == "whole"
     override(tmp_path / "apart", "")
     assert identify(tmp_path / "apart").rule == "path"
 

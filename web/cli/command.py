@@ -5,7 +5,7 @@ import json
 import keyword
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -27,6 +27,7 @@ class State:
 
     json: bool = False
     named_workspace: str | None = None
+    _told_of_claim: bool = field(default=False, init=False)
 
     @cached_property
     def settings(self) -> "Settings":
@@ -47,6 +48,9 @@ class State:
         choice = choose_for_folder(folder, self.settings, self.named_workspace, to_write=to_write)
         if choice.identity is not None and choice.identity.problem is not None:
             raise InvalidField(choice.identity.problem)
+        if choice.identity is not None and choice.identity.waits and not self._told_of_claim:
+            self._told_of_claim = True
+            click.echo(f"{choice.identity.detail}; if you do: reverie workspace trust", err=True)
         return choice
 
     def client(self, timeout_s: float = 60.0, *, to_write: bool = False) -> "Client":
@@ -83,15 +87,18 @@ def choose_for_folder(
     Once a host is set up, its hooks write to a project's own workspace: so does everything else then.
     """
     from config.settings import environment_workspace
-    from pipeline.services.workspaces import choose_workspace
+    from pipeline.services.workspaces import choose_workspace, note_claim
 
-    return choose_workspace(
+    choice = choose_workspace(
         folder,
         settings,
         explicit=named,
         environment=environment_workspace(),
         to_write=to_write and _is_a_host_set_up(settings),
     )
+    if to_write and choice.identity is not None:
+        note_claim(settings, choice.identity, to_write=True)
+    return choice
 
 
 def _is_a_host_set_up(settings: "Settings") -> bool:

@@ -64,6 +64,36 @@ def why(state: State, folder: Path) -> None:
     )
 
 
+@workspace.command("trust")
+@click.option(
+    "-C",
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path(),
+    metavar="FOLDER",
+    help="The folder whose `.reverie.toml` is meant; otherwise the current one.",
+)
+@click.option("--revoke", is_flag=True, help="Take back what was agreed.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@pass_state
+def trust(state: State, folder: Path, *, revoke: bool, yes: bool) -> None:
+    """Agree that the project here uses the workspace that its .reverie.toml names."""
+    from pipeline.services.workspaces import agree_to_claim, claim_of_folder, withdraw_claim
+
+    file, name = claim_of_folder(folder)
+    if revoke:
+        withdraw_claim(state.settings, file)
+    else:
+        question = f"{file} claims {name}: agents there will read what it holds, and write into it. Agree?"
+        if not (yes or click.confirm(question, err=True)):
+            raise click.Abort
+        agree_to_claim(state.settings, file, name)
+    if state.json:
+        state.print_json({"file": str(file), "workspace": name, "agreed": not revoke})
+    else:
+        click.echo(f"{name} is {'no longer ' if revoke else ''}used below {file.parent}")
+
+
 @workspace.command("use")
 @click.argument("name", metavar="ID")
 @pass_state

@@ -16,6 +16,7 @@ from pipeline.errors import InvalidField, NotFound, ReverieError
 from web.contract import STATUS_OF_ERROR
 from web.dashboard.filters import FILTERS
 from web.dashboard.pages import (
+    claims,
     entities,
     facts,
     goals,
@@ -48,6 +49,7 @@ SECTIONS: tuple[Section, ...] = (
     inbox.section,
     workers.section,
     settings.section,
+    claims.section,
 )
 
 

@@ -399,6 +399,25 @@ def test_a_folders_file_decides_and_a_broken_one_is_named(project):
     assert run("-w", "said", "workspace", "current").stdout == "said\n"
 
 
+def test_a_project_uses_anothers_workspace_once_a_person_agrees(project, empty_home):
+    (empty_home / "workspaces" / "theirs").mkdir(parents=True)
+    (empty_home / "workspaces" / "theirs" / "events.sqlite").touch()
+    file = project / ".reverie.toml"
+    file.write_text('workspace = "theirs"')
+    told = run("workspace", "current")
+    assert told.stdout == "default\n"
+    assert "claims theirs, to which nobody agreed; if you do: reverie workspace trust" in told.stderr
+    assert "claims theirs" in run_json("workspace", "why")["detail"]
+    assert "Agree?" in run("workspace", "trust", stdin="n\n", code=130).stderr
+    assert run_json("workspace", "trust", "--yes") == {"file": str(file), "workspace": "theirs", "agreed": True}
+    assert run("workspace", "current").stdout == "theirs\n"
+    assert "no longer used" in run("workspace", "trust", "--revoke").stdout
+    assert run("workspace", "current").stdout == "default\n"
+    assert run_json("workspace", "trust", "--revoke", code=1)["error"]["type"] == "NotFound"
+    file.unlink()
+    assert run_json("workspace", "trust", code=1)["error"]["type"] == "InvalidField"
+
+
 def test_config_tells_value_origin_and_help(empty_home, monkeypatch):
     monkeypatch.setenv("REVERIE_LOG_LEVEL", "ERROR")
     settings = {setting["name"]: setting for setting in run_json("config")["settings"]}

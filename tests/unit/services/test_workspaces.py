@@ -3,7 +3,18 @@
 import pytest
 
 from config.settings import Settings
-from pipeline.services.workspaces import WorkspaceChoice, choose_workspace, history_of_folder, identify
+from pipeline.errors import NotFound
+from pipeline.identity.claims import MAX_WAITING, Claims
+from pipeline.services.workspaces import (
+    WorkspaceChoice,
+    agree_to_claim,
+    choose_workspace,
+    history_of_folder,
+    identify,
+    list_claims,
+    note_claim,
+    withdraw_claim,
+)
 
 
 @pytest.fixture
@@ -49,11 +60,64 @@ def test_to_write_a_projects_own_workspace_is_used_before_it_exists(choose, fold
     assert choose(project).workspace == "default"
 
 
-def test_a_named_workspace_is_used_whether_it_exists_or_not(choose, folder):
+def test_a_named_workspace_is_used_whether_it_exists_or_not(choose, folder, tmp_path):
     (folder / ".reverie.toml").write_text('workspace = "own"')
     assert choose(folder, workspace="set").workspace == "own"
+    agree_to_claim(Settings(home=tmp_path / "home"), folder / ".reverie.toml", "own")
+    assert choose(folder, "own", workspace="set").workspace == "own"
     assert choose(folder, workspace="set", environment="env").workspace == "env"
     assert choose(folder, environment="env", explicit="said").workspace == "said"
+
+
+@pytest.mark.parametrize("name", ["theirs", "default", "set", "verdict-0d1a25a8"])
+def test_a_file_names_no_workspace_that_is_or_may_be_anothers(choose, folder, name):
+    """What exists is another's, the set one is everybody's, and whose a derived one is can be computed by anybody."""
+    (folder / ".reverie.toml").write_text(f'workspace = "{name}"')
+    choice = choose(folder, "theirs", to_write=True, workspace="set")
+    assert (choice.identity.waits, choice.identity.id) == (True, identify(folder).id)
+
+
+def test_the_first_to_write_under_a_name_owns_it_until_a_person_lets_others_in(tmp_path, folder):
+    settings = Settings(home=tmp_path / "home")
+    first, second = folder / "first" / ".reverie.toml", folder / "second" / ".reverie.toml"
+    for file in (first, second):
+        file.parent.mkdir()
+        file.write_text('workspace = "canal"')
+
+    def identity(file):
+        choice = choose_workspace(file.parent, settings, explicit=None, environment=None, to_write=True)
+        note_claim(settings, choice.identity, to_write=True)
+        return choice.identity
+
+    assert identity(first).rule == "file"
+    assert identity(second).waits
+    assert [(one.file, one.agreed) for one in list_claims(settings)] == [(str(first), True), (str(second), False)]
+    assert identity(second).waits
+    agree_to_claim(settings, second, "canal")
+    assert identity(second).rule == identity(first).rule == "file"
+    withdraw_claim(settings, second)
+    assert identity(second).waits
+    with pytest.raises(NotFound):
+        withdraw_claim(settings, second)
+    assert settings.paths.claims.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_agreement_is_for_one_name(tmp_path, folder, choose):
+    file = folder / ".reverie.toml"
+    file.write_text('workspace = "canal"')
+    agree_to_claim(Settings(home=tmp_path / "home"), file, "canal")
+    assert choose(folder, "canal", "theirs").workspace == "canal"
+    file.write_text('workspace = "theirs"')
+    assert choose(folder, "canal", "theirs").identity.waits
+
+
+def test_only_so_many_claims_wait(tmp_path, folder):
+    settings = Settings(home=tmp_path / "home")
+    agree_to_claim(settings, folder / "mine", "canal")
+    for number in range(MAX_WAITING + 5):
+        Claims(settings.paths.claims).note(folder / f"{number}", "canal")
+    kept = list_claims(settings)
+    assert (len(kept), kept[0].agreed, kept[1].file) == (MAX_WAITING + 1, True, str(folder / f"{MAX_WAITING + 4}"))
 
 
 def test_without_a_folder_the_file_rules_are_passed_over(choose):

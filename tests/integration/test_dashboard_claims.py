@@ -1,0 +1,45 @@
+"""The page of claims: what projects name that is not their own, and a person who agrees or withdraws."""
+
+import pytest
+
+from pipeline.services.workspaces import list_claims
+from tests.fakes.dashboard import signed_in
+
+PAGE = "/w/default/claims"
+
+
+@pytest.fixture
+def browser(client):
+    return signed_in(client)
+
+
+@pytest.fixture
+def claim(client, tmp_path):
+    """Meet a project whose file names another's workspace; return the form of that claim."""
+    client.write("Billing listens on port 8123", workspace="theirs")
+    file = tmp_path / ".reverie.toml"
+    file.write_text('workspace = "theirs"')
+    client.post("/hooks/claude-code", {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(tmp_path)})
+    return {"file": str(file), "claimed": "theirs"}
+
+
+def test_without_a_claim_the_page_says_so(browser):
+    assert "No project claims a workspace" in browser.page(PAGE)
+
+
+def test_a_person_agrees_and_takes_it_back(container, browser, claim):
+    page = browser.page(PAGE)
+    assert claim["file"] in page
+    assert "waits for you" in page
+    assert browser.post(f"{PAGE}/agree", claim).status_code == 303
+    [agreed] = list_claims(container.settings)
+    assert agreed.agreed
+    assert ">Withdraw<" in browser.page(PAGE)
+    browser.post(f"{PAGE}/withdraw", claim)
+    assert [one.agreed for one in list_claims(container.settings)] == [False]
+
+
+def test_nobody_agrees_to_what_no_project_claims(container, browser, claim):
+    answer = browser.post(f"{PAGE}/agree", claim | {"claimed": "default"})
+    assert answer.status_code == 404
+    assert [one.workspace for one in list_claims(container.settings)] == ["theirs"]
