@@ -74,10 +74,14 @@ class _Document:
 def read_pdf(path: Path, known: Known, progress: Progress, limits: PdfLimits = PdfLimits()) -> Readings:
     """Read a PDF file, or all those in a folder and below it; raise InvalidField for a path that cannot be read."""
     root, files = _files(path)
+    inside = root.resolve()
     for done, file in enumerate(files, start=1):
         key = file.relative_to(root).as_posix()
         try:
-            yield from _readings(file, key, known, limits)
+            if file != path and not file.resolve().is_relative_to(inside):
+                yield Skipped(key, "leads out of the folder")
+            else:
+                yield from _readings(file, key, known, limits)
         except OSError as error:
             yield Skipped(key, f"cannot be read: {error.strerror or type(error).__name__}")
         progress(done, len(files))

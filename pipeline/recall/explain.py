@@ -20,7 +20,10 @@ from pipeline.records.recall import (
     Signals,
 )
 from pipeline.store import memories
+from pipeline.store.visibility import is_asked_for
 from pipeline.times import utc_now
+
+ANOTHERS = "filtered by scope: it belongs to somebody else, or to a scope that was not asked for"
 
 
 def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, places: Seqs) -> list[Signals]:
@@ -41,11 +44,14 @@ def signals_of(db: Connection, ranking: Ranking, candidates: Candidates, places:
 def explain_memory(
     db: Connection, ranking: Ranking, candidates: Candidates, query: Query, memory: Memory
 ) -> MemoryExplanation:
-    """Say why a memory is or is not among a query's hits."""
+    """Say why a memory is or is not among a query's hits; of another's, that it is another's and no more."""
+    if not is_asked_for(memory.scope, query.filter):
+        unseen = {channel: ChannelView(None, 0.0, considered=False) for channel, _, _ in candidates.channels()}
+        return MemoryExplanation(memory, None, None, unseen, None, 0.0, (ANOTHERS,))
     seen = {channel: _view_in_channel(scores.by_row, memory.seq, top) for channel, scores, top in candidates.channels()}
     place = int(neighbour_places(ranking.evidence.seqs, np.array([memory.seq]))[0]) if len(ranking.order) else -1
     if place < 0:
-        reasons = _filter_reasons(db, query, memory) or _missing_reasons(query, seen)
+        reasons = _filter_reasons(query, memory) or _missing_reasons(query, seen)
         return MemoryExplanation(memory, None, None, seen, None, 0.0, tuple(reasons))
     rank = int(np.flatnonzero(ranking.order == place)[0]) + 1
     signals = signals_of(db, ranking, candidates, np.array([place]))[0]
@@ -70,13 +76,9 @@ def _score(scores: Floats, seq: int) -> float:
     return float(values_at(scores, np.array([seq]))[0])
 
 
-def _filter_reasons(db: Connection, query: Query, memory: Memory) -> list[str]:
+def _filter_reasons(query: Query, memory: Memory) -> list[str]:
     """Name the gates that keep a memory out, whatever it says."""
-    wanted = query.filter
-    reasons = [*_time_reasons(wanted, memory), *_filter_field_reasons(wanted, memory)]
-    if not reasons and not memories.filter_showable(db, [memory.seq], wanted):
-        reasons.append(f"filtered by scope: it reaches {memory.scope.kind} {memory.scope.id or ''}".rstrip())
-    return reasons
+    return [*_time_reasons(query.filter, memory), *_filter_field_reasons(query.filter, memory)]
 
 
 def _time_reasons(wanted: Filter, memory: Memory) -> Iterator[str]:

@@ -141,10 +141,12 @@ def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[Auto
     return Page(acts, page.next_cursor)
 
 
-def list_admissions(workspace: Workspace, outcome: Outcome | None, limit: int, before: int | None) -> Page[Decision]:
-    """List what was decided about writes, newest first."""
+def list_admissions(
+    workspace: Workspace, viewer: Viewer, outcome: Outcome | None, limit: int, before: int | None
+) -> Page[Decision]:
+    """List what was decided about writes that reach a viewer, newest first."""
     with workspace.database.read() as db:
-        page = page_of(review.page_decisions(db, outcome, limit + 1, before), limit, lambda row: row[0])
+        page = page_of(review.page_decisions(db, outcome, viewer, limit + 1, before), limit, lambda row: row[0])
     return Page([decision for _, decision in page.items], page.next_cursor)
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from pipeline.records import Kind, Outcome, Source
+from pipeline.records import Kind, Outcome, Source, Viewer
 from pipeline.store.duplicates import PairState
+from pipeline.store.visibility import within_reach
 from pipeline.times import utc_now
 
 # Beyond, the exact number helps nobody, and counting it would hold up the page.
@@ -120,12 +121,14 @@ def decisions_by_ids(db: Connection, memory_ids: Sequence[str]) -> dict[str, Dec
 
 
 def page_decisions(
-    db: Connection, outcome: Outcome | None, limit: int, before: int | None
+    db: Connection, outcome: Outcome | None, viewer: Viewer, limit: int, before: int | None
 ) -> list[tuple[int, Decision]]:
-    """List (row number, decision), newest first."""
+    """List (row number, decision) about what reaches a viewer or was never stored, newest first."""
+    reach, values = within_reach(viewer)
+    hidden = f"EXISTS (SELECT 1 FROM memory WHERE memory.id = admission.id AND NOT {reach})"  # noqa: S608 - constant text
     rows = db.execute(
-        f"{_SELECT} WHERE outcome = coalesce(?, outcome) AND seq < ? ORDER BY seq DESC LIMIT ?",
-        (outcome, before if before is not None else 2**62, limit),
+        f"{_SELECT} WHERE outcome = coalesce(?, outcome) AND seq < ? AND NOT {hidden} ORDER BY seq DESC LIMIT ?",
+        (outcome, before if before is not None else 2**62, *values, limit),
     )
     return [(row[0], _decision(row[1:])) for row in rows]
 

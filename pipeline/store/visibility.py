@@ -1,5 +1,6 @@
 """Which memories a caller may see: archived, review, reach, validity and the caller's own wishes, as one condition."""
 
+from dataclasses import replace
 from typing import Any
 
 from pipeline.records import Filter, Scope, ScopeKind, Viewer
@@ -63,6 +64,14 @@ def reaches(scope: Scope, viewer: Viewer) -> bool:
     if viewer.everything or scope.kind is ScopeKind.WORKSPACE or scope == Scope(ScopeKind.USER):
         return True
     return bool(scope.id) and scope.id == getattr(viewer, scope.kind)
+
+
+def is_asked_for(scope: Scope, wanted: Filter) -> bool:
+    """Tell whether a memory of a scope may be told to who asks; the rule that `condition` follows."""
+    if wanted.scope is not None:
+        return scope == wanted.scope
+    # Who asks about a session alone is taken to be in it.
+    return reaches(scope, replace(wanted.viewer, session=wanted.viewer.session or wanted.session_id))
 
 
 def within_reach(viewer: Viewer) -> tuple[str, list[Any]]:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from pipeline.recall.explain import ANOTHERS
 from pipeline.records import EdgeKind
 from pipeline.store import edges, memories
 from tests.fakes.in_process import digest_all
@@ -97,7 +98,9 @@ def why(space: Workspace, check: Check) -> Seen:
     body = {"query": "service port", "id": asked, "viewer": check.viewer}
     response = space.call("POST", "/v1/recall/why", json=body)
     answer = read_answer(response)
-    assert (answer["rank"] is not None) == (asked in space.visible(check.viewer))
+    visible = asked in space.visible(check.viewer)
+    assert (answer["rank"] is not None) == visible
+    assert visible or answer["reasons"] == [ANOTHERS]
     return Seen(response.get_data(as_text=True), space.visible(check.viewer) | {asked})
 
 
@@ -214,11 +217,17 @@ def list_pairs(space: Workspace, check: Check) -> Seen:
     return Seen(response.get_data(as_text=True), allowed)
 
 
+def list_admissions(space: Workspace, check: Check) -> Seen:
+    response = space.call("GET", "/v1/admissions", query_string={"limit": 200, **check.viewer})
+    allowed = space.visible(check.viewer)
+    return Seen(response.get_data(as_text=True), allowed, ids(read_answer(response)["items"]), allowed)
+
+
 OPERATIONS: dict[str, Operation] = {
     operation.__name__: operation
     for operation in (
         *(recall, recall_sessions, why, list_memories, list_goals, list_lessons, prepare, hook, one_fact, list_facts),
-        *(read_one, draw_edge, write_with_edge, list_pairs),
+        *(read_one, draw_edge, write_with_edge, list_pairs, list_admissions),
     )
 }
 # Recall has the most ways to be asked.

@@ -26,7 +26,7 @@ class CandidateBody(bodies.Body):
     action: Annotated[CandidateVerdict, Field(strict=False)]
 
 
-class AdmissionsQuery(bodies.PageQuery):
+class AdmissionsQuery(bodies.ViewerQuery):
     """Which decisions to list."""
 
     outcome: Outcome | None = None
@@ -108,4 +108,4 @@ def undo_act(call: Call, entry_id: str) -> Memory:
 @api.route(Endpoint("GET", "/v1/admissions", answer=AdmissionPage, problems=(404,)))
 def list_admissions(call: Call, query: AdmissionsQuery) -> Page[Decision]:
     """List what the write policy decided about writes, and why, newest first."""
-    return review.list_admissions(call.workspace, query.outcome, query.limit, query.before)
+    return review.list_admissions(call.workspace, query.viewer(), query.outcome, query.limit, query.before)

@@ -151,6 +151,30 @@ def test_a_bomb_of_zeros_ends_nothing_but_its_reader(tmp_path):
     assert isinstance(second, Item)
 
 
+def test_no_link_leads_out_of_the_folder(tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.pdf").write_bytes(pdf(PARAGRAPH))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "own.pdf").write_bytes(pdf(PARAGRAPH))
+    (folder / "again.pdf").symlink_to(folder / "own.pdf")
+    (folder / "out.pdf").symlink_to(tmp_path / "outside" / "secret.pdf")
+    (folder / "out").symlink_to(tmp_path / "outside")
+    found = read(folder)
+    assert {one.key for one in found if isinstance(one, Item)} == {"again.pdf", "own.pdf"}
+    assert [one for one in found if isinstance(one, Skipped)] == [Skipped("out.pdf", "leads out of the folder")]
+
+
+def test_a_page_that_holds_itself_and_ten_million_objects_end_nothing(tmp_path):
+    loop = pdf(PARAGRAPH).replace(b"/Type /Page\n", b"/Type /Pages\n", 1)
+    (tmp_path / "loop.pdf").write_bytes(loop)
+    (tmp_path / "xref.pdf").write_bytes(b"%PDF-1.4\nxref\n0 99999999\n" + b"0000000000 65535 f \n" * 1000)
+    (tmp_path / "b.pdf").write_bytes(pdf(PARAGRAPH))
+    found = read(tmp_path, limits=PdfLimits(seconds=20, memory=1 << 28))
+    assert isinstance(found[0], Item)
+    assert isinstance(found[-1], Skipped)
+
+
 @pytest.mark.parametrize("waits", ["import time; time.sleep(60)", "while True: pass"])
 def test_a_file_that_takes_too_long_is_left_out(file, tmp_path, monkeypatch, waits):
     program = tmp_path / "program.py"

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.recall.explain import ANOTHERS
 from pipeline.recall.rank import FEATURES_OF_GROUP, GROUP_OF_CHANNEL
 from pipeline.recall.search import BEST_OF_CHANNEL, explain_result
-from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind
+from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind, Viewer
 from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.write import revise
 from pipeline.write.accept import accept_batch
@@ -105,7 +106,6 @@ def test_a_memory_that_is_found_says_so(workspace):
     [
         ({"kind": Kind.DECISION}, Filter(kinds=(Kind.FACT,)), "kinds: it is a decision"),
         ({"session_id": "s2"}, Filter(session_id="s1"), "session_id"),
-        ({"scope": Scope(ScopeKind.AGENT, "a")}, Filter(), "scope: it reaches agent a"),
         ({"occurred_at": "2020-01-01T00:00:00.000Z"}, Filter(since="2020-01-02T00:00:00.000Z"), "since"),
         ({"occurred_at": "2020-01-03T00:00:00.000Z"}, Filter(until="2020-01-02T00:00:00.000Z"), "until"),
     ],
@@ -119,6 +119,15 @@ def test_a_memory_that_the_filter_keeps_out_says_by_what(workspace, fields, want
     # Its words would have been found.
     assert verdict.channels[Channel.LEXICAL].rank == 1
     assert not verdict.channels[Channel.LEXICAL].considered
+
+
+def test_of_anothers_memory_nothing_is_said_but_that_it_is_anothers(workspace):
+    written = workspace.write("zebra", scope=Scope(ScopeKind.AGENT, "a"), session_id="s2")
+    workspace.embed()
+    verdict, told = reasons(workspace, written, wanted=Filter(session_id="s1"))
+    assert (verdict.rank, verdict.score, verdict.signals, told) == (None, None, None, ANOTHERS)
+    assert verdict.channels[Channel.LEXICAL].rank is None
+    assert "session_id" in reasons(workspace, written, wanted=Filter(session_id="s1", viewer=Viewer(agent="a")))[1]
 
 
 def test_an_archived_memory_says_so_and_every_other_reason_too(workspace):

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Draft, FactKey, Outcome, Revision, Source, Stage, Trust
+from pipeline.records import Draft, FactKey, Outcome, Revision, Source, Stage, Trust, Viewer
 from pipeline.services.review import CandidateVerdict, PairVerdict, settle_candidate, settle_pair, undo_act
 from pipeline.store import audit, duplicates, facts, history, index_state, review, work
 from pipeline.times import utc_now
@@ -327,7 +327,8 @@ def test_a_decision_holds_no_word_of_what_it_was_about(dedup_store):
     accept(dedup_store.database, Draft("ok flumadiddle", source=Source.AMBIENT))
     accept(dedup_store.database, Draft("password=flumadiddle1!Xy", source=Source.AMBIENT))
     with dedup_store.database.read() as db:
-        assert {decision.outcome for _, decision in review.page_decisions(db, None, 10, None)} == {Outcome.REJECTED}
+        decisions = review.page_decisions(db, None, Viewer(), 10, None)
+        assert {decision.outcome for _, decision in decisions} == {Outcome.REJECTED}
         assert "flumadiddle" not in "\n".join(db.iterdump())
 
 

@@ -23,6 +23,7 @@ from pipeline.records import (
     Source,
     Stage,
     Trust,
+    Viewer,
 )
 from pipeline.store import agent_sessions, history, index_state, memories, review, work
 from pipeline.store import edges as edges_table
@@ -219,7 +220,7 @@ def test_what_was_shown_and_comes_back_is_merged_and_reinforces_nothing(database
     with database.read() as db:
         assert history.of(db, before.seq) == []
         assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
-        [(_, decision), _] = review.page_decisions(db, None, 10, None)
+        [(_, decision), _] = review.page_decisions(db, None, Viewer(), 10, None)
     assert (decision.outcome, decision.reasons) == (Outcome.MERGED, ("repeats what was shown",))
 
 
