@@ -14,6 +14,9 @@ from pipeline.records import Stage, WorkItem
 from pipeline.store.database import wake_on_commit
 
 MAX_ATTEMPTS = 5
+# No try is put off for longer: what claims to wait beyond this was queued before the clock was set back.
+FARTHEST_S = 7200.0
+_DUE = "dead = 0 AND (not_before <= :now OR not_before > :far) AND (lease_owner IS NULL OR lease_until <= :now)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +68,11 @@ def claim(db: Connection, stage: Stage, owner: str, *, limit: int, lease_s: floa
     An item that was tried before is claimed alone: the one that breaks its worker must not take others along.
     """
     dead_letter_vanished(db, now)
-    ready = "stage = ? AND dead = 0 AND not_before <= ? AND (lease_owner IS NULL OR lease_until <= ?)"
-    columns = "SELECT memory_seq, attempts FROM work WHERE"
-    rows = db.execute(
-        f"{columns} {ready} AND attempts = 0 ORDER BY memory_seq LIMIT ?",
-        (stage, now, now, limit),
-    ).fetchall()
+    ready = f"SELECT memory_seq, attempts FROM work WHERE stage = :stage AND {_DUE}"  # noqa: S608 - constant text
+    given = {"stage": stage, "limit": limit, **_moment(now)}
+    rows = db.execute(f"{ready} AND attempts = 0 ORDER BY memory_seq LIMIT :limit", given).fetchall()
     if not rows:
-        rows = db.execute(
-            f"{columns} {ready} ORDER BY not_before, memory_seq LIMIT 1",
-            (stage, now, now),
-        ).fetchall()
+        rows = db.execute(f"{ready} ORDER BY not_before, memory_seq LIMIT 1", given).fetchall()
     db.executemany(
         "UPDATE work SET lease_owner = ?, lease_until = ?, attempts = attempts + 1 WHERE stage = ? AND memory_seq = ?",
         [(owner, now + lease_s, stage, seq) for seq, _ in rows],
@@ -236,13 +233,7 @@ def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
 
 def list_due_stages(db: Connection, now: float) -> list[Stage]:
     """List the stages that have something to claim now."""
-    rows = db.execute(
-        """
-        SELECT DISTINCT stage FROM work
-        WHERE dead = 0 AND not_before <= ? AND (lease_owner IS NULL OR lease_until <= ?)
-        """,
-        (now, now),
-    )
+    rows = db.execute(f"SELECT DISTINCT stage FROM work WHERE {_DUE}", _moment(now))  # noqa: S608 - constant text
     return [Stage(row[0]) for row in rows]
 
 
@@ -258,6 +249,10 @@ def oldest_pending(db: Connection) -> float | None:
     """Return when the oldest pending item was queued."""
     row = db.execute("SELECT min(queued_at) FROM work WHERE dead = 0").fetchone()
     return None if row[0] is None else float(row[0])
+
+
+def _moment(now: float) -> dict[str, float]:
+    return {"now": now, "far": now + FARTHEST_S}
 
 
 def _counts(db: Connection, *, dead: bool) -> dict[Stage, int]:

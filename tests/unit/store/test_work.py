@@ -224,6 +224,17 @@ def test_an_item_that_kills_its_worker_each_time_is_a_dead_letter_too(database):
     assert "ended without an answer" in letter.error
 
 
+def test_what_failed_before_the_clock_was_set_back_does_not_wait_for_the_time_it_was(database):
+    day = 86_400.0
+    with database.write() as db:
+        work.add(db, [1], [Stage.EMBED], 10 * day)
+        [item] = work.claim(db, Stage.EMBED, "anna", limit=9, lease_s=LEASE_S, now=10 * day)
+        work.fail(db, item, "anna", "late", backoff_s=BACKOFF_S, now=10 * day)
+        assert work.claim(db, Stage.EMBED, "anna", limit=9, lease_s=LEASE_S, now=10 * day) == []
+        assert work.list_due_stages(db, 9 * day) == [Stage.EMBED]
+        assert [one.seq for one in work.claim(db, Stage.EMBED, "anna", limit=9, lease_s=LEASE_S, now=9 * day)] == [1]
+
+
 def test_one_that_was_tried_before_is_claimed_alone(database):
     with database.write() as db:
         work.add(db, range(1, 6), [Stage.EMBED], 0.0)
