@@ -13,7 +13,8 @@ import numpy as np
 
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.vectors import Vector, VectorTable
-from pipeline.records import EdgeKind, Memory, WorkItem
+from pipeline.records import EdgeKind, Memory
+from pipeline.records.digestion import WorkItem
 from pipeline.store import changes, duplicates, edges, ingested, memories, meta, work
 from pipeline.store.database import Database
 from pipeline.text.similarity.pair_classifier import (

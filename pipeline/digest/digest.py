@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreUnavailable
-from pipeline.records import Stage, WorkItem
+from pipeline.records import Stage
+from pipeline.records.digestion import WorkItem
 from pipeline.store import work
 from pipeline.store.database import Database
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from pipeline.index.encoder import Encoder
 from pipeline.index.vectors import Vector, VectorTable
-from pipeline.records import Memory, Stage, WorkItem
+from pipeline.records import Memory, Stage
+from pipeline.records.digestion import WorkItem
 from pipeline.store import index_state, memories, meta, work
 from pipeline.store.database import Database
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from pipeline.errors import StageFailed
-from pipeline.records import EntityKind, EntityMention, WorkItem
+from pipeline.records import EntityKind
+from pipeline.records.digestion import EntityMention, WorkItem
 from pipeline.store import entities, memories, work
 from pipeline.store.database import Database
 from pipeline.text.entities import find_by_rule

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.index.vectors import VectorTable
-from pipeline.records import WorkItem
+from pipeline.records.digestion import WorkItem
 from pipeline.store import meta, work
 from pipeline.store.database import Database
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.records import Passage
+from pipeline.records.digestion import Passage
 from pipeline.text.tokens import search_tokens
 
 if TYPE_CHECKING:

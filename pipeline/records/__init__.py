@@ -280,36 +280,6 @@ class HistoryEntry:
     detail: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class EntityMention:
-    """An entity found in a text: character offsets, canonical and surface form."""
-
-    kind: EntityKind
-    name: str
-    surface: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class WorkItem:
-    """One memory waiting for one stage, claimed under a lease."""
-
-    seq: int
-    stage: Stage
-    attempts: int
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A stretch of a memory's text that fits the encoder's window: character offsets."""
-
-    number: int
-    start: int
-    end: int
-    text: str
-
-
 # The form in which a memory is shown in one line: hooks and tools write it, and an echo of it is recognised.
 # HEADER stands above the lines that a hook shows.
 HEADER = "From this project's memory (recorded earlier; check before relying on it):"

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ulid import ULID
 
-from pipeline.records import EntityKind, EntityMention, Filter, Memory, Viewer
+from pipeline.records import EntityKind, Filter, Memory, Viewer
+from pipeline.records.digestion import EntityMention
 from pipeline.store import maps
 from pipeline.store.memories import select_newest
 from pipeline.store.visibility import condition, within_reach

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from pipeline.records import Stage, WorkItem
+from pipeline.records import Stage
+from pipeline.records.digestion import WorkItem
 from pipeline.store.database import wake_on_commit
 
 MAX_ATTEMPTS = 5

@@ -7,7 +7,8 @@ forbids starting inside a run) or looks a bounded distance ahead; plain code the
 import re
 from collections.abc import Callable, Iterator
 
-from pipeline.records import EntityKind, EntityMention
+from pipeline.records import EntityKind
+from pipeline.records.digestion import EntityMention
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.names import DATE, TRAILING, canonical_entity_name, iso_date
 

@@ -9,7 +9,8 @@ from pipeline.digest.embed import EmbedStage
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Vectors
 from pipeline.index.vectors import VectorTable
-from pipeline.records import Draft, Memory, Passage, Stage, WorkItem
+from pipeline.records import Draft, Memory, Stage
+from pipeline.records.digestion import Passage, WorkItem
 from pipeline.store import audit, duplicates, history, memories, work
 from pipeline.store.database import Database
 from pipeline.write.accept import WritePolicy, accept

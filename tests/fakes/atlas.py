@@ -6,7 +6,8 @@ from collections.abc import Iterable
 import numpy as np
 from ulid import ULID
 
-from pipeline.records import EntityKind, EntityMention
+from pipeline.records import EntityKind
+from pipeline.records.digestion import EntityMention
 from pipeline.store import entities, maps
 from pipeline.store.database import Database
 from pipeline.store.maps import MapPlace, MapTie

@@ -3,14 +3,14 @@
 import pytest
 
 from pipeline.services.workspaces import list_claims
-from tests.fakes.dashboard import signed_in
+from tests.fakes.dashboard import sign_in
 
 PAGE = "/w/default/claims"
 
 
 @pytest.fixture
 def browser(client):
-    return signed_in(client)
+    return sign_in(client)
 
 
 @pytest.fixture

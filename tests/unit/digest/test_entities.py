@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from pipeline.digest.entities import MAX_ENTITIES, SpacyTagger, extract_batch
 from pipeline.errors import StageFailed
-from pipeline.records import EntityKind, EntityMention
+from pipeline.records import EntityKind
+from pipeline.records.digestion import EntityMention
 from pipeline.text.names import canonical_entity_name
 from tests.fakes.tagger import FakeTagger
 

@@ -4,7 +4,8 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.records import OWNER, EntityKind, EntityMention
+from pipeline.records import OWNER, EntityKind
+from pipeline.records.digestion import EntityMention
 from pipeline.store import entities
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import write

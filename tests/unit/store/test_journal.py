@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.records import Anchor, EntityKind, EntityMention, FactKey, Kind, Scope, ScopeKind, Source
+from pipeline.records import Anchor, EntityKind, FactKey, Kind, Scope, ScopeKind, Source
+from pipeline.records.digestion import EntityMention
 from pipeline.store import entities, journal, memories
 from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPlace, JournalQuery, SessionSpan
 from pipeline.times import utc_now

@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from pipeline.records import Stage, WorkItem
+from pipeline.records import Stage
+from pipeline.records.digestion import WorkItem
 from pipeline.store import work
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import text_of, write

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records import EntityKind, EntityMention
+from pipeline.records import EntityKind
+from pipeline.records.digestion import EntityMention
 from pipeline.text.entities import find_by_rule
 from pipeline.text.names import canonical_entity_name
 

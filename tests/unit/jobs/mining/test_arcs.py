@@ -15,7 +15,8 @@ from pipeline.index.vectors import VectorRows
 from pipeline.jobs.mining.arc_text import ends, opening, status, summary, title
 from pipeline.jobs.mining.arcs import LEAST_OVERLAP, arcs, is_thread, succession
 from pipeline.jobs.runner import JobRun
-from pipeline.records import Draft, EntityKind, EntityMention, Kind, Revision, Scope, ScopeKind, Source, Viewer
+from pipeline.records import Draft, EntityKind, Kind, Revision, Scope, ScopeKind, Source, Viewer
+from pipeline.records.digestion import EntityMention
 from pipeline.store import arcs as store
 from pipeline.store import entities, meta
 from pipeline.store.arcs import Arc, ArcStatus, StoredArc, Strand

@@ -12,7 +12,8 @@ from pipeline.jobs.mining import consolidate as job
 from pipeline.jobs.mining.consolidate import consolidate, extend_group, find_coherent_group
 from pipeline.jobs.mining.derived import MAX_SENTENCE_CHARS, find_central_sentences, is_grounded, split_sentences
 from pipeline.jobs.model import Failure, JobModel
-from pipeline.records import EntityKind, EntityMention, Kind, Revision, Scope, ScopeKind, Source, Tier, Trust
+from pipeline.records import EntityKind, Kind, Revision, Scope, ScopeKind, Source, Tier, Trust
+from pipeline.records.digestion import EntityMention
 from pipeline.store import agent_sessions, changes, derivations, edges, entities, memories
 from pipeline.write import revise
 from tests.fakes.in_process import scratch_database

@@ -21,7 +21,6 @@ from pipeline.records import (
     EdgeDraft,
     EdgeKind,
     EntityKind,
-    EntityMention,
     FactKey,
     Kind,
     Revision,
@@ -30,6 +29,7 @@ from pipeline.records import (
     Source,
     Stage,
 )
+from pipeline.records.digestion import EntityMention
 from pipeline.store import agent_sessions, entities, history, memories, meta, work
 from pipeline.store import edges as store
 from pipeline.text.entities import find_by_rule

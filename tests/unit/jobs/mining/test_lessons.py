@@ -6,7 +6,8 @@ import pytest
 
 from pipeline.jobs.mining.lessons import corrects, fails, fixes, lessons
 from pipeline.jobs.model import Failure, JobModel
-from pipeline.records import EntityKind, EntityMention, Filter, Kind, Scope, ScopeKind, Source, Trust
+from pipeline.records import EntityKind, Filter, Kind, Scope, ScopeKind, Source, Trust
+from pipeline.records.digestion import EntityMention
 from pipeline.services.review import CandidateVerdict, settle_candidate
 from pipeline.store import agent_sessions, changes, derivations, entities, memories
 from tests.fakes.in_process import scratch_database, workspace_over

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from pipeline.jobs.mining import predict as module
 from pipeline.jobs.mining.predict import MOST, choose_questions, likelihood, predict
-from pipeline.records import EntityKind, EntityMention, Kind, Scope, ScopeKind
+from pipeline.records import EntityKind, Kind, Scope, ScopeKind
+from pipeline.records.digestion import EntityMention
 from pipeline.store import arcs, entities
 from pipeline.store import predictions as store
 from pipeline.store.arcs import Arc, ArcStatus

@@ -1,0 +1,35 @@
+"""What digestion works on: a memory that waits for a stage, its passages, the entities found in it."""
+
+from dataclasses import dataclass
+
+from pipeline.records import EntityKind, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """One memory waiting for one stage, claimed under a lease."""
+
+    seq: int
+    stage: Stage
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of a memory's text that fits the encoder's window: character offsets."""
+
+    number: int
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMention:
+    """An entity found in a text: character offsets, canonical and surface form."""
+
+    kind: EntityKind
+    name: str
+    surface: str
+    start: int
+    end: int
