@@ -152,6 +152,18 @@ def test_what_a_document_of_the_code_names_is_in_the_code(name):
     assert [name for name in names if not re.search(rf"\b{name}\b", code)] == []
 
 
+def test_every_promise_of_security_names_a_test_that_is_there():
+    promises = re.findall(r"^\| [^|]+ \| `([^`]+)` \|$", read("docs/security.md"), flags=re.MULTILINE)
+    assert len(promises) >= 30
+    missing = [
+        promise
+        for promise in promises
+        for file, _, test in [promise.partition("::")]
+        if not re.search(rf"^def {test}\b", read(file), flags=re.MULTILINE)
+    ]
+    assert missing == []
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
 def test_every_make_target_is_in_the_help():
     targets = {
