@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -82,3 +83,13 @@ def viewer(command: Callable[..., Any]) -> Callable[..., Any]:
 def select_given_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given."""
     return {name: value for name, value in given.items() if value not in (None, ())}
+
+
+folder = click.option(
+    "-C",
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path(),
+    metavar="FOLDER",
+    help="The folder that is meant; otherwise the current one.",
+)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import Conflict, ServerUnreachable
+from web.cli import options
 from web.cli.command import Group, State, choose_for_folder, pass_state
 from web.cli.render import format_size, plain, show_waiting, table
 
@@ -44,14 +45,7 @@ def current(state: State) -> None:
 
 
 @workspace.command("why")
-@click.option(
-    "-C",
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=Path(),
-    metavar="FOLDER",
-    help="The folder to tell of; otherwise the current one.",
-)
+@options.folder
 @pass_state
 def why(state: State, folder: Path) -> None:
     """Tell which workspace a folder belongs to, by which rule, and whether it is used."""
@@ -65,14 +59,7 @@ def why(state: State, folder: Path) -> None:
 
 
 @workspace.command("trust")
-@click.option(
-    "-C",
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=Path(),
-    metavar="FOLDER",
-    help="The folder whose `.reverie.toml` is meant; otherwise the current one.",
-)
+@options.folder
 @click.option("--revoke", is_flag=True, help="Take back what was agreed.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @pass_state
