@@ -19,7 +19,7 @@ from pipeline.store.review import Decision
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.write.admission import Admission, AdmissionVerdict, Offer, admit
 from pipeline.write.keyed import FactPlacement, denies_fact, end_replaced_fact, overrides_trusted, place_fact
-from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare, prepare_batch
+from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare
 
 DIGESTION = (Stage.EMBED, Stage.ENTITIES)
 INCOGNITO = "incognito"
@@ -47,11 +47,6 @@ class WriteEffects:
 def accept(database: Database, draft: Draft, policy: WritePolicy = WritePolicy()) -> Receipt:
     """Store one memory durably; raise InvalidField for a draft that cannot be taken."""
     return commit(database, [prepare(draft)], policy)[0]
-
-
-def accept_batch(database: Database, drafts: Sequence[Draft], policy: WritePolicy = WritePolicy()) -> list[Receipt]:
-    """Store memories in one transaction, all or none; an invalid draft is named by its index."""
-    return commit(database, prepare_batch(drafts), policy)
 
 
 def commit(database: Database, prepared: Sequence[Prepared], policy: WritePolicy = WritePolicy()) -> list[Receipt]:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -18,17 +18,24 @@ from pipeline.digest.digest import ErrorLog, StageRunner, digest
 from pipeline.errors import EncoderUnavailable
 from pipeline.jobs.registry import list_requested_jobs
 from pipeline.jobs.runner import RunResult
-from pipeline.records import Stage
+from pipeline.records import Draft, Receipt, Stage
 from pipeline.services import maintenance
 from pipeline.services.workspace import Workspace
 from pipeline.store import work
 from pipeline.store.database import Database, WakeUps, WriterProfile
+from pipeline.write.accept import WritePolicy, commit
+from pipeline.write.prepare import prepare_batch
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.tagger import FakeTagger
 
 PROFILE = WriterProfile("NORMAL", 1000, 5000)
 # Where there is such a folder, examples wait for no disk.
 MEMORY = "/dev/shm"
+
+
+def accept_batch(database: Database, drafts: Sequence[Draft], policy: WritePolicy | None = None) -> list[Receipt]:
+    """Store memories in one transaction, all or none, as a request of several does."""
+    return commit(database, prepare_batch(drafts), policy or WritePolicy())
 
 
 class RecordingNotifier:

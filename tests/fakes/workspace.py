@@ -11,8 +11,7 @@ from pipeline.index.encoder import Encoder
 from pipeline.recall.search import search
 from pipeline.records import Draft, Kind, Stage
 from pipeline.records.recall import Answer, Query
-from pipeline.write.accept import accept_batch
-from tests.fakes.in_process import digest_stage, open_web, open_worker
+from tests.fakes.in_process import accept_batch, digest_stage, open_web, open_worker
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 PATIENT_MS = 10_000

@@ -11,7 +11,8 @@ from pipeline.errors import StoreFull
 from pipeline.records import Draft
 from pipeline.store import memories, work
 from pipeline.store.database import Database, WriterProfile
-from pipeline.write.accept import accept, accept_batch
+from pipeline.write.accept import accept
+from tests.fakes.in_process import accept_batch
 from tests.support.stack import Stack, wait_until
 
 PROFILE = WriterProfile("FULL", 1000, 5000)

@@ -17,8 +17,7 @@ from config.settings import load_settings
 from pipeline.jobs.registry import JOBS
 from pipeline.records import Draft, Kind
 from pipeline.times import utc_text
-from pipeline.write.accept import accept_batch
-from tests.fakes.in_process import digest_all, open_worker
+from tests.fakes.in_process import accept_batch, digest_all, open_worker
 
 ROOT = Path(__file__).parents[2]
 HISTORY = ROOT / "demo" / "history.jsonl"

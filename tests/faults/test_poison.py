@@ -21,8 +21,8 @@ from pipeline.records import Draft, Stage
 from pipeline.store import memories, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.operations import Operations
-from pipeline.write.accept import accept_batch
 from tests.fakes.encoder import HashEncoder
+from tests.fakes.in_process import accept_batch
 from tests.fakes.tagger import FakeTagger
 from tests.support.stack import wait_until
 

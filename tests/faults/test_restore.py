@@ -23,9 +23,9 @@ from pipeline.store import backup
 from pipeline.store.backup import Damaged, Taken
 from pipeline.store.database import Database
 from pipeline.write import revise
-from pipeline.write.accept import accept, accept_batch
+from pipeline.write.accept import accept
 from tests.fakes.client import CheckedClient
-from tests.fakes.in_process import PROFILE, digest_all, fast_settings, open_web, open_worker
+from tests.fakes.in_process import PROFILE, accept_batch, digest_all, fast_settings, open_web, open_worker
 from tests.fakes.migrations import next_version
 from tests.support.stack import ROOT, Stack
 from web.app import create_app

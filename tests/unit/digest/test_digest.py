@@ -11,9 +11,9 @@ from pipeline.index.vectors import VectorTable
 from pipeline.records import Draft, Revision, Stage
 from pipeline.store import index_state, work
 from pipeline.write import revise
-from pipeline.write.accept import accept, accept_batch
+from pipeline.write.accept import accept
 from tests.fakes.encoder import HashEncoder
-from tests.fakes.in_process import scratch_database
+from tests.fakes.in_process import accept_batch, scratch_database
 
 POLICY = DigestPolicy(batch=4, lease_s=60, backoff_s=100)
 

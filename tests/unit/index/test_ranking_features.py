@@ -10,8 +10,8 @@ from pipeline.index.rows import FIRST_CAPACITY, RankingFeatures
 from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
 from pipeline.store import memories
 from pipeline.write import revise
-from pipeline.write.accept import accept, accept_batch
-from tests.fakes.in_process import scratch_database
+from pipeline.write.accept import accept
+from tests.fakes.in_process import accept_batch, scratch_database
 
 SCOPES = [Scope(), Scope(ScopeKind.USER), Scope(ScopeKind.AGENT, "a"), Scope(ScopeKind.SESSION, "s")]
 steps = st.lists(

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.index.rows import FIRST_CAPACITY, NOBODY, SessionMap
 from pipeline.records import Draft
-from pipeline.write.accept import accept_batch
-from tests.fakes.in_process import scratch_database
+from tests.fakes.in_process import accept_batch, scratch_database
 
 turns = st.tuples(st.sampled_from([None, "a", "b"]), st.integers(1, 28))
 

@@ -10,7 +10,7 @@ from pipeline.recall.search import BEST_OF_CHANNEL, explain_result
 from pipeline.records import Draft, Filter, Kind, Scope, ScopeKind, Viewer
 from pipeline.records.recall import Channel, ChannelState, Query
 from pipeline.write import revise
-from pipeline.write.accept import accept_batch
+from tests.fakes.in_process import accept_batch
 from tests.fakes.recall_workspace import open_recall_workspace
 
 WORDS = ["port", "zebra", "billing", "gateway", "queue", "why?"]

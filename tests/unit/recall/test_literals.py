@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pipeline.recall.evidence import longest_common_run
 from pipeline.records import Draft, Filter, Kind, Revision
 from pipeline.write import revise
-from pipeline.write.accept import accept_batch
+from tests.fakes.in_process import accept_batch
 
 # Each quoted by a question whose other words the crowd holds far more of.
 QUOTES = {

@@ -15,7 +15,8 @@ from pipeline.records import Draft, Filter, Kind, Revision, Scope, ScopeKind
 from pipeline.records.recall import Channel, ChannelState
 from pipeline.store import meta
 from pipeline.write import revise
-from pipeline.write.accept import accept, accept_batch
+from pipeline.write.accept import accept
+from tests.fakes.in_process import accept_batch
 from tests.fakes.recall_workspace import open_recall_workspace
 
 LONG = 60.0

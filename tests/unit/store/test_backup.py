@@ -14,8 +14,8 @@ from pipeline.store import backup
 from pipeline.store.backup import Damaged, Taken
 from pipeline.store.database import Database
 from pipeline.store.migrations import make_ready
-from pipeline.write.accept import accept, accept_batch
-from tests.fakes.in_process import PROFILE, scratch_database
+from pipeline.write.accept import accept
+from tests.fakes.in_process import PROFILE, accept_batch, scratch_database
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 5000, tzinfo=UTC)
 

@@ -33,10 +33,10 @@ from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write import revise
-from pipeline.write.accept import WritePolicy, accept, accept_batch
+from pipeline.write.accept import WritePolicy, accept
 from pipeline.write.admission import INSISTENT
 from pipeline.write.facts import set_fact
-from tests.fakes.in_process import PROFILE, scratch_database
+from tests.fakes.in_process import PROFILE, accept_batch, scratch_database
 
 TEXTS = ["one", "two", "one  ", "o\u0301ne", "óne", "two\r\n"]
 SCOPES = [None, Scope(ScopeKind.USER), Scope(ScopeKind.AGENT, "a"), Scope(ScopeKind.AGENT, "b")]

@@ -21,9 +21,9 @@ from pipeline.store import arcs as store
 from pipeline.store import entities, meta
 from pipeline.store.arcs import Arc, ArcStatus, StoredArc, Strand
 from pipeline.times import utc_text
-from pipeline.write.accept import accept, accept_batch
+from pipeline.write.accept import accept
 from pipeline.write.revise import archive, edit, purge
-from tests.fakes.in_process import scratch_database
+from tests.fakes.in_process import accept_batch, scratch_database
 from web.api.bodies import MemoryBody
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
