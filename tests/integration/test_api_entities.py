@@ -1,6 +1,12 @@
 """Entities and their graph over HTTP: counted only over what reaches the viewer."""
 
 import pytest
+from markupsafe import escape
+
+from pipeline.records import EntityKind
+from pipeline.records.digestion import EntityMention
+from pipeline.store import entities, memories
+from tests.fakes.dashboard import sign_in
 
 TEXTS = (
     "Lunch with Ada at Acme",
@@ -136,3 +142,36 @@ def test_what_is_not_there_is_told(client, named_ids):
     assert client.get("/v1/entities/01J00000000000000000000000").status_code == 404
     assert client.get("/v1/graph?around=nobody").status_code == 404
     assert client.get("/v1/entities", workspace="nowhere").status_code == 404
+
+
+HOSTILE_NAMES = (
+    "A\u0308\u0301\u0302" * 40,
+    "\u202egnirts\u202c",
+    "Zoë\u200dZwj\U0001f469\u200d\U0001f4bb",
+    "\U000e0041\U000e0042Tagged",
+    "İstanbulİ" * 30,
+    "﷽" * 20,
+    "<script>alert(1)</script>",
+    "'; DROP TABLE entity; --",
+    "%00%0d%0aSet-Cookie:x",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_a_hostile_name_is_data_on_every_page_and_route(client, container, digested, name):
+    database = container.workspace("default").create()
+    memory_id = client.write("Lunch at the harbour")
+    digested()
+    with database.write() as db:
+        seq = memories.get(db, memory_id).seq
+        mention = EntityMention(EntityKind.PERSON, name, name, 0, 5)
+        entities.link(db, seq, [mention])
+    [found] = items(client)
+    assert found["name"] == name
+    assert client.get(f"/v1/entities/{found['id']}").get_json()["name"] == name
+    assert client.get("/v1/entities", query_string={"q": name}).status_code == 200
+    browser = sign_in(client)
+    for page in ("entities", f"entities/{found['id']}", "map", f"memories/{memory_id}"):
+        shown = browser.page(f"/w/default/{page}")
+        assert "<script>alert" not in shown
+        assert escape(name[:20]) in shown or page == "map"
