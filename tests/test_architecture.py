@@ -50,6 +50,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.digest": INDEX,
     "pipeline.recall": INDEX,
     "pipeline.context": VERBS | {"pipeline.identity"},
+    # Decides about quoting for every door to an agent, also for the one that must be there in an instant.
+    "pipeline.context.quoting": LEAVES,
     "pipeline.jobs": VERBS,
     "pipeline.ingest": VERBS | {"pipeline.identity"},
     "pipeline.sync": VERBS,
@@ -57,6 +59,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.bootstrap": WHOLE,
     "workers": DOORS,
     "web": DOORS | {"workers.queue", "workers.tasks"},
+    "web.mcp": DOORS | {"web", "pipeline.context.quoting"},
 }
 
 # Where a library may be imported; every other place goes through what stands there.

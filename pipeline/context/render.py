@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pipeline.context.quoting import find_speaker
 from pipeline.kinds import render_text
-from pipeline.records import HEADER, INNER_QUOTES, SHORT_ID, Kind, Memory, Trust
+from pipeline.records import HEADER, SHORT_ID, Kind, Memory
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store.goals import UNFINISHED
 from pipeline.times import age
@@ -44,11 +45,9 @@ def render_line(entry: Entry, now: datetime) -> str:
     text = " ".join(render_text(memory).split())
     if len(text) > LONGEST_LINE:
         text = text[: LONGEST_LINE - 1].rstrip() + "…"
-    if memory.trust is Trust.EVIDENCE or memory.instructs:
-        # A quotation mark of its own would end the quotation early.
-        text = f"{memory.source} noted: “{text.translate(INNER_QUOTES)}”"
+    said = find_speaker(memory.source, memory.trust, instructs=memory.instructs).say(text)
     when = f"{age(memory.occurred_at, now)}{_due(memory, now)}"
-    return f"- [{memory.id[-SHORT_ID:]} · {memory.kind} · {when}] {text}{_notes(entry)}"
+    return f"- [{memory.id[-SHORT_ID:]} · {memory.kind} · {when}] {said}{_notes(entry)}"
 
 
 def _due(memory: Memory, now: datetime) -> str:

@@ -286,8 +286,13 @@ HEADER = "From this project's memory (recorded earlier; check before relying on 
 # The end of a ULID is random; its beginning is the time, which neighbours share.
 SHORT_ID = 8
 CUT = "…"
-# A quotation mark of its own would end the quotation early.
-INNER_QUOTES = str.maketrans({"“": "'", "”": "'"})
+# A quotation mark of its own, or what may be taken for one, would end the quotation early.
+INNER_QUOTES = str.maketrans(dict.fromkeys("“”„‟❝❞〝〞〟＂🙶🙷🙸", "'"))
+
+
+def quote(text: str) -> str:
+    """Return a text as one line in quotation marks that nothing within it can end."""
+    return f"“{' '.join(text.split()).translate(INNER_QUOTES)}”"
 
 
 @dataclass(frozen=True, slots=True)

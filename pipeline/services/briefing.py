@@ -16,7 +16,7 @@ from pipeline.kinds import render_text
 from pipeline.recall.annotations import find_annotations
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import SearchContext, search
-from pipeline.records import Filter, Kind, Memory, Trust, Viewer, sessions_named
+from pipeline.records import Filter, Kind, Memory, Trust, Viewer, quote, sessions_named
 from pipeline.records.recall import NOTHING, Hit, Query
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
 from pipeline.services.incognito import is_incognito
@@ -41,7 +41,7 @@ LAST_WRITTEN = 50
 RECALL_SHARE = 0.75
 ACTIONS_SHOWN = 12
 BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT)
-LEFT_OFF = "Where this session left off:"
+LEFT_OFF = "Where this session left off, as its journal noted:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,8 @@ def _render_actions(did: Sequence[Action], room: int) -> list[str]:
     lines: list[str] = []
     room -= len(LEFT_OFF) + 1
     for one in reversed(did):
-        line = f"- {one.type} `{one.target.replace('`', chr(39))}`{'' if one.ok else ' (failed)'}"
+        # A hostile project names its files as it likes.
+        line = f"- {one.type} {quote(one.target)}{'' if one.ok else ' (failed)'}"
         if lines and lines[-1] == line:
             continue
         room -= len(line) + 1

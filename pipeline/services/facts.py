@@ -9,7 +9,7 @@ from pipeline.errors import EncoderUnavailable, FieldError, InvalidField, NotFou
 from pipeline.index.encoder import Encoder
 from pipeline.recall.annotations import find_annotations
 from pipeline.recall.fact_names import FactNames, KeyMatch
-from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Scope, page_of
+from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Scope, page_of, quote
 from pipeline.records.recall import Annotations
 from pipeline.services.workspace import Workspace
 from pipeline.store import facts, memories
@@ -46,7 +46,8 @@ class FactKeyResolver:
         """Return the key that is meant; raise NotFound, naming what else may be, for one that nobody knows."""
         match = self.match(workspace, asked, scope)
         if match.similar:
-            others = ", ".join(f"{key.subject}/{key.attribute}" for key in match.similar)
+            # Names are what anybody may have noted, and this sentence may be read by an agent.
+            others = ", ".join(quote(f"{key.subject}/{key.attribute}") for key in match.similar)
             raise NotFound(f"no such fact; did you mean {others}?")
         return match.key
 

@@ -220,12 +220,15 @@ def check_details(kind: Kind, given: Mapping[str, Any], loc: str) -> dict[str, A
     return details.model_dump(mode="json", exclude_none=True)
 
 
-def list_texts(details: Mapping[str, Any]) -> list[str]:
-    """Return every text that the fields hold."""
-    found: list[str] = []
-    for value in details.values():
-        found += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
-    return found
+def list_texts(value: Any) -> list[str]:
+    """Return every text that a JSON value holds, names included."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for item in value.items() for part in item for text in list_texts(part)]
+    if isinstance(value, list | tuple):
+        return [text for part in value for text in list_texts(part)]
+    return []
 
 
 def _format_problem(kind: Kind, problem: str, message: str) -> str:

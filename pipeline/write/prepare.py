@@ -104,7 +104,6 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
     traits = TRAITS[draft.kind]
     details = check_details(draft.kind, draft.details, f"{loc}details")
-    optional = _optional_fields(draft, loc)
     memory = Memory(
         seq=UNSTORED,
         id=str(ULID()),
@@ -125,11 +124,11 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         archived_at=None,
         content_hash=content_hash(content),
         details=details,
-        instructs=instructs(join_agent_text(content, details, optional["anchor"])),
-        **optional,
+        **_optional_fields(draft, loc),
     )
     if draft.kind is Kind.KEYED_FACT and memory.details:
         memory = _with_key(memory, loc)
+    memory = replace(memory, instructs=instructs(join_agent_text(memory)))
     tokens, repeats = memory_tokens(memory.content, memory.occurred_at), find_echoes(memory.content)
     return Prepared(memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc)
 
@@ -172,9 +171,11 @@ def complete_anchor(anchor: Anchor | None, loc: str) -> Anchor | None:
     return replace(named, content_hash=anchor.content_hash or hash_of(named))
 
 
-def join_agent_text(content: str, details: Mapping[str, Any], anchor: Anchor | None) -> str:
-    """Return everything of a memory that an agent reads: a command in its fields is a command, too."""
-    return "\n".join([content, *list_texts(details), *([] if anchor is None else [anchor.path])])
+def join_agent_text(memory: Memory) -> str:
+    """Return everything of a memory that an agent may read: a command in its fields is a command, too."""
+    place = None if memory.anchor is None else memory.anchor.path
+    fields = (list(memory.details.values()), memory.metadata, memory.tags, place, memory.branch)
+    return "\n".join([memory.content, *list_texts((*fields, memory.session_id, memory.scope.id))])
 
 
 def check_branch(branch: str | None, loc: str) -> str | None:

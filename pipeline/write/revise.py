@@ -69,8 +69,7 @@ def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | No
         if revision.details is not None:
             known = {**memory.details, **revision.details}
             values["details"] = check_details(memory.kind, known, "details")
-            revision = replace(revision, details=values["details"])
-        values |= _judge_text(memory, revision, values.get("content", memory.content))
+        values |= _judge_text(memory, values)
         same = memory.content == values.get("content")
         changed = {name: value for name, value in values.items() if not (same and name in ("content", "content_hash"))}
         if changed:
@@ -287,11 +286,11 @@ CHECKS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def _judge_text(memory: Memory, revision: Revision, content: str) -> dict[str, bool]:
-    if revision.content is None and revision.details is None and revision.anchor is None:
+def _judge_text(memory: Memory, values: Mapping[str, Any]) -> dict[str, bool]:
+    read = {name: value for name, value in values.items() if name in ("content", "details", *CHECKS)}
+    if not read:
         return {}
-    details = memory.details if revision.details is None else revision.details
-    flagged = instructs(join_agent_text(content, details, revision.anchor or memory.anchor))
+    flagged = instructs(join_agent_text(replace(memory, **read)))
     return {} if flagged == memory.instructs else {"instructs": flagged}
 
 

@@ -75,6 +75,7 @@ class FactAnswer(Answer):
     valid_to: str | None
     source: Source
     trust: Trust
+    instructs: bool
     scope: ScopeAnswer
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasPath, Field
 
-from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Source
+from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Source, Trust
 from pipeline.services import goals
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, ScopeAnswer
@@ -56,6 +56,9 @@ class GoalAnswer(Answer):
     scope: ScopeAnswer
     tags: list[str]
     session_id: str | None
+    source: Source
+    trust: Trust
+    instructs: bool
     created_at: str
     updated_at: str
     outcome: Outcome | None = Field(default=None, exclude_if=lambda outcome: outcome is None)

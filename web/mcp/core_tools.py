@@ -4,16 +4,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from pipeline.context.quoting import flatten
 from pipeline.errors import NotFound
-from pipeline.records import GoalStatus, Kind, Outcome
+from pipeline.records import GoalStatus, Kind, Outcome, quote
 from pipeline.times import utc_now
 from web.mcp.rendering import (
     ShownIds,
     render_fact,
     render_goal,
-    render_json,
     render_memories,
     render_memory,
+    render_record,
     render_section,
     shorten,
 )
@@ -42,9 +43,6 @@ SHOWN_EACH = 8
 NOTHING = "nothing is known about this"
 # A goal and a keyed fact have tools of their own.
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
-HITS = items(id=ID, kind=TEXT, content=TEXT, occurred_at=TEXT, trust=TEXT, score=NUMBER, cut=FLAG)
-FACTS = items(subject=TEXT, attribute=TEXT, value={}, valid_from=TEXT, valid_to={"type": ["string", "null"]})
-GOALS = items(id=ID, title=TEXT, status=TEXT, progress=NUMBER)
 
 
 def prepare(call: ToolCall) -> ToolResult:
@@ -53,16 +51,12 @@ def prepare(call: ToolCall) -> ToolResult:
     try:
         answer = call.server.call("POST", "/v1/prepare", body)
     except NotFound:
-        return ToolResult({"relevant": False, "text": "", "lessons": []}, NOTHING)
-    for part in ("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories"):
-        for one in answer[part]:
-            call.shown.short(one["id"])
-    lessons = [
-        {"id": one["id"], "surface_id": one["surface_id"], "content": one["content"]} for one in answer["lessons"]
-    ]
-    return ToolResult(
-        {"relevant": answer["relevant"], "text": answer["text"], "lessons": lessons}, answer["text"] or NOTHING
-    )
+        return ToolResult(NOTHING, {"relevant": False})
+    parts = ("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories")
+    ids = [one["id"] for part in parts for one in answer[part]]
+    for whole in ids:
+        call.shown.short(whole)
+    return ToolResult(answer["text"] or NOTHING, {"relevant": answer["relevant"]}, ids)
 
 
 def recall(call: ToolCall) -> ToolResult:
@@ -71,22 +65,20 @@ def recall(call: ToolCall) -> ToolResult:
     try:
         answer = call.server.call("POST", "/v1/recall", body | {"viewer": call.viewer()})
     except NotFound:
-        return ToolResult({"results": []}, NOTHING)
+        return ToolResult(NOTHING, {"degraded": False})
     hits = [shorten(hit) for hit in answer["results"]]
     return ToolResult(
-        {"results": hits, "degraded": answer["degraded"]}, render_memories(hits, call.shown, NOTHING, call.now)
+        render_memories(hits, call.shown, NOTHING, call.now),
+        {"degraded": answer["degraded"]},
+        [hit["id"] for hit in hits],
+        [hit["score"] for hit in hits],
     )
 
 
 def get(call: ToolCall) -> ToolResult:
     """Read one memory."""
     memory = call.server.call("GET", f"/v1/memories/{call.id()}")
-    unsaid = ("content", "content_hash", "provenance", "id", "kind", "trust", "instructs")
-    rest = {name: value for name, value in memory.items() if value not in (None, [], {}, False) and name not in unsaid}
-    return ToolResult(
-        memory,
-        f"{render_memory(memory | {'content': ''}, call.shown, call.now)}\n{_quote(memory)}\n{render_json(rest)}",
-    )
+    return ToolResult(render_record(memory, call.shown, call.now), ids=[memory["id"]])
 
 
 def remember_batch(call: ToolCall) -> ToolResult:
@@ -96,7 +88,7 @@ def remember_batch(call: ToolCall) -> ToolResult:
         "POST", "/v1/memories/batch", {"items": [_memory_item(call, one) | session for one in call.arguments["items"]]}
     )
     said = [_render_outcome(call, one) for one in answer["results"]]
-    return ToolResult(answer, "\n".join(said))
+    return ToolResult("\n".join(said), ids=[one["id"] for one in answer["results"]])
 
 
 def set_fact(call: ToolCall) -> ToolResult:
@@ -106,13 +98,15 @@ def set_fact(call: ToolCall) -> ToolResult:
         began = call.pick("valid_from")
         query = {"valid_to": began["valid_from"]} if began else None
         ended = call.server.call("DELETE", path, query=query)
-        return ToolResult(ended, f"ended\n{render_fact(ended)}")
+        return ToolResult(f"ended\n{render_fact(ended)}", ids=[ended["id"]])
     body = call.pick("value", "valid_from", "session_id") | {"source": "agent"}
     answer = call.server.call("PUT", path, body)
-    similar = ", ".join(f"{key['subject']} {key['attribute']}" for key in answer["similar"])
-    said = f"{answer['outcome']}: {answer['subject']} {answer['attribute']} = {render_json(answer['value'])}"
+    # The value is the caller's own, but the names may be those of a fact that is meant.
+    said = f"{answer['outcome']}: {_quote_key(answer)} = {flatten(answer['value'])}"
     said += f" ({answer['reason']})" if answer.get("reason") else ""
-    return ToolResult(answer, said + (f"; other names may mean the same: {similar}" if similar else ""))
+    similar = ", ".join(map(_quote_key, answer["similar"]))
+    said += f"; other names may mean the same: {similar}" if similar else ""
+    return ToolResult(said, ids=[answer["id"]])
 
 
 def fact_as_of(call: ToolCall) -> ToolResult:
@@ -131,8 +125,8 @@ def fact_as_of(call: ToolCall) -> ToolResult:
                 found = [call.server.call("GET", path, query=when)]
     except NotFound as error:
         # A fact that nobody set is an answer, and the server may know a name that is meant.
-        return ToolResult({"facts": []}, str(error))
-    return ToolResult({"facts": found}, "\n".join(map(render_fact, found)) or "no value holds")
+        return ToolResult(str(error))
+    return ToolResult("\n".join(map(render_fact, found)) or "no value holds", ids=[one["id"] for one in found])
 
 
 def goals(call: ToolCall) -> ToolResult:
@@ -145,16 +139,15 @@ def goals(call: ToolCall) -> ToolResult:
         found = [call.server.call("POST", "/v1/goals", body | session | {"source": "agent"})]
     else:
         found = _unfinished_goals(call)
-    return ToolResult(
-        {"goals": found}, "\n".join(render_goal(one, call.shown, call.now) for one in found) or "no such goal is set"
-    )
+    rows = [render_goal(one, call.shown, call.now) for one in found]
+    return ToolResult("\n".join(rows) or "no such goal is set", ids=[one["id"] for one in found])
 
 
 def lesson_outcome(call: ToolCall) -> ToolResult:
     """Say whether a lesson was followed."""
     path = f"/v1/lessons/surfaces/{segment(call.arguments['surface_id'])}"
     answer = call.server.call("POST", path, call.pick("followed", "note"))
-    return ToolResult(answer, "noted")
+    return ToolResult("noted", ids=[answer["lesson_id"]])
 
 
 def forget(call: ToolCall) -> ToolResult:
@@ -162,13 +155,15 @@ def forget(call: ToolCall) -> ToolResult:
     hard = call.arguments.get("hard") is True
     query = {"hard": "true"} if hard else None
     answer = call.server.call("DELETE", f"/v1/memories/{call.id()}", query=query)
-    return ToolResult(answer, "every trace is being erased" if hard else "archived; it can be restored")
+    said = "every trace is being erased" if hard else "archived; it can be restored"
+    return ToolResult(said, ids=[answer["id"]])
 
 
 def overview(call: ToolCall) -> ToolResult:
     """Tell what the workspace holds."""
     found = collect_brief(call.server, call.viewer())
-    return ToolResult(found, render_brief(found, call.shown, call.now))
+    ids = [one["id"] for part in ("goals", "lessons", "decisions", "facts") for one in found[part]]
+    return ToolResult(render_brief(found, call.shown, call.now), ids=ids)
 
 
 def collect_brief(server: Server, viewer: Mapping[str, str]) -> dict[str, Any]:
@@ -200,7 +195,7 @@ def render_brief(found: Mapping[str, Any], shown: ShownIds, now: datetime) -> st
     if not found["memories"]["active"]:
         return "nothing is stored in this workspace yet"
     kinds = ", ".join(f"{count} {kind}" for kind, count in found["memories"]["by_kind"].items() if count)
-    rows = [f"Workspace {found['workspace']}: {found['memories']['active']} memories ({kinds})"]
+    rows = [f"Workspace {quote(found['workspace'])}: {found['memories']['active']} memories ({kinds})"]
     rows += render_section("Goals", [render_goal(goal, shown, now) for goal in found["goals"]])
     rows += render_section("Lessons", [render_memory(one, shown, now) for one in found["lessons"]])
     rows += render_section("Decisions", [render_memory(one, shown, now) for one in found["decisions"]])
@@ -211,7 +206,7 @@ def render_brief(found: Mapping[str, Any], shown: ShownIds, now: datetime) -> st
 def _shorten_lesson(lesson: Mapping[str, Any]) -> dict[str, Any]:
     when, rule = lesson["applies_when"], lesson["rule"] or lesson["content"]
     text = f"When {when.removeprefix('when ').removeprefix('When ')}: {rule}" if when else rule
-    return shorten({"kind": "lesson", "occurred_at": lesson["created_at"]} | dict(lesson) | {"content": text})
+    return shorten({"kind": "lesson", "occurred_at": lesson["created_at"], **lesson, "content": text})
 
 
 def _memory_item(call: ToolCall, given: Any) -> Any:
@@ -251,11 +246,8 @@ def _unfinished_goals(call: ToolCall) -> list[dict[str, Any]]:
         return []
 
 
-def _quote(memory: dict[str, Any]) -> str:
-    content = str(memory["content"])
-    if memory["trust"] != "evidence" and not memory["instructs"]:
-        return content
-    return "\n".join(f"> {row}" for row in content.splitlines())
+def _quote_key(fact: Mapping[str, Any]) -> str:
+    return quote(f"{fact['subject']} {fact['attribute']}")
 
 
 def _path_name(call: ToolCall, name: str) -> str:
@@ -271,7 +263,7 @@ CORE: tuple[Tool, ...] = (
         prepare,
         {"message": text("The request, as the user wrote it"), "session_id": SESSION},
         ("message",),
-        {"relevant": FLAG, "text": TEXT, "lessons": items(id=ID, surface_id=TEXT, content=TEXT)},
+        ("relevant",),
     ),
     Tool(
         "recall",
@@ -288,7 +280,7 @@ CORE: tuple[Tool, ...] = (
             "session_id": SESSION,
         },
         ("query",),
-        {"results": HITS, "degraded": FLAG},
+        ("degraded",),
     ),
     Tool(
         "get",
@@ -296,7 +288,6 @@ CORE: tuple[Tool, ...] = (
         get,
         {"id": ID},
         ("id",),
-        {"id": ID, "content": TEXT, "kind": TEXT, "details": OBJECT, "trust": TEXT},
     ),
     Tool(
         "remember_batch",
@@ -325,8 +316,7 @@ CORE: tuple[Tool, ...] = (
             "agent": text("Your name, if not the host's"),
         },
         ("items",),
-        {"results": items(id=ID, outcome=TEXT, reason=TEXT, duplicate_of=ID)},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
     Tool(
         "set_fact",
@@ -340,8 +330,7 @@ CORE: tuple[Tool, ...] = (
             "session_id": SESSION,
         },
         ("subject", "attribute", "value"),
-        {"subject": TEXT, "attribute": TEXT, "value": {}, "outcome": TEXT},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
     Tool(
         "fact_as_of",
@@ -349,7 +338,6 @@ CORE: tuple[Tool, ...] = (
         fact_as_of,
         {"subject": TEXT, "attribute": TEXT, "as_of": TIME, "history": FLAG | {"description": "All values"}},
         ("subject",),
-        {"facts": FACTS},
     ),
     Tool(
         "goals",
@@ -363,9 +351,7 @@ CORE: tuple[Tool, ...] = (
             "due_at": TIME,
             "session_id": SESSION,
         },
-        (),
-        {"goals": GOALS},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
     Tool(
         "lesson_outcome",
@@ -373,8 +359,7 @@ CORE: tuple[Tool, ...] = (
         lesson_outcome,
         {"surface_id": TEXT, "followed": FLAG, "note": TEXT},
         ("surface_id", "followed"),
-        {"lesson_id": ID, "followed": FLAG},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
     Tool(
         "forget",
@@ -382,16 +367,12 @@ CORE: tuple[Tool, ...] = (
         forget,
         {"id": ID, "hard": FLAG | {"description": "Erase every trace for good: only when the user asks for it"}},
         ("id",),
-        {"id": ID, "purged": FLAG},
-        Effect.FORGETS,
+        effect=Effect.FORGETS,
     ),
     Tool(
         "overview",
         "What this project's memory holds: counts, goals, decisions, lessons, facts. For a first look; prepare serves "
         "a request better.",
         overview,
-        {},
-        (),
-        {"workspace": TEXT, "memories": OBJECT, "goals": GOALS, "decisions": HITS, "lessons": HITS, "facts": FACTS},
     ),
 )

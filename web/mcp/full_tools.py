@@ -1,52 +1,46 @@
 """What the profile `full` adds: correcting, reviewing, exploring and running the memory."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from pipeline.context.quoting import ANYBODY, Speaker, flatten
 from pipeline.errors import FieldError, InvalidField
-from pipeline.records import EdgeKind, EntityKind, Kind
+from pipeline.records import EdgeKind, EntityKind, Kind, quote
 from web.mcp.core_tools import CORE
-from web.mcp.rendering import (
-    render_json,
-    render_memories,
-    render_memory,
-    shorten,
-)
+from web.mcp.rendering import render_edges, render_memories, render_memory, shorten
 from web.mcp.tool import (
     FLAG,
     ID,
     INTEGER,
     NUMBER,
     OBJECT,
-    OBJECTS,
     TEXT,
     Effect,
     Tool,
     ToolCall,
     ToolResult,
-    items,
     limit,
     one_of,
     segment,
     text,
 )
 
-MEMORIES = items(id=ID, kind=TEXT, content=TEXT, occurred_at=TEXT, trust=TEXT, cut=FLAG)
 PAGE = {"limit": limit(200), "cursor": text("next_cursor of the page before")}
-NEXT = {"type": ["string", "null"]}
+
+Row = Callable[[Mapping[str, Any]], str]
 
 
 def edit(call: ToolCall) -> ToolResult:
     """Change a memory."""
     body = call.pick("content", "importance", "tags", "metadata", "pinned", "details", "branch")
     memory = call.server.call("PATCH", f"/v1/memories/{call.id()}", body)
-    return ToolResult(memory, f"changed\n{render_memory(shorten(memory), call.shown, call.now)}")
+    return _render_done(call, "changed", memory)
 
 
 def restore(call: ToolCall) -> ToolResult:
     """Bring an archived memory back."""
     memory = call.server.call("POST", f"/v1/memories/{call.id()}/restore")
-    return ToolResult(memory, f"restored\n{render_memory(shorten(memory), call.shown, call.now)}")
+    return _render_done(call, "restored", memory)
 
 
 def link(call: ToolCall) -> ToolResult:
@@ -57,7 +51,7 @@ def link(call: ToolCall) -> ToolResult:
         answer = call.server.call("DELETE", path, query=edge)
     else:
         answer = call.server.call("POST", path, edge)
-    return ToolResult({"edges": answer["items"]}, render_json(answer["items"]))
+    return ToolResult(render_edges(answer["items"], call.shown), ids=[edge["id"] for edge in answer["items"]])
 
 
 def timeline(call: ToolCall) -> ToolResult:
@@ -66,14 +60,16 @@ def timeline(call: ToolCall) -> ToolResult:
     if call.arguments.get("archived"):
         query["archived"] = "true"
     found = call.server.call("GET", "/v1/memories", query={"limit": 20} | query)
-    return _render_page(call, found, "nothing is stored")
+    return _list_memories(call, found, "nothing is stored")
 
 
 def why(call: ToolCall) -> ToolResult:
     """Say why a recall does or does not find a memory."""
     body = {"query": call.arguments["query"], "id": call.resolve_id(call.arguments["id"], "id")}
     answer = call.server.call("POST", "/v1/recall/why", body | {"viewer": call.viewer()})
-    return ToolResult(answer, "; ".join(answer["reasons"]) or f"rank {answer['rank']}")
+    # Among its reasons may stand the name of a session.
+    said = Speaker("recall").say("; ".join(answer["reasons"])) if answer["reasons"] else f"rank {answer['rank']}"
+    return ToolResult(said, ids=[answer["id"]])
 
 
 def duplicates(call: ToolCall) -> ToolResult:
@@ -81,13 +77,13 @@ def duplicates(call: ToolCall) -> ToolResult:
     if _asks_to_settle(call):
         return _settle(call, "/v1/duplicates")
     found = call.server.call("GET", "/v1/duplicates", query=call.viewer() | call.pick("limit", "cursor"))
-    pairs = [one | {side: shorten(one[side]) for side in ("older", "newer")} for one in found["items"]]
-    rows = [
-        f"{one['id']} ({', '.join(one['reasons'])}, cosine {one['cosine']:.2f})\n"
-        f"{render_memory(one['older'], call.shown, call.now)}\n{render_memory(one['newer'], call.shown, call.now)}"
-        for one in pairs
-    ]
-    return ToolResult({"pairs": pairs, "next_cursor": found["next_cursor"]}, "\n".join(rows) or "no pair waits")
+
+    def render(pair: Mapping[str, Any]) -> str:
+        both = (shorten(pair["older"]), shorten(pair["newer"]))
+        head = f"{pair['id']} ({', '.join(pair['reasons'])}, cosine {pair['cosine']:.2f})"
+        return f"{head}\n{render_memories(both, call.shown, '', call.now)}"
+
+    return _list(found, render, "no pair waits")
 
 
 def candidates(call: ToolCall) -> ToolResult:
@@ -95,26 +91,16 @@ def candidates(call: ToolCall) -> ToolResult:
     if _asks_to_settle(call):
         return _settle(call, "/v1/candidates")
     found = call.server.call("GET", "/v1/candidates", query=call.viewer() | call.pick("limit", "cursor"))
-    return _render_page(call, found, "no candidate waits")
+    return _list_memories(call, found, "no candidate waits")
 
 
 def audit(call: ToolCall) -> ToolResult:
     """List what was done without being asked, or take one act back."""
     if "undo" in call.arguments:
         memory = call.server.call("POST", f"/v1/audit/{segment(call.arguments['undo'])}/undo")
-        return ToolResult(
-            {"memory": shorten(memory)}, f"undone\n{render_memory(shorten(memory), call.shown, call.now)}"
-        )
+        return _render_done(call, "undone", memory)
     found = call.server.call("GET", "/v1/audit", query=call.pick("limit", "cursor"))
-    rows = [
-        f"{one['id']} {one['at']} {one['actor']}: {one['action']} {one['memory_id']}"
-        + (f" into {one['other_id']}" if one["other_id"] else "")
-        + (" (undone)" if one["undone_at"] else "")
-        for one in found["items"]
-    ]
-    return ToolResult(
-        {"acts": found["items"], "next_cursor": found["next_cursor"]}, "\n".join(rows) or "nothing was done"
-    )
+    return _list(found, _render_act, "nothing was done")
 
 
 def incognito(call: ToolCall) -> ToolResult:
@@ -122,52 +108,62 @@ def incognito(call: ToolCall) -> ToolResult:
     if "session_id" in call.arguments:
         body = {"session_id": call.arguments["session_id"], "on": call.arguments.get("on", True)}
         answer = call.server.call("POST", "/v1/incognito", body)
-        return ToolResult({"sessions": [answer]}, "off the record" if answer["since"] else "on the record again")
-    return _list(call.server.call("GET", "/v1/incognito"), "sessions")
+        return ToolResult("off the record" if answer["since"] else "on the record again")
+    found = call.server.call("GET", "/v1/incognito")
+    return _list(found, lambda one: f"- {quote(one['session_id'])}, since {one['since']}", "no session is off it")
 
 
 def jobs(call: ToolCall) -> ToolResult:
     """List the jobs of the night, or run one."""
     if "run" in call.arguments:
         answer = call.server.call("POST", f"/v1/jobs/{segment(call.arguments['run'])}")
-        return ToolResult({"run_id": answer["run_id"]}, f"asked for: {answer['run_id']}")
-    return _list(call.server.call("GET", "/v1/jobs"), "jobs")
+        return ToolResult(f"asked for: {answer['run_id']}")
+    return _list(call.server.call("GET", "/v1/jobs"), _render_job, "there is no job")
 
 
 def stats(call: ToolCall) -> ToolResult:
     """Count what the workspace holds and what its digestion waits for."""
     answer = call.server.call("GET", "/v1/stats") | {"queue": call.server.call("GET", "/v1/queue")}
-    return ToolResult(answer, render_json(answer))
+    answer["workspace"] = quote(answer["workspace"])
+    return ToolResult("\n".join(f"{name}: {flatten(value)}" for name, value in answer.items()))
 
 
 def entities(call: ToolCall) -> ToolResult:
     """List what memories mention, or read one entity."""
     if "id" in call.arguments:
         answer = call.server.call("GET", f"/v1/entities/{segment(call.arguments['id'])}", query=call.viewer())
-        answer["memories"] = [shorten(memory) for memory in answer.get("memories", ())]
-        return ToolResult(
-            {"entity": answer},
-            render_json({name: value for name, value in answer.items() if name != "memories"})
-            + "\n"
-            + render_memories(answer["memories"], call.shown, NO_MENTION, call.now),
-        )
+        beside = [f"beside {_render_entity(one | {'mentions': one['memories']})[2:]}" for one in answer["related"]]
+        memories = [shorten(memory) for memory in answer["memories"]]
+        found = render_memories(memories, call.shown, "no memory mentions it", call.now)
+        said = "\n".join([_render_entity(answer), *beside, found])
+        return ToolResult(_add_cursor(said, answer), ids=[memory["id"] for memory in memories])
     query = call.viewer() | call.pick("q", "kind", "limit", "cursor")
-    return _list(call.server.call("GET", "/v1/entities", query=query), "entities")
+    return _list(call.server.call("GET", "/v1/entities", query=query), _render_entity, "nothing is mentioned")
 
 
 def graph(call: ToolCall) -> ToolResult:
     """Show what is mentioned together around an entity."""
     answer = call.server.call("GET", "/v1/graph", query=call.viewer() | call.pick("around", "depth", "limit"))
-    return ToolResult(answer, render_json(answer))
+    names = {node["id"]: quote(node["name"]) for node in answer["nodes"]}
+    beside = [f"- {names[one['from']]} beside {names[one['to']]}: {one['memories']}" for one in answer["edges"]]
+    return ToolResult("\n".join([*map(_render_entity, answer["nodes"]), *beside]), ids=list(names))
 
 
 def arcs(call: ToolCall) -> ToolResult:
     """List narrative threads."""
     query = call.viewer() | call.pick("status", "limit", "cursor")
-    return _list(call.server.call("GET", "/v1/arcs", query=query), "arcs")
+    found = call.server.call("GET", "/v1/arcs", query=query)
 
+    def render(arc: Mapping[str, Any]) -> str:
+        told = ANYBODY.say({name: arc[name] for name in ("title", "summary")})
+        members = [
+            f"  - [{call.shown.short(one['id'])} · {one['kind']}] {ANYBODY.say(one['preview'])}"
+            for one in arc["members"]
+        ]
+        head = f"- {arc['id']} · {arc['status']} · {arc['size']} memories, {arc['first_at']} to {arc['last_at']}"
+        return "\n".join([f"{head}: {told}", *members])
 
-NO_MENTION = "no memory mentions it"
+    return _list(found, render, "no arc was found")
 
 
 def _asks_to_settle(call: ToolCall) -> bool:
@@ -182,20 +178,45 @@ def _settle(call: ToolCall, path: str) -> ToolResult:
     given = call.arguments["id"]
     whole = call.resolve_id(given, "id") if path == "/v1/candidates" else given
     memory = call.server.call("POST", f"{path}/{segment(whole)}", {"action": call.arguments["action"]})
-    return ToolResult({"memory": shorten(memory)}, f"settled\n{render_memory(shorten(memory), call.shown, call.now)}")
+    return _render_done(call, "settled", memory)
 
 
-def _render_page(call: ToolCall, found: Any, none: str) -> ToolResult:
-    shown = [shorten(memory) for memory in found["items"]]
-    more = f"\nmore with cursor {found['next_cursor']}" if found["next_cursor"] else ""
-    return ToolResult(
-        {"memories": shown, "next_cursor": found["next_cursor"]},
-        render_memories(shown, call.shown, none, call.now) + more,
-    )
+def _render_done(call: ToolCall, done: str, memory: Mapping[str, Any]) -> ToolResult:
+    return ToolResult(f"{done}\n{render_memory(shorten(memory), call.shown, call.now)}", ids=[memory["id"]])
 
 
-def _list(found: Any, name: str) -> ToolResult:
-    return ToolResult({name: found["items"], "next_cursor": found.get("next_cursor")}, render_json(found["items"]))
+def _list_memories(call: ToolCall, found: Mapping[str, Any], none: str) -> ToolResult:
+    return _list(found, lambda memory: render_memory(shorten(memory), call.shown, call.now), none)
+
+
+def _list(found: Mapping[str, Any], render: Row, none: str) -> ToolResult:
+    said = "\n".join(map(render, found["items"])) or none
+    return ToolResult(_add_cursor(said, found), ids=[one["id"] for one in found["items"] if "id" in one])
+
+
+def _add_cursor(said: str, page: Mapping[str, Any]) -> str:
+    return f"{said}\nmore with cursor {page['next_cursor']}" if page["next_cursor"] else said
+
+
+def _render_act(act: Mapping[str, Any]) -> str:
+    into = f" into {act['other_id']}" if act["other_id"] else ""
+    undone = " (undone)" if act["undone_at"] else ""
+    return f"{act['id']} {act['at']} {act['actor']}: {act['action']} {act['memory_id']}{into}{undone}"
+
+
+def _render_job(job: Mapping[str, Any]) -> str:
+    run = job["last_run"]
+    last = ""
+    if run is not None:
+        counts = f" ({flatten(run['counts'])})" if run["counts"] else ""
+        # What stopped it may have been said by anybody.
+        state = "runs" if run["ok"] is None else "went well" if run["ok"] else f"failed with {quote(run['error'])}"
+        last = f", last run {run['started_at']} {state}{counts}"
+    return f"- {job['name']}: {job['summary']} {job['schedule']}, next {job['next_run_at']}{last}"
+
+
+def _render_entity(entity: Mapping[str, Any]) -> str:
+    return f"- {entity['id']} · {entity['kind']} · {entity['mentions']} memories mention {quote(entity['name'])}"
 
 
 ADDED_BY_FULL: tuple[Tool, ...] = (
@@ -214,10 +235,9 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
             "branch": TEXT,
         },
         ("id",),
-        {"id": ID, "content": TEXT},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
-    Tool("restore", "Bring an archived memory back.", restore, {"id": ID}, ("id",), {"id": ID}, Effect.ADDS),
+    Tool("restore", "Bring an archived memory back.", restore, {"id": ID}, ("id",), effect=Effect.ADDS),
     Tool(
         "link",
         "Say how a memory bears on another one, or take that back.",
@@ -229,16 +249,13 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
             "remove": FLAG,
         },
         ("id", "kind", "to"),
-        {"edges": items(kind=TEXT, direction=TEXT, id=ID)},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
     Tool(
         "timeline",
         "List memories, newest first: of a session, of a kind, or archived ones.",
         timeline,
         {"kind": one_of(Kind), "session_id": TEXT, "archived": FLAG, **PAGE},
-        (),
-        {"memories": MEMORIES, "next_cursor": NEXT},
     ),
     Tool(
         "why",
@@ -246,61 +263,48 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         why,
         {"query": TEXT, "id": ID},
         ("query", "id"),
-        {"id": ID, "rank": {"type": ["integer", "null"]}, "reasons": {"type": "array", "items": TEXT}},
     ),
     Tool(
         "duplicates",
         "List pairs of memories that may say the same; with id and action merge one into the older, or keep both.",
         duplicates,
         {"id": ID, "action": one_of(("merge", "keep")), **PAGE},
-        (),
-        {"pairs": items(id=ID, cosine=NUMBER, older=OBJECT, newer=OBJECT), "memory": OBJECT, "next_cursor": NEXT},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
     Tool(
         "candidates",
         "List writes that wait for review; with id and action let one in or turn it away. The user decides, not you.",
         candidates,
         {"id": ID, "action": one_of(("accept", "reject")), **PAGE},
-        (),
-        {"memories": MEMORIES, "memory": OBJECT, "next_cursor": NEXT},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
     Tool(
         "audit",
         "List what was merged or archived without being asked; undo takes one act back by its id.",
         audit,
         {"undo": ID, **PAGE},
-        (),
-        {"acts": items(id=ID, action=TEXT, memory_id=ID), "memory": OBJECT, "next_cursor": NEXT},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
     Tool(
         "incognito",
         "Take a session off the record (on: false puts it back), so that nothing of it is stored; alone, list them.",
         incognito,
         {"session_id": TEXT, "on": FLAG},
-        (),
-        {"sessions": items(session_id=TEXT, since={"type": ["string", "null"]})},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
     Tool(
         "jobs",
         "List the maintenance jobs, or run one now by its name.",
         jobs,
         {"run": TEXT},
-        (),
-        {"jobs": items(name=TEXT, schedule=TEXT), "run_id": ID},
-        Effect.ADDS,
+        effect=Effect.ADDS,
     ),
-    Tool("stats", "Counts, sizes and what digestion waits for.", stats, gives={"workspace": TEXT, "queue": OBJECT}),
+    Tool("stats", "Counts, sizes and what digestion waits for.", stats),
     Tool(
         "entities",
         "What memories mention (people, files, tickets), most often first; with id one of them and its memories.",
         entities,
         {"id": ID, "q": text("Part of a name"), "kind": one_of(EntityKind), **PAGE},
-        (),
-        {"entities": OBJECTS, "entity": OBJECT, "next_cursor": NEXT},
     ),
     Tool(
         "graph",
@@ -308,15 +312,12 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
         graph,
         {"around": text("Its id or name"), "depth": INTEGER | {"minimum": 1, "maximum": 2}, "limit": limit(100)},
         ("around",),
-        {"nodes": OBJECTS, "edges": OBJECTS},
     ),
     Tool(
         "arcs",
         "Narrative threads: what goes on over several sessions.",
         arcs,
         {"status": one_of(("active", "dormant", "closed")), **PAGE},
-        (),
-        {"arcs": OBJECTS, "next_cursor": NEXT},
     ),
 )
 

@@ -3,7 +3,6 @@
 The form is shared on purpose: what an agent hands back in it is recognised as an echo.
 """
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,16 +10,36 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from pipeline.context.quoting import ANYBODY, Speaker, find_speaker, flatten
 from pipeline.errors import FieldError, InvalidField, NotFound
-from pipeline.records import CUT, INNER_QUOTES, SHORT_ID, Trust
+from pipeline.records import CUT, SHORT_ID
 from pipeline.times import age
 
 SHORT_CHARS = 280
 WHOLE = 26
 MOST = 10_000
+# The scope of what has no owner.
+NOBODYS = {"kind": "workspace", "id": None}
 
-_HIT = ("id", "kind", "content", "occurred_at", "session_id", "source", "trust", "score", "surface_id")
-_MARKS = ("instructs", "stale", "contradicted_by", "candidate", "archived_at", "valid_from", "valid_to")
+# What of a memory can be read beside its text, whoever filled it in, and what Reverie says of it itself.
+_FIELDS = ("details", "tags", "metadata", "anchor", "branch", "session_id", "scope")
+_STATE = (
+    "source",
+    "trust",
+    "tier",
+    "importance",
+    "pinned",
+    "candidate",
+    "instructs",
+    "created_at",
+    "occurred_at",
+    "updated_at",
+    "archived_at",
+    "valid_from",
+    "valid_to",
+    "recall_count",
+    "merge_count",
+)
 
 
 class ShownIds:
@@ -61,20 +80,21 @@ class ShownIds:
 
 
 def shorten(memory: Mapping[str, Any], chars: int = SHORT_CHARS) -> dict[str, Any]:
-    """Return a memory or hit with a short text and only what helps to choose; `cut` says that there is more."""
-    kept = {name: memory[name] for name in _HIT if memory.get(name) is not None}
-    kept |= {name: memory[name] for name in _MARKS if memory.get(name)}
+    """Return a memory or a hit with a short text."""
     text = str(memory["content"])
-    return kept | ({"content": text[: chars - 1].rstrip() + CUT, "cut": True} if len(text) > chars else {})
+    return {**memory, "content": text if len(text) <= chars else text[: chars - 1].rstrip() + CUT}
+
+
+def speaker_of(record: Mapping[str, Any]) -> Speaker:
+    """Return who says the texts of a memory, a goal, a lesson or a fact; who is not known to be trusted is not."""
+    source = str(record.get("source", "somebody"))
+    return find_speaker(source, record.get("trust"), instructs=bool(record.get("instructs", True)))
 
 
 def render_memory(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
-    """Render a memory in one line; what nobody vouches for stands in quotation marks, with its source."""
-    text = " ".join(str(memory["content"]).split())
-    if memory.get("trust") == Trust.EVIDENCE or memory.get("instructs"):
-        text = f"{memory.get('source', 'somebody')} noted: “{text.translate(INNER_QUOTES)}”"
-    head = f"- [{shown.short(memory['id'])} · {memory['kind']} · {age(memory['occurred_at'], now)}]"
-    return f"{head} {text}{_notes(memory, shown)}"
+    """Render a memory in one line."""
+    said = speaker_of(memory).say(str(memory["content"]))
+    return f"{_head(memory, shown, now)} {said}{_notes(memory, shown)}"
 
 
 def render_memories(memories: Iterable[Mapping[str, Any]], shown: ShownIds, none: str, now: datetime) -> str:
@@ -82,30 +102,58 @@ def render_memories(memories: Iterable[Mapping[str, Any]], shown: ShownIds, none
     return "\n".join(render_memory(memory, shown, now) for memory in memories) or none
 
 
+def render_record(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
+    """Render a memory whole: its text with its lines, its fields, edges and history."""
+    speaker = speaker_of(memory)
+    # What was merged into it may have been said by somebody else.
+    merged = any(entry["event"] == "merged" for entry in memory["history"])
+    rows = [f"{_head(memory, shown, now)}{_notes(memory, shown)}", speaker.say_lines(str(memory["content"]))]
+    fields = {name: memory[name] for name in _FIELDS if memory[name] and memory[name] != NOBODYS}
+    rows += [
+        f"{name}: {(ANYBODY if merged and name == 'tags' else speaker).say(value)}" for name, value in fields.items()
+    ]
+    rows.append(", ".join(f"{name} {memory[name]}" for name in _STATE if memory[name] not in (None, False, 0)))
+    if memory["edges"]:
+        rows.append(f"edges: {render_edges(memory['edges'], shown)}")
+    if memory["entities"]:
+        rows.append(f"mentions: {ANYBODY.say([entity['name'] for entity in memory['entities']])}")
+    rows += [_render_change(entry, memory) for entry in memory["history"]]
+    return "\n".join(rows)
+
+
+def render_edges(edges: Iterable[Mapping[str, Any]], shown: ShownIds) -> str:
+    """Render how a memory bears on others, and others on it."""
+    return ", ".join(f"{edge['kind']} {edge['direction']} [{shown.short(edge['id'])}]" for edge in edges) or "none"
+
+
 def render_goal(goal: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
     """Render a goal in one line."""
     due = f", due {goal['due_at'][:10]} ({age(goal['due_at'], now)})" if goal["due_at"] else ""
-    title = " ".join(goal["title"].split())
-    return f"- [{shown.short(goal['id'])} · {goal['status']} · {goal['progress']:.0%}{due}] {title}"
+    head = f"- [{shown.short(goal['id'])} · {goal['status']} · {goal['progress']:.0%}{due}]"
+    return f"{head} {speaker_of(goal).say(goal['title'])}"
 
 
 def render_fact(fact: Mapping[str, Any]) -> str:
     """Render a value and the time in which it holds."""
     until = f" until {fact['valid_to']}" if fact.get("valid_to") else ""
-    value = json.dumps(fact["value"], ensure_ascii=False)
-    if fact.get("trust") == Trust.EVIDENCE:
-        value = f"{value} (as {fact.get('source', 'somebody')} noted)"
-    return f"- {fact['subject']} {fact['attribute']} = {value}, since {fact['valid_from']}{until}"
-
-
-def render_json(value: Any) -> str:
-    """Render an answer as JSON without white space."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    said = speaker_of(fact).say(f"{fact['subject']} {fact['attribute']} = {flatten(fact['value'])}")
+    return f"- {said}, since {fact['valid_from']}{until}"
 
 
 def render_section(title: str, found: Sequence[str]) -> list[str]:
     """Return lines under a title, nothing where there are none."""
     return [f"{title}:", *found] if found else []
+
+
+def _head(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
+    return f"- [{shown.short(memory['id'])} · {memory['kind']} · {age(memory['occurred_at'], now)}]"
+
+
+def _render_change(entry: Mapping[str, Any], memory: Mapping[str, Any]) -> str:
+    """Render an earlier state; who vouches for a memory now need not have vouched for it then."""
+    source = str(entry["detail"].get("source", memory["source"]))
+    told = {"content": entry["content"]} if entry["content"] else {}
+    return f"{entry['at']} {entry['event']}: {Speaker(source).say({**told, **entry['detail']})}"
 
 
 def _notes(memory: Mapping[str, Any], shown: ShownIds) -> str:

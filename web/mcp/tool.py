@@ -1,7 +1,7 @@
 """What a tool is: a name that a model chooses by, schemas, and what it does."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -77,22 +77,39 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer of a tool, for a program and for a model."""
+    """The answer of a tool: a text for a model, the flags of its schema, and for programs the ids that it is about.
 
-    structured: dict[str, Any]
+    Some hosts give their model the structured answer instead of the text, so it is the same text: quoted where the
+    text is quoted, and recognised when it comes back.
+    """
+
     text: str
+    flags: Mapping[str, bool] = field(default_factory=dict)
+    ids: Sequence[str] = ()
+    scores: Sequence[float] = ()
+
+    @property
+    def structured(self) -> dict[str, Any]:
+        """Return what the output schema describes."""
+        return {"text": self.text, **self.flags}
+
+    @property
+    def meta(self) -> dict[str, Any] | None:
+        """Return what no model reads: whole ids in the order of the text, and how well each answers."""
+        known = {"reverie/ids": list(self.ids), "reverie/scores": list(self.scores)}
+        return {name: values for name, values in known.items() if values} or None
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool; `takes` and `gives` are the properties of its schemas."""
+    """A tool; `takes` are the properties of its arguments, `flags` what it answers beside its text."""
 
     name: str
     description: str
     run: Callable[[ToolCall], ToolResult]
     takes: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
-    gives: Mapping[str, Schema] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
     effect: Effect = Effect.READS
 
     @property
@@ -104,7 +121,13 @@ class Tool:
     @property
     def output_schema(self) -> Schema:
         """Return the JSON schema of the structured answer."""
-        return {"type": "object", "properties": dict(self.gives)}
+        properties: Schema = {"text": TEXT} | dict.fromkeys(self.flags, FLAG)
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
 
 
 def validate_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:

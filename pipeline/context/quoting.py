@@ -1,0 +1,57 @@
+"""Who says what an agent reads: what nobody vouches for stands in quotation marks, with its source.
+
+Every text that Reverie did not write itself goes through here on its way to an agent, whatever field it stands in: a
+title, a tag or the name of a file can command as well as a sentence can.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.records import INNER_QUOTES, Trust, quote
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Where a text comes from, and whether it may stand for itself."""
+
+    source: str
+    trusted: bool = False
+
+    def say(self, value: Any) -> str:
+        """Return a text or a value as one line."""
+        text = flatten(value)
+        return " ".join(text.split()) if self.trusted else f"{self.source} noted: {quote(text)}"
+
+    def say_lines(self, text: str) -> str:
+        """Return a text with its lines, each of them in a quotation of its own where it may not stand for itself."""
+        if self.trusted:
+            return text
+        lines = (f"> “{line.translate(INNER_QUOTES)}”" for line in text.splitlines())
+        return "\n".join([f"{self.source} noted:", *lines])
+
+
+# Whose words a name or a title is that was found in many memories, or that anybody may have given.
+ANYBODY = Speaker("memories")
+
+
+def find_speaker(source: str, trust: str | None, *, instructs: bool) -> Speaker:
+    """Return who says a memory's texts: an injection is quoted whoever wrote it."""
+    return Speaker(source, trusted=trust == Trust.TRUSTED and not instructs)
+
+
+def flatten(value: Any) -> str:
+    """Return a JSON value as text that a reader understands without its punctuation."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_nest(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_nest, value))
+    return json.dumps(value)
+
+
+def _nest(value: Any) -> str:
+    text = flatten(value)
+    return f"({text})" if isinstance(value, Mapping | list | tuple) else text
