@@ -62,6 +62,7 @@ def test_a_fact_is_read_with_all_that_is_known_of_it(client):
         "valid_to": None,
         "source": "agent",
         "trust": "trusted",
+        "instructs": False,
         "scope": {"kind": "workspace", "id": None},
     }
 

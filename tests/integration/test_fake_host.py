@@ -213,11 +213,11 @@ def test_a_session_is_told_what_it_needs_and_leaves_what_it_did(stack, client, p
 
     assert host.send("PreCompact", trigger="auto", custom_instructions="") is None
     left_off = host.start("compact")
-    assert left_off.startswith("Where this session left off:\n")
-    assert "- test `make test` (failed)\n- edit `src/invoice.py`\n- test `make test`\n" in left_off
+    assert left_off.startswith("Where this session left off, as its journal noted:\n")
+    assert "- test “make test” (failed)\n- edit “src/invoice.py”\n- test “make test”\n" in left_off
     again = host.send("UserPromptSubmit", prompt="Which port does billing listen on?", prompt_id="p21")
     assert "port 8123" in again
-    assert "- edit `src/invoice.py`" in host.start("resume")
+    assert "- edit “src/invoice.py”" in host.start("resume")
     assert host.send("SessionEnd", reason="exit") is None
 
     assert host.notices == []

@@ -203,9 +203,9 @@ def test_after_compacting_a_session_is_told_where_it_left_off(client, container)
     tool(client, "Bash", {"command": "pytest -q"}, "PostToolUseFailure")
     told = context(post(client, event(hook_event_name="SessionStart", source="compact")))
     assert told.splitlines()[:3] == [
-        "Where this session left off:",
-        "- edit `billing.py`",
-        "- test `pytest -q` (failed)",
+        "Where this session left off, as its journal noted:",
+        "- edit “billing.py”",
+        "- test “pytest -q” (failed)",
     ]
     assert "Billing moves to port 9000" in told
     assert "left off" not in (context(post(client, event(hook_event_name="SessionStart", source="startup"))) or "")

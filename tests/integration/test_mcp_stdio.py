@@ -52,17 +52,20 @@ def test_a_host_remembers_and_recalls(talk, mode):
     async def conversation(client):
         receipt = await client.call_tool("remember_batch", {"items": [STAGING], "session_id": "s1"})
         found = await client.call_tool("recall", {"query": "staging port"})
-        [hit] = found.structured_content["results"]
-        whole = await client.call_tool("get", {"id": hit["id"][-8:]})
+        [found_id] = found.meta["reverie/ids"]
+        whole = await client.call_tool("get", {"id": found_id[-8:]})
         return client.server_info.name, client.instructions, receipt, found, whole
 
     name, instructions, receipt, found, whole = talk(conversation, mode=mode)
     assert name == "reverie"
     assert "prepare" in instructions
-    assert receipt.structured_content["results"][0]["outcome"] == "created"
+    assert receipt.content[0].text.startswith("created [")
     assert "Staging listens on port 5433" in found.content[0].text
-    assert whole.structured_content["details"] == {"reason": "5432 was taken"}
-    assert whole.structured_content["source"] == "agent"
+    assert found.structured_content == {"text": found.content[0].text, "degraded": False}
+    assert len(found.meta["reverie/scores"]) == 1
+    rows = whole.structured_content["text"].splitlines()
+    assert "details: reason: 5432 was taken" in rows
+    assert any(row.startswith("source agent, trust trusted, ") for row in rows)
 
 
 def test_tools_are_listed_with_schemas_that_their_answers_keep(talk):
@@ -82,6 +85,8 @@ def test_tools_are_listed_with_schemas_that_their_answers_keep(talk):
     for name in ("overview", "goals"):
         assert not answers[name].is_error
         jsonschema.validate(answers[name].structured_content, schemas[name])
+        # A host that gives its model the structured answer gives it the same words.
+        assert answers[name].structured_content["text"] == answers[name].content[0].text
 
 
 def test_errors_are_for_the_model_and_name_the_field(talk):
@@ -104,11 +109,11 @@ def test_errors_are_for_the_model_and_name_the_field(talk):
 def test_resources_and_the_prompt(talk):
     async def conversation(client):
         await client.call_tool("remember_batch", {"items": [STAGING]})
-        [hit] = (await client.call_tool("recall", {"query": "staging port"})).structured_content["results"]
+        [found] = (await client.call_tool("recall", {"query": "staging port"})).meta["reverie/ids"]
         resources = (await client.list_resources()).resources
         templates = (await client.list_resource_templates()).resource_templates
         brief = await client.read_resource(str(resources[0].uri))
-        memory = await client.read_resource(templates[0].uri_template.replace("{id}", hit["id"]))
+        memory = await client.read_resource(templates[0].uri_template.replace("{id}", found))
         with pytest.raises(MCPError, match="no such resource"):
             await client.read_resource("reverie://nonsense")
         [prompt] = (await client.list_prompts()).prompts
@@ -127,8 +132,8 @@ def test_the_folder_decides_on_the_workspace(talk, home):
         await client.call_tool("remember_batch", {"items": [STAGING]})
         return await client.call_tool("overview", {})
 
-    assert talk(conversation).structured_content["workspace"] == "shop"
-    assert talk(conversation, "--workspace", "named").structured_content["workspace"] == "named"
+    assert "Workspace “shop”" in talk(conversation).structured_content["text"]
+    assert "Workspace “named”" in talk(conversation, "--workspace", "named").structured_content["text"]
     assert home.paths.workspace_ids() == ["named", "shop"]
 
 
@@ -140,15 +145,19 @@ def test_what_an_agent_stores_first_meets_what_hooks_note_once_a_host_is_set_up(
         await client.call_tool("remember_batch", {"items": [STAGING]})
         found = await client.call_tool("recall", {"query": "staging port"})
         overview = await client.call_tool("overview", {})
-        return overview.structured_content["workspace"], [hit["content"] for hit in found.structured_content["results"]]
+        return overview.content[0].text.split("”")[0], found.content[0].text.splitlines()
 
-    assert talk(conversation) == ("default", [STAGING["content"]])
+    def tells_of(workspace):
+        named, lines = talk(conversation)
+        return named == f"Workspace “{workspace}" and [STAGING["content"] in line for line in lines] == [True]
+
+    assert tells_of("default")
     assert home.paths.workspace_ids() == ["default"]
     files.write_state(
         home.paths.root, {"/home/ann/.claude/settings.json": files.InstalledFile(frozenset({"claude-code"}))}
     )
     # As soon as it is there, it is read as well, by a bridge that began without it.
-    assert talk(conversation) == (own, [STAGING["content"]])
+    assert tells_of(own)
     assert home.paths.workspace_ids() == ["default", own]
 
 
@@ -158,10 +167,10 @@ def test_an_id_that_a_hook_showed_is_known(talk, home):
 
     async def store(client):
         told = await client.call_tool("remember_batch", {"items": [STAGING]})
-        return told.structured_content["results"][0]["id"]
+        return told.meta["reverie/ids"][0]
 
     whole = talk(store)
-    assert talk(conversation, end=whole[-8:]).structured_content["id"] == whole
+    assert talk(conversation, end=whole[-8:]).meta["reverie/ids"] == [whole]
     refused = talk(conversation, end="ZZZZZZZZ")
     assert refused.is_error
     assert "neither a whole id nor the end of one" in refused.content[0].text
@@ -203,7 +212,7 @@ def test_a_folder_that_is_gone_decides_nothing(home, tmp_path):
 
     with serve_home(home) as port:
         told = anyio.run(host, port)
-    assert told.structured_content["results"][0]["outcome"] == "created"
+    assert told.structured_content["text"].startswith("created [")
 
 
 def test_it_starts_the_stack(tmp_path):
@@ -230,7 +239,7 @@ def test_it_starts_the_stack(tmp_path):
         status = subprocess.run([REVERIE, "status", "--json"], env=variables, capture_output=True, check=True)
     finally:
         subprocess.run([REVERIE, "down"], env=variables, capture_output=True, check=True)
-    assert told.structured_content["results"][0]["outcome"] == "created"
+    assert told.structured_content["text"].startswith("created [")
     # The stack outlives the host that needed it.
     assert json.loads(status.stdout)["answers"] is True
 
@@ -267,7 +276,7 @@ def test_the_inspector_understands_it(home, tmp_path):
         )
         brief = inspect("--method", "resources/read", "--uri", "reverie://brief")
     assert len(tools) == 10
-    assert told["structuredContent"]["outcome"] == "created"
+    assert told["structuredContent"]["text"].startswith("created: ")
     assert "staging port" in brief["contents"][0]["text"]
 
 

@@ -102,7 +102,7 @@ TAKES = {
     "value": {"type": ["string", "number", "boolean", "null"]},
     "side": {"type": "string", "enum": ["left", "right"]},
 }
-PROBE = Tool("probe", "Probe.", lambda _asked: ToolResult({}, ""), TAKES, ("word",))
+PROBE = Tool("probe", "Probe.", lambda _asked: ToolResult(""), TAKES, ("word",))
 
 
 @pytest.mark.parametrize(
@@ -213,14 +213,15 @@ def test_a_line_is_one_line():
 def test_lines_tell_ages_and_how_long_there_is():
     assert render_memory(MEMORY, ShownIds(), NOW).startswith(f"- [{ULID[-8:]} · decision · 2 days ago] ")
     goal = {"id": ULID, "title": "Ship", "status": "open", "progress": 0.4, "due_at": "2026-01-09T00:00:00.000Z"}
+    goal |= {"source": "agent", "trust": "trusted", "instructs": False}
     assert render_goal(goal, ShownIds(), NOW) == f"- [{ULID[-8:]} · open · 40%, due 2026-01-09 (in 4 days)] Ship"
 
 
 def test_long_texts_are_cut_and_say_so():
     short = shorten(MEMORY | {"content": "x" * (SHORT_CHARS + 1)})
     assert len(short["content"]) == SHORT_CHARS
-    assert short["cut"] is True
-    assert "cut" not in shorten(MEMORY | {"content": "x" * SHORT_CHARS})
+    assert short["content"].endswith("x…")
+    assert shorten(MEMORY | {"content": "x" * SHORT_CHARS})["content"] == "x" * SHORT_CHARS
 
 
 # Tools on a real front
@@ -254,10 +255,11 @@ def ask(app, container):
 
 
 def test_nothing_is_known_about_nothing(ask):
-    assert ask("prepare", message="Which port?").structured["relevant"] is False
-    assert ask("recall", query="port").structured["results"] == []
-    assert ask("fact_as_of", subject="staging").structured["facts"] == []
-    assert ask("goals").structured["goals"] == []
+    nothing = "nothing is known about this"
+    assert ask("prepare", message="Which port?").structured == {"text": nothing, "relevant": False}
+    assert ask("recall", query="port").structured == {"text": nothing, "degraded": False}
+    assert ask("fact_as_of", subject="staging").text == "no such workspace"
+    assert ask("goals").text == "no such goal is set"
     assert ask("overview").text == "nothing is stored in this workspace yet"
 
 
@@ -266,46 +268,47 @@ def test_what_is_remembered_is_attributed_and_found(ask):
     told = ask("remember_batch", items=items, session_id="s1")
     kept, dropped = told.text.splitlines()
     assert dropped.startswith("rejected: ")
-    [hit] = ask("recall", query="staging port").structured["results"]
     memory = ask("get", id=kept.split()[-1])
-    assert hit["id"] == memory.structured["id"]
-    assert memory.structured["source"] == "agent"
-    assert memory.structured["session_id"] == "s1"
-    assert memory.structured["metadata"] == {"agent": "claude"}
-    assert "Staging listens on port 5433" in memory.text.splitlines()
+    assert ask("recall", query="staging port").ids == memory.ids
+    rows = memory.text.splitlines()
+    assert {"Staging listens on port 5433", "session_id: s1", "metadata: agent: claude"} <= set(rows)
+    assert any(row.startswith("source agent, trust trusted, ") for row in rows)
 
 
 def test_an_agent_can_go_by_another_name(ask):
     ask("remember_batch", items=[{"content": "Staging listens on port 5433"}], agent="reviewer")
-    [hit] = ask("recall", query="staging port").structured["results"]
-    assert ask("get", id=hit["id"]).structured["metadata"] == {"agent": "reviewer"}
+    [found] = ask("recall", query="staging port").ids
+    assert "metadata: agent: reviewer" in ask("get", id=found).text.splitlines()
 
 
 def test_recall_is_short_and_get_is_whole(ask):
     content = "Staging listens on port 5433. " + "It was moved there. " * 40
     ask("remember_batch", items=[{"content": content}])
-    [hit] = ask("recall", query="staging port").structured["results"]
-    assert hit["cut"] is True
-    assert ask("get", id=hit["id"]).structured["content"].strip() == content.strip()
+    told = ask("recall", query="staging port")
+    assert told.text.endswith("…")
+    assert content.strip() in ask("get", id=told.ids[0]).text.splitlines()
 
 
 def test_facts_keep_their_history_and_end(ask):
     ask("set_fact", subject="src/app.py", attribute="port", value=5433, valid_from="2026-01-27T00:00:00Z")
     ask("set_fact", subject="src/app.py", attribute="port", value=6543, valid_from="2026-09-02T00:00:00Z")
     fact = {"subject": "src/app.py", "attribute": "port"}
-    [then] = ask("fact_as_of", **fact, as_of="2026-03-01T00:00:00Z").structured["facts"]
-    assert then["value"] == 5433
-    assert [one["value"] for one in ask("fact_as_of", **fact, history=True).structured["facts"]] == [5433, 6543]
-    assert [one["value"] for one in ask("fact_as_of", subject="src/app.py").structured["facts"]] == [6543]
+    def values(**arguments):
+        return re.findall(r"port = (\d+), since", ask("fact_as_of", **arguments).text)
+
+    assert values(**fact, as_of="2026-03-01T00:00:00Z") == ["5433"]
+    assert values(**fact, history=True) == ["5433", "6543"]
+    assert values(subject="src/app.py") == ["6543"]
     ask("set_fact", **fact, value=None)
-    assert ask("fact_as_of", **fact).structured["facts"] == []
+    assert values(**fact) == []
 
 
 def test_goals_are_set_changed_and_listed(ask):
-    goal = ask("goals", title="Open the archive").structured["goals"][0]
-    assert ask("goals", id=goal["id"][-8:], status="done", progress=1.0).structured["goals"][0]["status"] == "done"
-    assert ask("goals").structured["goals"] == []
-    assert [one["id"] for one in ask("goals", status="done").structured["goals"]] == [goal["id"]]
+    [goal] = ask("goals", title="Open the archive").ids
+    changed = ask("goals", id=goal[-8:], status="done", progress=1.0)
+    assert changed.text == f"- [{goal[-8:]} · done · 100%] Open the archive"
+    assert ask("goals").ids == []
+    assert ask("goals", status="done").ids == [goal]
 
 
 def test_a_lesson_is_shown_and_answered(ask, digested):
@@ -313,22 +316,21 @@ def test_a_lesson_is_shown_and_answered(ask, digested):
     ask("remember_batch", items=[{"content": "Billing listens on port 8123"}])
     digested()
     told = ask("prepare", message="Which port does billing listen on?", session_id="s2")
-    [lesson] = told.structured["lessons"]
-    assert lesson["surface_id"] in told.text
-    answer = ask("lesson_outcome", surface_id=lesson["surface_id"], followed=True)
-    assert answer.structured["lesson_id"] == lesson["id"]
+    [lesson] = [line for line in told.text.splitlines() if " · lesson · " in line]
+    answer = ask("lesson_outcome", surface_id=re.search(r"surface (\w+)", lesson)[1], followed=True)
+    assert f"[{answer.ids[0][-8:]} · " in lesson
 
 
 def test_forgetting_archives_unless_it_is_told_otherwise(ask):
     ask("remember_batch", items=[{"content": "Staging listens on port 5433"}])
-    [hit] = ask("recall", query="staging port").structured["results"]
-    assert ask("forget", id=hit["id"]).structured["purged"] is False
-    assert ask("recall", query="staging port").structured["results"] == []
-    assert ask("timeline", archived=True).structured["memories"][0]["id"] == hit["id"]
-    ask("restore", id=hit["id"])
-    assert ask("forget", id=hit["id"], hard=True).structured["purged"] is True
+    [found] = ask("recall", query="staging port").ids
+    assert ask("forget", id=found).text == "archived; it can be restored"
+    assert ask("recall", query="staging port").ids == []
+    assert ask("timeline", archived=True).ids == [found]
+    ask("restore", id=found)
+    assert ask("forget", id=found, hard=True).text == "every trace is being erased"
     with pytest.raises(ToolFailed, match="no such memory"):
-        ask("get", id=hit["id"])
+        ask("get", id=found)
 
 
 def test_the_overview_tells_of_everything(ask):
@@ -347,18 +349,18 @@ def test_the_overview_tells_of_everything(ask):
 def test_the_rest_of_full_answers(ask):
     for content in ("Jobs are queued in SQLite, not Redis", "Redis was removed from the stack in spring"):
         ask("remember_batch", items=[{"content": content, "kind": "decision"}], session_id="s1")
-    newer, older = (one["id"] for one in ask("timeline", session_id="s1").structured["memories"])
-    assert ask("edit", id=older, pinned=True).structured["pinned"] is True
-    drawn = ask("link", id=newer[-8:], kind="supports", to=older[-8:]).structured["edges"]
-    assert ("supports", "out", older) in [(edge["kind"], edge["direction"], edge["id"]) for edge in drawn]
-    left = ask("link", id=newer, kind="supports", to=older, remove=True).structured["edges"]
-    assert "supports" not in [edge["kind"] for edge in left]
-    assert ask("why", query="Which queue?", id=newer).structured["id"] == newer
-    assert ask("stats").structured["memories"]["active"] == 2
+    newer, older = ask("timeline", session_id="s1").ids
+    ask("edit", id=older, pinned=True)
+    assert "pinned True" in ask("get", id=older).text
+    assert f"supports out [{older[-8:]}]" in ask("link", id=newer[-8:], kind="supports", to=older[-8:]).text
+    assert "supports" not in ask("link", id=newer, kind="supports", to=older, remove=True).text
+    assert ask("why", query="Which queue?", id=newer).ids == [newer]
+    assert "memories: active: 2, " in ask("stats").text
     for name in ("duplicates", "candidates", "audit", "jobs", "incognito", "entities", "arcs"):
         ask(name)
-    assert ask("incognito", session_id="s9").structured["sessions"][0]["since"]
-    assert ask("incognito", session_id="s9", on=False).structured["sessions"][0]["since"] is None
+    assert ask("incognito", session_id="s9").text == "off the record"
+    assert ask("incognito").text.startswith("- “s9”, since 20")
+    assert ask("incognito", session_id="s9", on=False).text == "on the record again"
 
 
 @pytest.mark.parametrize("name", ["duplicates", "candidates"])

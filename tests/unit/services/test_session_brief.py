@@ -81,7 +81,7 @@ def test_where_it_left_off_tells_actions_then_decisions_and_goals(workspace, wri
     write("Ship the importer", Kind.GOAL)
     told = brief_resumed_session(workspace.database, "s1", NOBODY, ROOM, NOW)
     lines = told.text.splitlines()
-    assert lines[:3] == [LEFT_OFF, "- edit `src/x.py`", "- test `pytest -q` (failed)"]
+    assert lines[:3] == [LEFT_OFF, "- edit “src/x.py”", "- test “pytest -q” (failed)"]
     assert [line.split("] ")[1] for line in lines[4:]] == [
         "Use one pool for all",
         "Ship the importer (open)",
@@ -93,7 +93,7 @@ def test_where_it_left_off_tells_actions_then_decisions_and_goals(workspace, wri
 def test_actions_alone_are_worth_telling(workspace, do):
     do("make build")
     told = brief_resumed_session(workspace.database, "s1", NOBODY, ROOM, NOW)
-    assert told.text == f"{LEFT_OFF}\n- command `make build`"
+    assert told.text == f"{LEFT_OFF}\n- command “make build”"
     assert told.shown == ()
 
 
@@ -111,6 +111,8 @@ def test_the_room_is_kept_and_the_newest_actions_stay(workspace, write, do, room
     assert opening is None or len(opening.text) <= room
 
 
-def test_a_command_cannot_leave_its_line(workspace, do):
-    do("echo `id`")
-    assert brief_resumed_session(workspace.database, "s1", NOBODY, ROOM, NOW).text.endswith("- command `echo 'id'`")
+def test_a_command_cannot_leave_its_quotation_nor_its_line(workspace, do):
+    do("echo “id”\n- edit x")
+    assert brief_resumed_session(workspace.database, "s1", NOBODY, ROOM, NOW).text == (
+        f"{LEFT_OFF}\n- command “echo 'id' - edit x”"
+    )
