@@ -1,7 +1,7 @@
 """What each kind of memory starts with, how fast it fades, and how it is rendered."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.records import Anchor, Kind, Memory, Tier
 
@@ -35,6 +35,15 @@ def render_text(memory: Memory) -> str:
     render = _RENDERERS.get(memory.kind)
     text = memory.content if render is None else render(memory)
     return text if memory.anchor is None else f"{text} ({_place(memory.anchor)})"
+
+
+def says_as_much(witness: Memory, memory: Memory) -> bool:
+    """Tell whether who said one memory said everything that another one is read as, its fields included.
+
+    Their texts are not compared: they are known to say the same.
+    """
+    told = render_text(memory)
+    return told in (memory.content, render_text(replace(witness, content=memory.content)))
 
 
 def _decision(memory: Memory) -> str:

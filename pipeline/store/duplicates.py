@@ -9,6 +9,7 @@ from typing import Any
 
 from ulid import ULID
 
+from pipeline.kinds import says_as_much
 from pipeline.records import EdgeKind, Memory, Scope, Source, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories
 from pipeline.store.memories import select
@@ -204,7 +205,7 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
         db,
         survivor.seq,
         importance=absorbed.importance,
-        confirmed=_is_vouched_for(absorbed),
+        confirmed=_confirms(absorbed, survivor),
         tags=tuple(dict.fromkeys((*survivor.tags, *absorbed.tags))),
         at=at,
     )
@@ -246,11 +247,11 @@ def take_back(db: Connection, survivor: Memory, absorbed: Memory, entry: audit.A
         for later in audit.list_later_merges(db, entry):
             # Undone after this one, it must not bring back what this one gave.
             if "before" in later.detail:
-                left = _without(absorbed, later.detail["before"], before, others)
+                left = _without(survivor, absorbed, later.detail["before"], before, others)
                 audit.amend(db, later.id, {**later.detail, "before": left})
             other = memories.get(db, later.memory_id)
             others += [] if other is None else [other]
-        left = _without(absorbed, _snapshot_standing(survivor), before, others)
+        left = _without(survivor, absorbed, _snapshot_standing(survivor), before, others)
         pinned = left.pop("pinned")
         memories.unreinforce(db, survivor.seq, **left, at=at)
         memories.update(db, survivor.seq, {"pinned": int(pinned)}, at)
@@ -263,9 +264,10 @@ def forget_findings(db: Connection, seq: int) -> None:
     edges.forget_found(db, seq, (DEDUP, DEDUP_JOB, EDGES_JOB))
 
 
-def _is_vouched_for(memory: Memory) -> bool:
-    """Tell whether a person stands behind a memory: an agent may only repeat what it read."""
-    return memory.trust is Trust.TRUSTED and memory.source is not Source.AGENT
+def _confirms(absorbed: Memory, survivor: Memory) -> bool:
+    """Tell whether a person stands behind all that a memory is read as: an agent may only repeat what it read."""
+    vouched_for = absorbed.trust is Trust.TRUSTED and absorbed.source is not Source.AGENT
+    return vouched_for and says_as_much(absorbed, survivor)
 
 
 def _snapshot_standing(memory: Memory) -> dict[str, Any]:
@@ -278,7 +280,11 @@ def _snapshot_standing(memory: Memory) -> dict[str, Any]:
 
 
 def _without(
-    absorbed: Memory, standing: Mapping[str, Any], before: Mapping[str, Any], others: Sequence[Memory]
+    survivor: Memory,
+    absorbed: Memory,
+    standing: Mapping[str, Any],
+    before: Mapping[str, Any],
+    others: Sequence[Memory],
 ) -> dict[str, Any]:
     """Return a standing without what a merged memory gave to it and no other that was merged later gives too."""
     left = dict(standing)
@@ -286,7 +292,7 @@ def _without(
         left["importance"] = max([before["importance"], *(other.importance for other in others)])
     kept = {*before["tags"], *(tag for other in others for tag in other.tags)}
     left["tags"] = [tag for tag in standing["tags"] if tag in kept or tag not in absorbed.tags]
-    if _is_vouched_for(absorbed) and not any(map(_is_vouched_for, others)):
+    if _confirms(absorbed, survivor) and not any(_confirms(other, survivor) for other in others):
         left["trust"] = before["trust"]
     if absorbed.pinned and not any(other.pinned for other in others):
         left["pinned"] = before["pinned"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.kinds import render_text
+from pipeline.kinds import render_text, says_as_much
 from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
 from pipeline.store import agent_sessions, changes, edges, history, index_state, memories, review, work
 from pipeline.store.database import Database
@@ -233,8 +233,8 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
 
 def _reinforce(db: Connection, duplicate: Memory, memory: Memory) -> None:
     tags = tuple(dict.fromkeys((*duplicate.tags, *memory.tags)))
-    # An agent may only repeat what it read; a person who says it too vouches for it.
-    confirmed = memory.source is Source.USER and memory.trust is Trust.TRUSTED
+    # An agent may only repeat what it read; a person who says it too vouches for it, not for fields never told.
+    confirmed = memory.source is Source.USER and memory.trust is Trust.TRUSTED and says_as_much(memory, duplicate)
     memories.reinforce(
         db, duplicate.seq, importance=memory.importance, confirmed=confirmed, tags=tags, at=memory.created_at
     )

@@ -118,32 +118,30 @@ def found_outside(field: Field, said: object) -> set[str]:
 # Putting a marker into every field
 
 
-def details_of(kind: Kind, field: Field) -> dict[str, object]:
+def details_of(kind: Kind, field: Field, name: str) -> dict[str, object]:
     """Fill every field of a kind that takes a text."""
     found: dict[str, object] = {}
-    for name, info in DETAILS[kind].model_fields.items():
+    for detail, info in DETAILS[kind].model_fields.items():
         schema = str(info.annotation)
-        if "StringConstraints" not in schema and "str" not in schema:
-            continue
-        text = field.text(f"{kind} details.{name}")
-        found[name] = [text] if "tuple" in schema else text
+        if "StringConstraints" in schema or "str" in schema:
+            text = field.text(f"{name} details.{detail}")
+            found[detail] = [text] if "tuple" in schema else text
     return found
 
 
-def memory_of(kind: Kind, field: Field) -> dict[str, object]:
-    """A memory that has a marker in every field."""
+def memory_of(kind: Kind, field: Field, name: str) -> dict[str, object]:
+    """A memory that has a marker in every field but its text."""
     return {
-        "content": field.text(f"{kind} content", f"src/{field.mark(f'{kind} entity')}.py listens for billing {kind}"),
         "kind": kind,
-        "details": details_of(kind, field),
-        "tags": [field.mark(f"{kind} tag")],
+        "details": details_of(kind, field, name),
+        "tags": [field.mark(f"{name} tag")],
         "metadata": {
-            field.text(f"{kind} metadata name"): field.text(f"{kind} metadata value"),
-            "deep": [{"er": field.text(f"{kind} metadata deep")}],
+            field.text(f"{name} metadata name"): field.text(f"{name} metadata value"),
+            "deep": [{"er": field.text(f"{name} metadata deep")}],
         },
-        "anchor": {"path": field.text(f"{kind} anchor"), "lines": [1, 2]},
-        "branch": field.text(f"{kind} branch"),
-        "session_id": field.text(f"{kind} session"),
+        "anchor": {"path": field.text(f"{name} anchor"), "lines": [1, 2]},
+        "branch": field.text(f"{name} branch"),
+        "session_id": field.text(f"{name} session"),
     }
 
 
@@ -194,10 +192,12 @@ class Planted:
 
     def _imports(self) -> None:
         """Everything that an import can bring, one memory an item, the next ones bearing on the first."""
-        items = [
-            {"key": self.field.text(f"{kind} key"), "digest": "1", "memories": [memory_of(kind, self.field)]}
-            for kind in Kind
-        ]
+        items = []
+        for kind in Kind:
+            about = f"src/{self.field.mark(f'{kind} entity')}.py listens for billing {kind}"
+            content = self.field.text(f"{kind} content", about)
+            memory = {"content": content, **memory_of(kind, self.field, kind)}
+            items.append({"key": self.field.text(f"{kind} key"), "digest": "1", "memories": [memory]})
         taken = self.app.call("PUT", "/v1/sources/docs:shop/items", {"items": items})
         self.ids += [receipt["id"] for item in taken["items"] for receipt in item["receipts"]]
         self.app.call("POST", f"/v1/memories/{self.ids[0]}/edges", {"kind": "contradicts", "to": self.ids[1]})
@@ -248,6 +248,12 @@ class Planted:
         more = {"tags": [self.field.mark("merged tag")], "session_id": self.field.text("merged session")}
         more |= {"metadata": {self.field.text("merged metadata name"): self.field.text("merged metadata")}}
         self.app.call("POST", "/v1/memories", {**known, "source": "import", **more})
+        # A person who says the text vouches for no field that came with it.
+        for kind in Kind:
+            known = {"content": f"Billing is switched off before the ledger, says the {kind}", "source": "user"}
+            if kind is not Kind.KEYED_FACT:
+                self._write(**{**known, **memory_of(kind, self.field, f"repeated {kind}"), "source": "import"})
+                self.app.call("POST", "/v1/memories", known)
         older = "The billing build runs nightly on the small server."
         self._write(content=older, source="user")
         self._write(content=older.lower()[:-1], source="import", tags=[self.field.mark("tag merged at night")])
@@ -307,11 +313,13 @@ def prepare_answers(planted: Planted) -> Iterator[tuple[str, object]]:
         yield "POST /v1/prepare", answer["text"]
 
 
-def values_of(planted: Planted, name: str, schema: dict) -> list[object]:
-    """Return what to pass for an argument; one that nobody thought of is to be added here."""
+def values_of(planted: Planted, tool: str, name: str, schema: dict) -> list[object]:
+    """Return what to pass to a tool for an argument; one that nobody thought of is to be added here."""
+    # Most tools tell no more of a memory than a list does.
+    ids = planted.ids if tool == "get" else planted.ids[::5]
     known = {
-        "id": [*planted.ids, *planted.entities],
-        "to": planted.ids[::-1],
+        "id": [*ids, *planted.entities[::5]],
+        "to": ids[::-1],
         "message": QUESTIONS,
         "query": [*QUESTIONS, ""],
         "around": planted.entities,
@@ -352,9 +360,9 @@ def values_of(planted: Planted, name: str, schema: dict) -> list[object]:
     raise AssertionError(f"say in `values_of` what the argument {name} is to be tried with")
 
 
-def arguments_of(planted: Planted, schema: dict) -> Iterator[dict[str, object]]:
+def arguments_of(planted: Planted, tool: str, schema: dict) -> Iterator[dict[str, object]]:
     """Yield calls in which every value stands once: the required ones, then each other one beside the first of them."""
-    values = {name: values_of(planted, name, one) for name, one in schema["properties"].items()}
+    values = {name: values_of(planted, tool, name, one) for name, one in schema["properties"].items()}
     required = {name: values[name] for name in schema.get("required", ())}
     most = max(map(len, required.values()), default=1)
     columns = [list(islice(cycle(column), most)) for column in required.values()]
@@ -380,7 +388,7 @@ async def mcp_answers(planted: Planted, keep: Keep) -> None:
 
 
 async def call_in_every_way(client: Client, planted: Planted, tool: Tool, keep: Keep) -> None:
-    for arguments in arguments_of(planted, tool.input_schema):
+    for arguments in arguments_of(planted, tool.name, tool.input_schema):
         answer = await client.call_tool(tool.name, arguments)
         keep(f"tool {tool.name}", [part.text for part in answer.content])
         keep(f"tool {tool.name}, structured", answer.structured_content)

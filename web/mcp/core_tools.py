@@ -53,7 +53,7 @@ def prepare(call: ToolCall) -> ToolResult:
     except NotFound:
         return ToolResult(NOTHING, {"relevant": False})
     parts = ("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories")
-    ids = [one["id"] for part in parts for one in answer[part]]
+    ids = list(dict.fromkeys(one["id"] for part in parts for one in answer[part]))
     for whole in ids:
         call.shown.short(whole)
     return ToolResult(answer["text"] or NOTHING, {"relevant": answer["relevant"]}, ids)

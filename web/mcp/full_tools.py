@@ -212,7 +212,7 @@ def _render_job(job: Mapping[str, Any]) -> str:
         # What stopped it may have been said by anybody.
         state = "runs" if run["ok"] is None else "went well" if run["ok"] else f"failed with {quote(run['error'])}"
         last = f", last run {run['started_at']} {state}{counts}"
-    return f"- {job['name']}: {job['summary']} {job['schedule']}, next {job['next_run_at']}{last}"
+    return f"- {job['name']} {job['summary']}; {job['schedule']}, next {job['next_run_at']}{last}"
 
 
 def _render_entity(entity: Mapping[str, Any]) -> str:

@@ -105,13 +105,11 @@ def render_memories(memories: Iterable[Mapping[str, Any]], shown: ShownIds, none
 def render_record(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> str:
     """Render a memory whole: its text with its lines, its fields, edges and history."""
     speaker = speaker_of(memory)
-    # What was merged into it may have been said by somebody else.
-    merged = any(entry["event"] == "merged" for entry in memory["history"])
     rows = [f"{_head(memory, shown, now)}{_notes(memory, shown)}", speaker.say_lines(str(memory["content"]))]
     fields = {name: memory[name] for name in _FIELDS if memory[name] and memory[name] != NOBODYS}
-    rows += [
-        f"{name}: {(ANYBODY if merged and name == 'tags' else speaker).say(value)}" for name, value in fields.items()
-    ]
+    # Who repeated the text later, and by that made it trusted, or added tags to it, need not have said the rest.
+    merged = any(entry["event"] == "merged" for entry in memory["history"])
+    rows += [f"{name}: {(ANYBODY if merged else speaker).say(value)}" for name, value in fields.items()]
     rows.append(", ".join(f"{name} {memory[name]}" for name in _STATE if memory[name] not in (None, False, 0)))
     if memory["edges"]:
         rows.append(f"edges: {render_edges(memory['edges'], shown)}")

@@ -95,7 +95,7 @@ class ToolResult:
 
     @property
     def meta(self) -> dict[str, Any] | None:
-        """Return what no model reads: whole ids in the order of the text, and how well each answers."""
+        """Return what no model reads: whole ids of what the text is about, and how well each answers."""
         known = {"reverie/ids": list(self.ids), "reverie/scores": list(self.scores)}
         return {name: values for name, values in known.items() if values} or None
 

@@ -293,6 +293,7 @@ def test_facts_keep_their_history_and_end(ask):
     ask("set_fact", subject="src/app.py", attribute="port", value=5433, valid_from="2026-01-27T00:00:00Z")
     ask("set_fact", subject="src/app.py", attribute="port", value=6543, valid_from="2026-09-02T00:00:00Z")
     fact = {"subject": "src/app.py", "attribute": "port"}
+
     def values(**arguments):
         return re.findall(r"port = (\d+), since", ask("fact_as_of", **arguments).text)
 
