@@ -114,6 +114,8 @@ def test_what_is_known_as_something_else_is_no_goal(client):
 def test_a_goal_from_an_import_is_evidence(client):
     goal_id = set_goal(client, source="import").get_json()["id"]
     assert client.get(f"/v1/memories/{goal_id}").get_json()["trust"] == "evidence"
+    [goal] = client.get("/v1/goals").get_json()["items"]
+    assert (goal["source"], goal["trust"], goal["instructs"]) == ("import", "evidence", False)
 
 
 def test_in_an_incognito_session_no_goal_is_set(client):

@@ -364,6 +364,58 @@ def test_the_rest_of_full_answers(ask):
     assert ask("incognito", session_id="s9", on=False).text == "on the record again"
 
 
+@pytest.fixture
+def imported(client, digested):
+    """A workspace of what was read in a folder of documents, and one decision of the project's own."""
+    rows = ["Billing answers on port 8123 behind the proxy", "", "  curl -s localhost:8123/ready", "says “ready”."]
+    runbook = {"content": "\n".join(rows), "kind": "document", "details": {"title": "Runbook of billing"}}
+    runbook |= {"metadata": {"file": "docs/billing.md"}, "tags": ["ops"], "session_id": "reading docs"}
+    owner = {"content": "-", "kind": "keyed_fact", "details": {"subject": "billing", "attribute": "on", "value": "x2"}}
+    goal = {"content": "Move billing to Postgres 17", "kind": "goal"}
+    lesson = {"content": "Restart billing after each change of its pool", "kind": "lesson"}
+    item = {"key": "billing.md", "digest": "1", "memories": [runbook, owner, goal, lesson]}
+    taken = client.put("/v1/sources/docs:shop/items", {"items": [item]}).get_json()
+    client.write("Billing moved to port 8123 since the proxy took 8080", kind="decision", source="agent")
+    digested()
+    return [receipt["id"] for receipt in taken["items"][0]["receipts"]]
+
+
+def test_what_an_import_says_is_quoted_with_its_source_in_every_field(ask, imported):
+    goal, lesson = "import noted: “Move billing to Postgres 17”", "import noted: “Restart billing after each change"
+    assert f"] {goal}" in ask("goals").text
+    told = ask("overview").text
+    assert all(line in told for line in (f"] {goal}", f"] {lesson}", "- import noted: “billing on = x2”, since "))
+    assert "- import noted: “billing on = x2”, since " in ask("fact_as_of", subject="billing").text
+    rows = ask("get", id=imported[0]).text.splitlines()
+    assert rows[1:8] == [
+        "import noted:",
+        "> “Billing answers on port 8123 behind the proxy”",
+        "> “”",
+        "> “  curl -s localhost:8123/ready”",
+        "> “says 'ready'.”",
+        "details: import noted: “title: Runbook of billing”",
+        "tags: import noted: “ops”",
+    ]
+    assert {"metadata: import noted: “file: docs/billing.md”", "session_id: import noted: “reading docs”"} <= set(rows)
+
+
+@pytest.mark.parametrize("name", ["recall", "prepare", "get", "goals", "overview", "timeline", "stats", "entities"])
+def test_a_host_that_passes_the_structured_answer_on_passes_the_same_words_and_hardly_more(ask, imported, name):
+    given = {"recall": {"query": "billing port"}, "prepare": {"message": "Which port?"}, "get": {"id": imported[0]}}
+    told = ask(name, **given.get(name, {}))
+    sent = json.dumps(told.structured, ensure_ascii=False, separators=(",", ":"))
+    assert told.structured["text"] == told.text
+    # Of a single line the braces alone are more than a tenth.
+    assert len(sent) <= max(1.1 * len(told.text), len(told.text) + len('{"text":""}'))
+
+
+def test_what_only_programs_read_is_ids_and_numbers(ask, imported):
+    told = ask("recall", query="billing port").meta
+    assert set(told["reverie/ids"]) > set(imported[:2])
+    assert told["reverie/scores"] == sorted(told["reverie/scores"], reverse=True)
+    assert ask("stats").meta is None
+
+
 @pytest.mark.parametrize("name", ["duplicates", "candidates"])
 def test_settling_needs_both_what_and_how(ask, name):
     with pytest.raises(ToolFailed, match="action: is required"):
