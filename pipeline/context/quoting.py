@@ -9,7 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.records import INNER_QUOTES, Trust, quote
+from pipeline.records import INNER_QUOTES, Trust
+
+
+def quote(text: str) -> str:
+    """Return a text as one line in quotation marks that nothing within it can end."""
+    return f"“{' '.join(text.split()).translate(INNER_QUOTES)}”"
 
 
 @dataclass(frozen=True, slots=True)

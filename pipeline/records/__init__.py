@@ -290,11 +290,6 @@ CUT = "…"
 INNER_QUOTES = str.maketrans(dict.fromkeys("“”„‟❝❞〝〞〟＂🙶🙷🙸", "'"))
 
 
-def quote(text: str) -> str:
-    """Return a text as one line in quotation marks that nothing within it can end."""
-    return f"“{' '.join(text.split()).translate(INNER_QUOTES)}”"
-
-
 @dataclass(frozen=True, slots=True)
 class Filter:
     """What a listing or a recall may return. Times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.

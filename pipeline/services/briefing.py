@@ -11,12 +11,13 @@ from datetime import UTC, datetime, timedelta
 from sqlite3 import Connection
 
 from config.settings import Settings
+from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
 from pipeline.kinds import render_text
 from pipeline.recall.annotations import find_annotations
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import SearchContext, search
-from pipeline.records import Filter, Kind, Memory, Trust, Viewer, quote, sessions_named
+from pipeline.records import Filter, Kind, Memory, Trust, Viewer, sessions_named
 from pipeline.records.recall import NOTHING, Hit, Query
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
 from pipeline.services.incognito import is_incognito

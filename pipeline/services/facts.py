@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pipeline.context.quoting import quote
 from pipeline.errors import EncoderUnavailable, FieldError, InvalidField, NotFound
 from pipeline.index.encoder import Encoder
 from pipeline.recall.annotations import find_annotations
 from pipeline.recall.fact_names import FactNames, KeyMatch
-from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Scope, page_of, quote
+from pipeline.records import Draft, FactKey, Memory, Outcome, Page, Receipt, Scope, page_of
 from pipeline.records.recall import Annotations
 from pipeline.services.workspace import Workspace
 from pipeline.store import facts, memories

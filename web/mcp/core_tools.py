@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pipeline.context.quoting import flatten
+from pipeline.context.quoting import flatten, quote
 from pipeline.errors import NotFound
-from pipeline.records import GoalStatus, Kind, Outcome, quote
+from pipeline.records import GoalStatus, Kind, Outcome
 from pipeline.times import utc_now
 from web.mcp.rendering import (
     ShownIds,

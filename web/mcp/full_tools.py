@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pipeline.context.quoting import ANYBODY, Speaker, flatten
+from pipeline.context.quoting import ANYBODY, Speaker, flatten, quote
 from pipeline.errors import FieldError, InvalidField
-from pipeline.records import EdgeKind, EntityKind, Kind, quote
+from pipeline.records import EdgeKind, EntityKind, Kind
 from web.mcp.core_tools import CORE
 from web.mcp.rendering import render_edges, render_memories, render_memory, shorten
 from web.mcp.tool import (

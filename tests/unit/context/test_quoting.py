@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.context.quoting import ANYBODY, Speaker, find_speaker, flatten
-from pipeline.records import Source, Trust
-from pipeline.records.line import HEADER, quote
+from pipeline.context.quoting import ANYBODY, Speaker, find_speaker, flatten, quote
+from pipeline.records import HEADER, Source, Trust
 
 STRANGER = Speaker("import")
 FRIEND = Speaker("user", trusted=True)
