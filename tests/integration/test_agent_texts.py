@@ -17,7 +17,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mcp import Client
 from mcp_types import Tool
-from tests.fakes.house import digest_all, fast_settings, flush_notes, open_web, open_worker, scratch_folder
 
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
@@ -27,6 +26,7 @@ from pipeline.records import HEADER, Kind
 from pipeline.store import runs
 from pipeline.times import utc_now
 from pipeline.write.fields import DETAILS
+from tests.fakes.in_process import digest_all, fast_settings, flush_notes, open_web, open_worker, scratch_folder
 from web.app import create_app
 from web.client import _problem_to_error
 from web.hooks.claude_code import HANDLERS
