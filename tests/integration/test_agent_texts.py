@@ -214,12 +214,13 @@ class Planted:
             self.ids.append(self.app.call("POST", "/v1/goals", body)["id"])
 
     def _facts(self) -> None:
-        for value in (self.field.text("first fact value"), self.field.text("fact value")):
-            if not self.facts:
-                self.facts.append((self.field.name("fact subject"), self.field.name("fact attribute")))
-            subject, attribute = self.facts[0]
-            path = f"/v1/facts/{quote(subject, safe='')}/{quote(attribute, safe='')}"
+        subject, attribute = self.field.name("fact subject"), self.field.name("fact attribute")
+        values = [(attribute, self.field.text("first fact value")), (attribute, self.field.text("fact value"))]
+        for name, value in (*values, ("message", self.field.text("value of another name"))):
+            path = f"/v1/facts/{quote(subject, safe='')}/{quote(name, safe='')}"
             self.app.call("PUT", path, {"value": value, "source": "import"})
+        # By the last name it is asked back which one is meant.
+        self.facts += [(subject, attribute), (subject, "msg")]
 
     def _commands(self) -> None:
         """Whoever says it, a command is quoted, also one in a field beside an innocent text."""

@@ -51,8 +51,8 @@ MEMORY = {
     "instructs": False,
 }
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
-# 1,954 tokens of o200k_base are 8,282 bytes: 2,500 tokens would be about 10,600.
-MOST_BYTES_OF_CORE = 9_500
+# 1,536 tokens of o200k_base are 6,782 bytes: 1,800 tokens would be about 7,950.
+MOST_BYTES_OF_CORE = 7_900
 
 
 # What a host is offered
