@@ -1,4 +1,4 @@
-"""The way from a tool to the web front: starts the stack when it is down, and waits for it a little."""
+"""The way from a tool to the web server: starts the stack when it is down, and waits for it a little."""
 
 import logging
 import subprocess
@@ -32,7 +32,7 @@ class Choose(Protocol):
 
 
 class Bridge:
-    """Calls the web front for the workspace of its folder; safe to use from several threads."""
+    """Calls the web server for the workspace of its folder; safe to use from several threads."""
 
     def __init__(
         self, settings: Settings, workspace: Choose, start: Start, *, deadline_s: float = START_DEADLINE_S

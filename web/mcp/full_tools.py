@@ -104,17 +104,17 @@ def audit(call: ToolCall) -> ToolResult:
 
 
 def incognito(call: ToolCall) -> ToolResult:
-    """Take a session off the record, put it back, or list those that are off."""
+    """Make a session incognito, end that, or list the incognito sessions."""
     if "session_id" in call.arguments:
         body = {"session_id": call.arguments["session_id"], "on": call.arguments.get("on", True)}
         answer = call.server.call("POST", "/v1/incognito", body)
-        return ToolResult("off the record" if answer["since"] else "on the record again")
+        return ToolResult("incognito" if answer["since"] else "incognito no longer")
     found = call.server.call("GET", "/v1/incognito")
     return _list(found, lambda one: f"- {quote(one['session_id'])}, since {one['since']}", "no session is off it")
 
 
 def jobs(call: ToolCall) -> ToolResult:
-    """List the jobs of the night, or run one."""
+    """List the maintenance jobs, or run one."""
     if "run" in call.arguments:
         answer = call.server.call("POST", f"/v1/jobs/{segment(call.arguments['run'])}")
         return ToolResult(f"asked for: {answer['run_id']}")
@@ -287,7 +287,7 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
     ),
     Tool(
         "incognito",
-        "Take a session off the record (on: false puts it back), so that nothing of it is stored; alone, list them.",
+        "Make a session incognito (on: false ends that), so that nothing of it is stored; alone, list them.",
         incognito,
         {"session_id": TEXT, "on": FLAG},
         effect=Effect.ADDS,

@@ -96,7 +96,7 @@ def build_server(bridge: Bridge, tools: tuple[Tool, ...], folder: str = "") -> S
 
 
 class Handlers:
-    """What the server answers; whatever asks the web front does so in a thread of its own."""
+    """What the server answers; whatever asks the web server does so in a thread of its own."""
 
     def __init__(self, bridge: Bridge, tools: tuple[Tool, ...], folder: str) -> None:
         self._bridge = bridge

@@ -359,9 +359,9 @@ def test_the_rest_of_full_answers(ask):
     assert "memories: active: 2, " in ask("stats").text
     for name in ("duplicates", "candidates", "audit", "jobs", "incognito", "entities", "arcs"):
         ask(name)
-    assert ask("incognito", session_id="s9").text == "off the record"
+    assert ask("incognito", session_id="s9").text == "incognito"
     assert ask("incognito").text.startswith("- “s9”, since 20")
-    assert ask("incognito", session_id="s9", on=False).text == "on the record again"
+    assert ask("incognito", session_id="s9", on=False).text == "incognito no longer"
 
 
 @pytest.fixture
