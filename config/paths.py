@@ -6,6 +6,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from config.modes import close_place, find_open_places
+
 WORKSPACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -63,6 +65,11 @@ class HomePaths:
         return self.root / "token"
 
     @property
+    def sessions(self) -> Path:
+        """Return the file that tells which browsers are signed in."""
+        return self.root / "sessions"
+
+    @property
     def queue(self) -> Path:
         """Return the SQLite queue's file."""
         return self.root / "queue.sqlite"
@@ -112,6 +119,13 @@ class HomePaths:
         """Make the home and its folders, readable by their owner only."""
         for folder in (self.root, self.models, self.logs, self.workspaces):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def close(self) -> list[Path]:
+        """Take from others what they may enter, read or change in the home; return what could not be closed."""
+        if os.name != "posix":
+            return []
+        # The home comes first: nobody exchanges what is in it while it is looked at.
+        return [place for place in find_open_places(self.root) if not close_place(place)]
 
     def token(self) -> str:
         """Return the bearer token, making it (mode 0600) on the first start and where the file holds none."""

@@ -19,6 +19,7 @@ import psutil
 from filelock import FileLock, Timeout
 from threadpoolctl import threadpool_limits
 
+from config.modes import close_umask
 from config.settings import Settings, SettingsError, load_settings
 
 PARENT_CHECK_S = 0.5
@@ -27,6 +28,23 @@ LOOK_S = 0.5
 # A program ends with this code (EX_UNAVAILABLE of sysexits.h) when its role or its port belongs to another one:
 # starting it again cannot help.
 EXIT_TAKEN = 69
+# More files than these nobody needs; tables that libraries make for all of them stay small.
+MOST_FILES = 8192
+
+
+def raise_file_limit() -> int:
+    """Let this process open as many files as it may, and return how many those are."""
+    try:
+        import resource
+    except ImportError:
+        # Windows has no such limit.
+        return MOST_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return MOST_FILES if soft == resource.RLIM_INFINITY else soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
 
 
 def process_owner() -> str:
@@ -173,6 +191,7 @@ def start_program(
     command: str, description: str | None, redact: Callable[[str], str], arguments: Sequence[str] | None = None
 ) -> Settings:
     """Read the command line (`arguments` of it) and the settings, watch the parent if asked to, and set up logging."""
+    close_umask()
     parser = argparse.ArgumentParser(prog=command, description=description)
     add_parent_option(parser)
     parent = parser.parse_args(arguments).stop_with_parent

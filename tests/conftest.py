@@ -9,12 +9,15 @@ import pytest
 import tomlkit
 import tzlocal.unix
 
+from config.modes import close_umask
 from config.settings import load_settings
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, list_unannounced, open_web, open_worker
 from web.app import create_app
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+# As every program of ours does.
+close_umask()
 
 # Machines differ in speed and properties share two cores: no example is failed for taking long.
 # Where a property needs more examples than these, it says so.

@@ -1,22 +1,23 @@
 """Run the web server under waitress."""
 
 import gc
+import logging
 import os
 import signal
 import sys
 from types import FrameType
-from typing import Any
 
-import waitress
-
-from config.process import EXIT_TAKEN, limit_heaps, run_in_role, start_program
+from config.process import EXIT_TAKEN, limit_heaps, raise_file_limit, run_in_role, start_program
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from web.app import MAX_BODY_BYTES, create_app
+from web.connections import listen
 from workers.queue import Notifier, WakeUp
 
 HEAPS = 2
+
+log = logging.getLogger(__name__)
 
 
 def main() -> int:
@@ -27,6 +28,8 @@ def main() -> int:
 def serve(settings: Settings) -> int:
     """Answer requests until a signal comes; return EXIT_TAKEN at once when the address is another program's."""
     limit_heaps(HEAPS)
+    if others := settings.paths.close():
+        log.warning("other users can still reach %s", ", ".join(map(str, others)))
     # Its queue is that of the environment's home.
     from workers.tasks import wake_workers
 
@@ -36,7 +39,14 @@ def serve(settings: Settings) -> int:
     )
     container = WebContainer(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))
     try:
-        server = listen(container)
+        server = listen(
+            create_app(container),
+            settings.host,
+            settings.port,
+            threads=settings.web_threads,
+            files=raise_file_limit(),
+            max_body_bytes=2 * MAX_BODY_BYTES,
+        )
     except OSError as error:
         print(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)  # noqa: T201 - ditto
         return EXIT_TAKEN
@@ -57,20 +67,6 @@ def serve(settings: Settings) -> int:
         notifier.close()
         container.close()
     return 0
-
-
-def listen(container: WebContainer) -> Any:
-    """Return a waitress server that listens; raise OSError when it cannot."""
-    settings = container.settings
-    return waitress.create_server(
-        create_app(container),
-        host=settings.host,
-        port=settings.port,
-        threads=settings.web_threads,
-        ident=None,
-        max_request_body_size=2 * MAX_BODY_BYTES,
-        clear_untrusted_proxy_headers=True,
-    )
 
 
 if __name__ == "__main__":

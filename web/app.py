@@ -49,8 +49,9 @@ def create_app(container: WebContainer) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions["container"] = container
     register_metrics(app, container)
-    sign_in.register_sessions(app, lambda: container.token, container.settings.port)
-    register_security(app, lambda: container.token, container.settings.host, {"dashboard": sign_in.open_door})
+    settings = container.settings
+    sign_in.register_sessions(app, lambda: container.token, settings.port, settings.paths.sessions)
+    register_security(app, lambda: container.token, settings.host, {"dashboard": sign_in.open_door})
     register_problems(app)
     for api in APIS:
         app.register_blueprint(api.blueprint)

@@ -20,6 +20,8 @@ from web.contract import WORKSPACE_HEADER
 
 # The parameter of a path that names a memory.
 MEMORY_ID = "memory_id"
+# The longest part of a path: a name is hardly longer, and what has none so long is not looked for.
+MAX_PATH_PART_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Api:
             )
 
             def view(**path: str) -> Response:
+                _check_path(path)
                 call = Call(container(), workspace_of_request())
                 request_parts = _validate_request(described)
                 if MEMORY_ID in path:
@@ -147,6 +150,12 @@ def _render(endpoint: Endpoint, answer: Any) -> Response:
     # The model that the document describes is what serializes.
     text = endpoint.answer.model_validate(answer).model_dump_json(by_alias=True)
     return Response(text, endpoint.status, content_type="application/json")
+
+
+def _check_path(path: Mapping[str, str]) -> None:
+    for name, value in path.items():
+        if len(value) > MAX_PATH_PART_CHARS:
+            raise MalformedRequest(f"{name} must have at most {MAX_PATH_PART_CHARS} characters")
 
 
 def _validate_request(endpoint: Endpoint) -> dict[str, BaseModel]:

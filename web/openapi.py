@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from web.api.answers import Problem
 from web.contract import VERSION, WORKSPACE_HEADER
-from web.endpoint import Endpoint
+from web.endpoint import MAX_PATH_PART_CHARS, Endpoint
 
 REF = "#/components/schemas/{model}"
 COMMON_PROBLEMS = (400, 401, 403)
@@ -93,7 +93,8 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     names = re.findall(r"\{(\w+)\}", endpoint.path)
-    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    schema = {"type": "string", "maxLength": MAX_PATH_PART_CHARS}
+    return [{"name": name, "in": "path", "required": True, "schema": schema} for name in names]
 
 
 def _query_parameters(schema: dict[str, Any]) -> list[dict[str, Any]]:

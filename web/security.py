@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from flask import Flask, g, request
 from werkzeug.wrappers import Response
 
+from web.connections import vouch_for
 from web.problems import problem
 
 OPEN_PATHS = frozenset({"/healthz"})
@@ -35,6 +36,7 @@ def register_security(app: Flask, token: Callable[[], str], host: str, doors: Ma
         # Without a token nobody holds it.
         g.bearer = bool(expected) and hmac.compare_digest(given, f"Bearer {expected}".encode())
         if g.bearer:
+            vouch_for(request.environ)
             return None
         door = doors.get(request.blueprint or "")
         if door is not None and "Authorization" not in request.headers:

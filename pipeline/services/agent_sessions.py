@@ -15,8 +15,8 @@ from typing import Any
 from pipeline.context.advice import LOOKED_AT, lessons_about
 from pipeline.context.render import Entry, render_block
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
-from pipeline.errors import NotFound
-from pipeline.records import Draft, Kind, Memory, Source, Viewer, sessions_named
+from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.records import MAX_SESSION_ID_CHARS, Draft, Kind, Memory, Source, Viewer, sessions_named
 from pipeline.services.briefing import (
     AgentSession,
     BriefingLimits,
@@ -52,7 +52,10 @@ AMBIENT_IMPORTANCE = 0.5
 
 
 def identify_session(session_id: str, agent_id: str, cwd: str) -> AgentSession:
-    """Return the session that a host names; it sees what is its own."""
+    """Return the session that a host names; it sees what is its own. Raises InvalidField for too long a name."""
+    for name, given in (("session_id", session_id), ("agent_id", agent_id)):
+        if len(given) > MAX_SESSION_ID_CHARS:
+            raise InvalidField(FieldError(name, f"must have at most {MAX_SESSION_ID_CHARS} characters"))
     session, agent = normalize_id(session_id) or None, normalize_id(agent_id) or None
     return AgentSession(session, agent, cwd, Viewer(session=session, agent=agent))
 

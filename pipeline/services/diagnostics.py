@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from config.modes import close_place, find_open_places
 from config.paths import HomePaths
 from config.settings import Settings, SettingsError, environment_of, load_settings
 from pipeline.errors import ReverieError
@@ -23,9 +24,6 @@ from pipeline.store.operations import Operations
 from pipeline.text.redaction import redact
 from pipeline.times import format_duration
 
-CLOSED_FOLDER = 0o700
-CLOSED_FILE = 0o600
-OTHERS = 0o077
 LITTLE_ROOM = 1024**3
 NO_ROOM = 100 * 1024**2
 OLDEST_PENDING_S = 600.0
@@ -92,7 +90,7 @@ def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
     """Check whether other users of this machine can read what is stored."""
     if os.name != "posix" or not context.paths.root.is_dir():
         return
-    wrong = find_open_places(context)
+    wrong = list(find_open_places(context.paths.root))
     if not wrong:
         yield CheckResult("permissions", "ok", "nobody else can enter")
         return
@@ -102,19 +100,8 @@ def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
     yield CheckResult("permissions", "fail" if grave else "warn", says, hint, lambda: _close(wrong))
 
 
-def find_open_places(context: CheckContext) -> list[Path]:
-    """List the folders, and the files that hold a secret, that are not their owner's alone."""
-    paths = context.paths
-    places = [paths.root, paths.token_file, paths.models, paths.logs, paths.workspaces]
-    for one in map(paths.workspace, paths.workspace_ids()):
-        places += [one.root, one.snapshots]
-    return [place for place in places if place.exists() and place.stat().st_mode & OTHERS]
-
-
 def _close(places: Sequence[Path]) -> str:
-    for place in places:
-        place.chmod(CLOSED_FOLDER if place.is_dir() else CLOSED_FILE)
-    return f"closed {_name_some(places)}"
+    return f"closed {_name_some([place for place in places if close_place(place)])}"
 
 
 def _name_some(places: Sequence[Path], shown: int = 3) -> str:

@@ -41,10 +41,23 @@ def normalize_content(text: str, loc: str) -> str:
     return content
 
 
+def clean_metadata(given: Mapping[str, Any], loc: str) -> Any:
+    """Return metadata normalized and without secrets; raise InvalidField when it is too large, before or after."""
+    # Looking for secrets takes its time, so nobody looks for them in what is turned away.
+    check_metadata(given, loc)
+    metadata, _ = redact_json(normalize_json(given))
+    check_metadata(metadata, loc)
+    return metadata
+
+
 def check_metadata(value: Any, loc: str) -> None:
     """Raise InvalidField when metadata is larger than the limit in JSON."""
-    if len(json.dumps(value, ensure_ascii=False).encode()) > MAX_METADATA_BYTES:
-        raise InvalidField(FieldError(loc, f"must have at most {MAX_METADATA_BYTES} bytes as JSON"))
+    _check_size(value, MAX_METADATA_BYTES, loc)
+
+
+def _check_size(value: Any, most: int, loc: str) -> None:
+    if len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")) > most:
+        raise InvalidField(FieldError(loc, f"must have at most {most} bytes as JSON"))
 
 
 # The scope
@@ -69,6 +82,8 @@ def resolve_scope(scope: Scope | None, session_id: str | None, loc: str) -> Scop
 # The fields of each kind
 
 MAX_ALTERNATIVES = 20
+# More than all fields of any kind hold, whatever their script.
+MAX_DETAILS_BYTES = 64 * 1024
 
 
 class Severity(StrEnum):
@@ -205,6 +220,7 @@ def check_details(kind: Kind, given: Mapping[str, Any], loc: str) -> dict[str, A
     """Return a kind's typed fields, normalized, without secrets and with defaults; raise InvalidField by name."""
     if kind is Kind.KEYED_FACT and not given:
         return {}
+    _check_size(given, MAX_DETAILS_BYTES, loc)
     clean, _ = redact_json(normalize_json(given))
     try:
         # As JSON: only there does a strict model read times, and 1 stays a number where true would do.

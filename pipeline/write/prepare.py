@@ -34,11 +34,11 @@ from pipeline.records import (
     Trust,
 )
 from pipeline.text.instructions import instructs
-from pipeline.text.normalize import content_hash, normalize_id, normalize_json
-from pipeline.text.redaction import redact, redact_json
+from pipeline.text.normalize import content_hash, normalize_id
+from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
-from pipeline.write.fields import check_details, check_metadata, list_texts, normalize_content, resolve_scope
+from pipeline.write.fields import check_details, clean_metadata, list_texts, normalize_content, resolve_scope
 from pipeline.write.keyed import fact_key, fact_text, safe_value
 
 TRUST_OF_SOURCE: Mapping[Source, Trust] = {
@@ -99,8 +99,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     # Redaction may lengthen a text, so the limit is checked on what will be stored.
     redacted = redact(normalize_content(draft.content, f"{loc}content"))
     content = normalize_content(redacted.text, f"{loc}content")
-    metadata, _ = redact_json(normalize_json(draft.metadata))
-    check_metadata(metadata, f"{loc}metadata")
+    metadata = clean_metadata(draft.metadata, f"{loc}metadata")
     session_id = None if draft.session_id is None else normalize_id(draft.session_id) or None
     traits = TRAITS[draft.kind]
     details = check_details(draft.kind, draft.details, f"{loc}details")

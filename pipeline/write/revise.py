@@ -33,12 +33,12 @@ from pipeline.store.database import Database
 from pipeline.store.edges import Edge
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.instructions import instructs
-from pipeline.text.normalize import content_hash, normalize_json, normalize_text
-from pipeline.text.redaction import redact, redact_json
+from pipeline.text.normalize import content_hash, normalize_text
+from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.accept import DIGESTION
-from pipeline.write.fields import check_details, check_metadata, normalize_content
+from pipeline.write.fields import check_details, clean_metadata, normalize_content
 from pipeline.write.keyed import fit_between
 from pipeline.write.prepare import check_branch, complete_anchor, join_agent_text
 from pipeline.write.tool_actions import mentions_action
@@ -270,17 +270,11 @@ def _checked_content(content: str) -> str:
     return normalize_content(redact(normalize_content(content, "content")).text, "content")
 
 
-def _checked_metadata(given: Mapping[str, Any]) -> Any:
-    metadata, _ = redact_json(normalize_json(given))
-    check_metadata(metadata, "metadata")
-    return metadata
-
-
 # How the fields of a revision become what may be stored; the others may be stored as they are.
 CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "content": _checked_content,
     "tags": lambda tags: tuple(dict.fromkeys(tags)),
-    "metadata": _checked_metadata,
+    "metadata": lambda metadata: clean_metadata(metadata, "metadata"),
     "anchor": lambda anchor: complete_anchor(anchor, "anchor"),
     "branch": lambda branch: check_branch(branch, "branch"),
 }

@@ -89,7 +89,7 @@ class ToolTarget:
 def find_target(tool: str, given: Mapping[str, Any]) -> ToolTarget | None:
     """Return what a tool call touches, None when it only looks."""
     if tool in EDITING:
-        file = _first_given(given, "file_path", "notebook_path", "path")
+        file = _first_given(given, "file_path", "notebook_path", "path")[: READ_CHARS + 1]
         return ToolTarget(ActionType.EDIT, file) if file else None
     if tool in SHELLS:
         command = extract_command(given)

@@ -10,9 +10,19 @@ from flask.sessions import SecureCookieSessionInterface
 from tests.fakes.client import HOST
 from tests.fakes.in_process import fast_settings, open_web
 from web.app import create_app
-from web.dashboard.sign_in import LINK_LIFETIME_S, MOST_LINKS, Links, sign_sessions_with
+from web.dashboard.sign_in import (
+    LINK_LIFETIME_S,
+    MOST_LINKS,
+    MOST_SESSIONS,
+    SESSION_LIFETIME,
+    SESSIONS,
+    Links,
+    Sessions,
+    sign_sessions_with,
+)
 
 HERE = {"Host": HOST}
+COOKIE = "reverie-7077"
 
 
 @pytest.fixture
@@ -122,8 +132,9 @@ def test_a_new_token_ends_every_cookie(app, browser):
 def test_without_a_token_no_cookie_can_be_computed(app):
     sign_sessions_with(app, "")
     forger = Flask("forger")
-    forger.secret_key = hmac.digest(b"", b"dashboard sessions", "sha256")
-    cookie = SecureCookieSessionInterface().get_signing_serializer(forger).dumps({"signed_in": True, "csrf": "x"})
+    forger.secret_key = hmac.digest(b"", b"dashboard sessions reverie-7077", "sha256")
+    forged = {"id": app.extensions[SESSIONS].begin(), "csrf": "x"}
+    cookie = SecureCookieSessionInterface().get_signing_serializer(forger).dumps(forged)
     stranger = app.test_client()
     stranger.set_cookie("reverie-7077", cookie, domain="127.0.0.1")
     assert stranger.get("/", headers=HERE).status_code == 401
@@ -187,6 +198,76 @@ def test_an_overview_without_its_last_slash_is_found(app, token, browser):
 def test_signing_out_forgets_the_browser(browser):
     assert browser.post("/sign-out", headers=HERE, data={"csrf": csrf(browser)}).status_code == 200
     assert browser.get("/", headers=HERE).status_code == 401
+
+
+def test_signing_out_ends_the_session_and_no_other(app, token, browser):
+    other = app.test_client()
+    other.get(link(app, token), headers=HERE)
+    copied = browser.get_cookie(COOKIE, domain="127.0.0.1").value
+    browser.post("/sign-out", headers=HERE, data={"csrf": csrf(browser)})
+    assert with_cookie(app, COOKIE, copied).get("/", headers=HERE).status_code == 401
+    assert other.get("/", headers=HERE).status_code == 200
+
+
+def test_signing_in_again_ends_the_session_before(app, token, browser):
+    copied = browser.get_cookie(COOKIE, domain="127.0.0.1").value
+    browser.get(link(app, token), headers=HERE)
+    assert browser.get("/", headers=HERE).status_code == 200
+    assert with_cookie(app, COOKIE, copied).get("/", headers=HERE).status_code == 401
+
+
+def test_a_session_and_its_end_outlive_the_server(app, container, token, browser):
+    ended = app.test_client()
+    ended.get(link(app, token), headers=HERE)
+    kept, lost = (one.get_cookie(COOKIE, domain="127.0.0.1").value for one in (browser, ended))
+    ended.post("/sign-out", headers=HERE, data={"csrf": csrf(ended)})
+    again = create_app(container)
+    assert with_cookie(again, COOKIE, kept).get("/", headers=HERE).status_code == 200
+    assert with_cookie(again, COOKIE, lost).get("/", headers=HERE).status_code == 401
+
+
+def test_a_cookie_of_another_port_is_none(container, browser):
+    # The same home and the same token: only the port differs.
+    settings = container.settings.model_copy(update={"port": 7078})
+    container.settings = settings
+    elsewhere = create_app(container)
+    copied = browser.get_cookie(COOKIE, domain="127.0.0.1").value
+    for name in (COOKIE, "reverie-7078"):
+        assert with_cookie(elsewhere, name, copied).get("/", headers=HERE).status_code == 401, name
+
+
+def test_a_file_of_sessions_that_is_lost_or_broken_signs_everybody_out(container, browser):
+    file = container.settings.paths.sessions
+    assert file.stat().st_mode & 0o777 == 0o600
+    kept = file.read_bytes()
+    for broken in (b"", b"[1]", b'{"a": "b"}', b"\xff"):
+        file.write_bytes(broken)
+        assert browser.get("/", headers=HERE).status_code == 401, broken
+    file.write_bytes(kept)
+    assert browser.get("/", headers=HERE).status_code == 200
+    file.unlink()
+    assert browser.get("/", headers=HERE).status_code == 401
+
+
+def test_the_file_of_sessions_holds_no_name_and_no_more_than_it_may(tmp_path):
+    now = [1000.0]
+    sessions = Sessions(tmp_path / "sessions", lambda: now[0])
+    names = []
+    for _ in range(MOST_SESSIONS + 1):
+        now[0] += 1
+        names.append(sessions.begin())
+    assert [sessions.is_valid(name) for name in names] == [False] + [True] * MOST_SESSIONS
+    written = (tmp_path / "sessions").read_text()
+    assert not any(name in written for name in names)
+    now[0] += SESSION_LIFETIME.total_seconds()
+    assert not any(map(sessions.is_valid, names))
+    assert not any(map(sessions.is_valid, (None, "", 1, True, [], {})))
+
+
+def with_cookie(app, name: str, value: str):
+    stranger = app.test_client()
+    stranger.set_cookie(name, value, domain="127.0.0.1")
+    return stranger
 
 
 def test_every_page_forbids_inline_scripts_frames_and_caches(browser):

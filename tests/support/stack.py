@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -119,6 +119,7 @@ class Stack:
 
     def __init__(self, home: Path, models: Path, **settings: str) -> None:
         self.home = home
+        self.models = models
         self.port = free_port()
         self.logs = home.with_name(f"{home.name}-logs")
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -127,7 +128,7 @@ class Stack:
             (home / "models").symlink_to(models, target_is_directory=True)
         values = QUICK | settings | {"HOME": str(home), "HOST": HOST, "PORT": str(self.port)}
         kept = {k: v for k, v in os.environ.items() if not k.startswith("REVERIE_")}
-        self._env = (
+        self.environment = (
             kept
             | {f"REVERIE_{name}": value for name, value in values.items()}
             | {"HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
@@ -145,20 +146,20 @@ class Stack:
         """Return the folder of the default workspace."""
         return self.home / "workspaces" / "default"
 
-    def start(self, *names: str) -> None:
+    def start(self, *names: str, before: Sequence[str] = ()) -> None:
         """Start processes and wait until the web server, if it is among them, answers."""
-        self.launch(*names)
+        self.launch(*names, before=before)
         if "web" in names:
             wait_until("the web server answers", self.is_healthy)
 
-    def launch(self, *names: str) -> None:
-        """Start processes without waiting for them."""
+    def launch(self, *names: str, before: Sequence[str] = ()) -> None:
+        """Start processes without waiting for them; `before` are arguments of Python that come first."""
         for name in names:
             with (self.logs / f"{name}.log").open("ab") as log:
                 self.running[name] = subprocess.Popen(
-                    [sys.executable, *COMMANDS[name]],
+                    [sys.executable, *before, *COMMANDS[name]],
                     cwd=ROOT,
-                    env=self._env,
+                    env=self.environment,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,

@@ -21,6 +21,7 @@ from pipeline.records import (
     MAX_BRANCH_CHARS,
     MAX_CONTENT_CHARS,
     MAX_EDGES,
+    MAX_METADATA_BYTES,
     MAX_PATH_CHARS,
     MAX_SESSION_ID_CHARS,
     MAX_TAGS,
@@ -81,7 +82,10 @@ Content = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_
 Query = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
 Importance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Branch = Annotated[str, StringConstraints(min_length=1, max_length=MAX_BRANCH_CHARS), AfterValidator(_as_stored)]
-Metadata = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
+# How large it may be in JSON is told when it is stored; with more fields than these it is larger.
+Metadata = Annotated[dict[str, JsonValue], Field(max_length=MAX_METADATA_BYTES // 6), AfterValidator(_finite)]
+Kinds = Annotated[tuple[Annotated[Kind, Field(strict=False)], ...], Field(strict=False, max_length=len(Kind))]
+MemoryId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 SessionId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS), AfterValidator(_as_stored)]
 
 
@@ -163,7 +167,7 @@ class EdgeBody(Body):
     """An edge to a stored memory; what follows in a session follows by itself."""
 
     kind: Annotated[EdgeKind, Field(strict=False)]
-    to: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    to: MemoryId
 
     @field_validator("kind")
     @classmethod
@@ -234,7 +238,7 @@ class RecallBody(Body):
 
     query: Annotated[str, StringConstraints(max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
     k: Annotated[int, Field(ge=1, le=100)] = 10
-    kinds: Annotated[tuple[Annotated[Kind, Field(strict=False)], ...], Field(strict=False)] = ()
+    kinds: Kinds = ()
     scope: ScopeBody | None = None
     session_id: SessionId | None = None
     since: Moment | None = None
@@ -264,7 +268,7 @@ class WhyBody(RecallBody):
     """A question to the memory, and the memory that should be explained."""
 
     query: Query
-    id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    id: MemoryId
 
 
 class QueryString(BaseModel):

@@ -29,7 +29,7 @@ class EraseQuery(bodies.QueryString):
     """Which edge to take away: its kind and the memory that it points to."""
 
     kind: EdgeKind
-    to: str
+    to: bodies.MemoryId
 
 
 class BatchAnswer(Answer):

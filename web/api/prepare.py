@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from pipeline.records import Viewer
+from pipeline.records import MAX_FOLDER_CHARS, Viewer
 from pipeline.services import briefing as briefings
 from pipeline.services.briefing import AgentSession
 from pipeline.services.workspaces import branch_of_folder
@@ -19,8 +19,6 @@ from web.api.graph import ArcAnswer
 from web.endpoint import Api, Call, Endpoint, workspace_of_folder
 
 api = Api("prepare")
-
-MAX_FOLDER_CHARS = 4096
 
 
 class PrepareBody(bodies.Body):

@@ -4,6 +4,7 @@ Nothing is imported until a command needs it: `reverie version` must not pay for
 waits for `reverie mcp`, for forty commands that it does not call.
 """
 
+from config.modes import close_umask
 from web.cli.command import Root
 
 HELP = "Memory for AI coding agents that lives in files you own."
@@ -62,4 +63,5 @@ cli = Root("reverie", modules=MODULES, help=HELP)
 
 def main() -> None:
     """Run the command line."""
+    close_umask()
     cli.main()

@@ -1,13 +1,19 @@
-"""Signing in: a one-time link, made for whoever holds the token, becomes a cookie that ends when the token does."""
+"""Signing in: a one-time link, made for whoever holds the token, becomes a cookie.
+
+A cookie ends when the token does, when its time is up, or when its browser signs out.
+"""
 
 import hashlib
 import hmac
+import json
+import logging
 import secrets
 import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from http import HTTPStatus
+from pathlib import Path
 from urllib.parse import urljoin
 
 from flask import Flask, Response, abort, current_app, g, redirect, request, session, url_for
@@ -17,13 +23,20 @@ from itsdangerous import URLSafeTimedSerializer
 from werkzeug.wrappers import Response as AnyResponse
 
 from web.api.answers import Answer
+from web.connections import vouch_for
 from web.endpoint import Api, Call, Endpoint, container
+from web.hosts.files import PRIVATE, write_atomically
 
 LINK_LIFETIME_S = 120
 SESSION_LIFETIME = timedelta(days=30)
 # Whoever may make links holds the token; more than this are only forgotten tabs.
 MOST_LINKS = 16
+# The oldest end where more browsers than these are signed in.
+MOST_SESSIONS = 64
 EXTENSION = "dashboard_links"
+SESSIONS = "dashboard_sessions"
+
+log = logging.getLogger(__name__)
 
 api = Api("dashboard_links")
 
@@ -64,6 +77,59 @@ class Links:
             del self._expiry[known]
 
 
+class Sessions:
+    """Know which browsers are signed in: the hashes of their sessions' names and when each ends, in a file."""
+
+    def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
+        self._file = file
+        self._now = now
+        self._lock = threading.Lock()
+        self._read_at: tuple[int, int, int] | None = None
+        self._ends: dict[str, float] = {}
+
+    def begin(self) -> str:
+        """Return the name of a new session."""
+        name = secrets.token_urlsafe(32)
+        with self._lock:
+            kept = sorted(self._valid().items(), key=lambda one: one[1])[-(MOST_SESSIONS - 1) :]
+            self._save({**dict(kept), _hash(name).hex(): self._now() + SESSION_LIFETIME.total_seconds()})
+        return name
+
+    def end(self, name: str) -> None:
+        """End a session; its cookie opens nothing any more."""
+        with self._lock:
+            self._save({known: ends for known, ends in self._valid().items() if known != _hash(name).hex()})
+
+    def is_valid(self, name: object) -> bool:
+        """Tell whether a session of this name began and has not ended."""
+        with self._lock:
+            return isinstance(name, str) and _hash(name).hex() in self._valid()
+
+    def _valid(self) -> dict[str, float]:
+        self._read()
+        return {name: ends for name, ends in self._ends.items() if ends > self._now()}
+
+    def _read(self) -> None:
+        """Read the file where it changed; without a readable one nobody is signed in."""
+        try:
+            status = self._file.stat()
+            found = status.st_ino, status.st_mtime_ns, status.st_size
+            if found == self._read_at:
+                return
+            read = json.loads(self._file.read_bytes())
+            self._ends = {str(name): float(ends) for name, ends in read.items()}
+        except FileNotFoundError:
+            found, self._ends = None, {}
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            log.warning("%s: nobody is signed in: %s", self._file, error)
+            found, self._ends = None, {}
+        self._read_at = found
+
+    def _save(self, ends: dict[str, float]) -> None:
+        write_atomically(self._file, json.dumps(ends).encode(), mode=PRIVATE)
+        self._ends = ends
+
+
 class TokenSessions(SecureCookieSessionInterface):
     """Sign cookies with the token as it is now."""
 
@@ -80,9 +146,10 @@ class TokenSessions(SecureCookieSessionInterface):
         return super().get_signing_serializer(app)
 
 
-def register_sessions(app: Flask, token: Callable[[], str], port: int) -> None:
+def register_sessions(app: Flask, token: Callable[[], str], port: int, file: Path) -> None:
     """Let the app sign its cookies; a port has its own, since browsers send a host's cookies to every port."""
     app.session_interface = TokenSessions(token)
+    app.extensions[SESSIONS] = Sessions(file)
     app.config.update(
         SESSION_COOKIE_NAME=f"reverie-{port}",
         SESSION_COOKIE_HTTPONLY=True,
@@ -94,10 +161,11 @@ def register_sessions(app: Flask, token: Callable[[], str], port: int) -> None:
 
 
 def sign_sessions_with(app: Flask, token: str) -> None:
-    """Bind every cookie and link to a token: with another one nobody is signed in any more."""
+    """Bind every cookie and link to a token and every cookie to its name: with another one nobody is signed in."""
     app.extensions[EXTENSION] = Links()
+    bound_to = f"dashboard sessions {app.config['SESSION_COOKIE_NAME']}"
     # Without a token nobody can sign in; a key that anybody could compute would let everybody.
-    app.secret_key = hmac.digest(token.encode() or secrets.token_bytes(32), b"dashboard sessions", "sha256")
+    app.secret_key = hmac.digest(token.encode() or secrets.token_bytes(32), bound_to.encode(), "sha256")
 
 
 def new_link() -> str:
@@ -114,7 +182,10 @@ def make_link(call: Call) -> LinkAnswer:  # noqa: ARG001 - every handler takes a
 
 def open_door() -> AnyResponse | None:
     """Let a signed-in browser pass, and what needs no sign-in; refuse all others with a page that says how."""
-    if request.endpoint in ("dashboard.sign_in", "dashboard.static") or session.get("signed_in") is True:
+    if _sessions().is_valid(session.get("id")):
+        vouch_for(request.environ)
+        return None
+    if request.endpoint in ("dashboard.sign_in", "dashboard.static"):
         return None
     return refusal("This browser is not signed in.")
 
@@ -124,19 +195,30 @@ def sign_in() -> AnyResponse:
     links: Links = current_app.extensions[EXTENSION]
     if not links.redeem(request.args.get("code", "")):
         return refusal("This link was used already, or is too old.")
-    session.clear()
+    _end_session()
     session.permanent = True
-    session["signed_in"] = True
+    session["id"] = _sessions().begin()
     session["csrf"] = secrets.token_urlsafe(32)
     return redirect(url_for("dashboard.home"), 303)
 
 
 def sign_out() -> AnyResponse:
-    """Forget this browser."""
+    """End this browser's session, here and there."""
     if is_forged(request.form.get("csrf", "")):
         abort(HTTPStatus.FORBIDDEN, "This form is too old; open the page again.")
-    session.clear()
+    _end_session()
     return refusal("This browser is signed out.", 200)
+
+
+def _sessions() -> Sessions:
+    sessions: Sessions = current_app.extensions[SESSIONS]
+    return sessions
+
+
+def _end_session() -> None:
+    if "id" in session:
+        _sessions().end(session["id"])
+    session.clear()
 
 
 def refusal(reason: str, status: int = 401) -> Response:

@@ -159,7 +159,7 @@ class Section:
 
 def show(template: str, view: View, **values: Any) -> str:
     """Render a page within the frame of all pages."""
-    if session.get("signed_in") and session.get("workspace") != view.workspace_id:
+    if "id" in session and session.get("workspace") != view.workspace_id:
         session["workspace"] = view.workspace_id
     return render_template(template, view=view, workspace=view.workspace_id, now=view.now, **values)
 

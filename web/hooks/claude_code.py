@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 from flask import Response, request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS
 from pipeline.services.agent_sessions import AgentSession, identify_session
 from pipeline.services.workspace import Workspace
 from web.endpoint import Api, Call, Endpoint, json_response, workspace_of_folder
@@ -15,19 +16,24 @@ api = Api("claude_code")
 
 LONGEST_PROMPT = 4000
 
+Name = Annotated[str, StringConstraints(max_length=MAX_SESSION_ID_CHARS)]
+
 
 class HookEvent(BaseModel):
-    """The fields of an event that Reverie reads; hosts add others freely."""
+    """The fields of an event that Reverie reads; hosts add others freely.
+
+    An event with a longer name than any is passed over: cut, two sessions' names could become one.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
-    hook_event_name: str
-    cwd: str = ""
-    session_id: str = ""
-    agent_id: str = ""
+    hook_event_name: Name
+    cwd: Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS)] = ""
+    session_id: Name = ""
+    agent_id: Name = ""
     prompt: str = ""
-    source: str = ""
-    tool_name: str = ""
+    source: Name = ""
+    tool_name: Name = ""
     tool_input: dict[str, Any] = Field(default_factory=dict)
     tool_response: Any = None
 

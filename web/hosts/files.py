@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from config.modes import usual_umask
 from web.hosts.entries import CannotEdit, EntryUndo
 
 PRIVATE = 0o600
@@ -85,20 +86,13 @@ def _take_over(draft: Path, before: os.stat_result | None, mode: int | None) -> 
     if before is not None and hasattr(os, "chown") and (before.st_uid, before.st_gid) != _owner(draft):
         os.chown(draft, before.st_uid, before.st_gid)
     if mode is None:
-        mode = stat.S_IMODE(before.st_mode) if before is not None else 0o666 & ~_umask()
+        mode = stat.S_IMODE(before.st_mode) if before is not None else 0o666 & ~usual_umask()
     draft.chmod(mode)
 
 
 def _owner(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_uid, found.st_gid
-
-
-def _umask() -> int:
-    # The only way to read it is to set it.
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,183 @@
+"""Who keeps a connection for how long; over sockets, with times that a test can wait for."""
+
+import contextlib
+import socket
+import threading
+
+import pytest
+from flask import Flask, Response, request
+
+from web import connections
+from web.connections import listen, vouch_for
+
+HOST = "127.0.0.1"
+DEADLINE_S = 30
+# More than two kernels keep of what nobody reads.
+LARGE = b"x" * (32 << 20)
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """Serve a small application with the waits given; return how to connect."""
+    with contextlib.ExitStack() as running:
+
+        def start(files=1024, **waits):
+            for name, seconds in waits.items():
+                monkeypatch.setattr(connections, name, seconds)
+            server = listen(app(), HOST, 0, threads=2, files=files, max_body_bytes=1 << 20)
+            thread = threading.Thread(target=run, args=(server,), daemon=True)
+            thread.start()
+            running.callback(thread.join, DEADLINE_S)
+            running.callback(stop, server)
+
+            def connect():
+                return running.enter_context(socket.create_connection((HOST, server.effective_port), DEADLINE_S))
+
+            return connect
+
+        yield start
+
+
+def run(server):
+    while server._map:
+        server.asyncore.loop(timeout=0.05, map=server._map, use_poll=True, count=1)
+
+
+def stop(server):
+    server.task_dispatcher.shutdown(timeout=1)
+    server.asyncore.close_all(server._map)
+
+
+def app():
+    app = Flask("small")
+
+    @app.before_request
+    def guard():
+        if request.headers.get("Authorization") == "yes":
+            vouch_for(request.environ)
+
+    app.add_url_rule("/", "home", lambda: "fine")
+    app.add_url_rule("/large", "large", lambda: Response(LARGE))
+    return app
+
+
+def ask(connection, path="/", *headers):
+    connection.sendall("\r\n".join([f"GET {path} HTTP/1.1", f"Host: {HOST}", *headers, "", ""]).encode())
+    read = b""
+    while not read.endswith(b"fine"):
+        part = connection.recv(1000)
+        assert part, "sent away"
+        read += part
+    return read
+
+
+def is_open(connection):
+    """Tell whether the other side holds the connection, once it did what it does."""
+    connection.settimeout(0.5)
+    try:
+        return connection.recv(1000) != b""
+    except TimeoutError:
+        return True
+    except ConnectionError:
+        return False
+    finally:
+        connection.settimeout(DEADLINE_S)
+
+
+def ends(connection):
+    """Read until the other side ends the connection; fail when it does not."""
+    try:
+        while connection.recv(1 << 16):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+KNOWN = "Authorization: yes"
+
+
+def test_a_stranger_rests_for_a_moment_and_who_was_let_in_for_longer(serve):
+    connect = serve(STRANGER_S=0.2)
+    silent, asked, known = connect(), connect(), connect()
+    ask(asked)
+    ask(known, "/", KNOWN)
+    assert ends(silent)
+    assert ends(asked)
+    ask(known)
+
+
+def test_nobody_rests_for_ever_or_sends_for_ever(serve):
+    connect = serve(IDLE_S=0.2, REQUEST_S=0.2)
+    resting, sending = connect(), connect()
+    for connection in (resting, sending):
+        ask(connection, "/", KNOWN)
+    sending.sendall(b"POST / HTTP/1.1\r\n")
+    assert ends(resting)
+    assert ends(sending)
+
+
+def test_a_request_has_its_own_time(serve):
+    connect = serve(IDLE_S=1000, REQUEST_S=0.2)
+    connection = connect()
+    ask(connection, "/", KNOWN)
+    assert is_open(connection)
+    ask(connection)
+
+
+def test_an_answer_that_nobody_reads_is_given_up(serve):
+    connect = serve(STUCK_S=0.2)
+    for headers in ((), (KNOWN,)):
+        connection = connect()
+        connection.sendall("\r\n".join(["GET /large HTTP/1.1", f"Host: {HOST}", *headers, "", ""]).encode())
+        threading.Event().wait(2)
+        read = 0
+        with contextlib.suppress(ConnectionError):
+            while part := connection.recv(1 << 16):
+                read += len(part)
+        assert read < len(LARGE)
+
+
+def test_a_large_answer_is_read_to_its_end(serve):
+    connection = serve()()
+    connection.sendall(f"GET /large HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())
+    read = b""
+    while part := connection.recv(1 << 20):
+        read += part
+    assert read.endswith(LARGE)
+
+
+def test_the_oldest_strangers_go_first_and_who_was_let_in_stays(serve):
+    connect = serve()
+    known = [connect() for _ in range(20)]
+    for connection in known:
+        ask(connection, "/", KNOWN)
+    many = [connect() for _ in range(connections.MOST_STRANGERS * 3)]
+    # The last one came after all others were looked at.
+    ask(many[-1])
+    assert [is_open(connection) for connection in many[: connections.MOST_STRANGERS]].count(True) == 0
+    for connection in known:
+        ask(connection)
+
+
+def test_of_those_who_were_let_in_the_longest_at_rest_go_first(serve):
+    connect = serve(files=128)
+    many = []
+    for _ in range(40):
+        many.append(connect())
+        ask(many[-1], "/", KNOWN)
+    assert not is_open(many[0])
+    ask(many[-1])
+
+
+def test_a_stranger_asks_one_thing_at_a_time(serve):
+    connect = serve()
+    many = connect()
+    many.sendall(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode() * 100)
+    assert ends(many)
+    known = connect()
+    ask(known, "/", KNOWN)
+    known.sendall(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode() * 10)
+    read = b""
+    while read.count(b"200 OK") < 10:
+        read += known.recv(1 << 16)
