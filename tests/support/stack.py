@@ -119,7 +119,6 @@ class Stack:
 
     def __init__(self, home: Path, models: Path, **settings: str) -> None:
         self.home = home
-        self.models = models
         self.port = free_port()
         self.logs = home.with_name(f"{home.name}-logs")
         self.logs.mkdir(parents=True, exist_ok=True)
