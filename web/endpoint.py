@@ -1,7 +1,7 @@
 """One declaration an endpoint: route, body, query, answer; the OpenAPI document is read from the same declarations."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any

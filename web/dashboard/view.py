@@ -21,6 +21,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from config.paths import is_workspace_id
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.services.workspace import Workspace
 from pipeline.times import utc_text
 from web.dashboard.sign_in import is_forged
@@ -28,6 +29,9 @@ from web.endpoint import container
 
 PAGE_SIZE = 50
 MAX_SEARCH_CHARS = 200
+# No field holds more, whatever the models say of each; the longest is a memory's text.
+MAX_FIELD_CHARS = 2 * MAX_CONTENT_CHARS
+MAX_BOXES = 100
 # What a change can be taken back with is kept until the page that offers it is drawn: a cookie has room for little.
 UNDOS = "dashboard_undos"
 MOST_UNDOS = 64
@@ -208,6 +212,10 @@ def _values(model: type[BaseModel], given: MultiDict[str, str]) -> dict[str, Any
 
 
 def _validate(model: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
+    for name, value in values.items():
+        most = MAX_FIELD_CHARS if isinstance(value, str) else MAX_BOXES
+        if len(value) > most:
+            raise InvalidField(FieldError(name, f"must have at most {most} characters or boxes"))
     try:
         return model.model_validate({name: value for name, value in values.items() if value != ""})
     except ValidationError as error:
