@@ -13,6 +13,7 @@ from typing import Any
 from flask import Flask
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import MultiSocketServer, TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher, WSGITask
 
@@ -79,10 +80,28 @@ class Task(WSGITask):  # type: ignore[misc]  # waitress ships no types
         return environ
 
 
+class Parser(HTTPRequestParser):  # type: ignore[misc]  # ditto
+    """Read a request that can be read in one way only."""
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Read the first line and the headers."""
+        if b"\r\n " in header_plus or b"\r\n\t" in header_plus:
+            raise ParsingError("a header over several lines")
+        super().parse_header(header_plus)
+        if self.chunked and ("CONTENT_LENGTH" in self.headers or _encodings(header_plus) != [b"chunked"]):
+            raise ParsingError("a length that is told in several ways")
+
+
+def _encodings(header_plus: bytes) -> list[bytes]:
+    lines = (line.partition(b":") for line in header_plus.lower().split(b"\r\n"))
+    return [value.strip(b" \t") for name, _, value in lines if name == b"transfer-encoding"]
+
+
 class Connection(HTTPChannel):  # type: ignore[misc]  # ditto
     """A connection that knows whether it was let in, and since when it waits for what comes next."""
 
     task_class = Task
+    parser_class = Parser
     is_known = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

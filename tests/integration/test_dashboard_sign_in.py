@@ -165,6 +165,21 @@ def test_a_change_needs_a_form_of_this_browser(app, token, browser):
     assert status() == "done"
 
 
+def test_no_form_changes_anything_without_its_token(app, browser):
+    forms = [
+        rule for rule in app.url_map.iter_rules() if "POST" in rule.methods and rule.endpoint.startswith("dashboard.")
+    ]
+    assert len(forms) > 15
+    stranger = app.test_client()
+    mine = csrf(browser)
+    for rule in forms:
+        path = re.sub(r"<[^>]+>", "default", rule.rule)
+        assert stranger.post(path, headers=HERE, data={"csrf": mine}).status_code == 401, path
+        for forged in ({}, {"csrf": ""}, {"csrf": mine[:-1]}, {"csrf": f"{mine}x"}):
+            assert browser.post(path, headers=HERE, data=forged).status_code == 403, path
+        assert browser.post(f"{path}?csrf={mine}", headers=HERE).status_code == 403, path
+
+
 def test_a_form_of_another_site_is_refused(browser):
     stolen = {"status": "done", "csrf": csrf(browser)}
     for origin in ("http://evil.example", "null", "http://127.0.0.1:9"):

@@ -1,17 +1,15 @@
 """Who keeps a connection for how long; over sockets, with times that a test can wait for."""
 
 import contextlib
-import socket
 import threading
 
 import pytest
 from flask import Flask, Response, request
 
+from tests.support.sockets import DEADLINE_S, HOST, listening
 from web import connections
-from web.connections import listen, vouch_for
+from web.connections import vouch_for
 
-HOST = "127.0.0.1"
-DEADLINE_S = 30
 # More than two kernels keep of what nobody reads.
 LARGE = b"x" * (32 << 20)
 
@@ -24,28 +22,9 @@ def serve(monkeypatch):
         def start(files=1024, **waits):
             for name, seconds in waits.items():
                 monkeypatch.setattr(connections, name, seconds)
-            server = listen(app(), HOST, 0, threads=2, files=files, max_body_bytes=1 << 20)
-            thread = threading.Thread(target=run, args=(server,), daemon=True)
-            thread.start()
-            running.callback(thread.join, DEADLINE_S)
-            running.callback(stop, server)
-
-            def connect():
-                return running.enter_context(socket.create_connection((HOST, server.effective_port), DEADLINE_S))
-
-            return connect
+            return running.enter_context(listening(app(), files=files))
 
         yield start
-
-
-def run(server):
-    while server._map:
-        server.asyncore.loop(timeout=0.05, map=server._map, use_poll=True, count=1)
-
-
-def stop(server):
-    server.task_dispatcher.shutdown(timeout=1)
-    server.asyncore.close_all(server._map)
 
 
 def app():

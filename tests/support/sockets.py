@@ -1,0 +1,37 @@
+"""A front over real connections: the server that the product runs, in a thread of the test."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+from flask import Flask
+
+from web.connections import listen
+
+HOST = "127.0.0.1"
+DEADLINE_S = 30.0
+
+
+@contextlib.contextmanager
+def listening(app: Flask, *, files: int = 1024, max_body_bytes: int = 1 << 20) -> Iterator[Callable[[], socket.socket]]:
+    """Serve an application during a block; yields what connects to it."""
+    server = listen(app, HOST, 0, threads=2, files=files, max_body_bytes=max_body_bytes)
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.is_set():
+            server.asyncore.loop(timeout=0.05, map=server._map, use_poll=True, count=1)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    with contextlib.ExitStack() as running:
+        try:
+            yield lambda: running.enter_context(
+                socket.create_connection((HOST, server.effective_port), timeout=DEADLINE_S)
+            )
+        finally:
+            ended.set()
+            thread.join(DEADLINE_S)
+            server.task_dispatcher.shutdown(timeout=1)
+            server.asyncore.close_all(server._map)
