@@ -76,6 +76,10 @@ bench-recall: $(STAMP) ## Measure recall over 10,000 and 100,000 memories (ARGS=
 bench-peer: $(STAMP) ## Compare quality and speed with another memory, PMB (ARGS="--locomo FILE")
 	$(BIN)/python -m tests.benchmarks.peer $(ARGS)
 
+.PHONY: bench-largest
+bench-largest: $(STAMP) ## Measure the CPU of each route's largest hostile body, worst first (ARGS="--route hooks")
+	$(BIN)/python -m tests.benchmarks.largest $(ARGS)
+
 .PHONY: bench-hooks
 bench-hooks: $(STAMP) ## Measure what a host waits for at each event of its hooks (ARGS="--size 2000")
 	$(BIN)/python -m tests.benchmarks.hooks $(ARGS)
