@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 from config.process import EXIT_TAKEN, limit_heaps, raise_file_limit, run_in_role, start_program
 from config.settings import Settings
@@ -39,14 +40,7 @@ def serve(settings: Settings) -> int:
     )
     container = WebContainer(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))
     try:
-        server = listen(
-            create_app(container),
-            settings.host,
-            settings.port,
-            threads=settings.web_threads,
-            files=raise_file_limit(),
-            max_body_bytes=2 * MAX_BODY_BYTES,
-        )
+        server = start_listening(container)
     except OSError as error:
         print(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)  # noqa: T201 - ditto
         return EXIT_TAKEN
@@ -67,6 +61,19 @@ def serve(settings: Settings) -> int:
         notifier.close()
         container.close()
     return 0
+
+
+def start_listening(container: WebContainer) -> Any:
+    """Return a server of the app that listens; raise OSError when it cannot."""
+    settings = container.settings
+    return listen(
+        create_app(container),
+        settings.host,
+        settings.port,
+        threads=settings.web_threads,
+        files=raise_file_limit(),
+        max_body_bytes=2 * MAX_BODY_BYTES,
+    )
 
 
 if __name__ == "__main__":

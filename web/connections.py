@@ -22,6 +22,7 @@ MOST_CONNECTIONS = 256
 MOST_STRANGERS = 32
 # Each may need a file for its socket, one for a long request and one for a long answer; the stores need theirs.
 FILES_EACH = 4
+# Of the places, those for waitress' own sockets, and for who comes while everybody else is being answered.
 SPARE = 8
 # How long a stranger may take for a request, or rest between two; who was let in may rest longer.
 STRANGER_S = 10.0

@@ -56,7 +56,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int | None = None) -> 
         before = path.stat()
     except FileNotFoundError:
         before = None
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folders(path)
     draft = path.parent / f".{path.name}.{secrets.token_hex(4)}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     try:
@@ -88,6 +88,14 @@ def _take_over(draft: Path, before: os.stat_result | None, mode: int | None) -> 
     if mode is None:
         mode = stat.S_IMODE(before.st_mode) if before is not None else 0o666 & ~usual_umask()
     draft.chmod(mode)
+
+
+def _make_folders(path: Path) -> None:
+    missing = list_missing_folders(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        # What is not of the home is as its owner makes it.
+        Path(folder).chmod(0o777 & ~usual_umask())
 
 
 def _owner(path: Path) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from config import modes
 from web.hosts import files
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions and links as POSIX has them")
@@ -122,6 +123,16 @@ def test_a_new_address_replaces_the_old_one(sandbox):
     assert (text.count(":9999/hooks"), text.count(":7077"), text.count("Bearer another-token")) == (7, 0, 7)
     sandbox.remove("claude-code")
     assert file.read_text() == '{"hooks": {}, "a": [\n]}'
+
+
+@posix
+def test_a_file_of_a_project_is_made_as_its_owner_makes_files(sandbox, monkeypatch):
+    # The program itself leaves nothing of what it makes to others.
+    monkeypatch.setattr(modes, "_umask", [0o022])
+    sandbox.setup("cursor", host_env=sandbox.in_project())
+    [file] = sandbox.project.rglob("mcp.json")
+    assert mode(file) == 0o644
+    assert mode(file.parent) == 0o755
 
 
 @posix
