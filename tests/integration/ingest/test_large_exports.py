@@ -73,6 +73,21 @@ def test_an_archive_is_not_unpacked_into_memory(tmp_path):
     assert found["peak_mib"] < MOST_MIB
 
 
+def test_a_small_archive_of_a_giant_is_no_giant_in_memory(tmp_path):
+    with zipfile.ZipFile(tmp_path / "export.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("conversations.json", "w", force_zip64=True) as member:
+            member.write(b'[{"title": "')
+            for _ in range(256):
+                member.write(b"x" * MIB)
+            member.write(b'"}]')
+        archive.writestr("nested.zip", b"PK\x03\x04" + b"\0" * MIB)
+        archive.writestr("memories.json", b"[" * MIB)
+    assert (tmp_path / "export.zip").stat().st_size < MIB
+    found = measure_reading("read_chatgpt", tmp_path / "export.zip")
+    assert found["items"] == 0
+    assert found["peak_mib"] < MOST_MIB
+
+
 def test_a_giant_conversation_is_passed_over(tmp_path):
     path = tmp_path / "conversations.json"
     count = write_many(path, chatgpt_conversation, SIZE + 8 * MIB, giant=SIZE)
