@@ -20,7 +20,7 @@ from flask.testing import FlaskClient
 
 from pipeline.records import MAX_METADATA_BYTES
 from tests.fakes.client import HOST
-from tests.fakes.house import fast_settings, open_web
+from tests.fakes.in_process import fast_settings, open_web
 from web.app import MAX_BODY_BYTES, create_app
 
 AIM_S = 1.0
