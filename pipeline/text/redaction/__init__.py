@@ -9,36 +9,29 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pipeline.text.redaction.credentials import (
-    find_assigned,
-    find_client_passwords,
-    find_jwts,
-    find_private_keys,
-    find_schemes,
-    find_signatures,
-    find_url_passwords,
-    is_harmless,
-    kind_of_key,
-)
+from pipeline.text.redaction.assigned import find_assigned, find_pairs_backwards, kind_of_key
 from pipeline.text.redaction.formats import FORMATS, NOTHING, FoundSecret, SecretRule
+from pipeline.text.redaction.positions import POSITIONS
+from pipeline.text.redaction.values import is_harmless
 
 _MAX_PASSES: Final = 8  # a second pass settles what the first one uncovered; more is never seen in practice
-_RULES: Final = (
-    SecretRule(("PRIVATE KEY", "Private-Lines"), find_private_keys),
-    *FORMATS,
-    SecretRule(("eyJ", "eyA"), find_jwts),
-    SecretRule(("://",), find_url_passwords),
-    SecretRule(("curl", "wget", "http ", "sshpass", "mysql", "mariadb"), find_client_passwords),
-    SecretRule(("bearer", "basic"), find_schemes, folds_case=True),
-    SecretRule(("sig=", "signature=", "key=", "security-token="), find_signatures, folds_case=True),
+_NAMED: Final = (
     SecretRule(
-        ("pass", "pw", "key", "token", "secret", "auth", "contrase", "senha", "пароль", "密码"),
+        ("pass", "pw", "key", "token", "secret", "auth", "contrase", "senha", "парол", "密码", "密碼", "pat", "psk",
+         "crumb", "login", "cred"),
         find_assigned,
         folds_case=True,
     ),
+    SecretRule(("value", "default", "plaintext"), find_pairs_backwards, folds_case=True),
 )
-_EXACT: Final = tuple((t, n) for n, rule in enumerate(_RULES) if not rule.folds_case for t in rule.triggers)
+_RULES: Final = (*FORMATS, *POSITIONS, *_NAMED)
+_EXACT: Final = tuple((t, n) for n, rule in enumerate(_RULES) if not (rule.least or rule.folds_case) for t in rule.triggers)
 _FOLDED: Final = tuple((t, n) for n, rule in enumerate(_RULES) if rule.folds_case for t in rule.triggers)
+# By the least letters of the word in which the trigger of a token must stand.
+_IN_WORDS: Final = tuple(
+    (least, tuple((t, n) for n, rule in enumerate(_RULES) if rule.least == least for t in rule.triggers))
+    for least in sorted({rule.least for rule in _RULES} - {0})
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +46,13 @@ def _woken_by(text: str) -> list[SecretRule]:
     lowered = text.lower()
     numbers = {number for trigger, number in _EXACT if trigger in text}
     numbers |= {number for trigger, number in _FOLDED if trigger in lowered}
+    words = text.split()
+    for least, triggers in _IN_WORDS:
+        words = [word for word in words if len(word) >= least]
+        if not words:
+            break
+        joined = " ".join(words)
+        numbers |= {number for trigger, number in triggers if trigger in joined}
     return [_RULES[number] for number in sorted(numbers)]
 
 

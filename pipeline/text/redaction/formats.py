@@ -29,21 +29,32 @@ Finder = Callable[[str], Iterator[FoundSecret]]
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """A finder and the substrings, lower case where case is folded, of which one must wake it."""
+    """A finder and the substrings, lower case where case is folded, of which one must wake it.
+
+    `least` letters has the word in which such a substring stands, if what is found is one word.
+    """
 
     triggers: tuple[str, ...]
     find: Finder
     folds_case: bool = False
+    least: int = 0
+
+
+_DIGIT: Final = re.compile("[0-9]")
+_WORD: Final = 12  # letters of the shortest token of a vendor
+_LONG_WORD: Final = 36
+_RUN: Final = re.compile("[A-Za-z0-9]{10,}+")
+_DIGESTS: Final = ("sha1", "sha2", "sha3", "sha5", "md5")
 
 
 def has_digit(token: str) -> bool:
     """Say whether a token holds a digit."""
-    return any(letter in string.digits for letter in token)
+    return _DIGIT.search(token) is not None
 
 
 def looks_random(token: str) -> bool:
     """Say whether a run of letters and digits, long enough to be no word, holds a digit."""
-    return any(has_digit(run) for run in re.findall(r"[A-Za-z0-9]{10,}", token))
+    return any(has_digit(run) for run in _RUN.findall(token))
 
 
 _ALNUM: Final = string.ascii_letters + string.digits
@@ -63,12 +74,14 @@ def _looks_random(_head: str, token: str) -> bool:
     return looks_random(token)
 
 
-def _stands_alone(head: str, _token: str) -> bool:
-    return not head
-
-
 def _not_an_identifier(head: str, token: str) -> bool:
     return not IDENTIFIER.fullmatch((head + token).rpartition(":")[2])
+
+
+def _mixes_letters(head: str, token: str) -> bool:
+    run = token[1:]
+    is_word = head.islower() and not head.startswith(_DIGESTS)
+    return is_word and has_digit(run) and run not in (run.lower(), run.upper())
 
 
 def _find_tokens(pattern: re.Pattern[str], kind: str, genuine: _Genuine, text: str) -> Iterator[FoundSecret]:
@@ -84,49 +97,74 @@ def _find_tokens(pattern: re.Pattern[str], kind: str, genuine: _Genuine, text: s
 
 
 def _format(
-    kind: str, expression: str, *triggers: str, genuine: _Genuine = _always, flags: re.RegexFlag = re.ASCII
+    kind: str, expression: str, *triggers: str, genuine: _Genuine = _always, least: int = _WORD
 ) -> SecretRule:
-    find = partial(_find_tokens, re.compile(expression, flags), kind, genuine)
-    return SecretRule(triggers, find, folds_case=bool(flags & re.IGNORECASE))
+    return SecretRule(triggers, partial(_find_tokens, re.compile(expression, re.ASCII), kind, genuine), least=least)
 
 
 _WORDS: Final = load_lexicon("redaction")
 _VENDORS: Final = _WORDS.words("vendor_prefixes")
 _GITLAB: Final = _WORDS.words("gitlab_prefixes")
+# Every expression begins with a letter that is fixed or with the edge of a token, and gives back nothing that it read:
+# what is tried at a place is bounded, and a run of letters is read once.
 # fmt: off
 FORMATS: Final = (
     _format("aws-access-key", r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}",
             "AKIA", "ASIA", "ABIA", "ACCA", "A3T", genuine=_not_an_identifier),
-    _format("aws-secret-key", r"aws.{0,20}?(?:key|pwd|pw|password|pass|token).{0,20}?['\"]([0-9a-z/+]{40})['\"]",
-            "aws", genuine=_not_an_identifier, flags=re.IGNORECASE),
-    _format("artifactory-token", r"(?<![^\s=:\"])(?:AKC[a-zA-Z0-9]{10,}|AP[\dA-F][a-zA-Z0-9]{8,})(?![^\s\"])",
-            "AKC", "AP", genuine=_has_digit, flags=re.UNICODE),
+    _format("artifactory-token", r"(?<![^\s=:\"])(?:AKC[a-zA-Z0-9]{10,}+|AP[\dA-F][a-zA-Z0-9]{8,}+)(?![^\s\"])",
+            "AKC", "AP", genuine=_has_digit),
     _format("connection-string", r"AccountKey=[a-zA-Z0-9+/=\\]{88}", "AccountKey="),
-    _format("discord-token", r"[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}", "."),
-    _format("mailchimp-key", r"[0-9a-z]{32}-us[0-9]{1,2}", "-us", genuine=_stands_alone),
+    _format("discord-token", r"[MNO](?<![\w-].)[\w-]{23,27}+\.[\w-]{6}\.[\w-]{27}", ".", least=_LONG_WORD),
+    _format("webhook", r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/([\w-]{20,}+)", "/webhooks/"),
+    _format("webhook", r"\.webhook\.office\.com/webhookb2/([\w@/-]{40,}+)", "/webhookb2/"),
+    _format("webhook", r"hooks\.zapier\.com/hooks/catch/(\d+/\w+)", "hooks.zapier.com"),
+    _format("mailchimp-key", r"(?<![0-9A-Za-z])[0-9A-Za-z]{32}-us[0-9]{1,2}", "-us", least=_LONG_WORD),
+    _format("mailgun-key", r"(?<![0-9A-Za-z])[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}(?![0-9a-f-])", "-", least=_LONG_WORD),
     _format("sendgrid-key", r"SG\.[\w-]{22}\.[\w-]{43}", "SG."),
-    _format("slack-token", r"xox[abposr]-(?:\d+-)+[a-z0-9]+|https://hooks\.slack\.com/services/T\w+/B\w+/\w+",
-            "xox", "hooks.slack.com", flags=re.ASCII | re.IGNORECASE),
+    _format("slack-token", r"xox[abposr]-(?:\d++-)++[A-Za-z0-9]++"
+                           r"|https://hooks\.slack\.com/(?:services/T\w+/B\w+/\w+|(?:workflows|triggers)/[\w/]+)",
+            "xox", "hooks.slack.com"),
     _format("softlayer-key", r"https?://api\.softlayer\.com/soap/v3(?:\.1)?/([a-z0-9]{64})",
-            "api.softlayer.com", flags=re.IGNORECASE),
-    _format("square-secret", r"sq0csp-[\w\\-]{43}", "sq0csp-"),
+            "api.softlayer.com"),
+    _format("square-secret", r"sq0[a-z]{3}-[\w\\-]{22,}+", "sq0"),
+    _format("square-secret", r"(?<![A-Za-z0-9_-])EAAA[\w-]{60}", "EAAA"),
     _format("stripe-key", r"[rs]k_live_[0-9a-zA-Z]{24}", "sk_live_", "rk_live_"),
-    _format("telegram-token", r"\d{8,10}:[\w-]{35}", ":", genuine=_not_an_identifier),
-    _format("twilio-key", r"(?:AC|SK)[a-z0-9]{32}", "AC", "SK"),
-    _format("anthropic-key", r"sk-ant-[\w-]{16,}", "sk-ant-"),
-    _format("openai-key", r"sk-(?:proj|svcacct|admin|or)-[\w-]{16,}|(?<![A-Za-z0-9_-])sk-[A-Za-z0-9]{20,}"
-                          r"|sk-[\w-]{0,120}?T3BlbkFJ[\w-]*", "sk-"),
-    _format("google-api-key", r"AIza[\w-]{30,}", "AIza"),
-    _format("github-token", r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}",
+    _format("telegram-token", r"[0-9](?<![0-9].)\d{7,9}+:[\w-]{35}", ":", genuine=_not_an_identifier,
+            least=_LONG_WORD),
+    _format("twilio-key", r"(?:AC|SK)(?:[a-z0-9]{32}|[A-F0-9]{32})", "AC", "SK", genuine=_not_an_identifier),
+    _format("anthropic-key", r"sk-ant-[\w-]{16,}+", "sk-ant-"),
+    _format("openai-key", r"sk-(?:proj|svcacct|admin|or)-[\w-]{16,}+|(?<![A-Za-z0-9_-])sk-[A-Za-z0-9]{20,}+", "sk-"),
+    _format("openai-key", r"(?<![A-Za-z0-9])sk-[\w-]++", "T3BlbkFJ", genuine=lambda _, token: "T3BlbkFJ" in token),
+    _format("google-api-key", r"AIza[\w-]{30,}+", "AIza"),
+    _format("github-token", r"gh[pousr]_[A-Za-z0-9]{20,}+|github_pat_\w{20,}+",
             "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-    _format("gitlab-token", rf"(?:{'|'.join(_GITLAB)})[\w-]{{20,}}", *_GITLAB),
-    _format("slack-token", r"xox[a-z]-(?=[\w-]{0,40}\d)[\w-]{10,}", "xox"),
-    _format("stripe-key", r"(?<![a-z])[sr]k_(?:live|test)_[A-Za-z0-9]{16,}", "k_live_", "k_test_"),
-    _format("npm-token", r"npm_[A-Za-z0-9]{30,}", "npm_"),
-    _format("pypi-token", r"pypi-Ag[\w-]{40,}", "pypi-Ag"),
-    _format("huggingface-token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
-    _format("age-key", r"AGE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{20,}", "AGE-SECRET-KEY-"),
-    _format("api-key", rf"(?<![a-z])(?:{'|'.join(map(re.escape, _VENDORS))})[\w-][\w.-]{{23,}}", *_VENDORS,
+    _format("gitlab-token", rf"(?:{'|'.join(_GITLAB)})[\w-]{{20,}}+", *_GITLAB),
+    _format("slack-token", r"xox[a-z]-(?=[\w-]{0,40}\d)[\w-]{10,}+", "xox"),
+    _format("stripe-key", r"(?<![a-z])[srp]k_(?:live|test)_[A-Za-z0-9]{16,}+", "k_live_", "k_test_"),
+    _format("npm-token", r"npm_[A-Za-z0-9]{30,}+", "npm_"),
+    _format("pypi-token", r"pypi-Ag[\w-]{40,}+", "pypi-Ag"),
+    _format("huggingface-token", r"hf_[A-Za-z0-9]{30,}+", "hf_"),
+    _format("age-key", r"AGE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{20,}+", "AGE-SECRET-KEY-"),
+    _format("azure-devops-token", r"(?<![A-Za-z0-9])[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])", "AZDO"),
+    _format("azure-secret", r"(?<![\w~.-])[\w~.-]{3}[78]Q~[\w~.-]{31,34}+(?![\w~-])", "Q~"),
+    _format("terraform-token", r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}+", ".atlasv1."),
+    _format("salesforce-token", r"(?<![A-Za-z0-9])00D[a-zA-Z0-9]{9,15}![\w.]{80,}+", "00D"),
+    _format("meta-token", r"(?<![A-Za-z0-9])(?:EAA[A-Z]|IGQ[A-Z])[A-Za-z0-9_-]{60,}+", "EAA", "IGQ", genuine=_has_digit),
+    _format("nkey-seed", r"(?<![A-Za-z0-9])S[ACNOUX][A-Z2-7]{56}(?![A-Za-z0-9])", "SA", "SC", "SN", "SO", "SU", "SX",
+            genuine=_has_digit),
+    _format("newrelic-key", r"(?<![A-Za-z0-9])[A-Za-z0-9]{36}NRAL(?![A-Za-z0-9])", "NRAL"),
+    _format("nuget-key", r"(?<![A-Za-z0-9])oy2[a-z0-9]{43}(?![A-Za-z0-9])", "oy2"),
+    _format("cratesio-token", r"(?<![A-Za-z0-9])cio[A-Za-z0-9]{32}(?![A-Za-z0-9])", "cio", genuine=_has_digit),
+    _format("braintree-token", r"access_token\$(?:production|sandbox)\$\w+\$\w+", "access_token$"),
+    _format("docker-swarm-token", r"SWMTKN-1-[\w-]{40,}+", "SWMTKN-1-"),
+    _format("grafana-key", r"eyJrIjoi[A-Za-z0-9_-]{50,}+={0,2}", "eyJrIjoi"),
+    _format("ntlm-token", r"TlRMTVNTUAA[A-Za-z0-9+/]{20,}+={0,2}", "TlRMTVNTUAA"),
+    _format("mapbox-token", r"(?<![A-Za-z0-9])[pst]k\.eyJ[\w-]{20,}+\.[\w-]{10,}+", "k.eyJ"),
+    _format("plaid-token", r"access-(?:sandbox|development|production)-[0-9a-f-]{36}", "access-"),
+    _format("hubspot-token", r"(?<![A-Za-z0-9])pat-(?:na|eu|ap)\d-[0-9a-f-]{36}", "pat-"),
+    _format("api-key", rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _VENDORS))})[\w-][\w.-]{{19,}}+", *_VENDORS,
             genuine=_looks_random),
+    # The form that young vendors share: a short word, and a long run of letters in both cases and digits.
+    _format("api-key", r"[_-][A-Za-z0-9]{30,}+(?![+/])", "_", "-", genuine=_mixes_letters, least=_LONG_WORD),
 )
 # fmt: on
