@@ -34,6 +34,10 @@ _IN_WORDS: Final = tuple(
 )
 
 
+_NAME_KEYS: Final = ("name", "Name", "key", "Key", "id", "field")
+_VALUE_KEYS: Final = frozenset(("value", "Value", "val", "default", "plaintext"))
+
+
 @dataclass(frozen=True)
 class Redaction:
     """A text without its secrets, and the kinds that were taken out, sorted."""
@@ -91,17 +95,31 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
         holder, place, item, kind = waiting.pop()
         if isinstance(item, Mapping):
             copy: Any = {}
+            named = _kind_of_entry(item)
             for key, child in item.items():
                 clean = _free_key(copy, key, kinds)
                 copy[clean] = None
-                waiting.append((copy, clean, child, kind or kind_of_key(key)))
+                waiting.append((copy, clean, child, kind or kind_of_key(key) or (named if key in _VALUE_KEYS else None)))
         elif isinstance(item, list | tuple):
             copy = [None] * len(item)
-            waiting.extend((copy, number, child, kind) for number, child in enumerate(item))
+            waiting.extend(
+                (copy, number, child, kind or (_kind_of_flag(item[number - 1]) if number else None))
+                for number, child in enumerate(item)
+            )
         else:
             copy = _redact_scalar(item, kind, kinds)
         holder[place] = copy
     return root[0], tuple(sorted(kinds))
+
+
+def _kind_of_entry(item: Mapping[Any, Any]) -> str | None:
+    """Return the kind of secret that an entry like `{"name": "DB_PASSWORD", "value": "…"}` announces, or None."""
+    return next((kind for key in _NAME_KEYS if (kind := kind_of_key(item.get(key)))), None)
+
+
+def _kind_of_flag(item: Any) -> str | None:
+    """Return the kind of secret that an argument like `--password` announces for the next one, or None."""
+    return kind_of_key(item) if isinstance(item, str) and item.startswith("-") and "=" not in item else None
 
 
 def _redact_scalar(item: Any, kind: str | None, kinds: set[str]) -> Any:

@@ -47,7 +47,8 @@ _GIVEN: Final = re.compile(
     _NAME + _CLOSING + "(?:" + "|".join(f"(?P<{way}>{look})" for way, look in _WAYS.items()) + r")\*{0,2}[ \t]{0,2}",
     re.IGNORECASE | re.VERBOSE)
 # A name and its value as two entries: `name: DB_PASSWORD` and below `value: …`, `key="DbPassword" value="…"`.
-_ENTRY: Final = r"""["']?[\w:.-]{1,40}+["']?[ \t]{0,4}[:=][ \t]{0,4}(?:"[^"\n]{0,80}+"|'[^'\n]{0,80}+'|[\w.-]{0,40}+)[\s,]{1,40}+"""
+_ENTRY: Final = r"""["']?[\w.-]{1,40}+(?::\w{1,20}+)?["']?[ \t]{0,4}[:=][ \t]{0,4}
+    (?:(?:"[^"\n]{0,80}+"|'[^'\n]{0,80}+'|[\w.-]{0,40}+)[\s,]{1,40}+|[^\n"',{}\[\]]{0,80}+\n[ ]{0,40})"""
 _PAIRED: Final = re.compile(
     _NAME + rf"""["']?(?P<paired>[\s,:={{(\[]{{1,80}}+(?:(?!["']?{_VALUE_NAMES}\b){_ENTRY}){{0,2}}
     ["']?{_VALUE_NAMES}["']?\s{{0,8}}(?:=>|[:=])\s{{0,8}})""", re.IGNORECASE | re.VERBOSE)

@@ -92,7 +92,6 @@ def _without_closing(text: str, start: int, end: int) -> int:
 _EMAIL: Final = re.compile(r"[\w.+-]{1,64}+@[\w-]{1,64}+(?:\.[\w-]{1,64}+)++")
 _OTHER_LETTERS: Final = re.compile(r"[0-9!#$%^&*+=~@]")
 _LETTERS: Final = re.compile(r"[^\W\d_]")
-_SHORT_PATH: Final = 32
 _LEAST: Final = {Evidence.SURE: 0, Evidence.LIKELY: 6, Evidence.WEAK: 16, Evidence.FAINT: 16}
 
 
@@ -100,7 +99,14 @@ def is_strong(value: str, least: int) -> bool:
     """Say whether a value looks like a secret by itself, where its position alone proves little."""
     if len(value) < least or not (_LETTERS.search(value) and _OTHER_LETTERS.search(value)):
         return False
-    return not ("://" in value or (len(value) < _SHORT_PATH and "/" in value) or _EMAIL.fullmatch(value))
+    return not ("://" in value or _is_path(value) or _EMAIL.fullmatch(value))
+
+
+def _is_path(value: str) -> bool:
+    """Say whether words stand between slashes, none of which mixes small letters, capitals and digits."""
+    return "/" in value and not any(
+        has_digit(part) and part not in (part.lower(), part.upper()) for part in value.split("/")
+    )
 
 
 def is_convincing(value: str, evidence: Evidence) -> bool:
@@ -113,8 +119,7 @@ def is_convincing(value: str, evidence: Evidence) -> bool:
         return True
     if evidence is Evidence.FAINT and (IDENTIFIER.fullmatch(value) or "." in value):
         return False
-    is_path = "/" in value and value in (value.lower(), value.upper())
-    return looks_random(value) and not is_path
+    return looks_random(value)
 
 
 # What stands for a secret without being one
