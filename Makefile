@@ -88,6 +88,10 @@ bench-hooks: $(STAMP) ## Measure what a host waits for at each event of its hook
 bench-year: $(STAMP) ## Live through a year of 20,000 memories and 365 nights (ARGS="--memories 2000")
 	$(BIN)/python -m tests.benchmarks.year $(ARGS)
 
+.PHONY: bench-patterns
+bench-patterns: $(STAMP) ## Measure every expression of a write on text made to be slow for it (ARGS="--all")
+	$(BIN)/python -m tests.benchmarks.patterns $(ARGS)
+
 .PHONY: bench-dashboard
 bench-dashboard: $(STAMP) ## Measure every page of the dashboard at 100,000 memories (ARGS="--memories 10000")
 	$(BIN)/python -m tests.benchmarks.dashboard $(ARGS)

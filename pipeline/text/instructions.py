@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.text.lexicon import load_lexicon
+from pipeline.text.normalize import limit_marks
 
 _NO_WIDTH = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
@@ -60,7 +61,7 @@ def instructs(text: str) -> bool:
         if _HIDDEN.search(text):
             return True
         text = _NO_WIDTH.sub("", text)
-    folded = _fold(text)
+    folded = _fold(limit_marks(text))
     if _breaks_in(folded):
         return True
     return _MIXED_SCRIPTS.search(folded) is not None and _breaks_in(folded.translate(_LOOKALIKES))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.text.redaction import redact
 
-# Control characters but tab and line feed, and the invisible ones that reorder or hide text; and what colours a terminal.
+# Control characters but tab and line feed, the invisible ones that reorder or hide text, and what colours a terminal.
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
     r"(?:(?<=\x1b)\[[0-9;]{0,16}[A-Za-z])?"
@@ -15,7 +15,8 @@ _CONTROL = re.compile(
 # Without meaning between letters of scripts that do not join: a name or a token that is parted by them reads as whole.
 _JOINED = "[!-~\u00a1-\u00ac\u00ae-\u052f]"
 _UNSEEN = (
-    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c\u200d\u206a-\u206f\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c\u200d\u206a-\u206f\ufe00-\ufe0f\uffa0"
+    "\U000e0000-\U000e0fff]"
 )
 _ANY_UNSEEN = re.compile(_UNSEEN)
 _INVISIBLE = re.compile(f"(?<={_JOINED}){_UNSEEN}++(?={_JOINED})")
@@ -29,9 +30,14 @@ def normalize_text(text: str) -> str:
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     if unified.isascii():
         return _CONTROL.sub("", unified).strip()
-    composed = unicodedata.normalize("NFC", _MARKS.sub(_drop_marks, unified))
+    composed = unicodedata.normalize("NFC", limit_marks(unified))
     visible = _CONTROL.sub("", composed)
     return (_INVISIBLE.sub("", visible) if _ANY_UNSEEN.search(visible) else visible).strip()
+
+
+def limit_marks(text: str) -> str:
+    """Return the text without the marks on a letter that are more than any language puts there."""
+    return _MARKS.sub(_drop_marks, text)
 
 
 def _drop_marks(run: re.Match[str]) -> str:

@@ -1,14 +1,13 @@
-"""Measure every expression that a write runs on text made to be slow for it, and what redacts and flags a text as a whole.
+"""Measure every expression that a write runs on text made to be slow for it, and redact() and instructs() as a whole.
 
-Run by `make bench-patterns`. The expressions are found in the modules; hostile text is derived from each: samples of what
-it matches, near misses and long runs, repeated. An expression that is only tried at one place of a text is tried at the
-beginning of it.
+Run by `make bench-patterns`. The expressions are found in the modules; hostile text is derived from each: samples of
+what it matches, near misses and long runs, repeated. An expression that is only tried at one place of a text is tried
+at the beginning of it.
 """
 
 import argparse
 import importlib
 import inspect
-import json
 import pkgutil
 import re
 import sys
@@ -37,24 +36,27 @@ MEGABYTE: Final = 1_000_000
 LONG_RUN: Final = 60
 MOST_BRANCHES: Final = 6
 TYPICAL: Final = {
-    "a note": "Ann prefers short answers with a table at the end. She works from Lisbon on Mondays and Tuesdays and is away in "
-    "August; questions about invoices go to Pavel, everything about the importer to Ann herself. The weekly call moved from "
-    "Thursday to Wednesday at ten, since the other team has its planning then.",
-    "a decision": "We moved the staging database to the new host in Frankfurt; deploys now go through the release workflow in "
-    ".github/workflows/release.yml. The key decision: keep sessions in Redis for 14 days, because the mobile client refreshes "
-    "its token only on start. See docs/architecture.md for the reasons.",
-    "about code": "`app/text/checks/__init__.py` runs each rule only if a plain substring wakes it. Fixed in "
-    "3f2a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a: `password: str` was taken for a value. Run `pytest tests/unit/test_checks.py "
-    "-k password` before touching it; the table there is long but readable.",
+    "a note": """Ann prefers short answers with a table at the end. She works from Lisbon on Mondays and Tuesdays and is
+away in August; questions about invoices go to Pavel, everything about the importer to Ann herself. The weekly call moved
+from Thursday to Wednesday at ten, since the other team has its planning then.""",
+    "a decision": """We moved the staging database to the new host in Frankfurt; deploys now go through the release
+workflow in .github/workflows/release.yml. The key decision: keep sessions in Redis for 14 days, because the mobile client
+refreshes its token only on start. See docs/architecture.md for the reasons.""",
+    "about code": """`app/text/checks/__init__.py` runs each rule only if a plain substring wakes it. Fixed in
+3f2a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a: `password: str` was taken for a value. Run `pytest tests/unit/test_checks.py
+-k password` before touching it; the table there is long but readable.""",
 }
+# fmt: off
 HOSTILE: Final = (
-    "://a:", "://a:b/", "https://u:/@", "token=", "token= none ", "token=$", "password: ", 'password="', "password=' ", "password=&",
-    "password:\n", "passwords: [", 'password":{"a":', "secret: <", "token=<<a\n", "password=<![CDATA[<a", "password=f(\"", "key a_key=",
-    "eyJhb", "eyJhb.", "-----BEGIN RSA " + "PRIVATE KEY-----\n", "-----BEGIN ", "curl -u a:", "mysql -p ", 'curl "', "echo ", "echo a|",
-    "docker -p login ", "Bearer ", "Cookie: a=", "value=\"a\" name=", 'value="', "?key=", "a-", "a_", "A", "0", "9:", "M.", "\\", '"', "[",
-    "[REDACTED:", "key=-us", "sk-", "xoxb-1-", "SK", "AKIA", "npm_", "glagent-", "ignore ", "ignore'-", "send the ", "you are now the ",
-    "do not ", "forget a a a a ", "base64 -d ", "system prompt ", "act as an a a a a ", "<sys", "\u0301\u0327", "\u200d", "\u5ffd\u7565",
-)  # fmt: skip
+    "://a:", "://a:b/", "https://u:/@", "token=", "token= none ", "token=$", "password: ", 'password="', "password=' ",
+    "password=&", "password:\n", "passwords: [", 'password":{"a":', "secret: <", "token=<<a\n", "password=<![CDATA[<a",
+    'password=f("', "key a_key=", "eyJhb", "eyJhb.", "-----BEGIN RSA " + "PRIVATE KEY-----\n", "-----BEGIN ", "echo ",
+    "curl -u a:", "mysql -p ", 'curl "', "echo a|", "docker -p login ", "Bearer ", "Cookie: a=", 'value="a" name=',
+    "AKIA", 'value="', "?key=", "a-", "a_", "A", "0", "9:", "M.", "\\", '"', "[", "[REDACTED:", "key=-us", "sk-", "xoxb-1-",
+    "SK", "npm_", "glagent-", "ignore ", "ignore'-", "send the ", "you are now the ", "do not ", "forget a a a a ", "<sys",
+    "base64 -d ", "system prompt ", "act as an a a a a ", "\u0301\u0327", "\u200d", "\u5ffd\u7565",
+)
+# fmt: on
 
 
 def main() -> None:
@@ -79,7 +81,9 @@ def measure_patterns(size: int) -> Iterator[tuple[float, str, str]]:
     """Yield of each expression the seconds a megabyte of its worst text takes, its name, and what that text repeats."""
     for name, pattern, run in find_patterns():
         rates = {unit: measure(run, repeat(unit, PROBE)) for unit in hostile_units(pattern)}
-        for unit in sorted(rates, key=lambda unit: rates[unit], reverse=True)[:WORST]:  # a probe may have been interrupted
+        for unit in sorted(rates, key=lambda unit: rates[unit], reverse=True)[
+            :WORST
+        ]:  # a probe may have been interrupted
             rates[unit] = min(measure(run, repeat(unit, PROBE)) for _ in range(2))
         worst = max(rates, key=lambda unit: rates[unit])
         yield min(measure(run, repeat(worst, size)) for _ in range(2)), name, worst
@@ -220,7 +224,12 @@ def make_sample(parsed: Any, branch: int, most: int) -> str:
 
 
 _REPEATS: Final = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
-_CATEGORIES: Final = {ops.CATEGORY_DIGIT: "0", ops.CATEGORY_SPACE: " ", ops.CATEGORY_WORD: "a", ops.CATEGORY_NOT_WORD: "-"}
+_CATEGORIES: Final = {
+    ops.CATEGORY_DIGIT: "0",
+    ops.CATEGORY_SPACE: " ",
+    ops.CATEGORY_WORD: "a",
+    ops.CATEGORY_NOT_WORD: "-",
+}
 
 
 def letter_of(choices: Any) -> str:

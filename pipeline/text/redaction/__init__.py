@@ -17,15 +17,33 @@ from pipeline.text.redaction.values import is_harmless
 _MAX_PASSES: Final = 8  # a second pass settles what the first one uncovered; more is never seen in practice
 _NAMED: Final = (
     SecretRule(
-        ("pass", "pw", "key", "token", "secret", "auth", "contrase", "senha", "парол", "密码", "密碼", "pat", "psk",
-         "crumb", "login", "cred"),
+        (
+            "pass",
+            "pw",
+            "key",
+            "token",
+            "secret",
+            "auth",
+            "contrase",
+            "senha",
+            "парол",
+            "密码",
+            "密碼",
+            "pat",
+            "psk",
+            "crumb",
+            "login",
+            "cred",
+        ),
         find_assigned,
         folds_case=True,
     ),
     SecretRule(("value", "default", "plaintext"), find_pairs_backwards, folds_case=True),
 )
 _RULES: Final = (*FORMATS, *POSITIONS, *_NAMED)
-_EXACT: Final = tuple((t, n) for n, rule in enumerate(_RULES) if not (rule.least or rule.folds_case) for t in rule.triggers)
+_EXACT: Final = tuple(
+    (t, n) for n, rule in enumerate(_RULES) if not (rule.least or rule.folds_case) for t in rule.triggers
+)
 _FOLDED: Final = tuple((t, n) for n, rule in enumerate(_RULES) if rule.folds_case for t in rule.triggers)
 # By the least letters of the word in which the trigger of a token must stand.
 _IN_WORDS: Final = tuple(
@@ -99,7 +117,9 @@ def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:
             for key, child in item.items():
                 clean = _free_key(copy, key, kinds)
                 copy[clean] = None
-                waiting.append((copy, clean, child, kind or kind_of_key(key) or (named if key in _VALUE_KEYS else None)))
+                waiting.append(
+                    (copy, clean, child, kind or kind_of_key(key) or (named if key in _VALUE_KEYS else None))
+                )
         elif isinstance(item, list | tuple):
             copy = [None] * len(item)
             waiting.extend(

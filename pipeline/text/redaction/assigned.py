@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pipeline.text.lexicon import load_lexicon
-from pipeline.text.redaction.formats import FoundSecret
+from pipeline.text.redaction.formats import MARKER, FoundSecret
 from pipeline.text.redaction.values import (
+    ENOUGH,
     Evidence,
     Value,
     finish_value,
@@ -18,7 +19,7 @@ from pipeline.text.redaction.values import (
 
 _LEXICON: Final = load_lexicon("redaction")
 
-# Names, and the ways in which a value follows one. Each row: what it is called, and how it looks from the name's end on.
+# Names, and the ways in which a value follows one: what each is called, and how it looks from the name's end on.
 
 # fmt: off
 # No look-behind at the front: the letters that may come first let the search leap.
@@ -30,7 +31,8 @@ _NAME: Final = r"""(?P<name>
     | (?P<key>keys?(?:[_-]?base)?) | (?P<token>tokens?) | (?P<secret>secrets?)
     | (?P<header>authorization) | (?P<auth>auth(?:entication)?) | (?P<weak>pat|psk|crumb|login|cred(?:ential)?s?)
     )(?:[_-]?(?:[0-9]{1,3}|prod|production|dev|staging|live|test|value|old|new|base64|b64))?(?P<loose>[\w-]{1,40}+)?"""
-_CLOSING: Final = r"""(?P<closed>\\{0,7}["'`]|&(?:quot|\#0{0,3}34);)?(?:(?P<paren>\))|\])?\??[*_]{0,2}(?:[ ]\([^()\n]{1,30}\))?"""
+_CLOSING: Final = r"""
+    (?P<closed>\\{0,7}["'`]|&(?:quot|\#0{0,3}34);)?(?:(?P<paren>\))|\])?\??[*_]{0,2}(?:[ ]\([^()\n]{1,30}\))?"""
 _VALUE_NAMES: Final = r"[vVdDpP](?:alue|efault(?:_?value)?|laintext|arams)"
 _WAYS: Final = {
     "assigned": r"[ \t]{0,8}(?P<sign>=>|:=|->|=(?![=~>])|%3d"
@@ -52,11 +54,11 @@ _ENTRY: Final = r"""["']?[\w.-]{1,40}+(?::\w{1,20}+)?["']?[ \t]{0,4}[:=][ \t]{0,
 _PAIRED: Final = re.compile(
     _NAME + rf"""["']?(?P<paired>[\s,:={{(\[]{{1,80}}+(?:(?!["']?{_VALUE_NAMES}\b){_ENTRY}){{0,2}}
     ["']?{_VALUE_NAMES}["']?\s{{0,8}}(?:=>|[:=])\s{{0,8}})""", re.IGNORECASE | re.VERBOSE)
-_PAIRED_BACKWARDS: Final = re.compile(rf"""
-    [vVdDpP](?i:alue|efault(?:_?value)?|laintext|arams)["']?[ \t]{{0,4}}(?:=>|[:=])[ \t]{{0,4}}
-    (?:"(?P<double>[^"\n]{{1,512}}+)"|'(?P<single>[^'\n]{{1,512}}+)'|(?P<bare>[^\s"',{{}}<>]{{1,512}}+))
-    (?:[\s,]{{1,80}}+["']?(?i:name|key|id|field|type|property|variable)["']?[ \t]{{0,4}}(?:=>|[:=])[ \t]{{0,4}}
-    ["']?(?P<named>[\w.-]{{1,80}}+))?""", re.VERBOSE)
+_PAIRED_BACKWARDS: Final = re.compile(r"""
+    [vVdDpP](?i:alue|efault(?:_?value)?|laintext|arams)["']?[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}
+    (?:"(?P<double>[^"\n]{1,512}+)"|'(?P<single>[^'\n]{1,512}+)'|(?P<bare>[^\s"',{}<>]{1,512}+))
+    (?:[\s,]{1,80}+["']?(?i:name|key|id|field|type|property|variable)["']?[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}
+    ["']?(?P<named>[\w.-]{1,80}+))?""", re.VERBOSE)
 _WHOLE_NAME: Final = re.compile(_NAME + r"\Z", re.IGNORECASE | re.VERBOSE)
 
 # What stands before a name
@@ -66,9 +68,11 @@ _SPACED_KEY_OWNERS: Final = ("api", "access", "secret", "authentication", "signi
 _API_KEY_OWNERS: Final = ("api", "access", "account", "service", "db", "database", "subscription")
 _NO_SECRET_KEYS: Final = _LEXICON.words("no_secret_keys")
 _OTHER_TOKENS: Final = _LEXICON.words("other_tokens")
+_MARKED: Final = re.compile(rf"[\"'`]?{MARKER}(?:[\"'`\s,;)&]|\Z)")
 _IN_MARKER: Final = re.compile(r"\[REDACTED:[a-z0-9-]*+\Z")
 _UNPACKING: Final = re.compile(r"(?:\A|\n)[ \t]*+(?:\w++, )++\w*+\Z")
-_SHORT_OWNER: Final = re.compile(r"(?:[_-]|(?<![a-z])(?:db|user|root|admin|require|store|key|pg|ftp|smtp|ssh))\Z", re.IGNORECASE)
+_SHORT_OWNER: Final = re.compile(
+    r"(?:[_-]|(?<![a-z])(?:db|user|root|admin|require|store|key|pg|ftp|smtp|ssh))\Z", re.IGNORECASE)
 _FLAG: Final = re.compile(r"""(?:\A|[\s"'`(\[=,])--?[\w-]*\Z""")
 _DIRECTIVES: Final = frozenset(("ENV", "ARG", "SET", "setx", "setenv", "#define", "%define"))  # NAME value
 _AUTH_SCHEME: Final = re.compile(
@@ -78,7 +82,6 @@ _ASCII_LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowerca
 _OTHER_KINDS: Final = {"token": "token", "secret": "secret", "header": "authorization", "auth": "auth", "weak": "token"}
 _SOME_KEY: Final = "key"  # of something that may be secret
 _BEFORE: Final = 40
-_ENOUGH: Final = 200  # letters by which a value is judged
 
 
 def _kind_of_name(before: str, name: re.Match[str]) -> str | None:
@@ -115,14 +118,14 @@ def _evidence(given: re.Match[str], before: str, kind: str, *, quoted: bool) -> 
     if given["weak"]:
         return Evidence.WEAK
     if given["assigned"]:
-        return Evidence.LIKELY if given["auth"] or given["paren"] or given["sign"] == "->" else Evidence.SURE
-    if given["tagged"]:
-        return Evidence.SURE if given["tagged"] == ">" else Evidence.LIKELY
-    if given["told"]:
-        return Evidence.LIKELY
-    if _FLAG.search(before) or (given["spaced"] and _is_directed(before)):
-        return Evidence.SURE
-    return Evidence.LIKELY if given["password"] or quoted else Evidence.FAINT
+        is_sure = not (given["auth"] or given["paren"] or given["sign"] == "->")
+    elif given["tagged"] or given["told"]:
+        is_sure = given["tagged"] == ">"
+    else:
+        is_sure = bool(_FLAG.search(before) or (given["spaced"] and _is_directed(before)))
+        if not (is_sure or given["password"] or quoted):
+            return Evidence.FAINT
+    return Evidence.SURE if is_sure else Evidence.LIKELY
 
 
 def _is_directed(before: str) -> bool:
@@ -134,7 +137,6 @@ def _is_directed(before: str) -> bool:
 # What follows where a value should begin: on the next line, in a list, in a block of lines, in a call
 
 _PROSE: Final = re.compile(r"[A-Za-z]++(?=[\s.,;:!?)]|\Z)")
-_UNTAGGED: Final = re.compile(r"[^<\n]*+")
 _BLOCK_BEGINS: Final = frozenset("|><$\"'")
 _LINE_BEGINS: Final = frozenset("\r\n\\ \t")
 _LIST_BEGINS: Final = frozenset("[({")
@@ -162,9 +164,11 @@ def _read_block(text: str, start: int) -> Value | None:
         line = text.find("\n", end, end + _LONGEST_BLOCK)
         return Value(block.end(), line if line >= 0 else min(len(text), end + _LONGEST_BLOCK), quoted=True)
     if heredoc := _HEREDOC.match(text, start):
-        window = text[heredoc.end() : heredoc.end() + _LONGEST_BLOCK]
-        end = next((m.start() for m in re.finditer(r"\n?[ \t]*+\w++", window) if m[0].strip() == heredoc["tag"]), len(window))
-        return Value(heredoc.end(), heredoc.end() + end, quoted=True)
+        limit = heredoc.end() + _LONGEST_BLOCK
+        tag = heredoc["tag"]
+        ends = (text.find(f"\n{indent}{tag}", heredoc.end() - 1, limit) for indent in ("", "\t", "  ", "    "))
+        end = min((place for place in ends if place >= 0), default=limit)
+        return Value(heredoc.end(), max(heredoc.end(), min(end, len(text))), quoted=True)
     return None
 
 
@@ -192,7 +196,7 @@ def _read_dashes(text: str, start: int) -> Iterator[Value]:
 
 
 def _ends_line(text: str, end: int) -> bool:
-    rest = text[end : end + 8].split("\n")[0]
+    rest = text[end : end + 8].split("\n", maxsplit=1)[0]
     return not rest.strip("\"'`,;\r )]}")
 
 
@@ -201,7 +205,7 @@ def _ends_line(text: str, end: int) -> bool:
 
 def _judge(text: str, value: Value, kind: str, evidence: Evidence, *, tight: bool = False) -> FoundSecret | None:
     """Return the secret that a value is, or None."""
-    shown = text[value.start : min(value.end, value.start + _ENOUGH)]
+    shown = text[value.start : min(value.end, value.start + ENOUGH)]
     if not shown or not is_convincing(shown, evidence):
         return None
     after = text[value.end : value.end + 80]
@@ -236,7 +240,8 @@ def _judge_plain(text: str, given: re.Match[str], kind: str, before: str) -> Fou
         kind = {"basic": "basic-auth", "bearer": "bearer-token"}.get(scheme[1].lower(), kind)
         value = value._replace(start=scheme.end()) if value.quoted else read_value(text, scheme.end())
     if given["tagged"] and not value.quoted:
-        value = Value(value.start, _UNTAGGED.match(text, value.start).end(), quoted=True)
+        tag = text.find("<", value.start, value.end + ENOUGH)
+        value = Value(value.start, max(tag, value.start), quoted=True)
     if given["tagged"] == ">" and not text.startswith(("</", "]]></"), value.end):
         return None
     if given["spaced"] and text.startswith("-", value.start):
@@ -252,6 +257,8 @@ def _judge_plain(text: str, given: re.Match[str], kind: str, before: str) -> Fou
 
 def _find_given(text: str, given: re.Match[str]) -> Iterator[FoundSecret | None]:
     before = text[max(0, given.start() - _BEFORE) : given.start()]
+    if _MARKED.match(text, given.end()):
+        return
     if given["spaced"] and "-" not in before and _PROSE.match(text, given.end()) and not _is_directed(before):
         return  # by far the most frequent
     kind = _kind_of_name(before, given)

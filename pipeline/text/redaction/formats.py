@@ -96,9 +96,7 @@ def _find_tokens(pattern: re.Pattern[str], kind: str, genuine: _Genuine, text: s
             yield FoundSecret(start, start + len(token), kind)
 
 
-def _format(
-    kind: str, expression: str, *triggers: str, genuine: _Genuine = _always, least: int = _WORD
-) -> SecretRule:
+def _format(kind: str, expression: str, *triggers: str, genuine: _Genuine = _always, least: int = _WORD) -> SecretRule:
     return SecretRule(triggers, partial(_find_tokens, re.compile(expression, re.ASCII), kind, genuine), least=least)
 
 
@@ -149,7 +147,8 @@ FORMATS: Final = (
     _format("azure-secret", r"(?<![\w~.-])[\w~.-]{3}[78]Q~[\w~.-]{31,34}+(?![\w~-])", "Q~"),
     _format("terraform-token", r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}+", ".atlasv1."),
     _format("salesforce-token", r"(?<![A-Za-z0-9])00D[a-zA-Z0-9]{9,15}![\w.]{80,}+", "00D"),
-    _format("meta-token", r"(?<![A-Za-z0-9])(?:EAA[A-Z]|IGQ[A-Z])[A-Za-z0-9_-]{60,}+", "EAA", "IGQ", genuine=_has_digit),
+    _format("meta-token", r"(?<![A-Za-z0-9])(?:EAA[A-Z]|IGQ[A-Z])[A-Za-z0-9_-]{60,}+", "EAA", "IGQ",
+            genuine=_has_digit),
     _format("nkey-seed", r"(?<![A-Za-z0-9])S[ACNOUX][A-Z2-7]{56}(?![A-Za-z0-9])", "SA", "SC", "SN", "SO", "SU", "SX",
             genuine=_has_digit),
     _format("newrelic-key", r"(?<![A-Za-z0-9])[A-Za-z0-9]{36}NRAL(?![A-Za-z0-9])", "NRAL"),

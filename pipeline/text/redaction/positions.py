@@ -154,8 +154,8 @@ def find_cookies(text: str) -> Iterator[FoundSecret]:
                 yield FoundSecret(*match.span("value"), "cookie")
 
 
-# Command lines: the programs, how the flag looks behind which a value stands, and the word that the line must hold. `open`
-# is a quotation mark that the flag leaves open.
+# Command lines: the programs, how the flag looks behind which a value stands, and the word that the line must hold.
+# `open` is a quotation mark that the flag leaves open.
 
 _USER_FLAG: Final = r"(?:-[uaU]|--(?:proxy-)?user)[ =]?(?P<open>[\"']?)[^\s:%\"'$]{1,128}[:%]"
 # fmt: off
@@ -206,7 +206,8 @@ def find_client_passwords(text: str) -> Iterator[FoundSecret]:
 _PIPED: Final = re.compile(r"\b(?:echo|printf)[ \t](?:-[ne]{1,2}[ \t])?(?P<value>[^\n|]*+)(?P<reader>\|[^\n|]*+)?")
 _READERS: Final = re.compile(r"--?(?:password|pass|pw)-stdin\b|--stdin\b|\bchpasswd\b|\bsudo[ \t]+-S\b")
 _LEADS: Final = (
-    ("identified", r"\bIDENTIFIED[ \t]{1,4}(?:WITH[ \t]{1,4}\S{1,40}+[ \t]{1,4})?(?:BY|AS)[ \t]{1,4}(?=[\"'])", "password"),
+    ("identified", r"\bIDENTIFIED[ \t]{1,4}(?:WITH[ \t]{1,4}\S{1,40}+[ \t]{1,4})?(?:BY|AS)[ \t]{1,4}(?=[\"'])",
+     "password"),
     ("securestring", r"\bConvertTo-SecureString[ \t]{1,4}(?:-(?:String|AsPlainText|Force)[ \t]{1,4}){0,3}+(?=[^\s-])",
      "password"),
     ("-stdin", r"-stdin[ \t]{0,4}<<<[ \t]{0,4}", "password"),
@@ -235,7 +236,10 @@ POSITIONS: Final = (
     SecretRule(("eyJ", "eyA"), find_jwts),
     SecretRule(("aws",), find_aws_secrets, folds_case=True),
     SecretRule(("://",), find_url_passwords),
-    SecretRule((" -p", " -u", " -U", " -a", " -P", " -w", " -pass", " --user", " --proxy-user", " /p:", "\\\n"), find_client_passwords),
+    SecretRule(
+        (" -p", " -u", " -U", " -a", " -P", " -w", " -pass", " --user", " --proxy-user", " /p:", "\\\n"),
+        find_client_passwords,
+    ),
     SecretRule(("echo ", "printf "), find_piped_passwords),
     *(
         SecretRule((word,), partial(_find_led, re.compile(lead, re.IGNORECASE), kind), folds_case=True)

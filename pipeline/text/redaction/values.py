@@ -47,11 +47,10 @@ _BARE_MARK: Final = MARKER + r"""
   | [,;](?!\s|\Z|["']|[\w.-]{1,40}[ ]?[=:])
   | &(?!\s|\Z|["']|(?:amp;)?[\w.-]{1,40}[ ]?[=:]|(?:quot|apos|lt|gt|\#\w{1,5});) | \\(?![nrt"'\\])"""
 _BARE_LETTER: Final = r"[^\s\"'`<&,;\\\[]"
-# Enough to judge by, so that rejection stays cheap.
-_BARE_HEAD: Final = re.compile(rf"(?:{_BARE_LETTER}{{1,64}}+|{_BARE_MARK}){{1,32}}+", re.VERBOSE)
 _BARE: Final = re.compile(rf"(?:{_BARE_LETTER}++|{_BARE_MARK})++", re.VERBOSE)
 # fmt: on
 _CUT_MARKER: Final = re.compile(r"\[REDACTED:[a-z0-9-]+\Z")
+ENOUGH: Final = 200  # characters by which a value is judged, so that rejection stays cheap
 _LONGEST: Final = 4096  # characters in which a closing mark of several letters is looked for
 
 
@@ -63,7 +62,7 @@ def read_value(text: str, start: int, opening: str = "") -> Value:
     if not opening and (found := _OPENING.match(text, start)):
         opening, start = found[0].lstrip(_PREFIX), found.end()
     if not opening:
-        head = _BARE_HEAD.match(text, start)
+        head = _BARE.match(text, start, start + ENOUGH)
         return Value(start, _without_closing(text, start, head.end()) if head else start, quoted=False)
     if body := _BODIES.get(opening):
         read = body.match(text, start)
