@@ -29,7 +29,7 @@ _BEGINNING = 3  # letters
 _WITHOUT_SPACES = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 _BLANKS = re.compile(r"[^\S\n]++")
-_BETWEEN = r"[\W_]{1,3}+"
+_BETWEEN = r"(?:[\W_]{1,3}+)"
 _GAP = r"(?:[\w'’-]{1,24}+[^\w.!?\n]{1,3}+){0,4}?"
 
 # An order is neither forbidden nor reported of somebody else.

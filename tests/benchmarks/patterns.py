@@ -37,11 +37,11 @@ LONG_RUN: Final = 60
 MOST_BRANCHES: Final = 6
 TYPICAL: Final = {
     "a note": """Ann prefers short answers with a table at the end. She works from Lisbon on Mondays and Tuesdays and is
-away in August; questions about invoices go to Pavel, everything about the importer to Ann herself. The weekly call moved
-from Thursday to Wednesday at ten, since the other team has its planning then.""",
+away in August; questions about invoices go to Pavel, everything about the importer to Ann herself. The weekly call
+moved from Thursday to Wednesday at ten, since the other team has its planning then.""",
     "a decision": """We moved the staging database to the new host in Frankfurt; deploys now go through the release
-workflow in .github/workflows/release.yml. The key decision: keep sessions in Redis for 14 days, because the mobile client
-refreshes its token only on start. See docs/architecture.md for the reasons.""",
+workflow in .github/workflows/release.yml. The key decision: keep sessions in Redis for 14 days, because the mobile
+client refreshes its token only on start. See docs/architecture.md for the reasons.""",
     "about code": """`app/text/checks/__init__.py` runs each rule only if a plain substring wakes it. Fixed in
 3f2a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a: `password: str` was taken for a value. Run `pytest tests/unit/test_checks.py
 -k password` before touching it; the table there is long but readable.""",
@@ -52,8 +52,9 @@ HOSTILE: Final = (
     "password=&", "password:\n", "passwords: [", 'password":{"a":', "secret: <", "token=<<a\n", "password=<![CDATA[<a",
     'password=f("', "key a_key=", "eyJhb", "eyJhb.", "-----BEGIN RSA " + "PRIVATE KEY-----\n", "-----BEGIN ", "echo ",
     "curl -u a:", "mysql -p ", 'curl "', "echo a|", "docker -p login ", "Bearer ", "Cookie: a=", 'value="a" name=',
-    "AKIA", 'value="', "?key=", "a-", "a_", "A", "0", "9:", "M.", "\\", '"', "[", "[REDACTED:", "key=-us", "sk-", "xoxb-1-",
-    "SK", "npm_", "glagent-", "ignore ", "ignore'-", "send the ", "you are now the ", "do not ", "forget a a a a ", "<sys",
+    "AKIA", 'value="', "?key=", "a-", "a_", "A", "0", "9:", "M.", "\\", '"', "[", "[REDACTED:", "key=-us", "sk-",
+    "xoxb-1-", "SK", "npm_", "glagent-", "ignore ", "ignore'-", "send the ", "you are now the ", "do not ", "<sys",
+    "forget a a a a ",
     "base64 -d ", "system prompt ", "act as an a a a a ", "\u0301\u0327", "\u200d", "\u5ffd\u7565",
 )
 # fmt: on

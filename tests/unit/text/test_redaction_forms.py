@@ -10,16 +10,11 @@ from hypothesis import strategies as st
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import Redaction, redact, redact_json
 
-# A form is a text with § where the secret goes. PLAIN secrets hold letters, digits and a few signs; WIDE ones whatever
-# may stand in a password that nothing has to quote, but for slashes where the place proves little; SPACED ones also blanks
+# A form is a text with § where the secret goes. PLAIN secrets hold letters, digits and a few signs; WIDE ones what may
+# stand in a password that nothing has to quote, but for slashes where the place proves little; SPACED ones also blanks
 # and the other quotation marks.
-PLAIN, WIDE, UNLIKE_A_PATH, SPACED_IN_DOUBLE, SPACED_IN_SINGLE = (
-    "-_.+",
-    "-_.+!*#^%@=/:?",
-    "-_+!*#^%=?",
-    "-_.+!*#^%@=/:?' ;,&<>",
-    '-_.+!*#^%@=/:?" ;,&<>',
-)
+PLAIN, WIDE, UNLIKE_A_PATH = "-_.+", "-_.+!*#^%@=/:?", "-_+!*#^%=?"
+SPACED_IN_DOUBLE, SPACED_IN_SINGLE = "-_.+!*#^%@=/:?' ;,&<>", '-_.+!*#^%@=/:?" ;,&<>'
 FORMS = {
     SPACED_IN_DOUBLE: [
         'password = "§"',
