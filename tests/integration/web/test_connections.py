@@ -150,7 +150,7 @@ def test_of_those_who_were_let_in_the_longest_at_rest_go_first(serve):
 
 
 def test_a_stranger_asks_one_thing_at_a_time(serve):
-    connect = serve()
+    connect = serve(STRANGER_S=1000)
     many = connect()
     many.sendall(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode() * 100)
     assert ends(many)
