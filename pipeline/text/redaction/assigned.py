@@ -24,12 +24,13 @@ _LEXICON: Final = load_lexicon("redaction")
 # fmt: off
 # No look-behind at the front: the letters that may come first let the search leap.
 _CORE: Final = re.compile(
-    "pass|pwd?|key|token|secret|auth|contrase|senha|парол|密[码碼]|login|crumb|pat(?<![a-z]pat)|psk(?<![a-z]psk)"
+    "pass|pwd?|key|token|secret|auth|contrase|senha|парол|密[码碼]|login|crumb|salt|nonce|api(?<![a-z]api)|pat(?<![a-z]pat)|psk(?<![a-z]psk)"
     "|cred(?<![a-z]cred)")
 _NAME: Final = r"""(?P<name>
       (?P<password>passw(?:or)?ds?|passphrases?|passcode|passwort|pass|pwd?s?|contrase[nñ]as?|senhas?|парол[ьяію]|密[码碼])
-    | (?P<key>keys?(?:[_-]?base)?) | (?P<token>tokens?) | (?P<secret>secrets?)
-    | (?P<header>authorization) | (?P<auth>auth(?:entication)?) | (?P<weak>pat|psk|crumb|login|cred(?:ential)?s?)
+    | (?P<key>key(?:(?P<keys>s)|[_-]?base)?) | (?P<token>token(?P<tokens>s)?) | (?P<secret>secret(?P<secrets>s)?)
+    | (?P<header>authorization) | (?P<auth>auth(?:entication)?)
+    | (?P<weak>pat|psk|api|salt|nonce|crumb|login|cred(?:ential)?s?)
     )(?:[_-]?(?:[0-9]{1,3}|prod|production|dev|staging|live|test|value|old|new|base64|b64))?(?P<loose>[\w-]{1,40}+)?"""
 _CLOSING: Final = r"""
     (?P<closed>\\{0,7}["'`]|&(?:quot|\#0{0,3}34);)?(?:(?P<paren>\))|\])?\??[*_]{0,2}(?:[ ]\([^()\n]{1,30}\))?"""
@@ -97,7 +98,8 @@ def _kind_of_name(before: str, name: re.Match[str]) -> str | None:
         is_short = name["password"].lower() in ("pass", "pw")
         follows_word = before[-1:].islower() and name["password"][0] == "P"  # dbPass
         return "password" if not is_short or follows_word or _SHORT_OWNER.search(before) else None
-    if name["weak"] and before[-1:].isalpha() and not (name["weak"][0].isupper() and before[-1].islower()):
+    is_part = before[-1:].isalpha() and not (name["name"][0].isupper() and before[-1].islower())
+    if name["weak"] and (name["loose"] or is_part):
         return None
     return next(kind for group, kind in _OTHER_KINDS.items() if name[group])
 
@@ -115,10 +117,12 @@ def _evidence(given: re.Match[str], before: str, kind: str, *, quoted: bool) -> 
     """Say how much the way in which a value follows its name proves."""
     if given["loose"] or given["nested"] or kind == _SOME_KEY:
         return Evidence.FAINT
-    if given["weak"]:
-        return Evidence.WEAK
+    if given["weak"] or given["keys"] or given["tokens"] or given["secrets"]:
+        return Evidence.WEAK  # several of them are counted more often than told
     if given["assigned"]:
-        is_sure = not (given["auth"] or given["paren"] or given["sign"] == "->")
+        # Words between back-ticks are code as often as values.
+        is_code = given.string.startswith("`", given.end()) and given["assigned"].endswith(" ")
+        is_sure = not (given["auth"] or given["paren"] or given["sign"] == "->" or is_code)
     elif given["tagged"] or given["told"]:
         is_sure = given["tagged"] == ">"
     else:
@@ -290,12 +294,12 @@ def find_assigned(text: str) -> Iterator[FoundSecret]:
     for core in _CORE.finditer(lowered):
         if core.start() < position:
             continue
-        for pattern, find in ((_PAIRED, _find_paired), (_GIVEN, _find_given))[not may_pair :]:
-            name = pattern.match(text, core.start())
-            for found in find(text, name) if name else ():
-                if found and found.end > position:
-                    yield found
-                    position = found.end
+        paired = _PAIRED.match(text, core.start()) if may_pair else None
+        given = None if paired else _GIVEN.match(text, core.start())
+        for found in _find_paired(text, paired) if paired else _find_given(text, given) if given else ():
+            if found and found.end > position:
+                yield found
+                position = found.end
 
 
 def find_pairs_backwards(text: str) -> Iterator[FoundSecret]:

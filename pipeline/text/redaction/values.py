@@ -146,7 +146,8 @@ _HARMLESS: Final = frozenset(_LEXICON.words("harmless_words"))
 _WORD: Final = r"[^\W\d_]++(?:['\u2019-][^\W\d_]++)*+"
 _PLAIN: Final = re.compile(rf"{_WORD}|\d{{1,3}}")
 _PROSE_AFTER: Final = re.compile(rf",?(?:[ \t]+\(?{_WORD}(?![\w:='\u2019-])[,.;!?)]*+){{2}}")
-_UNION_AFTER: Final = re.compile(r" \| (?:None|null|undefined|[A-Z])")
+_EXPRESSION_AFTER: Final = re.compile(r" (?:\| (?:None|null|undefined|[A-Z])|[=!]= )")
+_PATTERN: Final = re.compile(r"\(\?[:<=!P]|\[(?:\^|0-9|a-z|A-Z)|\\[dws][+*{]")  # of an expression like this one
 _FUNCTION_WORD: Final = re.compile(rf"\b(?:{_LEXICON.alternatives('function_words')})\b", re.IGNORECASE)
 _QUANTITY: Final = re.compile(r"-?\d{1,5}(?:\.\d+)?(?:ms|s|m|h|d|k|kb|mb|%)?", re.IGNORECASE)
 _FEW_WORDS: Final = 2
@@ -162,13 +163,13 @@ def is_placeholder(value: str) -> bool:
 def is_harmless(value: str, after: str, *, quoted: bool, tight: bool, is_password: bool) -> bool:
     """Say whether a value is a placeholder, a word of prose or an expression in code."""
     core = value.rstrip("!?.,;:)]}>") if not quoted and value[:1] not in "<{[$" else value
-    if is_placeholder(core) or (not is_password and _QUANTITY.fullmatch(core)):
+    if is_placeholder(core) or _PATTERN.search(value) or (not is_password and _QUANTITY.fullmatch(core)):
         return True
     if quoted:
         has_words = len(core.split()) > _FEW_WORDS and bool(_FUNCTION_WORD.search(core))
         return value[0] in " \t,)]};:" or (has_words and not tight)
     if _CODE.fullmatch(value) or _PLACEHOLDER.fullmatch(value + after[:3]):
         return True
-    if value.isidentifier() and _UNION_AFTER.match(after):
+    if value.isidentifier() and _EXPRESSION_AFTER.match(after):
         return True
     return not tight and bool(_PLAIN.fullmatch(core) and value[-1] not in "!?" and _PROSE_AFTER.match(after))
