@@ -140,6 +140,7 @@ def _is_directed(before: str) -> bool:
 
 # What follows where a value should begin: on the next line, in a list, in a block of lines, in a call
 
+_CHANCE: Final = re.compile(r"[^\w\n]{0,8}+(?=[^\s\"']{0,64}?[0-9])[\w+/=~-]{16}")
 _PROSE: Final = re.compile(r"[A-Za-z]++(?=[\s.,;:!?)]|\Z)")
 _BLOCK_BEGINS: Final = frozenset("|><$\"'")
 _LINE_BEGINS: Final = frozenset("\r\n\\ \t")
@@ -266,7 +267,7 @@ def _find_given(text: str, given: re.Match[str]) -> Iterator[FoundSecret | None]
     if given["spaced"] and "-" not in before and _PROSE.match(text, given.end()) and not _is_directed(before):
         return  # by far the most frequent
     kind = _kind_of_name(before, given)
-    if kind is None:
+    if kind is None or (kind == _SOME_KEY and not _CHANCE.match(text, given.end())):
         return
     shapes = given["assigned"] and _judge_shape(text, given.end(), kind, _evidence(given, before, kind, quoted=False))
     yield from shapes or (_judge_plain(text, given, kind, before),)
