@@ -83,7 +83,7 @@ def test_only_members_of_that_very_name_are_read(tmp_path, name):
 
 def test_members_with_names_that_no_screen_should_show_are_told_in_plain(tmp_path):
     path = _zip(tmp_path / "e.zip", [("a\x1b[2J\u202eb\n.txt", "x"), ("conversations.json", [chatgpt_conversation(1)])])
-    assert reasons_by_key(read(read_chatgpt, path)).keys() == {"a[2Jb .txt"}
+    assert reasons_by_key(read(read_chatgpt, path)).keys() == {"ab .txt"}
 
 
 def test_what_was_read_before_an_archive_breaks_is_kept(tmp_path):
