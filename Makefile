@@ -92,6 +92,10 @@ bench-year: $(STAMP) ## Live through a year of 20,000 memories and 365 nights (A
 bench-patterns: $(STAMP) ## Measure every expression of a write on text made to be slow for it (ARGS="--all")
 	$(BIN)/python -m tests.benchmarks.patterns $(ARGS)
 
+.PHONY: bench-footprint
+bench-footprint: $(STAMP) ## Measure memory, start and idle use of the whole stack (ARGS="--memories 2000 --minutes 1")
+	$(BIN)/python -m tests.benchmarks.footprint $(ARGS)
+
 .PHONY: bench-dashboard
 bench-dashboard: $(STAMP) ## Measure every page of the dashboard at 100,000 memories (ARGS="--memories 10000")
 	$(BIN)/python -m tests.benchmarks.dashboard $(ARGS)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.index.segment import UNWANTED
+from config.left_out import OF_BM25S, OF_LANCEDB
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("config", "pipeline", "workers", "web")
@@ -365,7 +365,43 @@ print(json.dumps(sorted(sys.modules)))
 def test_a_lexical_segment_loads_nothing_that_bm25s_can_do_without(tmp_path):
     loaded = list_loaded(SEGMENT, tmp_path / "home")
     assert "bm25s" in loaded
-    assert loaded & UNWANTED == set()
+    assert loaded & OF_BM25S == set()
+
+
+TAGGED = """
+import json, sys
+from pipeline.digest.entities import SpacyTagger
+SpacyTagger.load().tag(["Ada Lovelace wrote to Charles Babbage in London."])
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_a_tagger_loads_no_other_model_library(tmp_path):
+    loaded = list_loaded(TAGGED, tmp_path / "home")
+    assert "spacy" in loaded
+    assert loaded & {"torch", "transformers", "scipy", "pandas"} == set()
+
+
+# Hollow modules stand under the same names: what would be in the real ones is not there.
+STORED = """
+import json, sys, tempfile
+from pathlib import Path
+import numpy as np
+from pipeline.index.vectors import VectorTable
+with tempfile.TemporaryDirectory() as folder:
+    table = VectorTable(Path(folder) / "vectors", "m", 4)
+    with table.exclusive():
+        table.replace({1: np.eye(4, dtype=np.float32)[:1]}, 1)
+    assert table.count() == 1
+print(json.dumps(sorted(name.replace(".", "/") for name in sys.modules)))
+"""
+
+
+def test_vectors_load_no_client_of_a_remote_catalogue(tmp_path):
+    loaded = list_loaded(STORED, tmp_path / "home")
+    assert "lancedb" in loaded
+    assert {f"{package}/api_client" for package in OF_LANCEDB} & loaded == set()
+    assert loaded & {"torch", "transformers", "scipy", "pandas"} == set()
 
 
 def test_settings_are_read_without_side_effects(tmp_path):

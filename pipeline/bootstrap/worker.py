@@ -17,7 +17,7 @@ from pipeline.index.encoder import Encoder
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.context import JobContext
 from pipeline.records import Stage
-from pipeline.services.encoder import compile_model, is_encoder_compiled, load_encoder, vector_table
+from pipeline.services.encoder import compile_model_apart, is_encoder_compiled, load_encoder, vector_table
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
 from pipeline.store.operations import Operations
@@ -48,7 +48,7 @@ class WorkerContainer:
         """Return the encoder, compiling it on first use."""
         if not is_encoder_compiled(self.settings):
             log.info("compiling the encoder %s; this happens once", self.settings.embedding_model)
-            compile_model(self.settings)
+            compile_model_apart(self.settings)
         return load_encoder(self.settings)
 
     @cached_property

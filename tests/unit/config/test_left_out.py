@@ -1,0 +1,37 @@
+import importlib
+import sys
+import threading
+
+import pytest
+
+from config.left_out import hide_packages, hollow_packages
+
+
+def test_packages_are_hidden_from_the_thread_that_asks_and_from_no_other(tmp_path, monkeypatch):
+    (tmp_path / "only_for_others.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    found = []
+    other = threading.Thread(target=lambda: found.append(importlib.import_module("only_for_others")))
+    with hide_packages(frozenset({"only_for_others"})):
+        with pytest.raises(ModuleNotFoundError, match="not wanted"):
+            importlib.import_module("only_for_others")
+        other.start()
+        other.join(60)
+    assert found == [sys.modules.pop("only_for_others")]
+    assert importlib.import_module("only_for_others") is not found[0]
+    del sys.modules["only_for_others"]
+
+
+def test_a_hollow_package_has_any_class_in_any_module_for_who_asked_alone():
+    name = "no_such_package_anywhere"
+    with hollow_packages(frozenset({name})):
+        module = importlib.import_module(f"{name}.models.table")
+    try:
+        assert isinstance(module.Table, type)
+        assert module.Table is module.Table
+        assert not hasattr(module, "__wrapped__")
+    finally:
+        for loaded in [one for one in sys.modules if one.partition(".")[0] == name]:
+            del sys.modules[loaded]
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(name)
