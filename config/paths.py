@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from config.modes import close_place, find_open_places
@@ -16,13 +17,14 @@ def is_workspace_id(text: str) -> bool:
     return WORKSPACE_ID.fullmatch(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
+# Asked for several times by every request; joining paths would be a tenth of a write.
+@dataclass(frozen=True)
 class WorkspacePaths:
     """The files of one workspace."""
 
     root: Path
 
-    @property
+    @cached_property
     def events(self) -> Path:
         """Return the SQLite file that is the truth."""
         return self.root / "events.sqlite"
@@ -42,7 +44,7 @@ class WorkspacePaths:
         """Return the folder of the store's copies."""
         return self.root / "snapshots"
 
-    @property
+    @cached_property
     def config(self) -> Path:
         """Return the workspace's own settings file."""
         return self.root / "config.toml"
@@ -103,7 +105,7 @@ class HomePaths:
         """Return one workspace's files; the id must be a valid one."""
         if not is_workspace_id(workspace_id):
             raise ValueError("not a workspace id")
-        return WorkspacePaths(self.workspaces / workspace_id)
+        return _paths_of(self.root, workspace_id)
 
     def workspace_ids(self) -> list[str]:
         """List the workspaces that exist, by name."""
@@ -161,6 +163,11 @@ class HomePaths:
             file.flush()
             os.fsync(descriptor)
         return draft
+
+
+@lru_cache(maxsize=1024)
+def _paths_of(root: Path, workspace_id: str) -> WorkspacePaths:
+    return WorkspacePaths(root / "workspaces" / workspace_id)
 
 
 class CurrentToken:

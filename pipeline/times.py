@@ -9,8 +9,7 @@ MONTH_S = 365.25 / 12 * DAY_S
 
 def utc_text(moment: datetime) -> str:
     """Render an aware moment; raises OverflowError where its UTC form has no year 1 to 9999."""
-    utc = moment.astimezone(UTC)
-    return f"{utc.year:04d}-{utc:%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z"
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def utc_now() -> str:

@@ -33,6 +33,7 @@ class WebContainer:
 
     def __init__(self, settings: Settings, notify: Callable[[str, Stage | None], None]) -> None:
         settings.paths.ensure()
+        self._paths = settings.paths
         self.started = self.requested = time.monotonic()
         # Set as soon as the process is asked to end: an answer that takes its time must not hold it up.
         self.stopping = threading.Event()
@@ -59,7 +60,7 @@ class WebContainer:
 
     def workspace(self, workspace_id: str) -> Workspace:
         """Return a workspace, whether anything was written there or not."""
-        paths = self.settings.paths.workspace(workspace_id)
+        paths = self._paths.workspace(workspace_id)
         return Workspace(workspace_id, paths, self.databases, self._settings)
 
     def warm_up(self) -> None:

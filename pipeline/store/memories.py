@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
@@ -45,7 +46,7 @@ def _object(name: str) -> Codec:
     # Most memories hold none of these, and parsing would be a third of the work.
     return Codec(
         (name,),
-        lambda value: (json.dumps(value, ensure_ascii=False),),
+        lambda value: (json.dumps(value, ensure_ascii=False) if value else "{}",),
         lambda text: {} if text == "{}" else json.loads(text),
     )
 
@@ -78,7 +79,7 @@ CODECS: Mapping[str, Codec] = {
         lambda scope: (scope.kind, scope.id or ""),
         lambda kind, owner: Scope(ScopeKind(kind), owner or None),
     ),
-    "tags": Codec(("tags",), lambda tags: (json.dumps(tags),), _decode_tags),
+    "tags": Codec(("tags",), lambda tags: (json.dumps(tags) if tags else "[]",), _decode_tags),
     "metadata": _object("metadata"),
     "source": _enum("source", Source),
     "trust": _enum("trust", Trust),
@@ -93,6 +94,9 @@ CODECS: Mapping[str, Codec] = {
 FIELDS = tuple(one.name for one in fields(Memory))
 NAMES = tuple(column for name in FIELDS for column in (CODECS[name].columns if name in CODECS else (name,)))
 COLUMNS = ", ".join(NAMES)
+_VALUES, _CODECS = attrgetter(*FIELDS), [CODECS.get(name) for name in FIELDS]
+_SEQ, _UPDATED_AT = NAMES.index("seq"), NAMES.index("updated_at")
+_INSERT = f"INSERT INTO memory ({COLUMNS}) VALUES ({', '.join('?' * len(NAMES))})"  # noqa: S608 - constant columns
 # At which places of a row a value is decoded, and two are joined, the last first: each takes a place away.
 _DECODED = [(NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 1]
 _JOINED = sorted(((NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 2), reverse=True)
@@ -119,11 +123,11 @@ class RankingRow(NamedTuple):
 
 def insert(db: Connection, memory: Memory) -> int:
     """Insert a memory, unchanged since it was made, and return its row number."""
-    values = {column: value for name in FIELDS for column, value in _encode(name, getattr(memory, name))}
-    values |= {"seq": None, "updated_at": memory.created_at}
-    marks = ", ".join("?" * len(NAMES))
-    cursor = db.execute(f"INSERT INTO memory ({COLUMNS}) VALUES ({marks})", [values[name] for name in NAMES])  # noqa: S608 - constant columns
-    return int(cursor.lastrowid or 0)
+    values: list[Any] = []
+    for value, codec in zip(_VALUES(memory), _CODECS, strict=True):
+        values += (value,) if codec is None else codec.encode(value)
+    values[_SEQ], values[_UPDATED_AT] = None, memory.created_at
+    return int(db.execute(_INSERT, values).lastrowid or 0)
 
 
 def find_active_text(db: Connection, scope: Scope, content_hash: str) -> Memory | None:

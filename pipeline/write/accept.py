@@ -113,7 +113,9 @@ def _admit(
     if placement is not None and not candidate:
         end_replaced_fact(db, placement, memory.created_at)
         memory = placement.memory
-    memory = replace(memory, candidate=candidate, trust=_inherit_trust(db, item))
+    trust = _inherit_trust(db, item)
+    if candidate or trust is not memory.trust:
+        memory = replace(memory, candidate=candidate, trust=trust)
     seq = memories.insert(db, memory)
     _draw_edges(db, seq, item, placement if not candidate else None, effects)
     # A candidate is digested, so that its duplicates are found, but it is found by no word before somebody agreed.

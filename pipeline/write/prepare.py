@@ -127,7 +127,8 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
     )
     if draft.kind is Kind.KEYED_FACT and memory.details:
         memory = _with_key(memory, loc)
-    memory = replace(memory, instructs=instructs(join_agent_text(memory)))
+    if instructs(join_agent_text(memory)):
+        memory = replace(memory, instructs=True)
     tokens, repeats = memory_tokens(memory.content, memory.occurred_at), find_echoes(memory.content)
     return Prepared(memory, tokens, draft.importance, len(redacted.kinds), draft.edges, repeats, loc)
 

@@ -16,10 +16,9 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urljoin
 
-from flask import Flask, Response, abort, current_app, g, redirect, request, session, url_for
+from flask import Flask, Request, Response, abort, current_app, g, redirect, request, session, url_for
 from flask import render_template as render
-from flask.sessions import SecureCookieSessionInterface
-from itsdangerous import URLSafeTimedSerializer
+from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
 from werkzeug.wrappers import Response as AnyResponse
 
 from web.api.answers import Answer
@@ -137,13 +136,14 @@ class TokenSessions(SecureCookieSessionInterface):
         self._token = token
         self._signed_for = ""
 
-    def get_signing_serializer(self, app: Flask) -> URLSafeTimedSerializer | None:
-        """Return what signs cookies and reads them; it changes with the token."""
+    def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
+        """Return the session that a cookie holds, an empty one without any cookie; the key changes with the token."""
         token = self._token()
         if token != self._signed_for:
             sign_sessions_with(app, token)
             self._signed_for = token
-        return super().get_signing_serializer(app)
+        # Most requests are a program's.
+        return super().open_session(app, request) if "Cookie" in request.headers else self.session_class()
 
 
 def register_sessions(app: Flask, token: Callable[[], str], port: int, file: Path) -> None:
