@@ -26,6 +26,7 @@ SHORTEST_RUN = 5
 # A run can only be in a memory that holds a good part of the question.
 RUN_COVERAGE = 0.5
 RUN_CANDIDATES = 4
+NOBODY = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Candidates:
     tops: Mapping[Channel, Seqs]
     lexical: LexicalScores | None
     dense: DenseScores | None
-    holders: Sequence[Seqs]
+    literal: Seqs
 
     def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
         """Yield what answered: the channel, its scores, its best."""
@@ -45,12 +46,33 @@ class Candidates:
                 yield channel, scores, self.tops[channel]
 
 
+@dataclass(frozen=True, slots=True)
+class LexicalFindings:
+    """What words alone tell of a question, found while the encoder works.
+
+    Row numbers of the best, best first, of those who hold an identifier of the question, and of those who alone hold a
+    literal of it.
+    """
+
+    scores: LexicalScores
+    top: Seqs
+    holders: Seqs
+    literal: Seqs
+
+
+def find_by_words(
+    db: Connection, question: ParsedQuery, lexical: LexicalScores, allowed: Flags, limit: int
+) -> LexicalFindings:
+    """Find the best of the allowed memories by words, and whoever holds what the question quotes."""
+    top = lexical.top(limit, allowed)
+    holders = [seqs[values_at(allowed, seqs).astype(np.bool_)] for seqs in identifier_holders(question, lexical)]
+    return LexicalFindings(
+        lexical, top, np.concatenate([*holders, NOBODY]), _find_literals(db, question, lexical, holders, top)
+    )
+
+
 def gather_evidence(
-    db: Connection,
-    sessions: SessionMap,
-    ranking_features: RankingFeatures,
-    question: ParsedQuery,
-    candidates: Candidates,
+    sessions: SessionMap, ranking_features: RankingFeatures, question: ParsedQuery, candidates: Candidates
 ) -> Evidence:
     """Gather the evidence for every candidate."""
     seqs = candidates.seqs
@@ -76,7 +98,7 @@ def gather_evidence(
         asks=_flag_holders(lexical, (ASKS,), seqs),
         names_time=_flag_holders(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
         speaks=_speaks(question, lexical, seqs),
-        literal=_literal(db, question, candidates, seqs),
+        literal=np.isin(seqs, candidates.literal),
         in_time_range=_in_time_range(question, days),
         personal_fact=ranking_features.keyed[seqs] & question.personal,
         importance=ranking_features.importance[seqs],
@@ -93,12 +115,6 @@ def _speaks(question: ParsedQuery, lexical: LexicalScores | None, seqs: Seqs) ->
     return _flag_holders(lexical, [speaker_term(token) for token in dict.fromkeys(question.tokens)], seqs)
 
 
-def _literal(db: Connection, question: ParsedQuery, candidates: Candidates, seqs: Seqs) -> Flags:
-    if candidates.lexical is None:
-        return np.zeros(len(seqs), np.bool_)
-    return literal_flags(db, question, candidates.lexical, candidates.holders, seqs)
-
-
 def _in_time_range(question: ParsedQuery, days: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Flags:
     if question.time_range is None:
         return np.zeros(len(days), np.bool_)
@@ -112,25 +128,17 @@ def identifier_holders(question: ParsedQuery, lexical: LexicalScores) -> list[Se
     return [lexical.corpus.posting(token)[0] for token in rare]
 
 
-def literal_flags(
-    db: Connection, question: ParsedQuery, lexical: LexicalScores, holders: Sequence[Seqs], seqs: Seqs
-) -> Flags:
-    """Tell which memories of the pool are the only visible one to hold a literal of the question."""
-    flags = np.zeros(len(seqs), np.bool_)
-    for found in (np.isin(seqs, holder) for holder in holders):
-        if found.sum() == 1:
-            flags |= found
-    if len(question.tokens) >= SHORTEST_RUN and not flags.any():
-        alone = _only_run(_texts(db, lexical, seqs), question.tokens)
-        flags |= seqs == alone
-    return flags
-
-
-def _texts(db: Connection, lexical: LexicalScores, seqs: Seqs) -> Mapping[int, list[str]]:
-    scores = lexical.of(seqs)
-    near = scores >= RUN_COVERAGE * lexical.ceiling
-    best = seqs[near][np.argsort(-scores[near], kind="stable")][:RUN_CANDIDATES]
-    return {seq: search_tokens(memory.content) for seq, memory in memories.by_seqs(db, best.tolist()).items()}
+def _find_literals(
+    db: Connection, question: ParsedQuery, lexical: LexicalScores, holders: Sequence[Seqs], top: Seqs
+) -> Seqs:
+    """Return the memories that are the only allowed one to hold a literal of the question."""
+    alone = [holder for holder in holders if len(holder) == 1]
+    if len(question.tokens) >= SHORTEST_RUN and not alone:
+        near = top[lexical.of(top) >= RUN_COVERAGE * lexical.ceiling][:RUN_CANDIDATES]
+        found = memories.by_seqs(db, near.tolist())
+        texts = {seq: search_tokens(memory.content) for seq, memory in found.items()}
+        alone = [np.array([_only_run(texts, question.tokens)])]
+    return np.unique(np.concatenate([*alone, NOBODY]))
 
 
 def _only_run(texts: Mapping[int, Sequence[str]], asked: Sequence[str]) -> int:

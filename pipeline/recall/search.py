@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from pipeline.errors import IndexUnavailable, NotFound
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.encoder import Encoder
-from pipeline.index.lexical import LexicalIndex, LexicalScores
+from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import RankingFeatures, Seqs, SessionMap, values_at
 from pipeline.recall.annotations import find_annotations, refresh_staleness
 from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
-from pipeline.recall.evidence import Candidates, gather_evidence, identifier_holders
+from pipeline.recall.evidence import NOBODY, Candidates, LexicalFindings, find_by_words, gather_evidence
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank, relevance
@@ -40,7 +40,6 @@ from pipeline.times import elapsed_ms, utc_text
 KEPT = 256
 BEST_OF_CHANNEL = 80
 LIFTING = 20
-NOBODY = np.empty(0, np.int64)
 OFF = ChannelReport(ChannelState.OFF, 0.0)
 
 Mask = NDArray[np.bool_]
@@ -192,7 +191,7 @@ def _query_channels(context: SearchContext, query: Query, now: datetime) -> Chan
     question = parse_query(query.text, now)
     allowed = _allowed_mask(context, query.filter)
     searches = {
-        Channel.LEXICAL: lambda: _search_lexical(context, question),
+        Channel.LEXICAL: lambda: _search_lexical(context, question, allowed),
         Channel.DENSE: lambda: _search_dense(context, query.text, allowed),
     }
     wanted = {channel: find for channel, find in searches.items() if channel in query.channels}
@@ -206,7 +205,7 @@ def _rank_candidates(
     """Rank what the channels found; one whose index breaks only now is left out as if it had never answered."""
     candidates = _pool_candidates(context, db, results)
     try:
-        evidence = gather_evidence(db, context.sessions, context.ranking_features, results.question, candidates)
+        evidence = gather_evidence(context.sessions, context.ranking_features, results.question, candidates)
     except IndexUnavailable as error:
         context.on_error(Channel.DENSE, error)
         cold = ChannelResult(replace(results.found[Channel.DENSE].report, state=ChannelState.COLD))
@@ -261,14 +260,20 @@ def _allowed_mask(context: SearchContext, wanted: Filter) -> Mask | None:
     return allowed
 
 
-def _search_lexical(context: SearchContext, question: ParsedQuery) -> LexicalScores:
+def _search_lexical(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:
     try:
-        with context.database.read() as db:
-            return context.lexical.search(db, question.tokens)
+        return _find_by_words(context, question, allowed)
     except IndexUnavailable:
         # The segment may have been replaced between our snapshot and its opening; a new snapshot names the new one.
-        with context.database.read() as db:
-            return context.lexical.search(db, question.tokens)
+        return _find_by_words(context, question, allowed)
+
+
+def _find_by_words(context: SearchContext, question: ParsedQuery, allowed: Mask | None) -> LexicalFindings:
+    with context.database.read() as db:
+        scores = context.lexical.search(db, question.tokens)
+        context.ranking_features.refresh(db)
+        visible = context.ranking_features.visible if allowed is None else allowed
+        return find_by_words(db, question, scores, visible, BEST_OF_CHANNEL)
 
 
 def _search_dense(context: SearchContext, text: str, allowed: Mask | None) -> DenseScores:
@@ -288,13 +293,15 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     context.sessions.refresh(db)
     context.ranking_features.refresh(db)
     allowed = context.ranking_features.visible if results.allowed is None else results.allowed
-    lexical, dense = results.found[Channel.LEXICAL].scores, results.found[Channel.DENSE].scores
+    words: LexicalFindings | None = results.found[Channel.LEXICAL].scores
+    dense = results.found[Channel.DENSE].scores
     tops: dict[Channel, Seqs] = {}
-    for channel, scores in ((Channel.LEXICAL, lexical), (Channel.DENSE, dense)):
-        if scores is not None:
-            tops[channel] = scores.top(BEST_OF_CHANNEL, allowed)
-    holders = [] if lexical is None else identifier_holders(results.question, lexical)
+    if words is not None:
+        tops[Channel.LEXICAL] = words.top
+    if dense is not None:
+        tops[Channel.DENSE] = dense.top(BEST_OF_CHANNEL, allowed)
     lifted = [context.sessions.around(top[:LIFTING]) for top in tops.values()]
-    pooled = np.unique(np.concatenate([*tops.values(), *lifted, *holders, NOBODY]))
+    holders, literal = (NOBODY, NOBODY) if words is None else (words.holders, words.literal)
+    pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, NOBODY]))
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
-    return Candidates(pooled, tops, lexical, dense, holders)
+    return Candidates(pooled, tops, None if words is None else words.scores, dense, literal)

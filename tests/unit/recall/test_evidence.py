@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from pipeline.recall.evidence import Candidates, gather_evidence
+from pipeline.recall.evidence import NOBODY, Candidates, find_by_words, gather_evidence
 from pipeline.recall.query import parse_query
 from pipeline.records import Kind
 from pipeline.records.recall import Channel
@@ -41,8 +41,9 @@ def gather(workspace, text, *, without=()):
         dense = None
         if Channel.DENSE not in without:
             dense = workspace.dense.search(workspace.encoder.encode_query(text), (0, 1), 100)
-        candidates = Candidates(np.arange(1, 7), {}, lexical, dense, [])
-        return gather_evidence(db, workspace.reader.sessions, workspace.reader.ranking_features, question, candidates)
+        found = lexical and find_by_words(db, question, lexical, workspace.reader.ranking_features.visible, 100)
+        candidates = Candidates(np.arange(1, 7), {}, lexical, dense, found.literal if found else NOBODY)
+        return gather_evidence(workspace.reader.sessions, workspace.reader.ranking_features, question, candidates)
 
 
 def test_neighbours_are_those_in_time(conversation):
