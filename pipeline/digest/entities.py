@@ -4,11 +4,13 @@ What spelling gives away comes first, then names and dates from a tagger.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from itertools import compress
+from typing import Any, NamedTuple, Protocol, Self
 
 from config.left_out import OF_SPACY, hide_packages
+from pipeline.digest.name_spans import NameSpan, NameSpanDecoder
 from pipeline.errors import StageFailed
 from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention, WorkItem
@@ -51,6 +53,8 @@ _TAIL = re.compile(r"[ \t\n\"\u201d)\],;:?!*_-]+$")
 _POSSESSIVE = re.compile(r"['\u2019][sS]?$")
 _NAME = re.compile(r"[^\W\d_](?:[^\W_]|[ .,'\u2019&!-])*")
 _NOT_NAMES = re.compile(rf"(?:(?:{_LEXICON.alternatives('not_names')})(?:[ .,'\u2019&!-]++|$))+", re.IGNORECASE)
+_NO_NAME = re.compile(rf"{_LEXICON.alternatives('leads')}|{_LEXICON.alternatives('not_names')}", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]\w*")
 _USED_BEFORE = re.compile(rf"\b(?:{_LEXICON.alternatives('software_verbs')})[ \t]+(?:the |an? )?$", re.IGNORECASE)
 _HELD_BEFORE = re.compile(r"(?i:\b(?:in|into|on|onto|through|over|inside|behind)[ \t]+(?:the |an? )?)$")
 _SOFTWARE_AFTER = re.compile(
@@ -78,7 +82,8 @@ class SpacyTagger:
     """The tagger on spaCy's small English recogniser."""
 
     def __init__(self, nlp: Any) -> None:
-        self._nlp = nlp
+        self._tokenize = nlp.make_doc
+        self._decoder = NameSpanDecoder(nlp.get_pipe("ner"))
 
     @classmethod
     def load(cls) -> Self:
@@ -98,15 +103,12 @@ class SpacyTagger:
 
     def tag(self, texts: Sequence[str]) -> list[list[EntityMention]]:
         """Tag a batch: one list per text, character offsets into that text."""
-        documents = self._nlp.pipe([text[:_MAX_CHARACTERS] for text in texts], batch_size=_BATCH)
-        return [
-            [
-                EntityMention(kind, canonical_entity_name(kind, span.text), span.text, span.start_char, span.end_char)
-                for span in document.ents
-                if (kind := _LABELS.get(span.label_))
-            ]
-            for document in documents
-        ]
+        documents = [self._tokenize(text[:_MAX_CHARACTERS]) for text in texts]
+        tagged: list[list[EntityMention]] = []
+        for start in range(0, len(documents), _BATCH):
+            batch = documents[start : start + _BATCH]
+            tagged += [list(_mentions(*found)) for found in zip(batch, self._decoder.decode(batch), strict=True)]
+        return tagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +140,58 @@ class EntitiesStage:
                         entities.link(db, item.seq, mentions[item.seq])
 
 
+class _Spelling(NamedTuple):
+    """What rules find in a text: entities, labels of speakers, those of them that are people, and the places of all."""
+
+    text: str
+    ruled: list[EntityMention]
+    labels: list[EntityMention]
+    people: list[EntityMention]
+    taken: bytearray
+
+
 def extract_batch(texts: Sequence[str], tagger: Tagger) -> list[list[EntityMention]]:
     """Find the entities of several memories at once: one list per text."""
-    speakers = [_speakers(text) for text in texts]
+    read = [_read_spelling(text) for text in texts]
+    open_to_names = [_may_name(spelling) for spelling in read]
     # A label at the line's start misleads a tagger that was trained on sentences; blanks keep the offsets.
-    tagged = tagger.tag([_blank(text, labels) for text, labels in zip(texts, speakers, strict=True)])
-    return [_combine(*found) for found in zip(texts, speakers, tagged, strict=True)]
+    asked = [_blank(spelling.text, spelling.labels) for spelling in compress(read, open_to_names)]
+    tagged = iter(tagger.tag(asked))
+    return [_combine(one, next(tagged) if is_open else []) for one, is_open in zip(read, open_to_names, strict=True)]
 
 
-def _combine(text: str, speakers: list[EntityMention], tagged: list[EntityMention]) -> list[EntityMention]:
-    ruled = find_by_rule(text)
+def _read_spelling(text: str) -> _Spelling:
+    ruled, labels = find_by_rule(text), _speakers(text)
     taken = bytearray(len(text))
     _claim(taken, ruled)
-    people = [speaker for speaker in speakers if _free(taken, speaker)]
+    people = [label for label in labels if _free(taken, label)]
     _claim(taken, people)
+    return _Spelling(text, ruled, labels, people, taken)
+
+
+def _may_name(spelling: _Spelling) -> bool:
+    """Tell whether a name could be left to find: a word with a capital, a letter beyond ASCII, or a year.
+
+    Words that begin sentences and are no names do not count; a name made of nothing else would not be taken for one.
+    """
+    left = _blank_places(spelling.text, spelling.taken)
+    if not left.isascii() or _YEAR.search(left):
+        return True
+    return any(word != word.lower() and not _NO_NAME.fullmatch(word) for word in _WORD.findall(left))
+
+
+def _mentions(document: Any, spans: Iterable[NameSpan]) -> Iterator[EntityMention]:
+    for span in spans:
+        kind = _LABELS.get(span.label)
+        if kind is not None:
+            found = document[span.first : span.end]
+            yield EntityMention(
+                kind, canonical_entity_name(kind, found.text), found.text, found.start_char, found.end_char
+            )
+
+
+def _combine(spelling: _Spelling, tagged: list[EntityMention]) -> list[EntityMention]:
+    text, ruled, _, people, taken = spelling
     spelt = {m.name.casefold() for m in ruled if m.kind in {EntityKind.IDENTIFIER, EntityKind.PACKAGE}}
     named = {speaker.name for speaker in people}
     names = []
@@ -200,6 +240,10 @@ def _blank(text: str, labels: list[EntityMention]) -> str:
     for label in labels:
         characters[label.start : label.end + 1] = " " * (label.end + 1 - label.start)
     return "".join(characters)
+
+
+def _blank_places(text: str, taken: bytearray) -> str:
+    return "".join(" " if place else character for character, place in zip(text, taken, strict=True))
 
 
 def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMention | None:

@@ -188,6 +188,30 @@ def test_hostile_spans_finish(unit):
     extract(text, TagsAnything([(PERSON, 0, len(text)), (DATE, 0, len(text))]))
 
 
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("The old port is closed. It was next to src/Door.py, and I said so.", False),
+        ("nothing with a capital letter", False),
+        ("Alice: and then we left", False),
+        ("", False),
+        ("The old port of Hamburg is closed.", True),
+        ("It was born in the spring of 2019.", True),
+        ("we ate crêpes", True),
+        ("Alice: and then Bob left", True),
+    ],
+)
+def test_a_tagger_is_asked_only_where_a_name_could_be_left(text, asked):
+    tagger = FakeTagger()
+    extract_batch(["near Rome", text, "near Oslo"], tagger)
+    assert len(tagger.batches[0]) == 2 + asked
+
+
+def test_what_a_tagger_finds_stays_with_its_text():
+    found = extract_batch(["no name here", "near Rome", "none", "at Acme"], FakeTagger())
+    assert [pairs(mentions) for mentions in found] == [[], [(PLACE, "rome")], [], [(ORGANISATION, "acme")]]
+
+
 @pytest.fixture(scope="module")
 def spacy_tagger():
     return SpacyTagger.load()
