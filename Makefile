@@ -3,7 +3,13 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.installed
+# Python compiles what it imports; of a gigabyte of libraries that is little.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile
+TORCH := $(shell sed -n '/^torch==/p' requirements.lock)
+# Where a torch without CUDA is taken from, when pip would choose one with it; empty: what pip chooses.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 export HF_HUB_OFFLINE ?= 1
 
@@ -11,22 +17,31 @@ export HF_HUB_OFFLINE ?= 1
 help: ## List every target
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-14s %s\n", $$1, $$2}'
 
-$(STAMP): requirements.lock requirements-dev.lock pyproject.toml
+$(RUNTIME): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Reverie needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@if $(PIP) --dry-run $(TORCH) 2>/dev/null | grep -Eq '(cuda|nvidia)-'; then \
+		echo "pip's own torch brings CUDA here, about 4 GB that Reverie never uses."; \
+		if [ -z "$(TORCH_INDEX)" ]; then echo "TORCH_INDEX is empty: taking it all the same."; \
+		else echo "Taking the CPU build from $(TORCH_INDEX) instead (TORCH_INDEX= takes pip's)."; \
+			$(PIP) --quiet --extra-index-url $(TORCH_INDEX) $(TORCH)+cpu; fi; fi
+	$(PIP) --quiet -r requirements.lock
+	$(PIP) --quiet --no-deps --editable .
+	@touch $@
+
+$(STAMP): $(RUNTIME) requirements-dev.lock
+	$(PIP) --quiet -r requirements-dev.lock
 	@touch $@
 
 .PHONY: install
-install: $(STAMP) ## Make .venv with everything, pinned
+install: $(RUNTIME) ## Make .venv with what Reverie needs, pinned
 
 .PHONY: demo
-demo: $(STAMP) ## Start the stack on a sample history and ask it six questions (ONCE=1 exits by itself)
+demo: $(RUNTIME) ## Start the stack on a sample history and ask it six questions (ONCE=1 exits by itself)
 	$(BIN)/python -m demo $(if $(ONCE),--once)
 
 .PHONY: up
-up: $(STAMP) ## Run web, worker and scheduler in the foreground
+up: $(RUNTIME) ## Run web, worker and scheduler in the foreground
 	$(BIN)/reverie up
 
 .PHONY: test
@@ -99,6 +114,10 @@ bench-footprint: $(STAMP) ## Measure memory, start and idle use of the whole sta
 .PHONY: bench-dashboard
 bench-dashboard: $(STAMP) ## Measure every page of the dashboard at 100,000 memories (ARGS="--memories 10000")
 	$(BIN)/python -m tests.benchmarks.dashboard $(ARGS)
+
+.PHONY: bench-soak
+bench-soak: $(STAMP) ## Watch memory, files, threads, idleness and exits over ten minutes of work (ARGS="--minutes 3")
+	$(BIN)/python -m tests.benchmarks.soak $(ARGS)
 
 .PHONY: screenshots
 screenshots: $(STAMP) ## Draw every page of the dashboard, light and dark, into docs/screenshots (needs Chromium)

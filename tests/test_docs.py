@@ -174,6 +174,12 @@ def test_every_make_target_is_in_the_help():
     assert set(re.findall(r"^ +make ([a-z-]+)", shown, flags=re.MULTILINE)) == targets
 
 
+def test_every_benchmark_is_in_the_document_of_performance():
+    targets = set(re.findall(r"^(bench-[a-z]+):", read("Makefile"), flags=re.MULTILINE))
+    assert targets
+    assert set(re.findall(r"make (bench-[a-z]+)", read("docs/performance.md"))) == targets
+
+
 def test_every_planned_route_is_in_the_readmes_status_table():
     readme = read("README.md")
     if not re.search(r"^#+ Status", readme, flags=re.MULTILINE):

@@ -1,10 +1,12 @@
 """What the doctor checks of the installation, the server and its processes, and the hosts that were set up."""
 
 import importlib.util
+import re
 import socket
 import sys
 from collections.abc import Iterator
 from functools import cached_property, partial
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +22,9 @@ PYTHON = (3, 11)
 # One of each kind of thing that an installation may lack; they are found without being imported.
 MODULES = ("config", "pipeline", "web", "workers", "click", "flask", "huey", "lancedb", "onnxruntime", "spacy", "torch")
 PROCESSES = ("web", "worker", "scheduler")
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+# What the packages are called that only a torch with CUDA needs.
+CUDA_PACKAGES = ("cuda-", "nvidia-", "triton")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 HEALTH_TIMEOUT_S = 5.0
 
@@ -68,6 +73,32 @@ def check_installation() -> Iterator[CheckResult]:
         yield CheckResult("packages", "fail", f"not importable: {', '.join(missing)}", "install Reverie anew")
     else:
         yield CheckResult("packages", "ok", f"reverie {VERSION}")
+
+
+def check_torch() -> Iterator[CheckResult]:
+    """Look whether the installed torch is the build for the CPU, without importing it."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        # That it is missing is said of the packages.
+        return
+    said = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
+    cuda = re.search(r"^cuda\b.*= *'([^']+)'", said, re.MULTILINE)
+    version = re.search(r"^__version__ = '([^'+]+)", said, re.MULTILINE)
+    if cuda is None or version is None:
+        yield CheckResult("torch", "ok", "a build for the CPU")
+        return
+    sizes = {one.name: sum(file.size or 0 for file in one.files or ()) for one in distributions() if _is_cuda(one.name)}
+    spare = sorted(name for name in sizes if name != "torch")
+    says = f"a build for CUDA {cuda[1]}: {sum(sizes.values()) / 1e9:.1f} GB with what it needs, and nothing uses a GPU"
+    pip = f"{sys.executable} -m pip"
+    hint = f"`{pip} install --index-url {CPU_INDEX} torch=={version[1]}+cpu` takes the build for the CPU (0.8 GB)"
+    if spare:
+        hint += f", `{pip} uninstall -y {' '.join(spare)}` the rest"
+    yield CheckResult("torch", "warn", says, hint)
+
+
+def _is_cuda(name: str) -> bool:
+    return name == "torch" or name.startswith(CUDA_PACKAGES)
 
 
 def check_server(server: ServerProbe) -> Iterator[CheckResult]:

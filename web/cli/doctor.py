@@ -54,6 +54,7 @@ def _list_checks(state: State) -> Iterator[Check]:
     from web.cli import checks
 
     yield "installation", checks.check_installation
+    yield "torch", checks.check_torch
     # Not earlier: what is missing of the installation could not be reported.
     from pipeline.services import diagnostics
 

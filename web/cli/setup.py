@@ -71,6 +71,7 @@ def setup(
     reverie = _installation(state.settings, writes=bool(chosen) and not dry_run and not remove)
     changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, files.read_state(root))
     if not state.json:
+        _warn_of_cuda()
         _show(changes, reverie.token)
         if not chosen:
             click.echo(f"no host was found here; name one: {', '.join(HOSTS)}")
@@ -82,6 +83,15 @@ def setup(
         return 0
     _report(state, [host.name for host in chosen], changes, reverie.token, dry_run=dry_run)
     return 1 if any(change.error is not None for change in changes) else 0
+
+
+def _warn_of_cuda() -> None:
+    """Say what the doctor says of a torch with CUDA: nobody calls the doctor right after an installation."""
+    from web.cli.checks import check_torch
+
+    for result in check_torch():
+        if result.state != "ok":
+            click.echo(f"torch is {result.says}\n{result.hint}", err=True)
 
 
 def _choose_hosts(names: Sequence[str], host_env: "HostEnvironment", *, remove: bool) -> list["Host"]:

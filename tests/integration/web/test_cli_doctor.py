@@ -1,4 +1,5 @@
 import socket
+import sys
 from datetime import timedelta
 
 import pytest
@@ -84,6 +85,35 @@ def test_a_fresh_machine_fails_nothing_and_nothing_is_made(tmp_path, monkeypatch
     assert not home.exists()
     assert run_doctor("--fix")["home"]["done"] == f"made {home}"
     assert home.stat().st_mode & 0o777 == 0o700
+
+
+def torch_installed(folder, monkeypatch, cuda, packages):
+    """Put a torch of our making first, and hide the real one."""
+    (folder / "torch").mkdir()
+    (folder / "torch" / "__init__.py").write_text("raise AssertionError('imported')")
+    said = f"__version__ = '2.13.0'\ndebug = False\ncuda: Optional[str] = {cuda!r}\nhip: Optional[str] = None\n"
+    (folder / "torch" / "version.py").write_text(said)
+    for name, size in packages.items():
+        info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "RECORD").write_text(f"{name}/a.so,,{size}\n{name}/b.so,,\n")
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(sys, "path", [str(folder), *(place for place in sys.path if "site-packages" not in place)])
+
+
+def test_a_torch_with_cuda_is_told_with_its_size_and_what_replaces_it(tmp_path, monkeypatch):
+    sizes = {"torch": 900_000_000, "nvidia-cublas": 2_000_000_000, "triton": 600_000_000, "numpy": 50_000_000}
+    torch_installed(tmp_path, monkeypatch, "13.0", sizes)
+    [result] = checks.check_torch()
+    assert (result.state, "CUDA 13.0: 3.5 GB" in result.says) == ("warn", True)
+    assert f"--index-url {checks.CPU_INDEX} torch==2.13.0+cpu`" in result.hint
+    assert "uninstall -y nvidia-cublas triton`" in result.hint
+
+
+def test_a_torch_for_the_cpu_is_as_it_should_be(tmp_path, monkeypatch):
+    torch_installed(tmp_path, monkeypatch, None, {"torch": 900_000_000})
+    assert [result.state for result in checks.check_torch()] == ["ok"]
 
 
 def test_settings_that_cannot_be_read_end_the_examination(home):
