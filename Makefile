@@ -5,8 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.installed
-# Python compiles what it imports; of a gigabyte of libraries that is little.
+# Of two gigabytes of libraries little is ever imported: pip need not compile all, COMPILE has Python do it for what is.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile
+COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -c \
+	'import web.app, web.mcp.server, workers.schedule, spacy.pipeline, lancedb, sentence_transformers, onnxruntime.quantization'
 TORCH := $(shell sed -n '/^torch==/p' requirements.lock)
 # Where a torch without CUDA is taken from, when pip would choose one with it; empty: what pip chooses.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
@@ -27,6 +29,7 @@ $(RUNTIME): requirements.lock pyproject.toml
 			$(PIP) --quiet --extra-index-url $(TORCH_INDEX) $(TORCH)+cpu; fi; fi
 	$(PIP) --quiet -r requirements.lock
 	$(PIP) --quiet --no-deps --editable .
+	$(COMPILE)
 	@touch $@
 
 $(STAMP): $(RUNTIME) requirements-dev.lock
