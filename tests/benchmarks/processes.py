@@ -24,21 +24,26 @@ SUPERVISOR = (sys.executable, "-m", "web.cli", "up")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look: bytes of PSS, open files and threads by the name of a process, its forks told apart by a number."""
+    """One look: bytes of memory, open files and threads by the name of a process, forks told apart by a number.
+
+    PSS is what a process costs, and moves with who else maps the same libraries; USS is its own and tells growth.
+    """
 
     at_s: float
     pss: dict[str, int]
+    uss: dict[str, int]
     files: dict[str, int]
     threads: dict[str, int]
 
-    def of(self, name: str) -> int:
-        """Return the PSS of a process, or of all."""
-        return sum(self.pss.values()) if name == "all" else self.pss.get(name, 0)
+    def own(self, name: str) -> int:
+        """Return the USS of a process, or of all."""
+        return sum(self.uss.values()) if name == "all" else self.uss.get(name, 0)
 
     def __str__(self) -> str:
         each = ", ".join(f"{name} {pss / MIB:.0f}" for name, pss in self.pss.items())
-        files, threads = max(self.files.values(), default=0), sum(self.threads.values())
-        return f"{self.at_s:5.0f} s  {self.of('all') / MIB:5.0f} MiB ({each}), {files} files at most, {threads} threads"
+        total, threads = sum(self.pss.values()) / MIB, sum(self.threads.values())
+        files = max(self.files.values(), default=0)
+        return f"{self.at_s:5.0f} s  {total:5.0f} MiB ({each}), {files} files at most, {threads} threads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,7 @@ class HomeProcesses:
     def sample(self, at_s: float) -> Sample:
         """Look at all of them."""
         pss: dict[str, int] = {}
+        uss: dict[str, int] = {}
         files: dict[str, int] = {}
         threads: dict[str, int] = {}
         numbers: defaultdict[str, int] = defaultdict(int)
@@ -104,10 +110,11 @@ class HomeProcesses:
             numbers[name] += 1
             label = name if numbers[name] == 1 else f"{name} {numbers[name]}"
             with contextlib.suppress(psutil.NoSuchProcess):
-                pss[label] = process.memory_full_info().pss
+                memory = process.memory_full_info()
+                pss[label], uss[label] = memory.pss, memory.uss
                 files[label] = process.num_fds()
                 threads[label] = process.num_threads()
-        return Sample(at_s, pss, files, threads)
+        return Sample(at_s, pss, uss, files, threads)
 
     def usage(self) -> Usage:
         """Read what each has used since it started."""

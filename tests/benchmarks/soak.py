@@ -150,30 +150,33 @@ def _report_use(report: Report, counts: dict[str, int], used: Usage) -> None:
 def _report_growth(report: Report, samples: list[Sample]) -> None:
     """Fit a line through the second half of the samples: the first is caches that fill."""
     half = samples[len(samples) // 2 :]
-    for name in [*sorted({name for sample in half for name in sample.pss}), "all"]:
-        fit = fit_slope([(sample.at_s, sample.of(name)) for sample in half])
+    for name in [*sorted({name for sample in half for name in sample.uss}), "all"]:
+        fit = fit_slope([(sample.at_s, sample.own(name)) for sample in half])
         slope, error = (bytes_a_second * 3600 / MIB for bytes_a_second in (fit.slope, fit.twice_error))
-        figure = f"{half[-1].of(name) / MIB:7.1f} MiB, {slope:+7.1f} ± {error:.1f} MiB/h"
-        report.row(f"PSS of {name}, {len(half)} samples", figure)
-        report.keep("growth", name, value={"pss": half[-1].of(name), "slope": fit.slope, "error": fit.twice_error})
+        figure = f"{half[-1].own(name) / MIB:7.1f} MiB, {slope:+7.1f} ± {error:.1f} MiB/h"
+        report.row(f"USS of {name}, {len(half)} samples", figure)
+        report.keep("growth", name, value={"uss": half[-1].own(name), "slope": fit.slope, "error": fit.twice_error})
     first, last = half[0], half[-1]
     report.row("open files, most in a process", f"{max(first.files.values())} → {max(last.files.values())}")
     report.row("threads, all", f"{sum(first.threads.values())} → {sum(last.threads.values())}")
 
 
 def _report_idle(report: Report, stack: UpStack, seconds: float) -> None:
-    before = stack.processes.usage()
-    time.sleep(seconds)
-    used = stack.processes.usage().since(before)
-    report.section(f"idle for {seconds:.0f} s, everything digested")
-    report.row("CPU", f"{used.cpu_share:.2%} of a core", (Aim("%", 0.3), 100 * used.cpu_share))
-    rate = used.written_a_second
-    report.row("written", f"{rate:.0f} bytes/s", (Aim("bytes/s", 1000), rate))
-    for name, (cpu, written) in used.by_process().items():
-        report.row(f"  {name}", f"{cpu:.2%} of a core, {written:.0f} bytes/s")
-    report.keep("idle", value={"cpu_share": used.cpu_share, "written_a_second": rate, "seconds": seconds})
-    sample = stack.processes.sample(0.0)
-    report.row("PSS after it", f"{sample.of('all') / MIB:.0f} MiB")
+    """Report the time after the work, in which jobs index what was written, and the rest that follows."""
+    for name in ("just after the work", "at rest"):
+        before = stack.processes.usage()
+        time.sleep(seconds / 2)
+        used = stack.processes.usage().since(before)
+        rate = used.written_a_second
+        report.section(f"{name}: {seconds / 2:.0f} s with nothing to digest")
+        report.row("CPU", f"{used.cpu_share:.2%} of a core", (Aim("%", 0.3), 100 * used.cpu_share))
+        report.row("written", f"{rate:.0f} bytes/s", (Aim("bytes/s", 1000), rate))
+        for process, (cpu, written) in used.by_process().items():
+            report.row(f"  {process}", f"{cpu:.2%} of a core, {written:.0f} bytes/s")
+        report.keep("idle", name, value={"cpu_share": used.cpu_share, "written_a_second": rate})
+    memory = sum(stack.processes.sample(0.0).pss.values())
+    report.row("PSS after it", f"{memory / MIB:.0f} MiB")
+    report.keep("idle", "pss", value=memory)
 
 
 def _bare_pss() -> int:
