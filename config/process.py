@@ -52,9 +52,15 @@ def process_owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{psutil.Process().create_time():.2f}"
 
 
+def thread_owner(process: str) -> str:
+    """Return the name of this thread of a process: what another thread holds is not its own."""
+    thread = threading.current_thread()
+    return process if thread is threading.main_thread() else f"{process}/{thread.name}"
+
+
 def is_alive(owner: str) -> bool:
     """Tell whether the named process lives; one on another host is taken to live, its lease decides."""
-    host, pid, started = owner.rsplit(":", 2)
+    host, pid, started = owner.partition("/")[0].rsplit(":", 2)
     if host != socket.gethostname():
         return True
     try:

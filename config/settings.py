@@ -48,7 +48,9 @@ class Settings(BaseModel):
         default="INFO", description="The least severe messages that the logs keep."
     )
     web_threads: int = Field(default=8, ge=2, le=64, description="Threads that answer HTTP requests.")
-    worker_processes: int = Field(default=2, ge=1, le=32, description="Processes that digest memories.")
+    worker_processes: int = Field(
+        default=1, ge=1, le=32, description="Processes that digest memories, each in two threads."
+    )
     idle_exit_min: float = Field(
         default=0,
         ge=0,

@@ -353,6 +353,12 @@ def test_the_web_front_loads_no_model_library(tmp_path):
     assert list_loaded(LOADED, tmp_path / "home") & heavy == set()
 
 
+def test_a_worker_without_a_task_loads_no_library_of_its_tasks(tmp_path):
+    program = "import json, sys; import workers.tasks, workers.crew; print(json.dumps(sorted(sys.modules)))"
+    heavy = {"numpy", "bm25s", "onnxruntime", "lancedb", "spacy", "torch", "igraph"}
+    assert list_loaded(program, tmp_path / "home") & heavy == set()
+
+
 SEGMENT = """
 import json, pathlib, sys, tempfile
 from pipeline.index.segment import build_segment, load_segment

@@ -42,8 +42,8 @@ class ProcessCommand:
     arguments: tuple[str, ...]
 
 
-# Huey's own options: processes, not threads; how often an idle one looks for messages, and everyone's health; no
-# periodic tasks; SIGTERM lets tasks end, for eight seconds.
+# Huey's own options: processes (each has its own threads); how often an idle one looks for messages, and everyone's
+# health; no periodic tasks; SIGTERM lets tasks end, for eight seconds.
 CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-n", "-g", "TERM", "-t", "8")
 
 

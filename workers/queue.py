@@ -3,6 +3,7 @@
 A message carries names only; what there is to do stands in the work table. A lost message costs time, never work.
 """
 
+import gc
 import logging
 import os
 import signal
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,13 @@ class HealingSqliteStorage(SqliteStorage):  # type: ignore[misc]  # huey ships n
     def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
         return file_identity(self.filename), file_identity(f"{self.filename}-wal")
 
+    def read_schedule(self, ts: datetime) -> list[bytes]:
+        """Take what is due; where nothing is, look without locking the others out and without writing."""
+        due = "select 1 from schedule where queue = ? and timestamp <= ? limit 1"
+        if not self.sql(due, (self.name, ts.timestamp()), results=True):
+            return []
+        return list(super().read_schedule(ts))
+
     @contextmanager
     def db(self, commit: bool = False, close: bool = False) -> Iterator[sqlite3.Cursor]:
         """Run one operation; one that finds the file broken fails, and the next finds a new file."""
@@ -145,8 +154,11 @@ class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
 
     def create_consumer(self, **options: Any) -> Consumer:
         """Build the consumer that this process will be; called by `huey_consumer`, whose options these are."""
+        # Of no use to who only sends messages.
+        from workers.crew import CrewConsumer
+
         prepare_consumer()
-        return super().create_consumer(**options)
+        return CrewConsumer(self, **options)
 
 
 def prepare_consumer() -> None:
@@ -162,6 +174,8 @@ def prepare_consumer() -> None:
     os.nice(NICENESS)
     # SIGINT interrupts a task; SIGTERM, which asks the consumer to stop gracefully, is ignored by its processes.
     stop_forks_with_this(signal.SIGINT, ORPHAN_GRACE_S)
+    # What the forks share stays shared as long as nobody writes to it, and the collector writes to all it looks at.
+    gc.freeze()
 
 
 @dataclass(frozen=True, slots=True, order=True)

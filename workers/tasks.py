@@ -5,6 +5,7 @@ huey_consumer workers.tasks.huey
 
 import logging
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING
 from config.settings import SettingsError, load_settings
 from pipeline.errors import NotFound
 from pipeline.records import Stage
-from pipeline.services import maintenance
 from workers.queue import WakeUp, WorkerQueue
 
 if TYPE_CHECKING:
@@ -27,13 +27,21 @@ try:
 except SettingsError as error:
     sys.exit(str(error))
 
-# What commits of the task that runs have queued.
+# What commits of the tasks that run have queued; the first one that ends sends it.
 _woken: set[WakeUp] = set()
 
 
-@cache
+_making = threading.Lock()
+
+
 def worker() -> "WorkerContainer":
     """Return this process's container; made after the fork, so that no two processes share a connection."""
+    with _making:
+        return _make_worker()
+
+
+@cache
+def _make_worker() -> "WorkerContainer":
     # Who only sends messages needs nothing of what reads them.
     from pipeline.bootstrap.worker import WorkerContainer
 
@@ -44,6 +52,8 @@ def worker() -> "WorkerContainer":
 @huey.task(name="digest", priority=2)  # type: ignore[untyped-decorator]  # huey ships no types
 def digest(workspace_id: str, stage: str) -> None:
     """Work off one stage of a workspace for a turn."""
+    from pipeline.services import maintenance
+
     services = worker()
     with _report_failures(f"digest.{stage}", workspace_id):
         runner = services.stages(workspace_id)[Stage(stage)]
@@ -60,6 +70,8 @@ def digest(workspace_id: str, stage: str) -> None:
 @huey.task(name="sweep", priority=1)  # type: ignore[untyped-decorator]
 def sweep(workspace_id: str) -> None:
     """Look after a workspace: wake whoever has something to do, and repair its indexes."""
+    from pipeline.services import maintenance
+
     services = worker()
     with _report_failures("sweep", workspace_id):
         context = services.context(workspace_id)
@@ -72,6 +84,8 @@ def sweep(workspace_id: str) -> None:
 @huey.task(name="run_job", priority=0)  # type: ignore[untyped-decorator]
 def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False) -> None:
     """Run one job on a workspace for a turn."""
+    from pipeline.services import maintenance
+
     services = worker()
     with _report_failures(f"job.{name}", workspace_id):
         following = maintenance.take_job_turn(
@@ -97,19 +111,25 @@ def _send_jobs(workspace_id: str, names: Iterable[str]) -> None:
 
 def collect_wake_ups(workspace_id: str, wake_ups: AbstractSet[Stage | None]) -> None:
     """Note whom a commit wakes; they are sent when the task ends."""
-    _woken.update(WakeUp(workspace_id, stage or "") for stage in wake_ups)
+    for stage in wake_ups:
+        _woken.add(WakeUp(workspace_id, stage or ""))
 
 
 def _send_wake_ups() -> None:
-    while _woken:
-        wake_workers(_woken.pop())
+    while True:
+        try:
+            message = _woken.pop()
+        except KeyError:
+            # Emptied, here or by another thread.
+            return
+        wake_workers(message)
 
 
 @contextmanager
 def _report_failures(component: str, workspace_id: str) -> Iterator[None]:
     services = worker()
     try:
-        services.operations.report_worker(services.owner)
+        services.operations.report_worker(services.process)
         yield
     except NotFound:
         # The workspace was deleted after the message was sent: there is nothing left to do.

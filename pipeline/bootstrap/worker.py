@@ -1,10 +1,12 @@
 """What a worker is made of."""
 
 import logging
+import threading
 from collections.abc import Callable
 from functools import cached_property, partial
+from typing import TypeVar
 
-from config.process import limit_threads, process_owner
+from config.process import limit_threads, process_owner, thread_owner
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.digest.dedup import DedupStage
@@ -24,6 +26,8 @@ from pipeline.store.operations import Operations
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 CHECKPOINT_PAGES = 1_000
 # Work items that a worker claims at once: enough for the encoder to batch, few enough for others to have their turn.
 WORK_BATCH = 64
@@ -35,25 +39,46 @@ class WorkerContainer:
     def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_nobody) -> None:
         settings.paths.ensure()
         self.settings = settings
-        self.owner = process_owner()
+        self.process = process_owner()
         self.operations = Operations(settings.paths.operations, mask)
         profile = WriterProfile("NORMAL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
         self.databases = Databases(settings.paths, profile, on_commit)
         self.workspace_settings = WorkspaceSettings(settings, self.operations)
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
         self._dense: dict[str, tuple[Encoder, DenseIndex]] = {}
+        # Threads that need the same model wait for the first one to load it.
+        self._loading = threading.RLock()
+
+    @property
+    def owner(self) -> str:
+        """Return the name under which the calling thread claims work."""
+        return thread_owner(self.process)
 
     @cached_property
     def encoder(self) -> Encoder:
         """Return the encoder, compiling it on first use."""
+        return self._load_once("encoder", self._load_encoder)
+
+    @cached_property
+    def tagger(self) -> Tagger:
+        """Return the named-entity tagger."""
+        return self._load_once("tagger", self._load_tagger)
+
+    def _load_once(self, name: str, load: Callable[[], T]) -> T:
+        # A cached property alone would let every thread that asks meanwhile load a model of its own.
+        with self._loading:
+            if name not in vars(self):
+                vars(self)[name] = load()
+            loaded: T = vars(self)[name]
+        return loaded
+
+    def _load_encoder(self) -> Encoder:
         if not is_encoder_compiled(self.settings):
             log.info("compiling the encoder %s; this happens once", self.settings.embedding_model)
             compile_model_apart(self.settings)
         return load_encoder(self.settings)
 
-    @cached_property
-    def tagger(self) -> Tagger:
-        """Return the named-entity tagger."""
+    def _load_tagger(self) -> Tagger:
         tagger = SpacyTagger.load()
         limit_threads(self.settings.encoder_threads)
         return tagger
@@ -65,10 +90,11 @@ class WorkerContainer:
     def dense(self, workspace_id: str) -> DenseIndex:
         """Return a workspace's dense index, which takes in by itself what workers embed."""
         encoder = self.encoder
-        known = self._dense.get(workspace_id)
-        if known is None or known[0] is not encoder:
-            index = DenseIndex(self.vectors(workspace_id), self.settings.dense_exact_rows, encoder.background)
-            known = self._dense[workspace_id] = (encoder, index)
+        with self._loading:
+            known = self._dense.get(workspace_id)
+            if known is None or known[0] is not encoder:
+                index = DenseIndex(self.vectors(workspace_id), self.settings.dense_exact_rows, encoder.background)
+                known = self._dense[workspace_id] = (encoder, index)
         return known[1]
 
     def context(self, workspace_id: str) -> JobContext:

@@ -4,6 +4,7 @@ What spelling gives away comes first, then names and dates from a tagger.
 """
 
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -84,6 +85,7 @@ class SpacyTagger:
     def __init__(self, nlp: Any) -> None:
         self._tokenize = nlp.make_doc
         self._decoder = NameSpanDecoder(nlp.get_pipe("ner"))
+        self._reading = threading.Lock()
 
     @classmethod
     def load(cls) -> Self:
@@ -103,11 +105,13 @@ class SpacyTagger:
 
     def tag(self, texts: Sequence[str]) -> list[list[EntityMention]]:
         """Tag a batch: one list per text, character offsets into that text."""
-        documents = [self._tokenize(text[:_MAX_CHARACTERS]) for text in texts]
         tagged: list[list[EntityMention]] = []
-        for start in range(0, len(documents), _BATCH):
-            batch = documents[start : start + _BATCH]
-            tagged += [list(_mentions(*found)) for found in zip(batch, self._decoder.decode(batch), strict=True)]
+        # Its vocabulary grows with what it reads and is not made for two threads.
+        with self._reading:
+            documents = [self._tokenize(text[:_MAX_CHARACTERS]) for text in texts]
+            for start in range(0, len(documents), _BATCH):
+                batch = documents[start : start + _BATCH]
+                tagged += [list(_mentions(*found)) for found in zip(batch, self._decoder.decode(batch), strict=True)]
         return tagged
 
 

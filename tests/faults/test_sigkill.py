@@ -21,7 +21,7 @@ from tests.faults.conftest import MODEL
 from tests.support.stack import Client, Stack, wait_until
 
 # The first test waits for the whole spree.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 
 SEED = 20_251
 ROUNDS = 20
@@ -150,7 +150,7 @@ def aftermath(tmp_path_factory, models):
         wait_until("the web server is back", stack.is_healthy)
         stack.wait_for_encoder()
         with contextlib.closing(stack.client()) as client:
-            stack.wait_until_digested(client, 120)
+            stack.wait_until_digested(client, 300)
         yield stack, writers
 
 

@@ -21,7 +21,7 @@ from web.supervisor import build_stack
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
-COMMANDS = {command.name: command.arguments for command in build_stack(2)}
+COMMANDS = {command.name: command.arguments for command in build_stack(1)}
 # Generous: a machine may be slow and busy; nothing waits this long unless it is broken.
 DEADLINE_S = 60.0
 POLL_S = 0.05

@@ -1,6 +1,7 @@
 import logging
+import threading
 
-from config.process import RedactingFormatter, is_alive, process_owner
+from config.process import RedactingFormatter, is_alive, process_owner, thread_owner
 
 
 def test_this_process_lives_and_one_of_its_number_but_another_start_does_not():
@@ -19,3 +20,15 @@ def test_what_is_logged_is_masked_with_its_traceback():
     line = formatter.format(record)
     assert "secret" not in line
     assert line.count("[masked]") == 2
+
+
+def test_a_thread_owns_by_another_name_and_lives_as_long_as_its_process():
+    process = process_owner()
+    names = []
+    other = threading.Thread(target=lambda: names.append(thread_owner(process)), name="thread-2")
+    other.start()
+    other.join(30)
+    assert thread_owner(process) == process
+    assert names == [f"{process}/thread-2"]
+    assert is_alive(names[0])
+    assert not is_alive(f"{process}0/thread-2")

@@ -1,0 +1,120 @@
+"""The threads of a worker process, run in this one over a queue in memory."""
+
+import signal
+import threading
+
+import pytest
+from huey import MemoryHuey
+from huey.consumer import WorkerRecycle
+
+from workers import crew
+from workers.crew import Crew
+
+DEADLINE_S = 30
+
+
+@pytest.fixture
+def huey():
+    return MemoryHuey("crew", results=False)
+
+
+@pytest.fixture
+def started(huey):
+    handler = signal.getsignal(signal.SIGINT)
+    one = Crew(
+        signal.SIGINT,
+        huey=huey,
+        stop_flag=threading.Event(),
+        default_delay=0.01,
+        max_delay=0.02,
+        backoff=1.0,
+        max_tasks=None,
+    )
+    one.initialize()
+    yield one
+    one.stop_flag.set()
+    one.shutdown()
+    signal.signal(signal.SIGINT, handler)
+
+
+def run_until(crew, holds):
+    end = threading.Event()
+    timer = threading.Timer(DEADLINE_S, end.set)
+    timer.start()
+    while not holds():
+        assert not end.is_set()
+        crew.loop()
+    timer.cancel()
+
+
+def test_two_tasks_run_at_once(huey, started):
+    together = threading.Barrier(2)
+    met = []
+
+    @huey.task()
+    def meet():
+        together.wait(DEADLINE_S)
+        met.append(threading.current_thread().name)
+
+    meet()
+    meet()
+    run_until(started, lambda: len(met) == 2)
+    assert sorted(met) == ["MainThread", "thread-2"]
+
+
+def test_models_stay_while_there_are_tasks_and_go_with_the_process_afterwards(huey, started, monkeypatch):
+    done = []
+
+    @huey.task()
+    def work():
+        done.append(1)
+
+    monkeypatch.setattr(crew, "IDLE_S", 0.0)
+    # Who did nothing has nothing to let go.
+    for _ in range(5):
+        started.loop()
+    work()
+    with pytest.raises(WorkerRecycle):
+        run_until(started, lambda: False)
+    assert done == [1]
+
+
+def test_the_process_ends_only_after_the_tasks_of_its_threads(huey, started):
+    began, may_end, ended = threading.Event(), threading.Event(), []
+
+    @huey.task()
+    def work():
+        began.set()
+        may_end.wait(DEADLINE_S)
+        ended.append(1)
+
+    work()
+    # The main thread takes none.
+    assert began.wait(DEADLINE_S)
+    started.stop_flag.set()
+    threading.Timer(0.2, may_end.set).start()
+    started.shutdown()
+    assert ended == [1]
+
+
+def test_an_interrupt_reaches_every_thread(huey, started):
+    began, released = threading.Event(), []
+
+    @huey.task()
+    def work():
+        try:
+            began.set()
+            while True:
+                threading.Event().wait(0.01)
+        except KeyboardInterrupt:
+            released.append(threading.current_thread().name)
+            raise
+
+    work()
+    assert began.wait(DEADLINE_S)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    started.shutdown()
+    assert released == ["thread-2"]
+    with pytest.raises(WorkerRecycle):
+        started.loop()

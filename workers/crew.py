@@ -1,0 +1,115 @@
+"""The consumer of a home: light processes that load models when there is something to do, and let them go.
+
+huey's parent forks processes and starts again what ended. Each of ours runs tasks in a few threads over one set of
+models: ONNX Runtime lets other threads run meanwhile. A process that did something and then had nothing to do for a
+while ends; the one that the parent forks in its place holds no model.
+"""
+
+import ctypes
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+from huey.consumer import Consumer, Worker, WorkerRecycle
+
+from config.process import limit_heaps
+
+# Of each process: one encodes while another looks for names.
+THREADS = 2
+# How long a process keeps its models without a task.
+IDLE_S = 120.0
+# What a thread gets to release its claims when it is interrupted; the parent waits a second for the process.
+INTERRUPTED_S = 0.8
+
+
+class Crew(Worker):  # type: ignore[misc]  # huey ships no types
+    """The threads of one forked process; the main thread is one of them."""
+
+    def __init__(self, interrupt: signal.Signals, **options: Any) -> None:
+        super().__init__(**options)
+        self._interrupt = interrupt
+        self._others = [Worker(**options) for _ in range(THREADS - 1)]
+        self._threads: list[threading.Thread] = []
+        self._leaves = self._is_interrupted = False
+        self._done = 0
+        self._busy_at = 0.0
+
+    def initialize(self) -> None:
+        """Start the other threads."""
+        limit_heaps(THREADS)
+        super().initialize()
+        self._handle = signal.signal(self._interrupt, self._interrupt_all)
+        for number, worker in enumerate(self._others, 2):
+            thread = threading.Thread(target=self._work, args=(worker,), name=f"thread-{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def loop(self, now: Any = None) -> None:
+        """Do one task or wait for one; end the process when no thread has had any for long."""
+        if self._leaves:
+            raise WorkerRecycle
+        super().loop(now)
+        done = self.task_count + sum(worker.task_count for worker in self._others)
+        if done != self._done or self.huey._tasks_in_flight:  # noqa: SLF001 - as huey's own workers do
+            self._done, self._busy_at = done, time.monotonic()
+        elif done and time.monotonic() - self._busy_at > IDLE_S:
+            raise WorkerRecycle
+
+    def shutdown(self) -> None:
+        """Let the other threads end their tasks, or release what they hold where they are interrupted."""
+        self._leaves = True
+        for thread in self._threads:
+            # Without end, unless this thread is interrupted too.
+            while thread.is_alive() and not self._is_interrupted:
+                thread.join(self.max_delay)
+        end = time.monotonic() + INTERRUPTED_S
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        super().shutdown()
+
+    def _work(self, worker: Worker) -> None:
+        try:
+            while not (self._leaves or self.stop_flag.is_set()):
+                worker.loop()
+        except KeyboardInterrupt:
+            self._logger.info("%s was interrupted", threading.current_thread().name)
+
+    def _interrupt_all(self, number: int, frame: FrameType | None) -> None:
+        """Interrupt every thread, not only the one that signals reach."""
+        self._leaves = self._is_interrupted = True
+        for thread in self._threads:
+            # It is raised as soon as the thread runs Python again.
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
+            )
+        if callable(self._handle):
+            self._handle(number, frame)
+
+
+class CrewConsumer(Consumer):  # type: ignore[misc]  # ditto
+    """huey's consumer with crews for its processes; with threads it is huey's own."""
+
+    def _create_worker(self) -> Worker:
+        if not self.environment.forks:
+            return super()._create_worker()
+        return Crew(
+            self._interrupt_sig,
+            huey=self.huey,
+            stop_flag=self.stop_flag,
+            default_delay=self.default_delay,
+            max_delay=self.max_delay,
+            backoff=self.backoff,
+            max_tasks=self.max_tasks,
+        )
+
+    def check_worker_health(self) -> bool:
+        """Replace what ended: without a word where it let its models go."""
+        for place, (_, process) in enumerate(self.worker_threads):
+            if self.environment.forks and process.exitcode == 0:
+                worker = self._create_worker()
+                fresh = self._create_process(worker, f"Worker-{place + 1}")
+                fresh.start()
+                self.worker_threads[place] = worker, fresh
+        return bool(super().check_worker_health())
