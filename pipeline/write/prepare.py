@@ -56,6 +56,9 @@ SURFACE = "surface"
 # What it may put before the text, followed by a colon.
 LABELS = ("lesson", "lesson learned", "decision", "goal", "rule", "warning")
 
+# Between the words of a name.
+_JOINTS = str.maketrans("-_", "  ")
+
 _ID = rf"[0-9A-HJKMNP-TV-Z]{{{SHORT_ID}}}"
 _LABEL = rf"(?:{'|'.join(LABELS)})"
 _QUOTED = re.compile(r"\s*+(?:>\s*+)*+")
@@ -174,8 +177,9 @@ def complete_anchor(anchor: Anchor | None, loc: str) -> Anchor | None:
 def join_agent_text(memory: Memory) -> str:
     """Return everything of a memory that an agent may read: a command in its fields is a command, too."""
     place = None if memory.anchor is None else memory.anchor.path
-    fields = (list(memory.details.values()), memory.metadata, memory.tags, place, memory.branch)
-    return "\n".join([memory.content, *list_texts((*fields, memory.session_id, memory.scope.id))])
+    names = list_texts((memory.tags, place, memory.branch, memory.session_id, memory.scope.id))
+    texts = list_texts((list(memory.details.values()), memory.metadata))
+    return "\n".join([memory.content, *texts, *(name.translate(_JOINTS) for name in names)])
 
 
 def check_branch(branch: str | None, loc: str) -> str | None:

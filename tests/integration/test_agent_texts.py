@@ -66,7 +66,8 @@ SURROUNDINGS = [
 around = st.lists(st.sampled_from(SURROUNDINGS) | st.text(max_size=3), max_size=3).map("".join)
 WORST = "”\r\n\u2028" + LINE
 Keep = Callable[[str, object], None]
-MARK = re.compile(r"zq(\d+)x", re.IGNORECASE)
+# No id holds a U.
+MARK = re.compile(r"zq(\d+)u", re.IGNORECASE)
 
 
 class Field:
@@ -78,7 +79,7 @@ class Field:
 
     def mark(self, place: str) -> str:
         self.places.append(place)
-        return f"zq{len(self.places) - 1}x"
+        return f"zq{len(self.places) - 1}u"
 
     def text(self, place: str, rest: str = "listens for billing") -> str:
         return f"{self.before}{self.mark(place)} {rest}{self.after}"

@@ -89,6 +89,7 @@ def test_a_scope_is_seen_by_whom_it_belongs_to(client):
     own = client.write("The port is a session's", scope={"kind": "session"}, session_id="s1")
     assert client.find_ids("port") == [workspace]
     assert client.find_ids("port", session_id="s1") == [own]
+    assert client.find_ids("port", session_id="s1", viewer={"session": "s2"}) == []
     assert client.find_ids("port", scope={"kind": "agent", "id": "a1"}) == [agent]
     assert client.find_ids("port", scope={"kind": "agent", "id": "a2"}) == []
     assert client.find_ids("port", scope={"kind": "session"}, session_id="s1") == [own]
