@@ -86,6 +86,10 @@ format: $(STAMP) ## Format the code
 bench-write: $(STAMP) ## Measure write latency over HTTP and digest throughput
 	$(BIN)/python -m tests.benchmarks.write
 
+.PHONY: bench-digest
+bench-digest: $(STAMP) ## Measure digestion beside the bare encoder, and its CPU time by part (ARGS="--count 500")
+	$(BIN)/python -m tests.benchmarks.digest $(ARGS)
+
 .PHONY: bench-recall
 bench-recall: $(STAMP) ## Measure recall over 10,000 and 100,000 memories (ARGS="--sizes 10000")
 	$(BIN)/python -m tests.benchmarks.recall $(ARGS)
