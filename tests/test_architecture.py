@@ -19,7 +19,15 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("config", "pipeline", "workers", "web")
 
 LEAVES = frozenset(
-    {"config", "pipeline.records", "pipeline.errors", "pipeline.times", "pipeline.kinds", "pipeline.anchors"}
+    {
+        "config",
+        "pipeline.records",
+        "pipeline.errors",
+        "pipeline.times",
+        "pipeline.kinds",
+        "pipeline.anchors",
+        "pipeline.lru",
+    }
 )
 # What turns text into text; none reads a file nor knows a store.
 TEXT = frozenset({"pipeline.text"})
@@ -42,6 +50,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.times": LEAVES,
     "pipeline.kinds": LEAVES,
     "pipeline.anchors": LEAVES,
+    "pipeline.lru": LEAVES,
     "pipeline.identity": LEAVES,
     "pipeline.text": LEAVES,
     "pipeline.store": LEAVES,

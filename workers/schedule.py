@@ -12,6 +12,7 @@ from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.scheduler import SchedulerContainer
 from pipeline.services import maintenance
+from pipeline.services.due import DueFinder
 from workers import tasks
 
 SWEEP = "sweep"
@@ -44,21 +45,22 @@ def build_clock(container: SchedulerContainer) -> BlockingScheduler:
     )
     jobs = maintenance.list_clocked_jobs(container.settings)
     seen: set[str] = set()
+    finder = DueFinder(container.settings.paths, container.databases, container.operations, jobs)
 
     def send_due(name: str) -> None:
-        for workspace_id in container.settings.paths.workspace_ids():
-            found = maintenance.find_due(container.databases, container.operations, workspace_id, [jobs[name]])
-            _send(workspace_id, found.jobs)
+        for found in finder.find([name]):
+            _send(found.workspace_id, found.jobs)
 
     def sweep() -> None:
-        for workspace_id in container.settings.paths.workspace_ids():
-            found = maintenance.find_due(container.databases, container.operations, workspace_id, jobs.values())
+        nonlocal seen
+        before, seen = seen, set()
+        for found in finder.find(list(jobs)):
             # What came due while nobody ran, and indexes that were lost meanwhile, are found the first time.
-            first = workspace_id not in seen
-            seen.add(workspace_id)
-            _send(workspace_id, found.jobs if first else found.unfinished)
+            first = found.workspace_id not in before
+            seen.add(found.workspace_id)
+            _send(found.workspace_id, found.jobs if first else found.unfinished)
             if first or found.work_waits:
-                tasks.sweep(workspace_id)
+                tasks.sweep(found.workspace_id)
 
     for name, job in jobs.items():
         clock.add_job(send_due, job.schedule.trigger(), [name], id=name)

@@ -18,6 +18,7 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.context import JobContext
+from pipeline.lru import LruCache
 from pipeline.records import Stage
 from pipeline.services.encoder import compile_model_apart, is_encoder_compiled, load_encoder, vector_table
 from pipeline.services.workspace import WorkspaceSettings
@@ -31,6 +32,8 @@ T = TypeVar("T")
 CHECKPOINT_PAGES = 1_000
 # Work items that a worker claims at once: enough for the encoder to batch, few enough for others to have their turn.
 WORK_BATCH = 64
+# Workers turn from one workspace to the next; vectors are held for those they come back to.
+MOST_DENSE = 4
 
 
 class WorkerContainer:
@@ -45,7 +48,7 @@ class WorkerContainer:
         self.databases = Databases(settings.paths, profile, on_commit)
         self.workspace_settings = WorkspaceSettings(settings, self.operations)
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
-        self._dense: dict[str, tuple[Encoder, DenseIndex]] = {}
+        self._dense: LruCache[str, tuple[Encoder, DenseIndex]] = LruCache(MOST_DENSE)
         # Threads that need the same model wait for the first one to load it.
         self._loading = threading.RLock()
 
@@ -90,12 +93,12 @@ class WorkerContainer:
     def dense(self, workspace_id: str) -> DenseIndex:
         """Return a workspace's dense index, which takes in by itself what workers embed."""
         encoder = self.encoder
-        with self._loading:
-            known = self._dense.get(workspace_id)
-            if known is None or known[0] is not encoder:
-                index = DenseIndex(self.vectors(workspace_id), self.settings.dense_exact_rows, encoder.background)
-                known = self._dense[workspace_id] = (encoder, index)
-        return known[1]
+
+        def make() -> tuple[Encoder, DenseIndex]:
+            table = self.vectors(workspace_id)
+            return encoder, DenseIndex(table, self.settings.dense_exact_rows, encoder.background)
+
+        return self._dense.get(workspace_id, lambda known: known[0] is encoder, make)[1]
 
     def context(self, workspace_id: str) -> JobContext:
         """Return what the jobs of a workspace need; raise NotFound when there is no such workspace."""

@@ -297,9 +297,14 @@ def list_requested_jobs(db: Connection) -> list[str]:
 
 def list_due_jobs(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> list[str]:
     """List the jobs that were asked for, were interrupted, or whose time has come and that would find anything new."""
-    asked = list_requested_jobs(db)
+    asked, moments = list_requested_jobs(db), due_moments(db, jobs, now)
+    return [name for name, moment in moments.items() if name in asked or (moment is not None and moment <= now)]
+
+
+def due_moments(db: Connection, jobs: Iterable[ScheduledJob], now: datetime) -> dict[str, datetime | None]:
+    """Tell from when on each job is due if nothing is written from now on; None for never."""
     generation = changes.last_written(db)
-    return [job.name for job in jobs if job.name in asked or _is_due(db, job, generation, now)]
+    return {job.name: _due_from(db, job, generation, now) for job in jobs}
 
 
 def list_unfinished_jobs(db: Connection, names: Iterable[str]) -> list[str]:
@@ -312,13 +317,16 @@ def _is_open(last: Run | None) -> bool:
     return last is not None and last.ended_at is None
 
 
-def _is_due(db: Connection, job: ScheduledJob, generation: int, now: datetime) -> bool:
+def _due_from(db: Connection, job: ScheduledJob, generation: int, now: datetime) -> datetime | None:
     last = runs.last(db, job.name)
     if _is_open(last):
-        return True
+        return now
     if last is not None and last.ok and not job.idle and generation <= last.generation:
-        return False
-    return _next_at(db, job, last, now) <= now
+        return None
+    if last is None and job.schedule.every is None and changes.first_at(db) is None:
+        # Its first night comes after the first write.
+        return None
+    return _next_at(db, job, last, now)
 
 
 def _next_at(db: Connection, job: ScheduledJob, last: Run | None, now: datetime) -> datetime:

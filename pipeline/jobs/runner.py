@@ -121,10 +121,9 @@ def _note_progress(database: Database, name: str, owner: str, run_id: str, on_pr
     return progress
 
 
-def something_waits(db: Connection, is_alive: Callable[[str], bool]) -> bool:
-    """Tell whether work can be claimed, or is held by somebody who is gone."""
-    owners = {*work.list_owners(db), *runs.list_lock_owners(db)}
-    return bool(work.list_due_stages(db, time.time())) or any(not is_alive(owner) for owner in owners)
+def list_holders(db: Connection) -> set[str]:
+    """List who holds leases or locks."""
+    return {*work.list_owners(db), *runs.list_lock_owners(db)}
 
 
 def reap(database: Database, is_alive: Callable[[str], bool]) -> list[Stage]:
@@ -141,7 +140,7 @@ def reap(database: Database, is_alive: Callable[[str], bool]) -> list[Stage]:
 def release_dead(database: Database, is_alive: Callable[[str], bool]) -> None:
     """Take back the leases and locks of holders that are gone."""
     with database.read() as db:
-        gone = [owner for owner in {*work.list_owners(db), *runs.list_lock_owners(db)} if not is_alive(owner)]
+        gone = [owner for owner in list_holders(db) if not is_alive(owner)]
     if gone:
         with database.write() as db:
             for owner in gone:

@@ -135,7 +135,9 @@ class FeedbackWriter:
     def __init__(self, operations: Operations) -> None:
         self._operations = operations
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="feedback")
+        # Of the workspaces for which something was noted that is not written.
         self._usage: dict[str, _NotedOf] = {}
+        self._usage_lock = threading.Lock()
         self._noted = threading.Event()
         self._stopped = threading.Event()
         self._timer = threading.Thread(target=self._write_now_and_then, name="usage", daemon=True)
@@ -161,12 +163,14 @@ class FeedbackWriter:
 
     def record_accesses(self, workspace: Workspace, recalled: Iterable[Memory]) -> None:
         """Note that memories were recalled."""
-        self._buffer(workspace).add_accesses(memory.seq for memory in recalled)
+        with self._usage_lock:
+            self._buffer(workspace).add_accesses(memory.seq for memory in recalled)
         self._noted.set()
 
     def record_question(self, workspace: Workspace, text: str) -> None:
         """Note that a question was asked."""
-        self._buffer(workspace).add_question(text)
+        with self._usage_lock:
+            self._buffer(workspace).add_question(text)
         self._noted.set()
 
     def flush_usage(self, workspace: Workspace) -> None:
@@ -199,24 +203,34 @@ class FeedbackWriter:
             self._noted.wait()
             self._stopped.wait(USAGE_EVERY_S)
             self._noted.clear()
-            for noted in list(self._usage.values()):
-                self._submit_usage(noted.workspace)
+            with self._usage_lock:
+                workspaces = [noted.workspace for noted in self._usage.values()]
+            for workspace in workspaces:
+                self._submit_usage(workspace)
 
     def _submit_usage(self, workspace: Workspace) -> None:
         self.submit_logged(USAGE_JOB, workspace.id, lambda: self._write_usage(workspace))
 
     def _write_usage(self, workspace: Workspace) -> str:
-        buffer, now = self._buffer(workspace), utc_now()
-        noted = buffer.take()
+        now, noted = utc_now(), self._take_usage(workspace)
         try:
             with workspace.database.write() as db:
                 counted = write_usage(db, noted, now)
                 run_id = runs.begin(db, USAGE_JOB, now, changes.generation(db))
                 runs.end(db, run_id, utc_now(), {"memories": counted}, None)
+        except NotFound:
+            # Deleted since: nobody will ever count its recalls.
+            raise
         except ReverieError:
-            buffer.put_back(noted)
+            with self._usage_lock:
+                self._buffer(workspace).put_back(noted)
             raise
         return run_id
+
+    def _take_usage(self, workspace: Workspace) -> NotedUsage:
+        with self._usage_lock:
+            noted = self._usage.pop(workspace.id, None)
+        return NotedUsage() if noted is None else noted.buffer.take()
 
     def _report(self, workspace: Workspace, channel: Channel, error: Exception) -> None:
         if (

@@ -1,7 +1,7 @@
-"""What workers do to a workspace: its jobs, when they are due, running them; turns of digestion; snapshots."""
+"""What workers do to a workspace: its jobs and running them; turns of digestion; snapshots."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -10,7 +10,7 @@ from config.paths import WorkspacePaths
 from config.process import is_alive
 from config.settings import Settings
 from pipeline.digest.digest import DigestPolicy, StageRunner, digest
-from pipeline.errors import NotFound, ReverieError
+from pipeline.errors import NotFound
 from pipeline.jobs import runner, snapshot
 from pipeline.jobs.context import JobContext
 from pipeline.jobs.registry import (
@@ -23,16 +23,15 @@ from pipeline.jobs.registry import (
     list_due_jobs,
     list_requested_jobs,
     list_scheduled_jobs,
-    list_unfinished_jobs,
 )
-from pipeline.jobs.runner import Progress, RunResult, release_dead, something_waits
+from pipeline.jobs.runner import Progress, RunResult, release_dead
 from pipeline.jobs.snapshot import ProblemSink, Restored
 from pipeline.records import Stage
 from pipeline.services.feedback import USAGE_JOB, FeedbackWriter
 from pipeline.services.workspace import Workspace
 from pipeline.store import backup, runs, work
 from pipeline.store.backup import Damaged, Snapshot
-from pipeline.store.database import Database, Databases
+from pipeline.store.database import Database
 from pipeline.store.operations import Operations
 from pipeline.store.runs import Run
 from pipeline.times import utc_now
@@ -54,15 +53,6 @@ FOREGROUND = frozenset({Stage.EMBED, Stage.ENTITIES, Stage.PURGE})
 
 
 @dataclass(frozen=True, slots=True)
-class DueWork:
-    """What there is to do in a workspace: jobs that are due, those of them that are unfinished, work for its stages."""
-
-    jobs: list[str]
-    unfinished: list[str]
-    work_waits: bool
-
-
-@dataclass(frozen=True, slots=True)
 class NextTurn:
     """When a job is to be taken up again, and the how manieth try that is."""
 
@@ -73,18 +63,6 @@ class NextTurn:
 def list_clocked_jobs(settings: Settings) -> Mapping[str, ScheduledJob]:
     """Return the jobs that are sent to the workers when their time comes."""
     return {job.name: job for job in list_scheduled_jobs(settings) if not job.elsewhere}
-
-
-def find_due(databases: Databases, operations: Operations, workspace_id: str, jobs: Iterable[ScheduledJob]) -> DueWork:
-    """Tell what is due in a workspace, without writing; what keeps its store from being read is logged."""
-    try:
-        with databases.get(workspace_id).read() as db:
-            due = list_due_jobs(db, jobs, datetime.now(UTC))
-            unfinished = list_unfinished_jobs(db, due)
-            return DueWork(due, unfinished, something_waits(db, is_alive))
-    except ReverieError as error:
-        operations.record_error("scheduler", str(error), workspace=workspace_id)
-        return DueWork([], [], work_waits=False)
 
 
 def list_jobs(workspace: Workspace, settings: Settings, now: datetime) -> list[JobStatus]:

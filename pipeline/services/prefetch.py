@@ -161,9 +161,9 @@ class AnswerPrefetcher:
 
     def _schedule(self, workspace_id: str, result: LookResult) -> None:
         with self._changed:
-            if result is LookResult.GONE:
+            if result is LookResult.GONE or workspace_id not in self._due:
+                # Others were asked meanwhile.
                 self._forget(workspace_id)
-            if workspace_id not in self._due:
                 return
             wait = self._rhythm.apart_s
             if result is LookResult.AT_REST:

@@ -1,6 +1,5 @@
 """Recall: a question to the memory, answered by what is read of a workspace; and why an answer is what it is."""
 
-import threading
 from collections.abc import Callable
 from functools import cache, partial
 
@@ -8,6 +7,7 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import RankingFeatures, SessionMap
+from pipeline.lru import LruCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import FEATURES_OF_GROUP
@@ -18,11 +18,14 @@ from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.incognito import is_incognito
 from pipeline.services.workspace import Workspace
 from pipeline.store import predictions
+from pipeline.store.database import Database
 
 __all__ = ["FEATURES_OF_GROUP", "ParsedQuery", "parse_query"]
 
 # The best few of an answer are what it was asked for.
 ACCESSED = 10
+# More workspaces than people work on at a time; of any other, the segment and the vectors are read again.
+MOST_CONTEXTS = 16
 
 
 def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: FeedbackWriter, query: Query) -> Answer:
@@ -52,30 +55,27 @@ def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:
 
 
 class SearchContexts:
-    """Keep open what recall reads of each workspace."""
+    """Keep what recall reads of the workspaces that were asked last."""
 
     def __init__(self, encoder: Callable[[], Encoder], exact_rows: int, feedback: FeedbackWriter) -> None:
         self._encoder = encoder
         self._exact_rows = exact_rows
         self._feedback = feedback
         self._channels = ChannelPool()
-        self._lock = threading.Lock()
-        self._open: dict[str, SearchContext] = {}
+        self._kept: LruCache[str, SearchContext] = LruCache(MOST_CONTEXTS)
 
     def get(self, workspace: Workspace) -> SearchContext:
         """Return what recall reads of a workspace; raise NotFound when it does not exist."""
         database = workspace.database
-        with self._lock:
-            known = self._open.get(workspace.id)
-            if known is None or known.database is not database:
-                known = self._open[workspace.id] = self._make(workspace)
-            return known
+        return self._kept.get(
+            workspace.id, lambda known: known.database is database, partial(self._make, workspace, database)
+        )
 
     def close(self) -> None:
         """End the threads of the channels."""
         self._channels.close()
 
-    def _make(self, workspace: Workspace) -> SearchContext:
+    def _make(self, workspace: Workspace, database: Database) -> SearchContext:
         @cache
         def dense_index() -> DenseIndex:
             encoder = self._encoder()
@@ -83,7 +83,7 @@ class SearchContexts:
 
         sessions = SessionMap()
         return SearchContext(
-            workspace.database,
+            database,
             LexicalIndex(workspace.paths.lexical, sessions),
             dense_index,
             sessions,

@@ -2,13 +2,18 @@
 
 import os
 from dataclasses import dataclass
+from functools import partial
 
 from config.paths import WorkspacePaths
 from config.settings import Settings, SettingsError, environment_of, load_settings
 from pipeline.errors import StoreClosed
+from pipeline.lru import LruCache
 from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
 from pipeline.write.accept import WritePolicy
+
+# Settings of workspaces that have a file of their own.
+MOST_SETTINGS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class WorkspaceSettings:
     def __init__(self, settings: Settings, operations: Operations) -> None:
         self._home = settings
         self._operations = operations
-        self._known: dict[str, _Own] = {}
+        self._known: LruCache[str, _Own] = LruCache(MOST_SETTINGS)
         self._plain = _Own(0, settings)
         self._paths = settings.paths
 
@@ -47,15 +52,16 @@ class WorkspaceSettings:
             changed = os.stat(file).st_mtime_ns  # noqa: PTH116 - before every request; Path.stat costs twice as much
         except FileNotFoundError:
             return self._plain
-        known = self._known.get(workspace_id)
-        if known is None or known.changed != changed:
-            try:
-                known = _Own(changed, load_settings(environment_of(self._paths), workspace_id))
-            except SettingsError as error:
-                self._operations.record_error("settings", str(error), workspace=workspace_id)
-                known = _Own(changed, self._home.model_copy(update={"incognito": True}), str(error))
-            self._known[workspace_id] = known
-        return known
+        return self._known.get(
+            workspace_id, lambda known: known.changed == changed, partial(self._read, workspace_id, changed)
+        )
+
+    def _read(self, workspace_id: str, changed: int) -> _Own:
+        try:
+            return _Own(changed, load_settings(environment_of(self._paths), workspace_id))
+        except SettingsError as error:
+            self._operations.record_error("settings", str(error), workspace=workspace_id)
+            return _Own(changed, self._home.model_copy(update={"incognito": True}), str(error))
 
 
 @dataclass(frozen=True, slots=True)

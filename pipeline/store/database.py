@@ -1,4 +1,4 @@
-"""One workspace's SQLite file: a writer, a reader for each thread, and typed errors."""
+"""One workspace's SQLite file: one writer at a time, readers beside it, and typed errors."""
 
 import sqlite3
 import threading
@@ -12,11 +12,15 @@ from typing import Literal, TypeVar
 
 from config.paths import HomePaths, WorkspacePaths, file_identity
 from pipeline.errors import NotFound, StoreBusy, StoreFull, StoreUnavailable
+from pipeline.lru import LruCache
 from pipeline.records import Stage
 from pipeline.store.migrations import MIGRATIONS, make_ready
+from pipeline.store.pool import ConnectionPool
 
-# Every thread that reads has a cache of its own; what is in none of them is still in the system's.
+# Every connection has a cache of its own; what is in none of them is still in the system's.
 CACHE_KIB = 2000
+# Of a workspace that rests no file is open: what is kept is little, and saves looking whether its schema is current.
+MOST_DATABASES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ def wake_nobody(*_queued: object) -> None:
 class Database:
     """Open one events.sqlite for reading from any thread and writing from one at a time.
 
-    After each commit that queued work, `on_commit` is called with what it queued, outside of every lock.
+    Its connections are opened when they are needed and kept in a pool while they are not. After each commit that queued
+    work, `on_commit` is called with what it queued, outside of every lock.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class Database:
         *,
         create: bool,
         on_commit: Callable[[WakeUps], None] = wake_nobody,
+        pool: ConnectionPool | None = None,
     ) -> None:
         if create:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -77,20 +83,114 @@ class Database:
         self.file = file
         self._profile = profile
         self._on_commit = on_commit
+        self._pool = ConnectionPool() if pool is None else pool
+        self._is_closed = False
         self._lock = threading.Lock()
         self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
-        self._readers_lock = threading.Lock()
         with _typed_errors():
-            self._writer = self._connect(WriteConnection)
-            make_ready(self._writer, file, MIGRATIONS, snapshots=WorkspacePaths(file.parent).snapshots)
-            self._writer.execute(f"PRAGMA synchronous={profile.synchronous}")
-            self._writer.execute(f"PRAGMA wal_autocheckpoint={profile.checkpoint_pages}")
-            self._writer.execute("PRAGMA secure_delete=ON")
+            writer = self._connect(WriteConnection, "rwc" if create else "rw")
+            try:
+                make_ready(writer, file, MIGRATIONS, snapshots=WorkspacePaths(file.parent).snapshots)
+                self._set_up_writer(writer)
+                self.identity = self._find_identity()
+            except BaseException:
+                writer.close()
+                raise
+        self._give_back(writer)
 
-    def _connect(self, kind: type[_Connection]) -> _Connection:
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Run one immediate transaction; commit on success, roll back on any error."""
+        if not self._lock.acquire(timeout=self._profile.busy_timeout_ms / 1000):
+            raise StoreBusy("another write holds the store")
+        try:
+            with _typed_errors():
+                writer = self._take(WriteConnection)
+                try:
+                    writer.execute("BEGIN IMMEDIATE")
+                    writer.wake_ups = set()
+                    yield writer
+                    writer.execute("COMMIT")
+                except BaseException:
+                    if writer.in_transaction:
+                        writer.execute("ROLLBACK")
+                    raise
+                finally:
+                    self._give_back(writer)
+                wake_ups = writer.wake_ups
+        finally:
+            self._lock.release()
+        if wake_ups:
+            self._on_commit(wake_ups)
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Run reads on one consistent snapshot; nested reads share the outer one."""
+        outer: sqlite3.Connection | None = getattr(self._local, "reader", None)
+        if outer is not None:
+            yield outer
+            return
+        with _typed_errors():
+            reader = self._local.reader = self._take(sqlite3.Connection)
+            try:
+                reader.execute("BEGIN")
+                yield reader
+            finally:
+                self._local.reader = None
+                try:
+                    if reader.in_transaction:
+                        reader.execute("ROLLBACK")
+                finally:
+                    self._give_back(reader)
+
+    def checkpoint(self) -> None:
+        """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
+        with self._lock, _typed_errors():
+            writer = self._take(WriteConnection)
+            try:
+                busy = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                self._give_back(writer)
+        if busy:
+            raise StoreBusy("a reader keeps the write-ahead log from being emptied")
+
+    def close(self) -> None:
+        """Close every connection, those in use as soon as they are not."""
+        self._is_closed = True
+        self._pool.close(self)
+
+    def _take(self, kind: type[_Connection]) -> _Connection:
+        connection = self._pool.take(self, kind)
+        return self._open(kind) if connection is None else connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        # One that could not even end its transaction is of no use to anybody.
+        if self._is_closed or connection.in_transaction:
+            connection.close()
+        else:
+            self._pool.give(self, connection)
+
+    def _open(self, kind: type[_Connection]) -> _Connection:
+        """Open a connection to the file that this database was opened on, and to no other by its name."""
+        if self._find_identity() != self.identity:
+            raise StoreUnavailable("the store was replaced while it was in use")
+        connection = self._connect(kind, "rw")
+        if isinstance(connection, WriteConnection):
+            self._set_up_writer(connection)
+        else:
+            connection.execute("PRAGMA query_only=ON")
+        return connection
+
+    def _find_identity(self) -> tuple[int, int]:
+        identity = file_identity(self.file)
+        if identity is None:
+            raise NotFound("no such workspace")
+        return identity
+
+    def _connect(self, kind: type[_Connection], mode: str) -> _Connection:
         connection = sqlite3.connect(
-            self.file,
+            f"{self.file.absolute().as_uri()}?mode={mode}",
+            uri=True,
             timeout=self._profile.busy_timeout_ms / 1000,
             isolation_level=None,
             check_same_thread=False,
@@ -100,70 +200,14 @@ class Database:
         connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         return connection
 
-    @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """Run one immediate transaction; commit on success, roll back on any error."""
-        if not self._lock.acquire(timeout=self._profile.busy_timeout_ms / 1000):
-            raise StoreBusy("another write holds the store")
-        try:
-            with _typed_errors():
-                self._writer.execute("BEGIN IMMEDIATE")
-                self._writer.wake_ups = set()
-                try:
-                    yield self._writer
-                    self._writer.execute("COMMIT")
-                except BaseException:
-                    if self._writer.in_transaction:
-                        self._writer.execute("ROLLBACK")
-                    raise
-                wake_ups = self._writer.wake_ups
-        finally:
-            self._lock.release()
-        if wake_ups:
-            self._on_commit(wake_ups)
-
-    @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        """Run reads on one consistent snapshot; nested reads share the outer one."""
-        connection = self._reader()
-        if connection.in_transaction:
-            yield connection
-            return
-        with _typed_errors():
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                connection.execute("ROLLBACK")
-
-    def _reader(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "reader", None)
-        if connection is None:
-            with _typed_errors():
-                connection = self._connect(sqlite3.Connection)
-                connection.execute("PRAGMA query_only=ON")
-            self._local.reader = connection
-            with self._readers_lock:
-                self._readers.append(connection)
-        return connection
-
-    def checkpoint(self) -> None:
-        """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
-        with self._lock, _typed_errors():
-            busy = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        if busy:
-            raise StoreBusy("a reader keeps the write-ahead log from being emptied")
-
-    def close(self) -> None:
-        """Close every connection; no thread may use the database afterwards."""
-        with self._lock, self._readers_lock:
-            for connection in (*self._readers, self._writer):
-                connection.close()
-            self._readers.clear()
+    def _set_up_writer(self, writer: WriteConnection) -> None:
+        writer.execute(f"PRAGMA synchronous={self._profile.synchronous}")
+        writer.execute(f"PRAGMA wal_autocheckpoint={self._profile.checkpoint_pages}")
+        writer.execute("PRAGMA secure_delete=ON")
 
 
 class Databases:
-    """Open each workspace's database once, and again when its file was replaced.
+    """Know each workspace's database, and another one when its file was replaced.
 
     `on_commit` is called with a workspace and what a commit there queued.
     """
@@ -177,33 +221,25 @@ class Databases:
         self._paths = paths
         self._profile = profile
         self._on_commit = on_commit
-        self._lock = threading.Lock()
-        self._open: dict[str, tuple[Database, tuple[int, int]]] = {}
+        self._pool = ConnectionPool()
+        self._known: LruCache[str, Database] = LruCache(MOST_DATABASES)
 
     def get(self, workspace_id: str, *, create: bool = False) -> Database:
         """Return a workspace's database; raise NotFound when it does not exist and is not to be made."""
-        file = self._paths.workspace(workspace_id).events
-        known = self._open.get(workspace_id)
-        if known is not None and known[1] == file_identity(file):
-            return known[0]
-        with self._lock:
-            known = self._open.get(workspace_id)
-            if known is not None and known[1] == file_identity(file):
-                return known[0]
-            on_commit = partial(self._on_commit, workspace_id)
-            database = Database(file, self._profile, create=create, on_commit=on_commit)
-            identity = file_identity(file)
-            if identity is None:
-                raise NotFound("no such workspace")
-            self._open[workspace_id] = (database, identity)
-            return database
+        return self._known.get(workspace_id, _is_there, partial(self._open, workspace_id, create=create))
+
+    def _open(self, workspace_id: str, *, create: bool) -> Database:
+        file, on_commit = self._paths.workspace(workspace_id).events, partial(self._on_commit, workspace_id)
+        return Database(file, self._profile, create=create, on_commit=on_commit, pool=self._pool)
 
     def close(self) -> None:
         """Close every database."""
-        with self._lock:
-            for database, _ in self._open.values():
-                database.close()
-            self._open.clear()
+        for database in self._known.values():
+            database.close()
+
+
+def _is_there(database: Database) -> bool:
+    return database.identity == file_identity(database.file)
 
 
 @contextmanager

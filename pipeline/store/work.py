@@ -238,6 +238,14 @@ def list_due_stages(db: Connection, now: float) -> list[Stage]:
     return [Stage(row[0]) for row in rows]
 
 
+def find_next_claimable(db: Connection, now: float) -> float | None:
+    """Return when something can be claimed if nothing is written from now on, at the earliest; None for never."""
+    if list_due_stages(db, now):
+        return now
+    row = db.execute("SELECT min(max(not_before, coalesce(lease_until, 0))) FROM work WHERE dead = 0").fetchone()
+    return None if row[0] is None else float(row[0])
+
+
 def find_next_due(db: Connection, stage: Stage) -> float | None:
     """Return when the next unclaimed item of a stage is due, None when there is none."""
     row = db.execute(
