@@ -67,12 +67,18 @@ class DueFinder:
     """
 
     def __init__(
-        self, paths: HomePaths, databases: Databases, operations: Operations, jobs: Mapping[str, ScheduledJob]
+        self,
+        paths: HomePaths,
+        databases: Databases,
+        operations: Operations,
+        jobs: Mapping[str, ScheduledJob],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._paths = paths
         self._databases = databases
         self._operations = operations
         self._jobs = jobs
+        self._clock = clock
         # One small record for each workspace that exists; files are open of none.
         self._outlooks: dict[str, StoreOutlook] = {}
 
@@ -87,7 +93,7 @@ class DueFinder:
                 yield found
 
     def _find(self, workspace_id: str, names: list[str], lives: Callable[[str], bool]) -> DueWork | None:
-        now = time.time()
+        now = self._clock()
         try:
             outlook = self._outlook(workspace_id, now)
         except ReverieError as error:
