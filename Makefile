@@ -118,6 +118,10 @@ bench-patterns: $(STAMP) ## Measure every expression of a write on text made to 
 bench-footprint: $(STAMP) ## Measure memory, start and idle use of the whole stack (ARGS="--memories 2000 --minutes 1")
 	$(BIN)/python -m tests.benchmarks.footprint $(ARGS)
 
+.PHONY: bench-workspaces
+bench-workspaces: $(STAMP) ## Measure a thousand workspaces, visited at random by eight clients (ARGS="--workspaces 100")
+	$(BIN)/python -m tests.benchmarks.workspaces $(ARGS)
+
 .PHONY: bench-dashboard
 bench-dashboard: $(STAMP) ## Measure every page of the dashboard at 100,000 memories (ARGS="--memories 10000")
 	$(BIN)/python -m tests.benchmarks.dashboard $(ARGS)

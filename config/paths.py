@@ -111,10 +111,11 @@ class HomePaths:
         """List the workspaces that exist, by name."""
         if not self.workspaces.is_dir():
             return []
-        # At every tick of the scheduler; pathlib takes three times as long.
-        with os.scandir(self.workspaces) as entries:
+        # At every tick of the scheduler: pathlib takes three times as long.
+        root = str(self.workspaces)
+        with os.scandir(root) as entries:
             names = [entry.name for entry in entries if is_workspace_id(entry.name)]
-        return sorted(name for name in names if os.path.isfile(f"{self.workspaces}/{name}/events.sqlite"))  # noqa: PTH113
+        return sorted(name for name in names if os.path.isfile(f"{root}/{name}/events.sqlite"))  # noqa: PTH113
 
     def ensure(self) -> None:
         """Make the home and its folders, readable by their owner only."""

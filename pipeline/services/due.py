@@ -40,19 +40,22 @@ class DueWork:
 class StoreOutlook:
     """What a store says of now and of later, true until something is written to it.
 
-    From when on each job is due, which of them were asked for or interrupted, from when on work can be claimed, and who
-    holds work or jobs: when one of those is gone, there is something to do at once.
+    From when on each job is due, which were asked for or interrupted, from when on any of them is due and work can be
+    claimed, and who holds work or jobs: when one of those is gone, there is something to do at once.
     """
 
     files: FileState
     looked_at: float
     moments: Mapping[str, float]
     unfinished: frozenset[str]
+    earliest: float
     claimable: float
     holders: frozenset[str]
 
     def list_due(self, names: list[str], now: float) -> list[str]:
         """List those of some jobs that are due."""
+        if now < self.earliest:
+            return []
         return [name for name in names if name in self.unfinished or self.moments[name] <= now]
 
     def work_waits(self, now: float, lives: Callable[[str], bool]) -> bool:
@@ -75,6 +78,7 @@ class DueFinder:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._paths = paths
+        self._folder = str(paths.workspaces)
         self._databases = databases
         self._operations = operations
         self._jobs = jobs
@@ -105,7 +109,7 @@ class DueFinder:
 
     def _outlook(self, workspace_id: str, now: float) -> StoreOutlook:
         # Before the look: what is written during it is found by the next.
-        files = _file_state(f"{self._paths.workspaces}/{workspace_id}/events.sqlite")
+        files = _file_state(f"{self._folder}/{workspace_id}/events.sqlite")
         known = self._outlooks.get(workspace_id)
         # A clock that was set back makes other things due.
         if known is not None and known.files == files and known.looked_at <= now:
@@ -124,14 +128,13 @@ class DueFinder:
             unfinished = {*list_requested_jobs(db), *list_unfinished_jobs(db, moments)}
             claimable = work.find_next_claimable(db, now)
             holders = list_holders(db)
+        due_from = {name: _seconds(due, moment) for name, due in moments.items()}
         return StoreOutlook(
             files,
             now,
-            {
-                name: NEVER if due is None else ALWAYS if due <= moment else due.timestamp()
-                for name, due in moments.items()
-            },
+            due_from,
             frozenset(unfinished),
+            ALWAYS if unfinished else min(due_from.values(), default=NEVER),
             NEVER if claimable is None else claimable,
             frozenset(holders),
         )
@@ -139,6 +142,12 @@ class DueFinder:
     def _forget_others(self, existing: list[str]) -> None:
         for workspace_id in self._outlooks.keys() - set(existing):
             self._outlooks.pop(workspace_id, None)
+
+
+def _seconds(due: datetime | None, now: datetime) -> float:
+    if due is None:
+        return NEVER
+    return ALWAYS if due <= now else due.timestamp()
 
 
 def _file_state(events: str) -> FileState:
