@@ -8,6 +8,7 @@ import pytest
 import tomlkit
 
 from pipeline.errors import EncoderUnavailable
+from pipeline.lru import LruCache
 from pipeline.recall.search import AnswerCache
 from pipeline.services.prefetch import AnswerPrefetcher, LookResult, Rhythm
 from pipeline.services.workspaces import agree_to_claim
@@ -173,7 +174,7 @@ def test_nothing_is_kept_while_a_channel_is_missing(likely, container, prefetche
         raise EncoderUnavailable("no encoder yet")
 
     monkeypatch.setattr(container.encoder, "get", absent)
-    monkeypatch.setattr(container.contexts, "_open", {})
+    monkeypatch.setattr(container.contexts, "_kept", LruCache(1))
     foresee(container, OTHER, QUESTION)
     assert prefetcher.look("default") is LookResult.UNSETTLED
     # One is enough to know.
