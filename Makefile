@@ -32,8 +32,10 @@ $(RUNTIME): requirements.lock pyproject.toml
 	$(COMPILE)
 	@touch $@
 
+# Tests start hundreds of processes: for them all is compiled, which pip would have done.
 $(STAMP): $(RUNTIME) requirements-dev.lock
 	$(PIP) --quiet -r requirements-dev.lock
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
 .PHONY: install
