@@ -1,5 +1,8 @@
 """The app factory."""
 
+from functools import cache
+from typing import Any
+
 from flask import Flask, Response
 
 from pipeline.bootstrap.web import WebContainer
@@ -56,10 +59,14 @@ def create_app(container: WebContainer) -> Flask:
     for api in APIS:
         app.register_blueprint(api.blueprint)
     app.register_blueprint(blueprint.dashboard())
-    description = document(endpoint for api in APIS for endpoint in api.endpoints)
+
+    # Made when it is asked for: the schemas of all models take longer than everything else here.
+    @cache
+    def describe() -> Any:
+        return document(endpoint for api in APIS for endpoint in api.endpoints)
 
     @app.get("/openapi.json")
     def openapi() -> Response:
-        return json_response(description)
+        return json_response(describe())
 
     return app

@@ -6,8 +6,9 @@ patterns is bounded, so a text is read in linear time.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.normalize import limit_marks
@@ -46,11 +47,18 @@ _REPORTED = re.compile(
 _ADDRESSED = re.compile(r"\b(?:you|please)\b")
 
 
+_PART = re.compile(r"\{([a-z_]+)\}")
+
+
 @dataclass(frozen=True, slots=True)
 class _InjectionRule:
     pattern: re.Pattern[str]
     anchored: bool  # whether the pattern begins with the head that woke it
     order: bool
+
+
+# A plain beginning of what a rule matches, and the rule.
+_Head = tuple[str, _InjectionRule]
 
 
 def instructs(text: str) -> bool:
@@ -81,14 +89,15 @@ def _strip_accents(text: str) -> str:
 def _breaks_in(folded: str) -> bool:
     if "  " in folded or "\t" in folded:
         folded = _BLANKS.sub(" ", folded)
+    worded, unspaced = _rules()
     beginnings = {word[:_BEGINNING] for word in _WORD.findall(folded)}
-    for beginning in _WORDED.keys() & beginnings:
-        if _any_found(_WORDED[beginning], folded):
+    for beginning in worded.keys() & beginnings:
+        if _any_found(worded[beginning], folded):
             return True
-    return _WITHOUT_SPACES.search(folded) is not None and _any_found(_UNSPACED, folded)
+    return _WITHOUT_SPACES.search(folded) is not None and _any_found(unspaced, folded)
 
 
-def _any_found(heads: Sequence[tuple[str, _InjectionRule]], folded: str) -> bool:
+def _any_found(heads: Sequence[_Head], folded: str) -> bool:
     # A head may run over the end of a line; its place stays the same.
     line = folded.replace("\n", " ")
     return any(head in line and _matches_rule(rule, head, folded, line) for head, rule in heads)
@@ -112,26 +121,28 @@ def _is_order(before: str) -> bool:
     return _ADDRESSED.search(sentence) is not None or _REPORTED.search(sentence) is None
 
 
-def _read_rules(table: str, *, anchored: bool, order: bool) -> Iterator[tuple[str, _InjectionRule]]:
+def _read_rules(table: str, *, anchored: bool, order: bool) -> Iterator[_Head]:
     """Yield each head of a table with its rule."""
-    for entry in _LEXICON.entries[table]:
-        whole = _PART.sub(lambda found: _PARTS[found[1]], "".join(entry["pattern"]))
+    lexicon = load_lexicon("injections").entries
+    parts = {name: "".join(pattern) for name, pattern in lexicon["parts"].items()}
+    for entry in lexicon[table]:
+        whole = _PART.sub(lambda found: parts[found[1]], "".join(entry["pattern"]))
         spelt = _strip_accents(whole).replace(" ", _BETWEEN).replace("…", _GAP)
         rule = _InjectionRule(re.compile(spelt, re.MULTILINE), anchored, order)
         yield from ((_strip_accents(head), rule) for head in entry["heads"])
 
 
-_LEXICON = load_lexicon("injections")
-_PART = re.compile(r"\{([a-z_]+)\}")
-_PARTS = {name: "".join(pattern) for name, pattern in _LEXICON.entries["parts"].items()}
-_HEADS = (
-    *_read_rules("orders", anchored=True, order=True),
-    *_read_rules("statements", anchored=True, order=False),
-    *_read_rules("anywhere", anchored=False, order=False),
-)
-# Heads in scripts without spaces are looked for one by one, all others by the beginning of their first word.
-_UNSPACED = tuple((head, rule) for head, rule in _HEADS if _WITHOUT_SPACES.search(head))
-_WORDED: dict[str, list[tuple[str, _InjectionRule]]] = {}
-for _head, _woken in _HEADS:
-    if _first := None if _WITHOUT_SPACES.search(_head) else _WORD.search(_head):
-        _WORDED.setdefault(_first[0][:_BEGINNING], []).append((_head, _woken))
+# Compiled when the first text is judged: most programs that import this never judge any.
+@cache
+def _rules() -> tuple[Mapping[str, Sequence[_Head]], Sequence[_Head]]:
+    """Return the heads by the beginning of their first word, and those in scripts without spaces."""
+    heads = (
+        *_read_rules("orders", anchored=True, order=True),
+        *_read_rules("statements", anchored=True, order=False),
+        *_read_rules("anywhere", anchored=False, order=False),
+    )
+    worded: dict[str, list[_Head]] = {}
+    for head, rule in heads:
+        if first := None if _WITHOUT_SPACES.search(head) else _WORD.search(head):
+            worded.setdefault(first[0][:_BEGINNING], []).append((head, rule))
+    return worded, tuple(one for one in heads if _WITHOUT_SPACES.search(one[0]))

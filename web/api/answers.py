@@ -33,7 +33,9 @@ def _without_zeros(parts: Mapping[str, float]) -> dict[str, float]:
 class Answer(BaseModel):
     """A JSON answer: what a use case returns is read into it by its attributes, and it is what serializes."""
 
-    model_config = ConfigDict(extra="forbid", from_attributes=True, validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        extra="forbid", from_attributes=True, validate_by_name=True, validate_by_alias=True, defer_build=True
+    )
 
 
 class PageAnswer(Answer, Generic[Item]):

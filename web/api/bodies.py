@@ -106,7 +106,7 @@ def scope_of_query(text: str | None) -> Scope:
 class Body(BaseModel):
     """A JSON body: no unknown fields, no silent conversions."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
     def values(self) -> dict[str, Any]:
         """Return the fields as a record takes them, with bodies within as their records."""
