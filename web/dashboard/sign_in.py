@@ -18,7 +18,7 @@ from urllib.parse import urljoin
 
 from flask import Flask, Request, Response, abort, current_app, g, redirect, request, session, url_for
 from flask import render_template as render
-from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
+from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
 from werkzeug.wrappers import Response as AnyResponse
 
 from web.api.answers import Answer
@@ -137,13 +137,22 @@ class TokenSessions(SecureCookieSessionInterface):
         self._signed_for = ""
 
     def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
-        """Return the session that a cookie holds, an empty one without any cookie; the key changes with the token."""
+        """Return the session that a cookie holds, an empty one without any cookie."""
+        self._follow_token(app)
+        # Most requests are a program's.
+        return super().open_session(app, request) if "Cookie" in request.headers else self.session_class()
+
+    def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
+        """Sign a session that changed, with the token that the request left behind."""
+        if session.modified:
+            self._follow_token(app)
+        super().save_session(app, session, response)
+
+    def _follow_token(self, app: Flask) -> None:
         token = self._token()
         if token != self._signed_for:
             sign_sessions_with(app, token)
             self._signed_for = token
-        # Most requests are a program's.
-        return super().open_session(app, request) if "Cookie" in request.headers else self.session_class()
 
 
 def register_sessions(app: Flask, token: Callable[[], str], port: int, file: Path) -> None:
