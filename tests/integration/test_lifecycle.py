@@ -149,7 +149,7 @@ def test_it_answers_and_recalls_before_there_is_an_encoder(stack):
     with stack.client() as client:
         assert client.health()["encoder"] == "loading"
         receipt = client.remember({"content": "The cache is written behind the queue."})
-        answer = client.recall({"query": "cache queue"})
+        answer = client.recall({"query": "cache queue", "budget_ms": 10_000})
     assert [hit["id"] for hit in answer["results"]] == [receipt["id"]]
     assert answer["channels"]["lexical"]["state"] == "ok"
     assert answer["channels"]["dense"]["state"] != "ok"
