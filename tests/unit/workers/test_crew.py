@@ -20,7 +20,8 @@ def huey():
 
 @pytest.fixture
 def started(huey):
-    handler = signal.getsignal(signal.SIGINT)
+    # Whoever runs the tests in the background may have it ignored.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     one = Crew(
         signal.SIGINT,
         huey=huey,
