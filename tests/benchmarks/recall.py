@@ -13,8 +13,10 @@ from pathlib import Path
 
 import psutil
 
+from config.settings import load_settings
+from pipeline.services.encoder import load_encoder
 from tests.benchmarks.crowd import Stream, count_degraded, crowd
-from tests.benchmarks.figures import Aim, Report, latency
+from tests.benchmarks.figures import Aim, Latency, Report, latency
 from tests.benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepare_home, stack_on
 from tests.benchmarks.questions import Question, questions
 from tests.benchmarks.wire import Answer, Wire, post
@@ -41,6 +43,7 @@ class Asking:
     """A server under measurement and questions of which each is used once."""
 
     home: Home
+    folder: Path
     port: int
     token: str
     asked: Iterator[Question]
@@ -128,6 +131,7 @@ def measure_alone(asking: Asking, asks: int) -> None:
     answers = asking.ask(asking.recalls(wanted))
     whole = latency([answer.took_ms for answer in answers])
     server = latency([answer.json()["took_ms"] for answer in answers])
+    report.latency("bare: the encoding of a question", _time_encoding(asking, asks))
     report.latency("one client, distinct questions", whole, **_aims(asking))
     report.latency("  of this in the server", server)
     report.keep(key, "recall", value=whole)
@@ -143,6 +147,15 @@ def measure_alone(asking: Asking, asks: int) -> None:
     said = sum(bool(answer.body) for answer in hooks)
     report.row("  prompts to which the hook added something", f"{said} of {PROMPTS}")
     report.keep(key, "hook_said", value=said / PROMPTS)
+
+
+def _time_encoding(asking: Asking, asks: int) -> Latency:
+    encoder, taken = load_encoder(load_settings({"REVERIE_HOME": str(asking.folder)})), []
+    for question in asking.take(asks):
+        began = time.perf_counter()
+        encoder.encode_query(question.text)
+        taken.append((time.perf_counter() - began) * 1000)
+    return latency(taken)
 
 
 def _aims(asking: Asking) -> dict[str, float]:
@@ -224,7 +237,7 @@ def measure_while_digesting(asking: Asking, stack: Stack, each: int) -> None:
 def measure(home: Home, asks: int, each: int, report: Report) -> None:
     """Measure one home."""
     report.section(f"recall over {len(home.corpus):,} memories")
-    needed = 2 * WARM_UP + asks + 2 * PROMPTS + 2 * CLIENTS * each
+    needed = 2 * WARM_UP + 2 * asks + 2 * PROMPTS + 2 * CLIENTS * each
     asked = iter(questions(home.corpus, needed, QUESTION_SEED))
     with copy_of(home) as folder:
         measure_start(folder, str(len(home.corpus)), report)
@@ -233,7 +246,9 @@ def measure(home: Home, asks: int, each: int, report: Report) -> None:
             client = stack.client(WORKSPACE)
             wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"))
             client.close()
-            asking = Asking(home, stack.port, (folder / "token").read_text(encoding="ascii").strip(), asked, report)
+            asking = Asking(
+                home, folder, stack.port, (folder / "token").read_text(encoding="ascii").strip(), asked, report
+            )
             measure_alone(asking, asks)
             measure_crowd(asking, each, "nothing else", "crowd")
             resident = _resident(stack)

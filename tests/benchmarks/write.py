@@ -1,4 +1,4 @@
-"""Measure `POST /v1/memories` over keep-alive, alone and while workers digest, and the digest throughput.
+"""Measure `POST /v1/memories` over keep-alive, alone and while workers digest, beside a bare one; and batches.
 
 Run by `make bench-write`. Starts the stack of the Procfile on a home of its own and stops it.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from demo.stack import HOST, Stack, choose_port, honcho_command, stack_environment
+from tests.benchmarks.bare import time_bare_writes
 from tests.benchmarks.corpus import memories
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,6 +88,10 @@ def measure(port: int, token: str, count: int) -> None:
     print(f"batch write, 100 a request                   {count / written:8.0f} memories/s acknowledged")
     print(f"digest (embed + entities), {count} memories     {count / (written + drained):8.0f} memories/s")
 
+    with tempfile.TemporaryDirectory(prefix="reverie-bare-") as folder:
+        report(
+            "bare: a Flask POST and a FULL commit", time_bare_writes(Path(folder), list(memories(1000, 3)))[WARM_UP:]
+        )
     report(
         "one by one, workers idle otherwise", time_writes(Connection(port, token, "single"), list(memories(1000, 3)))
     )
