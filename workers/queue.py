@@ -168,9 +168,7 @@ def prepare_consumer() -> None:
     ours = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
     start_program("huey_consumer … --", "Digest memories and run jobs.", mask, ours)
     # Huey's own handler would say everything twice, once without redaction.
-    huey_log = logging.getLogger("huey")
-    huey_log.handlers.clear()
-    huey_log.setLevel(logging.NOTSET)
+    logging.getLogger("huey").handlers.clear()
     os.nice(NICENESS)
     # SIGINT interrupts a task; SIGTERM, which asks the consumer to stop gracefully, is ignored by its processes.
     stop_forks_with_this(signal.SIGINT, ORPHAN_GRACE_S)
