@@ -218,7 +218,7 @@ def _show_queue(state: State) -> None:
     oldest = found["oldest_pending_s"]
     if oldest is not None:
         click.echo(f"the oldest waits for {format_duration(oldest)}")
-    click.echo(f"{len(found['workers'])} worker processes have reported")
+    click.echo(f"worker processes that have reported: {len(found['workers'])}")
     if any(found["dead"].values()):
         click.echo("`reverie queue retry` gives what failed for good a fresh start")
 
