@@ -18,6 +18,7 @@ PAGE = 20_000
 FIRST_CAPACITY = 1024
 # The session of row numbers that no memory has.
 NOBODY = 0
+NO_ROWS: Seqs = np.empty(0, np.int64)
 
 
 def values_at(values: NDArray[Any], seqs: Seqs) -> NDArray[Any]:

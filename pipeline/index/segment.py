@@ -22,7 +22,7 @@ from ulid import ULID
 
 from config.left_out import OF_BM25S, hide_packages
 from pipeline.errors import IndexUnavailable
-from pipeline.index.rows import Floats, Seqs
+from pipeline.index.rows import NO_ROWS, Floats, Seqs
 from pipeline.text.tokens import is_field
 
 FORMAT = 3
@@ -43,7 +43,6 @@ WORDS = {
 K1 = 0.9
 B = 0.4
 
-NOBODY = np.empty(0, np.int64)
 NO_COUNTS = np.empty(0, np.float32)
 
 Posting = tuple[Seqs, Floats]
@@ -74,14 +73,14 @@ class Segment:
         """Return the row numbers of the memories that hold a word, and how often each does."""
         number = self.words.vocab_dict.get(term)
         if number is None:
-            return NOBODY, NO_COUNTS
+            return NO_ROWS, NO_COUNTS
         starts = self.words.scores["indptr"]
         column = slice(starts[number], starts[number + 1])
         return self.rows[self.words.scores["indices"][column]], self.counts[column].astype(np.float32)
 
     def holders(self, field: str) -> Seqs:
         """Return the row numbers of the memories that have a field."""
-        return self.fields.get(field, NOBODY)
+        return self.fields.get(field, NO_ROWS)
 
 
 def idf(count: int, frequency: int) -> np.float32:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
-from pipeline.index.rows import RankingFeatures, Seqs, SessionMap, values_at
+from pipeline.index.rows import NO_ROWS, RankingFeatures, Seqs, SessionMap, values_at
 from pipeline.recall.query import ParsedQuery
 from pipeline.recall.rank import Evidence, Flags
 from pipeline.records.recall import Channel
@@ -26,7 +26,6 @@ SHORTEST_RUN = 5
 # A run can only be in a memory that holds a good part of the question.
 RUN_COVERAGE = 0.5
 RUN_CANDIDATES = 4
-NOBODY = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +64,9 @@ def find_by_words(
 ) -> LexicalFindings:
     """Find the best of the allowed memories by words, and whoever holds what the question quotes."""
     top = lexical.top(limit, allowed)
-    holders = [seqs[values_at(allowed, seqs).astype(np.bool_)] for seqs in identifier_holders(question, lexical)]
+    holders = [seqs[values_at(allowed, seqs).astype(np.bool_)] for seqs in _list_identifier_holders(question, lexical)]
     return LexicalFindings(
-        lexical, top, np.concatenate([*holders, NOBODY]), _find_literals(db, question, lexical, holders, top)
+        lexical, top, np.concatenate([*holders, NO_ROWS]), _find_literals(db, question, lexical, holders, top)
     )
 
 
@@ -122,7 +121,7 @@ def _in_time_range(question: ParsedQuery, days: "np.ndarray[tuple[int], np.dtype
     return (days >= since) & (days < until)
 
 
-def identifier_holders(question: ParsedQuery, lexical: LexicalScores) -> list[Seqs]:
+def _list_identifier_holders(question: ParsedQuery, lexical: LexicalScores) -> list[Seqs]:
     """Return, for each identifier of the question that few memories hold, their row numbers."""
     rare = (token for token in question.identifiers if 0 < lexical.frequencies.get(token, 0) <= MOST_HOLDERS)
     return [lexical.corpus.posting(token)[0] for token in rare]
@@ -138,7 +137,7 @@ def _find_literals(
         found = memories.by_seqs(db, near.tolist())
         texts = {seq: search_tokens(memory.content) for seq, memory in found.items()}
         alone = [np.array([_only_run(texts, question.tokens)])]
-    return np.unique(np.concatenate([*alone, NOBODY]))
+    return np.unique(np.concatenate([*alone, NO_ROWS]))
 
 
 def _only_run(texts: Mapping[int, Sequence[str]], asked: Sequence[str]) -> int:

@@ -24,10 +24,10 @@ from pipeline.errors import IndexUnavailable, NotFound
 from pipeline.index.dense import DenseIndex, DenseScores
 from pipeline.index.encoder import Encoder
 from pipeline.index.lexical import LexicalIndex
-from pipeline.index.rows import RankingFeatures, Seqs, SessionMap, values_at
+from pipeline.index.rows import NO_ROWS, RankingFeatures, Seqs, SessionMap, values_at
 from pipeline.recall.annotations import find_annotations, refresh_staleness
 from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
-from pipeline.recall.evidence import NOBODY, Candidates, LexicalFindings, find_by_words, gather_evidence
+from pipeline.recall.evidence import Candidates, LexicalFindings, find_by_words, gather_evidence
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, rank, relevance
@@ -302,7 +302,7 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     if dense is not None:
         tops[Channel.DENSE] = dense.top(BEST_OF_CHANNEL, allowed)
     lifted = [context.sessions.around(top[:LIFTING]) for top in tops.values()]
-    holders, literal = (NOBODY, NOBODY) if words is None else (words.holders, words.literal)
-    pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, NOBODY]))
+    holders, literal = (NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal)
+    pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, NO_ROWS]))
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
     return Candidates(pooled, tops, None if words is None else words.scores, dense, literal)

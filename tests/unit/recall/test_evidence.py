@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from pipeline.recall.evidence import NOBODY, Candidates, find_by_words, gather_evidence
+from pipeline.index.rows import NO_ROWS
+from pipeline.recall.evidence import Candidates, find_by_words, gather_evidence
 from pipeline.recall.query import parse_query
 from pipeline.records import Kind
 from pipeline.records.recall import Channel
@@ -42,7 +43,7 @@ def gather(workspace, text, *, without=()):
         if Channel.DENSE not in without:
             dense = workspace.dense.search(workspace.encoder.encode_query(text), (0, 1), 100)
         found = lexical and find_by_words(db, question, lexical, workspace.reader.ranking_features.visible, 100)
-        candidates = Candidates(np.arange(1, 7), {}, lexical, dense, found.literal if found else NOBODY)
+        candidates = Candidates(np.arange(1, 7), {}, lexical, dense, found.literal if found else NO_ROWS)
         return gather_evidence(workspace.reader.sessions, workspace.reader.ranking_features, question, candidates)
 
 
