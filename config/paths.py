@@ -9,6 +9,9 @@ from pathlib import Path
 
 from config.modes import close_place, find_open_places
 
+# Inode, time of change (ns) and size of a file.
+FileState = tuple[int, int, int]
+
 WORKSPACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -178,14 +181,13 @@ class CurrentToken:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._known: tuple[tuple[int, int, int] | None, str] = (None, "")
+        self._known: tuple[FileState | None, str] = (None, "")
 
     def __call__(self) -> str:
         """Return the token; while there is none in the file the last known one, "" where there never was any."""
         mark, token = self._known
         try:
-            status = os.stat(self._file)  # noqa: PTH116 - before every request; Path.stat costs twice as much
-            found = status.st_ino, status.st_mtime_ns, status.st_size
+            found = file_state(self._file)
             if found != mark:
                 token = self._file.read_text(encoding="ascii", errors="replace").strip() or token
                 self._known = (found, token)
@@ -193,6 +195,12 @@ class CurrentToken:
             # Gone or out of reach: whoever knew it goes on with it.
             return token
         return token
+
+
+def file_state(file: str | os.PathLike[str]) -> FileState:
+    """Return what changes when a file is written or replaced; raise OSError where there is none."""
+    status = os.stat(file)  # noqa: PTH116 - before every request; Path.stat costs twice as much
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def file_identity(file: str | os.PathLike[str]) -> tuple[int, int] | None:

@@ -1,14 +1,13 @@
 """What is due in each workspace, looked for in its store only when something was written to it since the last look."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 
-from config.paths import HomePaths
+from config.paths import FileState, HomePaths, file_state
 from config.process import is_alive
 from pipeline.errors import ReverieError
 from pipeline.jobs.registry import ScheduledJob, due_moments, list_requested_jobs, list_unfinished_jobs
@@ -20,8 +19,8 @@ from pipeline.store.operations import Operations
 # Two writes of one moment leave a file the same time, which some file systems round to seconds.
 SAME_MOMENT_S = 2.5
 
-# Inode, time of change (ns) and size of a store and of its log.
-FileState = tuple[tuple[int, int, int], tuple[int, int, int]]
+# Of a store and of its log.
+StoreState = tuple[FileState, FileState]
 NO_FILE = (0, 0, 0)
 ALWAYS, NEVER = -math.inf, math.inf
 
@@ -44,7 +43,7 @@ class StoreOutlook:
     claimed, and who holds work or jobs: when one of those is gone, there is something to do at once.
     """
 
-    files: FileState
+    files: StoreState
     looked_at: float
     moments: Mapping[str, float]
     unfinished: frozenset[str]
@@ -109,7 +108,7 @@ class DueFinder:
 
     def _outlook(self, workspace_id: str, now: float) -> StoreOutlook:
         # Before the look: what is written during it is found by the next.
-        files = _file_state(f"{self._folder}/{workspace_id}/events.sqlite")
+        files = _store_state(f"{self._folder}/{workspace_id}/events.sqlite")
         known = self._outlooks.get(workspace_id)
         # A clock that was set back makes other things due.
         if known is not None and known.files == files and known.looked_at <= now:
@@ -121,7 +120,7 @@ class DueFinder:
             self._outlooks.pop(workspace_id, None)
         return outlook
 
-    def _look(self, workspace_id: str, files: FileState, now: float) -> StoreOutlook:
+    def _look(self, workspace_id: str, files: StoreState, now: float) -> StoreOutlook:
         moment = datetime.fromtimestamp(now, UTC)
         with self._databases.get(workspace_id).read() as db:
             moments = due_moments(db, self._jobs.values(), moment)
@@ -150,20 +149,19 @@ def _seconds(due: datetime | None, now: datetime) -> float:
     return ALWAYS if due <= now else due.timestamp()
 
 
-def _file_state(events: str) -> FileState:
+def _store_state(events: str) -> StoreState:
     log = _state_of(f"{events}-wal")
     # Whoever opens a store makes an empty log, whoever closes it last takes it away.
     return _state_of(events), log if log[2] else NO_FILE
 
 
-def _state_of(file: str) -> tuple[int, int, int]:
+def _state_of(file: str) -> FileState:
     try:
-        status = os.stat(file)  # noqa: PTH116 - twice for every workspace at every tick; Path.stat costs twice as much
+        return file_state(file)
     except FileNotFoundError:
         return NO_FILE
-    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _is_settled(files: FileState, now: float) -> bool:
+def _is_settled(files: StoreState, now: float) -> bool:
     """Tell whether the next write is sure to change what the files' state says."""
     return max(changed for _, changed, _ in files) / 1e9 < now - SAME_MOMENT_S

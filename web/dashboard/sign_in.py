@@ -21,6 +21,7 @@ from flask import render_template as render
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
 from werkzeug.wrappers import Response as AnyResponse
 
+from config.paths import FileState, file_state
 from web.api.answers import Answer
 from web.connections import vouch_for
 from web.endpoint import Api, Call, Endpoint, container
@@ -83,7 +84,7 @@ class Sessions:
         self._file = file
         self._now = now
         self._lock = threading.Lock()
-        self._read_at: tuple[int, int, int] | None = None
+        self._read_at: FileState | None = None
         self._ends: dict[str, float] = {}
 
     def begin(self) -> str:
@@ -111,8 +112,7 @@ class Sessions:
     def _read(self) -> None:
         """Read the file where it changed; without a readable one nobody is signed in."""
         try:
-            status = self._file.stat()
-            found = status.st_ino, status.st_mtime_ns, status.st_size
+            found = file_state(self._file)
             if found == self._read_at:
                 return
             read = json.loads(self._file.read_bytes())
