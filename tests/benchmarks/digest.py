@@ -30,14 +30,13 @@ from pipeline.records import Draft, Kind, Stage
 from pipeline.services.encoder import compile_model
 from pipeline.store.database import Database
 from tests.benchmarks.corpus import memories
-from tests.benchmarks.homes import BENCH, bench_folder
-from tests.benchmarks.write import ROOT, WARM_UP, Connection, time_writes, wait_until_digested
+from tests.benchmarks.homes import share_models
+from tests.benchmarks.write import BATCH, ROOT, WARM_UP, Connection, time_writes, wait_until_digested, write_batches
 from tests.fakes.in_process import accept_batch
 
 WORKSPACE = "backlog"
 ROUNDS = 3
 PATIENCE_S = 3600.0
-A_REQUEST = 100
 # Who runs a stage decides what each costs: embedding first, as what it leaves is what the others read.
 STAGES = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
@@ -108,9 +107,7 @@ def digest_on_the_stack(home: Path, bodies: Sequence[dict[str, Any]]) -> tuple[R
         wait_until_digested(warm)
         backlog = Connection(port, token, WORKSPACE)
         before, began = _worker_seconds(), time.perf_counter()
-        for start in range(0, len(bodies), A_REQUEST):
-            backlog.call("POST", "/v1/memories/batch", {"items": bodies[start : start + A_REQUEST]})
-        written = time.perf_counter() - began
+        written = write_batches(backlog, bodies)
         wait_until_digested(backlog)
         taken, used = time.perf_counter() - began, _worker_seconds() - before
     return Rate(len(bodies) / taken, used * 1000 / len(bodies)), len(bodies) / written
@@ -197,9 +194,7 @@ def main() -> None:
     texts = [body["content"] for body in bodies]
     with tempfile.TemporaryDirectory(prefix="reverie-bench-") as folder:
         home = Path(folder)
-        models = bench_folder(BENCH) / "models"
-        models.mkdir(exist_ok=True)
-        (home / "models").symlink_to(models, target_is_directory=True)
+        (home / "models").symlink_to(share_models(), target_is_directory=True)
         settings = load_settings({"REVERIE_HOME": str(home)})
         compile_model(settings)
         before = encode_bare(settings, texts, arguments.cores)
@@ -207,7 +202,7 @@ def main() -> None:
         bare = max(before, encode_bare(settings, texts, arguments.cores))
         parts = digest_by_part(settings, bodies)
     words = statistics.fmean(len(text.split()) for text in texts)
-    print(f"{len(bodies)} memories of {words:.0f} words, written at {written:.0f} a second in batches of {A_REQUEST}")
+    print(f"{len(bodies)} memories of {words:.0f} words, written at {written:.0f} a second in batches of {BATCH}")
     print(f"{'digestion by the stack (embed, entities, dedup)':52} {stack}")
     print(f"{f'bare encoder, {arguments.cores} threads of a session each, text by text':52} {bare}")
     print(f"{'ratio':52} {stack.a_second / bare.a_second:7.2f}      {bare.cpu_s / stack.cpu_s:6.2f} by CPU time")

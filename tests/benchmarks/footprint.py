@@ -5,9 +5,6 @@ what processes share counts once.
 """
 
 import argparse
-import contextlib
-import http.client
-import os
 import signal
 import statistics
 import subprocess
@@ -18,106 +15,34 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-import psutil
-
 from tests.benchmarks.corpus import memories
 from tests.benchmarks.figures import Aim, Report
-from tests.benchmarks.homes import BENCH, bench_folder
-from tests.support.stack import HOST, ROOT, Client, free_port, wait_until
+from tests.benchmarks.homes import BENCH, bench_folder, share_models
+from tests.benchmarks.processes import MIB, HomeProcesses, UpStack, run_bare
+from tests.support.stack import ROOT, wait_until
 
 SEED = 7
 BATCH = 500
 LOOK_S = 1.0
 DIGESTED_WITHIN_S = 7200.0
+STARTED_WITHIN_S = 120.0
 SETTLE_S = 10.0
 STARTS = 3
 SHELL_CALLS = 5
 ASK_AGAIN_S = 0.005
-MIB = 2**20
-KINDS = (("web.cli", "supervisor"), ("workers.tasks.huey", "worker"), ("workers.schedule", "scheduler"))
 QUESTION = "which service reads the key"
 
 
-def kind_of(process: psutil.Process) -> str:
-    """Name a process of the stack by its command line."""
-    command = process.cmdline()
-    return next((kind for mark, kind in KINDS if mark in command), "web" if "web" in command else "other")
-
-
-@dataclass
-class Use:
-    """What the processes of a stack use at a moment, by kind."""
-
-    memory: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    processes: int = 0
-
-    @property
-    def total(self) -> int:
-        """Return the bytes of all together."""
-        return sum(self.memory.values())
-
-    def __str__(self) -> str:
-        parts = ", ".join(f"{kind} {size / MIB:.0f}" for kind, size in sorted(self.memory.items()))
-        return f"{self.total / MIB:6.0f} MiB  ({parts}; {self.processes} processes)"
-
-
-class Tree:
-    """A running `reverie up` with everything under it."""
-
-    def __init__(self, pid: int) -> None:
-        self._top = psutil.Process(pid)
-
-    def processes(self) -> list[psutil.Process]:
-        """List the processes that live now."""
-        return [self._top, *self._top.children(recursive=True)]
-
-    def memory(self) -> Use:
-        """Sum up PSS."""
-        use = Use()
-        for process in self.processes():
-            with contextlib.suppress(psutil.Error, OSError):
-                use.memory[kind_of(process)] += pss(process.pid)
-                use.processes += 1
-        return use
-
-    def spent(self) -> tuple[float, int]:
-        """Return the CPU seconds and the bytes sent to the disk so far, those of ended children included."""
-        cpu, written = 0.0, 0
-        for process in self.processes():
-            with contextlib.suppress(psutil.Error, OSError):
-                times = process.cpu_times()
-                cpu += times.user + times.system + times.children_user + times.children_system
-                written += written_bytes(process.pid)
-        return cpu, written
-
-
-def pss(pid: int) -> int:
-    """Return a process's proportional set size in bytes."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
-def written_bytes(pid: int) -> int:
-    """Return the bytes that a process and the children that it waited for caused to be written to a disk."""
-    for line in Path(f"/proc/{pid}/io").read_text(encoding="ascii").splitlines():
-        if line.startswith("write_bytes:"):
-            return int(line.split()[1])
-    return 0
-
-
 class Peak:
-    """Keep the largest use that a thread sees while a block runs."""
+    """Keep the largest use of memory that a thread sees while a block runs."""
 
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
+    def __init__(self, processes: HomeProcesses) -> None:
+        self._processes = processes
         self._stop = threading.Event()
-        self.largest = tree.memory()
+        self.largest = processes.sample(0.0)
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -129,79 +54,42 @@ class Peak:
         self._thread.join()
 
     def _run(self) -> None:
+        began = time.monotonic()
         while not self._stop.wait(LOOK_S):
-            self.largest = max(self.largest, self._tree.memory(), key=lambda use: use.total)
-
-
-@dataclass(frozen=True)
-class Started:
-    """A stack that has been told to start, and when."""
-
-    process: "subprocess.Popen[bytes]"
-    port: int
-    home: Path
-    began: float
-
-    def client(self) -> Client:
-        """Return a client with the home's token."""
-        return Client(self.port, (self.home / "token").read_text(encoding="ascii").strip(), timeout_s=60)
-
-    def seconds_until(self, holds: Callable[[], bool]) -> float:
-        """Return the seconds from the start until something holds."""
-        while not holds():
-            if self.process.poll() is not None or time.monotonic() - self.began > 120:
-                raise SystemExit(f"the stack did not come up; {self.home / 'stack.log'} says why")
-            time.sleep(ASK_AGAIN_S)
-        return time.monotonic() - self.began
-
-    def answers(self) -> bool:
-        """Tell whether the server answers."""
-        with contextlib.closing(http.client.HTTPConnection(HOST, self.port, timeout=5)) as connection:
-            try:
-                connection.request("GET", "/healthz")
-                return connection.getresponse().status == 200
-            except (OSError, http.client.HTTPException):
-                return False
-
-
-def environment(home: Path, port: int) -> dict[str, str]:
-    """Return the environment of a stack with default settings."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("REVERIE_")}
-    return kept | {"REVERIE_HOME": str(home), "REVERIE_PORT": str(port), "HF_HUB_OFFLINE": "1"}
+            now = self._processes.sample(time.monotonic() - began)
+            self.largest = max(self.largest, now, key=lambda sample: sample.total)
 
 
 @contextmanager
-def stack_of(home: Path) -> Iterator[Started]:
-    """Run `reverie up`; at the end nothing of it may be left."""
-    port = free_port()
+def run(stack: UpStack) -> Iterator[float]:
+    """Run `reverie up`; yield when it was told to start. At the end nothing of it may be left."""
     began = time.monotonic()
-    with (home / "stack.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "web.cli", "up"],
-            cwd=ROOT,
-            env=environment(home, port),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        started = Started(process, port, home, began)
-        family: list[psutil.Process] = []
-        try:
-            yield started
-            family = Tree(process.pid).processes()
-        finally:
-            process.terminate()
-            process.wait(30)
-    left = [one.pid for one in family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-    if left:
+    stack.launch()
+    assert stack.supervisor is not None
+    try:
+        yield began
+    finally:
+        stack.supervisor.terminate()
+        stack.supervisor.wait(30)
+    if left := stack.processes.names():
         raise SystemExit(f"processes were left behind: {left}")
 
 
-def digest(report: Report, started: Started, count: int) -> None:
+def seconds_until(stack: UpStack, began: float, holds: Callable[[], bool]) -> float:
+    """Return the seconds from a start until something holds."""
+    assert stack.supervisor is not None
+    while not holds():
+        if stack.supervisor.poll() is not None or time.monotonic() - began > STARTED_WITHIN_S:
+            raise SystemExit(f"the stack did not come up; {stack.log} says why")
+        time.sleep(ASK_AGAIN_S)
+    return time.monotonic() - began
+
+
+def digest(report: Report, stack: UpStack, count: int) -> None:
     """Write the memories at once, and look on while they are digested."""
-    client, tree = started.client(), Tree(started.process.pid)
-    began = time.monotonic()
-    with Peak(tree) as peak:
+    client = stack.client()
+    before, began = stack.processes.usage(), time.monotonic()
+    with Peak(stack.processes) as peak:
         corpus = list(memories(count, SEED))
         for start in range(0, count, BATCH):
             client.call("POST", "/v1/memories/batch", {"items": corpus[start : start + BATCH]})
@@ -211,45 +99,41 @@ def digest(report: Report, started: Started, count: int) -> None:
             DIGESTED_WITHIN_S,
         )
     seconds = time.monotonic() - began
-    cpu, _ = tree.spent()
+    cpu = sum(stack.processes.usage().since(before).cpu.values())
     report.row("while digesting, at most", str(peak.largest), (Aim("MiB", 600), peak.largest.total / MIB))
     time.sleep(SETTLE_S)
-    use = tree.memory()
+    use = stack.processes.sample(seconds)
     report.row("digested", str(use), (Aim("MiB", 400), use.total / MIB))
-    report.row("digestion", f"{count / seconds:6.1f} memories/s, {cpu:.0f} s of CPU since the start")
+    report.row("digestion", f"{count / seconds:6.1f} memories/s, {cpu:.0f} s of CPU")
     report.keep("memory", "digesting", value=peak.largest.total)
     report.keep("memory", "digested", value=use.total)
     client.close()
 
 
-def rest(report: Report, started: Started, minutes: float) -> None:
+def rest(report: Report, stack: UpStack, minutes: float) -> None:
     """Leave the stack alone for a while; its second half says what it does idle."""
-    tree = Tree(started.process.pid)
     time.sleep(minutes * 30)
-    cpu, written = tree.spent()
-    began = time.monotonic()
+    before = stack.processes.usage()
     time.sleep(minutes * 30)
-    seconds = time.monotonic() - began
-    more_cpu, more_written = tree.spent()
-    use = tree.memory()
-    share, rate = (more_cpu - cpu) / seconds * 100, (more_written - written) / seconds / 1000
-    report.row(f"after {minutes:g} quiet minutes", str(use), (Aim("MiB", 300), use.total / MIB))
+    used, memory = stack.processes.usage().since(before), stack.processes.sample(minutes * 60)
+    share, rate = used.cpu_share * 100, used.written_a_second / 1000
+    report.row(f"after {minutes:g} quiet minutes", str(memory), (Aim("MiB", 300), memory.total / MIB))
     report.row("idle CPU, of one core", f"{share:6.2f} %", (Aim("%", 0.3), share))
     report.row("idle writing", f"{rate:6.2f} KB/s", (Aim("KB/s", 1), rate))
-    report.keep("memory", "idle", value=use.total)
+    report.keep("memory", "idle", value=memory.total)
     report.keep("idle", value={"cpu_percent": share, "written_kb_s": rate})
 
 
-def time_starts(report: Report, home: Path) -> None:
+def time_starts(report: Report, stack: UpStack) -> None:
     """Start on a full home again and again."""
     found: Mapping[str, list[float]] = defaultdict(list)
     for _ in range(STARTS):
-        with stack_of(home) as started:
-            found["/healthz"].append(started.seconds_until(started.answers))
+        with run(stack) as began:
+            found["/healthz"].append(seconds_until(stack, began, stack.is_healthy))
             for channel in ("lexical", "dense"):
-                found[channel].append(time_channel(started, channel))
+                found[channel].append(time_channel(stack, began, channel))
             time.sleep(SETTLE_S / 2)
-            found["shell"] += [time_shell(started) for _ in range(SHELL_CALLS)]
+            found["shell"] += [time_shell(stack) for _ in range(SHELL_CALLS)]
     for name, aim in (("/healthz", 0.8), ("lexical", 1.2), ("dense", 3.0), ("shell", 0.35)):
         shown = "`reverie recall`" if name == "shell" else f"`reverie up` to the first {name} answer"
         middle = statistics.median(found[name])
@@ -258,23 +142,23 @@ def time_starts(report: Report, home: Path) -> None:
         report.keep("start", name, value=found[name])
 
 
-def time_channel(started: Started, channel: str) -> float:
+def time_channel(stack: UpStack, began: float, channel: str) -> float:
     """Return the seconds from the start until a channel takes part in a recall."""
-    client = started.client()
+    client = stack.client()
     try:
-        return started.seconds_until(lambda: client.recall(QUESTION)["channels"][channel]["state"] == "ok")
+        return seconds_until(stack, began, lambda: client.recall(QUESTION)["channels"][channel]["state"] == "ok")
     finally:
         client.close()
 
 
-def time_shell(started: Started) -> float:
+def time_shell(stack: UpStack) -> float:
     """Return the seconds of a recall from the shell."""
     program = Path(sys.executable).with_name("reverie")
     began = time.monotonic()
     subprocess.run(
         [program, "recall", QUESTION],
-        env=environment(started.home, started.port),
-        cwd=started.home,
+        env=stack.environment,
+        cwd=stack.home,
         stdout=subprocess.DEVNULL,
         check=True,
     )
@@ -291,28 +175,16 @@ LIMITS = {
 def bare_limits(report: Report) -> None:
     """Measure what nothing but interpreters and libraries take."""
     for name, code in LIMITS.items():
-        took, size = min(_run_bare(code) for _ in range(STARTS))
+        took, size = min(run_bare(code) for _ in range(STARTS))
         report.row(f"bare: {name}", f"{took:6.2f} s, {size / MIB:.0f} MiB")
 
 
-def _run_bare(code: str) -> tuple[float, int]:
-    tell = f"{code}\nprint(flush=True)\ninput()"
-    began = time.monotonic()
-    with subprocess.Popen([sys.executable, "-c", tell], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        took = time.monotonic() - began
-        size = pss(process.pid)
-        process.communicate(b"\n")
-    return took, size
-
-
-def compile_once(home: Path) -> None:
+def compile_once(stack: UpStack) -> None:
     """See to it that the encoder is compiled: what that takes happens once and is not measured here."""
     subprocess.run(
         [sys.executable, "-m", "web.cli", "model", "compile"],
         cwd=ROOT,
-        env=environment(home, free_port()),
+        env=stack.environment,
         stdout=subprocess.DEVNULL,
         check=True,
     )
@@ -330,21 +202,17 @@ def main() -> None:
     report = Report()
     # A disk and not a file system in memory, or writing would not be counted.
     with tempfile.TemporaryDirectory(prefix="footprint-", dir=bench_folder(BENCH)) as place:
-        home = Path(place) / "home"
-        home.mkdir()
-        models = BENCH / "models"
-        models.mkdir(exist_ok=True)
-        (home / "models").symlink_to(models, target_is_directory=True)
-        compile_once(home)
+        stack = UpStack(Path(place) / "home", share_models())
+        compile_once(stack)
         report.section("Bare limits")
         bare_limits(report)
         report.section(f"Memory, {given.memories:,} memories")
-        with stack_of(home) as started:
-            started.seconds_until(started.answers)
-            digest(report, started, given.memories)
-            rest(report, started, given.minutes)
+        with run(stack) as began:
+            seconds_until(stack, began, stack.is_healthy)
+            digest(report, stack, given.memories)
+            rest(report, stack, given.minutes)
         report.section(f"Start, {given.memories:,} memories")
-        time_starts(report, home)
+        time_starts(report, stack)
     report.write(given.json)
 
 

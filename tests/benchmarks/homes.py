@@ -48,6 +48,13 @@ def bench_folder(folder: Path) -> Path:
     return folder
 
 
+def share_models(folder: Path = BENCH) -> Path:
+    """Return the folder of compiled encoders that all benchmarks share."""
+    models = bench_folder(folder) / "models"
+    models.mkdir(exist_ok=True)
+    return models
+
+
 def stack_on(folder: Path, **settings: str) -> Stack:
     """Return the stack of a home with the settings that a person has, not the impatient ones of the fault tests."""
     defaults = {name: str(Settings.model_fields[name.lower()].default) for name in QUICK}

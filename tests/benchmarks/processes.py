@@ -1,6 +1,7 @@
 """What the processes of a home hold and use, read from the kernel."""
 
 import contextlib
+import http.client
 import math
 import os
 import statistics
@@ -35,29 +36,41 @@ class Sample:
     files: dict[str, int]
     threads: dict[str, int]
 
+    @property
+    def total(self) -> int:
+        """Return the PSS of all."""
+        return sum(self.pss.values())
+
     def own(self, name: str) -> int:
         """Return the USS of a process, or of all."""
         return sum(self.uss.values()) if name == "all" else self.uss.get(name, 0)
 
     def __str__(self) -> str:
         each = ", ".join(f"{name} {pss / MIB:.0f}" for name, pss in self.pss.items())
-        total, threads = sum(self.pss.values()) / MIB, sum(self.threads.values())
+        total, threads = self.total / MIB, sum(self.threads.values())
         files = max(self.files.values(), default=0)
         return f"{self.at_s:5.0f} s  {total:5.0f} MiB ({each}), {files} files at most, {threads} threads"
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """CPU seconds and bytes written to disk by each process, named with its id, since a moment."""
+    """CPU seconds and bytes written to disk by each process, named with its id, since a moment.
+
+    A parent answers for the children that have ended.
+    """
 
     at: float
     cpu: dict[str, float]
     written: dict[str, int]
 
     def since(self, before: "Usage") -> "Usage":
-        """Return what was used in between; a process that came meanwhile counts from its start."""
-        cpu = {name: value - before.cpu.get(name, 0.0) for name, value in self.cpu.items()}
-        written = {name: value - before.written.get(name, 0) for name, value in self.written.items()}
+        """Return what was used in between; a process that came meanwhile counts from its start.
+
+        What one that ended had used before is taken off: its parent counts all of it.
+        """
+        names = before.cpu | self.cpu
+        cpu = {name: self.cpu.get(name, 0.0) - before.cpu.get(name, 0.0) for name in names}
+        written = {name: self.written.get(name, 0) - before.written.get(name, 0) for name in names}
         return Usage(self.at - before.at, cpu, written)
 
     @property
@@ -123,7 +136,7 @@ class HomeProcesses:
         for name, process in self._named():
             with contextlib.suppress(psutil.NoSuchProcess):
                 times, io = process.cpu_times(), process.io_counters()
-                cpu[f"{name} {process.pid}"] = times.user + times.system
+                cpu[f"{name} {process.pid}"] = sum(times[:4])
                 written[f"{name} {process.pid}"] = io.write_bytes
         return Usage(time.monotonic(), cpu, written)
 
@@ -147,22 +160,27 @@ class UpStack:
 
     def __init__(self, home: Path, models: Path) -> None:
         self.home = home
+        self.log = home.parent / "up.log"
         self.port = free_port()
         home.mkdir(parents=True)
         (home / "models").symlink_to(models, target_is_directory=True)
         own = {"HOME": str(home), "HOST": HOST, "PORT": str(self.port)}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("REVERIE_")}
-        self.environment = kept | {f"REVERIE_{name}": value for name, value in own.items()}
+        self.environment = kept | {f"REVERIE_{name}": value for name, value in own.items()} | {"HF_HUB_OFFLINE": "1"}
         self.processes = HomeProcesses(home)
         self.supervisor: subprocess.Popen[bytes] | None = None
 
-    def up(self) -> None:
-        """Start it and wait until it answers and its workers have come."""
-        with (self.home.parent / "up.log").open("ab") as log:
+    def launch(self) -> None:
+        """Start it without waiting for anything."""
+        with self.log.open("ab") as log:
             self.supervisor = subprocess.Popen(
                 SUPERVISOR, cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        wait_until("the server answers", self._is_healthy)
+
+    def up(self) -> None:
+        """Start it and wait until it answers and its workers have come."""
+        self.launch()
+        wait_until("the server answers", self.is_healthy)
         wait_until("every process is there", lambda: {"web", "worker", "scheduler"} <= set(self.processes.names()))
 
     def down(self) -> None:
@@ -179,14 +197,28 @@ class UpStack:
         """Return a connection of its own."""
         return Client(self.port, (self.home / "token").read_text(encoding="ascii").strip())
 
-    def _is_healthy(self) -> bool:
+    def is_healthy(self) -> bool:
+        """Tell whether the server answers now."""
         probe = Client(self.port, "", timeout_s=5)
         try:
             return probe.call("GET", "/healthz").status == 200
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return False
         finally:
             probe.close()
+
+
+def run_bare(code: str) -> tuple[float, int]:
+    """Return the seconds that an interpreter takes to run some code, and the PSS that it then has."""
+    tell = f"{code}\nprint(flush=True)\ninput()"
+    began = time.monotonic()
+    with subprocess.Popen([sys.executable, "-c", tell], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        took = time.monotonic() - began
+        size: int = psutil.Process(process.pid).memory_full_info().pss
+        process.communicate(b"\n")
+    return took, size
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,8 @@ alone, for what it does while idle; then it is ended in every way there is, and 
 
 import argparse
 import itertools
-import json
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,8 +17,8 @@ from typing import Any
 from tests.benchmarks.corpus import memories
 from tests.benchmarks.exits import measure_exits
 from tests.benchmarks.figures import Aim, Report
-from tests.benchmarks.homes import BENCH, bench_folder
-from tests.benchmarks.processes import Sample, UpStack, Usage, fit_slope
+from tests.benchmarks.homes import BENCH, share_models
+from tests.benchmarks.processes import MIB, Sample, UpStack, Usage, fit_slope, run_bare
 from tests.support.stack import ROOT, Client, wait_until
 
 MINUTES = 10.0
@@ -32,7 +29,6 @@ TURN_S = 1.5
 TURNS_A_SESSION = 12
 IDLE_SHARE = 0.2
 SEED = 11
-MIB = 1 << 20
 DIGESTED_WITHIN_S = 300.0
 
 
@@ -45,10 +41,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures here too")
     given = parser.parse_args()
     report = Report()
-    models = bench_folder(given.bench) / "models"
-    models.mkdir(exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix="soak-"))
-    stack = UpStack(scratch / "home", models)
+    stack = UpStack(scratch / "home", share_models(given.bench))
     try:
         stack.up()
         _soak(stack, given.minutes * 60, report)
@@ -63,7 +57,7 @@ def main() -> None:
 
 def _soak(stack: UpStack, seconds: float, report: Report) -> None:
     report.section(f"{seconds / 60:g} minutes, {IDLE_SHARE:.0%} of them idle")
-    report.row("bare: an idle interpreter", f"{_bare_pss() / MIB:.1f} MiB PSS")
+    report.row("bare: an idle interpreter", f"{run_bare('')[1] / MIB:.1f} MiB PSS")
     client = stack.client()
     # The encoder's compilation is none of the work that is watched.
     _rest_until_digested(client, stack)
@@ -174,15 +168,9 @@ def _report_idle(report: Report, stack: UpStack, seconds: float) -> None:
         for process, (cpu, written) in used.by_process().items():
             report.row(f"  {process}", f"{cpu:.2%} of a core, {written:.0f} bytes/s")
         report.keep("idle", name, value={"cpu_share": used.cpu_share, "written_a_second": rate})
-    memory = sum(stack.processes.sample(0.0).pss.values())
+    memory = stack.processes.sample(0.0).total
     report.row("PSS after it", f"{memory / MIB:.0f} MiB")
     report.keep("idle", "pss", value=memory)
-
-
-def _bare_pss() -> int:
-    code = "import psutil; print(psutil.Process().memory_full_info().pss)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    return int(json.loads(done.stdout))
 
 
 if __name__ == "__main__":

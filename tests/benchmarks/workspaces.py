@@ -10,11 +10,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from config.settings import load_settings
 from pipeline.bootstrap.scheduler import SchedulerContainer
@@ -23,7 +21,8 @@ from pipeline.store import meta
 from pipeline.store.database import Database, WriterProfile
 from tests.benchmarks.corpus import memories
 from tests.benchmarks.figures import Aim, Latency, Report, latency
-from tests.benchmarks.homes import BENCH, bench_folder, stack_on
+from tests.benchmarks.homes import BENCH, bench_folder, share_models, stack_on
+from tests.benchmarks.processes import HomeProcesses, Sample
 from tests.benchmarks.wire import Wire, post
 from tests.support.stack import Stack
 from workers import tasks
@@ -35,15 +34,6 @@ STEP_S = 30.0
 MOST_FILES = Aim("files", 300)
 TICK_MS = Aim("ms", 50)
 TICKS = 20
-
-
-@dataclass
-class Sample:
-    """The open files of the process that has the most, and the memory of each part of the stack (MiB, PSS)."""
-
-    at_s: float
-    files: int
-    memory: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -78,30 +68,18 @@ def _list_failures(name: str, *answers: Any) -> list[str]:
     ]
 
 
-def look_on(stack: Stack, end: float, step_s: float) -> list[Sample]:
-    """Look at the processes until the end: every second at their files, at each step at their memory."""
-    began, samples, most = time.monotonic(), [], 0
-    while (now := time.monotonic()) < end:
-        most = max(most, *(process.num_fds() for _, process in _processes(stack)))
-        if now - began >= step_s * (len(samples) + 1):
-            samples.append(Sample(round(now - began), most, _memory(stack)))
+def look_on(processes: HomeProcesses, end: float, step_s: float) -> list[tuple[int, Sample]]:
+    """Look at the processes every second; return a sample a step, each with the most open files so far."""
+    began, found, most = time.monotonic(), list[tuple[int, Sample]](), 0
+    while True:
+        now = time.monotonic()
+        sample = processes.sample(now - began)
+        most = max(most, *sample.files.values())
+        if now >= end or now - began >= step_s * (len(found) + 1):
+            found.append((most, sample))
+        if now >= end:
+            return found
         time.sleep(LOOK_S)
-    return [*samples, Sample(round(time.monotonic() - began), most, _memory(stack))]
-
-
-def _processes(stack: Stack) -> list[tuple[str, psutil.Process]]:
-    return [
-        (name, process)
-        for name in PROCESSES
-        for process in (psutil.Process(stack.running[name].pid), *stack.children(name))
-    ]
-
-
-def _memory(stack: Stack) -> dict[str, float]:
-    found = dict.fromkeys(PROCESSES, 0.0)
-    for name, process in _processes(stack):
-        found[name] += process.memory_full_info().pss / 2**20
-    return found
 
 
 def fill(stack: Stack, names: Sequence[str]) -> None:
@@ -125,7 +103,7 @@ def measure_visits(stack: Stack, names: Sequence[str], clients: int, seconds: fl
     ]
     for thread in threads:
         thread.start()
-    samples = look_on(stack, end, STEP_S)
+    samples = look_on(HomeProcesses(stack.home), end, STEP_S)
     for thread in threads:
         thread.join()
     report.section(f"{clients} clients, {len(names)} workspaces at random, {seconds:.0f} s")
@@ -135,13 +113,10 @@ def measure_visits(stack: Stack, names: Sequence[str], clients: int, seconds: fl
     report.latency("write", latency(visits.writes))
     report.latency("recall, each of a question that is new", latency(visits.recalls))
     report.row("recalls of which a channel was late or cold", f"{visits.degraded} of {len(visits.recalls)}")
-    for sample in samples:
-        figure = "  ".join(f"{name} {mib:.0f}" for name, mib in sample.memory.items())
-        total = sum(sample.memory.values())
-        files = (MOST_FILES, float(sample.files))
-        report.row(f"after {sample.at_s:.0f} s", f"{total:.0f} MiB ({figure}), {sample.files} files", files)
+    for most, sample in samples:
+        report.row(f"most open files so far: {most}", str(sample), (MOST_FILES, most))
     report.keep("failures", value=visits.failures)
-    report.keep("samples", value=[vars(sample) for sample in samples])
+    report.keep("samples", value=[{"files": most, **asdict(sample)} for most, sample in samples])
     report.keep("write", value=latency(visits.writes))
     report.keep("recall", value=latency(visits.recalls))
 
@@ -213,9 +188,7 @@ def main() -> None:
     report = Report()
     with tempfile.TemporaryDirectory(prefix="workspaces-", dir=bench_folder(BENCH)) as place:
         measure_bare(Path(place) / "bare", report)
-        # Beside the models of all benchmarks, which are compiled once.
-        (Path(place) / "models").symlink_to(BENCH / "models", target_is_directory=True)
-        (BENCH / "models").mkdir(exist_ok=True)
+        (Path(place) / "models").symlink_to(share_models(), target_is_directory=True)
         home = Path(place) / "home"
         with stack_on(home, SWEEP_INTERVAL_S="30") as stack:
             stack.start(*PROCESSES)

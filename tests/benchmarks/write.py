@@ -21,6 +21,7 @@ from tests.benchmarks.corpus import memories
 ROOT = Path(__file__).resolve().parents[2]
 READY_S = 180.0
 WARM_UP = 200
+BATCH = 100
 
 
 class Connection:
@@ -55,6 +56,14 @@ def time_writes(connection: Connection, bodies: Sequence[dict[str, Any]]) -> lis
     return taken
 
 
+def write_batches(connection: Connection, bodies: Sequence[dict[str, Any]]) -> float:
+    """Write memories in batches; return the seconds it took."""
+    began = time.perf_counter()
+    for start in range(0, len(bodies), BATCH):
+        connection.call("POST", "/v1/memories/batch", {"items": bodies[start : start + BATCH]})
+    return time.perf_counter() - began
+
+
 def wait_until_digested(connection: Connection) -> float:
     """Wait until nothing is pending; return the seconds it took."""
     began = time.perf_counter()
@@ -80,12 +89,9 @@ def measure(port: int, token: str, count: int) -> None:
 
     backlog = Connection(port, token, "backlog")
     bodies = list(memories(count, seed=2))
-    began = time.perf_counter()
-    for start in range(0, count, 100):
-        backlog.call("POST", "/v1/memories/batch", {"items": bodies[start : start + 100]})
-    written = time.perf_counter() - began
+    written = write_batches(backlog, bodies)
     drained = wait_until_digested(backlog)
-    print(f"batch write, 100 a request                   {count / written:8.0f} memories/s acknowledged")
+    print(f"batch write, {BATCH} a request                   {count / written:8.0f} memories/s acknowledged")
     print(f"digest (embed + entities), {count} memories     {count / (written + drained):8.0f} memories/s")
 
     with tempfile.TemporaryDirectory(prefix="reverie-bare-") as folder:
@@ -95,8 +101,7 @@ def measure(port: int, token: str, count: int) -> None:
     report(
         "one by one, workers idle otherwise", time_writes(Connection(port, token, "single"), list(memories(1000, 3)))
     )
-    for start in range(0, count, 100):
-        backlog.call("POST", "/v1/memories/batch", {"items": list(memories(100, seed=1000 + start))})
+    write_batches(backlog, list(memories(count, seed=5)))
     report(
         "one by one, while workers digest a backlog",
         time_writes(Connection(port, token, "busy"), list(memories(1000, 4))),
