@@ -15,6 +15,7 @@ from typing import Any
 from config.settings import Settings, load_settings
 from pipeline.bootstrap.worker import WorkerContainer
 from tests.benchmarks.corpus import fingerprint, memories
+from tests.benchmarks.large_homes import ENCODED, build_home
 from tests.support.stack import QUICK, Client, Stack, wait_until
 
 BENCH = Path(__file__).resolve().parents[2] / ".bench"
@@ -64,15 +65,26 @@ def stack_on(folder: Path, **settings: str) -> Stack:
     return Stack(folder, models, **defaults | ({"EMBEDDING_MODEL": model} if model else {}) | settings)
 
 
-def prepare_home(size: int, bench: Path = BENCH, *, fresh: bool = False, tell: Callable[[str], None] = print) -> Home:
-    """Return the kept home of this size, of this corpus and encoder; make it where there is none."""
+def prepare_home(
+    size: int,
+    bench: Path = BENCH,
+    *,
+    fresh: bool = False,
+    encoded: int = ENCODED,
+    tell: Callable[[str], None] = print,
+) -> Home:
+    """Return the kept home of this size, of this corpus and encoder; make it where there is none.
+
+    Only so many texts are encoded: a larger home is written without being digested.
+    """
     corpus = list(memories(size, SEED))
-    folder = bench / f"home-{size}-s{SEED}-{_encoder()}-{fingerprint(SEED)}"
+    name = f"home-{size}-s{SEED}-{_encoder()}-{fingerprint(SEED)}"
+    folder = bench / (f"{name}-e{encoded}" if size > encoded else name)
     ids_file = folder.with_name(f"{folder.name}.ids.json")
     if fresh or not ids_file.exists():
         ids_file.unlink(missing_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
-        ids = _fill_home(folder, corpus, tell)
+        ids = _build_home(folder, corpus, encoded, tell) if size > encoded else _fill_home(folder, corpus, tell)
         ids_file.write_text(json.dumps(ids), encoding="ascii")
     _settle(folder, tell)
     return Home(folder, corpus, json.loads(ids_file.read_text(encoding="ascii")))
@@ -96,6 +108,13 @@ def has_answered(client: Client, *channels: str) -> bool:
 def _encoder() -> str:
     name = load_settings().embedding_model
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _build_home(folder: Path, corpus: list[dict[str, Any]], encoded: int, tell: Callable[[str], None]) -> list[str]:
+    tell(f"writing {folder.name}; this happens once")
+    folder.mkdir(mode=0o700)
+    (folder / "models").symlink_to(share_models(folder.parent), target_is_directory=True)
+    return build_home(folder, WORKSPACE, corpus, encoded, tell)
 
 
 def _fill_home(folder: Path, corpus: list[dict[str, Any]], tell: Callable[[str], None]) -> list[str]:

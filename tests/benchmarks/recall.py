@@ -18,6 +18,7 @@ from pipeline.services.encoder import load_encoder
 from tests.benchmarks.crowd import Stream, count_degraded, crowd
 from tests.benchmarks.figures import Aim, Latency, Report, latency
 from tests.benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepare_home, stack_on
+from tests.benchmarks.large_homes import ENCODED
 from tests.benchmarks.questions import Question, questions
 from tests.benchmarks.wire import Answer, Wire, post
 from tests.support.stack import Client, Stack, wait_until
@@ -273,6 +274,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="memories of each home")
     parser.add_argument("--asks", type=int, default=600, help="distinct questions of the single client")
     parser.add_argument("--each", type=int, default=250, help="distinct questions of each of the eight clients")
+    parser.add_argument("--encoded", type=int, default=ENCODED, help="texts that get a vector of their own")
     parser.add_argument("--bench", type=Path, default=BENCH, help="the folder that keeps the homes")
     parser.add_argument("--fresh", action="store_true", help="fill the homes anew")
     parser.add_argument("--prepare-only", action="store_true", help="fill the homes and stop")
@@ -281,7 +283,7 @@ def main() -> None:
     report = Report()
     bench = bench_folder(chosen.bench)
     for size in chosen.sizes:
-        home = prepare_home(size, bench, fresh=chosen.fresh)
+        home = prepare_home(size, bench, fresh=chosen.fresh, encoded=chosen.encoded)
         if not chosen.prepare_only:
             measure(home, chosen.asks, chosen.each, report)
     report.write(chosen.json)
