@@ -90,6 +90,11 @@ class HomePaths:
         return self.root / "claims.json"
 
     @property
+    def outlooks(self) -> Path:
+        """Return the file of what the scheduler knew of every workspace when it ended."""
+        return self.root / "outlooks.json"
+
+    @property
     def models(self) -> Path:
         """Return the folder of compiled encoders."""
         return self.root / "models"

@@ -11,8 +11,6 @@ from config.process import run_in_role, start_program
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.scheduler import SchedulerContainer
-from pipeline.services import maintenance
-from pipeline.services.due import DueFinder
 from workers import tasks
 
 SWEEP = "sweep"
@@ -43,9 +41,8 @@ def build_clock(container: SchedulerContainer) -> BlockingScheduler:
     clock = BlockingScheduler(
         timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
     )
-    jobs = maintenance.list_clocked_jobs(container.settings)
+    jobs, finder = container.jobs, container.due
     seen: set[str] = set()
-    finder = DueFinder(container.settings.paths, container.databases, container.operations, jobs)
 
     def send_due(name: str) -> None:
         for found in finder.find([name]):
@@ -59,7 +56,7 @@ def build_clock(container: SchedulerContainer) -> BlockingScheduler:
             first = found.workspace_id not in before
             seen.add(found.workspace_id)
             _send(found.workspace_id, found.jobs if first else found.unfinished)
-            if first or found.work_waits:
+            if (first and not found.is_known) or found.work_waits:
                 tasks.sweep(found.workspace_id)
 
     for name, job in jobs.items():

@@ -2,6 +2,8 @@
 
 from config.settings import Settings
 from pipeline.bootstrap import mask
+from pipeline.services import maintenance
+from pipeline.services.due import DueFinder
 from pipeline.store.database import Databases, WriterProfile
 from pipeline.store.operations import Operations
 
@@ -13,8 +15,11 @@ class SchedulerContainer:
         self.settings = settings
         self.operations = Operations(settings.paths.operations, mask)
         self.databases = Databases(settings.paths, WriterProfile("NORMAL", 0, settings.busy_timeout_ms))
+        self.jobs = maintenance.list_clocked_jobs(settings)
+        self.due = DueFinder(settings.paths, self.databases, self.operations, self.jobs)
 
     def close(self) -> None:
-        """Let go of every file."""
+        """Let go of every file, and keep for the next scheduler what is known."""
+        self.due.keep()
         self.databases.close()
         self.operations.close()

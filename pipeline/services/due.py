@@ -1,11 +1,17 @@
-"""What is due in each workspace, looked for in its store only when something was written to it since the last look."""
+"""What is due in each workspace, looked for in its store only when something was written to it since the last look.
 
+What the looks found is kept when a scheduler ends: the next one opens no store of which nothing changed.
+"""
+
+import contextlib
+import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any
 
 from config.paths import FileState, HomePaths, file_state
 from config.process import is_alive
@@ -27,12 +33,16 @@ ALWAYS, NEVER = -math.inf, math.inf
 
 @dataclass(frozen=True, slots=True)
 class DueWork:
-    """What there is to do in a workspace: jobs that are due, those of them that are unfinished, work for its stages."""
+    """What there is to do in a workspace: jobs that are due, those of them that are unfinished, work for its stages.
+
+    `is_known` tells whether an earlier scheduler looked into it last, and nothing changed since.
+    """
 
     workspace_id: str
     jobs: list[str]
     unfinished: list[str]
     work_waits: bool
+    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,8 @@ class StoreOutlook:
     earliest: float
     claimable: float
     holders: frozenset[str]
+    # Whether there were vectors and a lexical segment beside the store.
+    indexes: tuple[bool, bool]
 
     def list_due(self, names: list[str], now: float) -> list[str]:
         """List those of some jobs that are due."""
@@ -84,6 +96,7 @@ class DueFinder:
         self._clock = clock
         # One small record for each workspace that exists; files are open of none.
         self._outlooks: dict[str, StoreOutlook] = {}
+        self._restored = self._restore()
 
     def find(self, names: list[str]) -> Iterator[DueWork]:
         """Go through the workspaces and tell which of some jobs, and what other work, is due in each."""
@@ -104,7 +117,8 @@ class DueFinder:
             return None
         due = outlook.list_due(names, now)
         unfinished = [name for name in due if name in outlook.unfinished]
-        return DueWork(workspace_id, due, unfinished, outlook.work_waits(now, lives))
+        is_known = self._restored.get(workspace_id) is outlook
+        return DueWork(workspace_id, due, unfinished, outlook.work_waits(now, lives), is_known)
 
     def _outlook(self, workspace_id: str, now: float) -> StoreOutlook:
         # Before the look: what is written during it is found by the next.
@@ -136,11 +150,58 @@ class DueFinder:
             ALWAYS if unfinished else min(due_from.values(), default=NEVER),
             NEVER if claimable is None else claimable,
             frozenset(holders),
+            self._find_indexes(workspace_id),
         )
+
+    def _find_indexes(self, workspace_id: str) -> tuple[bool, bool]:
+        paths = self._paths.workspace(workspace_id)
+        return paths.vectors.is_dir(), paths.lexical.is_dir()
+
+    def keep(self) -> None:
+        """Write down what is known of the stores, for the next scheduler."""
+        draft = self._paths.outlooks.with_suffix(".new")
+        known = {name: asdict(outlook) for name, outlook in self._outlooks.items()}
+        text = json.dumps({"rules": self._rules(), "stores": known}, default=sorted)
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(self._paths.outlooks)
+        except OSError as error:
+            self._operations.record_error("scheduler", f"what is known of the stores was not kept: {error}")
+
+    def _restore(self) -> dict[str, StoreOutlook]:
+        # Whatever stands there, to look again is always right.
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            kept = json.loads(self._paths.outlooks.read_text(encoding="utf-8"))
+            if kept["rules"] == self._rules():
+                found = {name: _outlook_of(fields) for name, fields in kept["stores"].items()}
+                whole = {name: one for name, one in found.items() if one.indexes == self._find_indexes(name)}
+                self._outlooks |= whole
+                return whole
+        return {}
+
+    def _rules(self) -> list[str]:
+        """Return what the moments follow from beside the stores: the jobs' schedules, and the time zone."""
+        offset = datetime.fromtimestamp(self._clock(), UTC).astimezone().utcoffset()
+        return [*(f"{name} {job.schedule} {job.idle}" for name, job in self._jobs.items()), str(offset)]
 
     def _forget_others(self, existing: list[str]) -> None:
         for workspace_id in self._outlooks.keys() - set(existing):
             self._outlooks.pop(workspace_id, None)
+
+
+def _outlook_of(fields: Mapping[str, Any]) -> StoreOutlook:
+    (inode, changed, size), (log_inode, log_changed, log_size) = fields["files"]
+    vectors, lexical = fields["indexes"]
+    return StoreOutlook(
+        ((inode, changed, size), (log_inode, log_changed, log_size)),
+        float(fields["looked_at"]),
+        {str(name): float(moment) for name, moment in fields["moments"].items()},
+        frozenset(fields["unfinished"]),
+        float(fields["earliest"]),
+        float(fields["claimable"]),
+        frozenset(fields["holders"]),
+        (bool(vectors), bool(lexical)),
+    )
 
 
 def _seconds(due: datetime | None, now: datetime) -> float:

@@ -1,6 +1,7 @@
 """A look that is skipped would have found nothing: the rule that lets the scheduler leave resting stores alone."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -182,6 +183,61 @@ def test_whether_an_owner_lives_is_asked_once_a_tick_for_all_workspaces(home, mo
     # Nothing was written when it ended.
     living.clear()
     assert all(found.work_waits for found in home.find())
+
+
+def test_the_next_scheduler_opens_no_store_of_which_nothing_changed(home, looks):
+    run(home, 0)
+    before = home.find()
+    assert not before[0].is_known
+    home.finder.keep()
+    home.finder = home.new_finder()
+    (after,) = home.find()
+    assert after == replace(before[0], is_known=True)
+    assert looks == ["alpha"]
+    write(home, 1)
+    assert not home.find()[0].is_known
+    assert looks == ["alpha"] * 2
+
+
+@pytest.mark.parametrize("lost", ["vectors", "lexical"])
+def test_where_an_index_was_lost_meanwhile_the_next_scheduler_looks_again(home, looks, lost):
+    place = getattr(home.paths.workspace("alpha"), lost)
+    place.mkdir()
+    home.find()
+    home.finder.keep()
+    place.rmdir()
+    home.finder = home.new_finder()
+    assert not home.find()[0].is_known
+    assert looks == ["alpha"] * 2
+
+
+@pytest.mark.parametrize(
+    "kept", ["", "[]", "{", '{"rules": 1}', '{"stores": {"alpha": {}}}', '{"stores": {"alpha": null}, "rules": null}']
+)
+def test_a_damaged_file_of_what_was_known_costs_a_look(home, looks, kept):
+    home.paths.outlooks.write_text(kept)
+    home.finder = home.new_finder()
+    assert [found.workspace_id for found in home.find()] == ["alpha"]
+    assert looks == ["alpha"]
+
+
+def test_what_cannot_be_kept_is_told(home):
+    home.find()
+    home.paths.outlooks.mkdir()
+    home.finder.keep()
+    (error,) = home.operations.errors(workspace=None, limit=5)
+    assert "not kept" in error.message
+
+
+def test_other_schedules_make_what_was_known_worthless(home, looks):
+    home.find()
+    home.finder.keep()
+    settings = Settings(vectors_interval_s=7)
+    finder = DueFinder(
+        home.paths, home.databases, home.operations, maintenance.list_clocked_jobs(settings), lambda: home.now
+    )
+    assert not next(finder.find(NAMES)).is_known
+    assert looks == ["alpha"] * 2
 
 
 def test_what_was_deleted_is_forgotten(home):

@@ -6,6 +6,7 @@ from apscheduler.triggers.cron import CronTrigger
 from pipeline.bootstrap.scheduler import SchedulerContainer
 from pipeline.jobs.registry import BY_NAME
 from pipeline.records import Draft
+from pipeline.services import due
 from pipeline.store import changes, runs
 from pipeline.store.database import Database
 from pipeline.write.accept import accept
@@ -113,6 +114,24 @@ def test_a_workspace_that_cannot_be_read_does_not_stop_the_others(fire, containe
     broken.write_bytes(b"no database at all" * 1000)
     assert ("segment", "alpha") in fire()
     assert {error.component for error in container.operations.errors(workspace="broken", limit=5)} == {"scheduler"}
+
+
+def test_a_restart_sweeps_no_workspace_in_which_nothing_happened(fire, workspace, container, home, monkeypatch, sent):
+    end_every_job(workspace)
+    with workspace.write() as db:
+        db.execute("DELETE FROM work")
+    monkeypatch.setattr(due, "SAME_MOMENT_S", -60)
+    fire()
+    container.close()
+    again = SchedulerContainer(home)
+    opened = []
+    monkeypatch.setattr(again.databases, "get", opened.append)
+    sent.clear()
+    next(job for job in build_clock(again).get_jobs() if job.id == "sweep").func()
+    # What time alone gives something to do is made up for.
+    assert {name for name, _ in sent} <= set(CLOCKED)
+    assert opened == []
+    again.close()
 
 
 def test_every_job_has_its_trigger_and_the_sweep_comes_at_once_and_then_as_the_settings_say(container):
