@@ -190,6 +190,12 @@ def limit_heaps(heaps: int) -> None:
         mallopt(M_ARENA_MAX, heaps)
 
 
+def trim_heap() -> None:
+    """Give the system back what was freed, where the C library is GNU's, which keeps it unless asked."""
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
+
+
 LOG_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 

@@ -1,6 +1,6 @@
 """Compilation of a sentence-transformers model into the ONNX form that `encoder` serves.
 
-It is quantized to eight-bit weights: its matrices, and its embedding table where that is a large one.
+It is quantized to eight-bit weights (`onnx_graph`), and its embedding table is kept in a file of its own.
 """
 
 import json
@@ -17,7 +17,6 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from io import StringIO
-from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +43,8 @@ from pipeline.index.encoder import (
     is_compiled,
     read_manifest,
 )
+from pipeline.index.onnx_graph import quantize, separate_table
+from pipeline.index.token_table import TABLE_FILE
 
 logger = logging.getLogger(__name__)
 
@@ -75,9 +76,6 @@ _SAMPLE: Final = (
     "The cache is cleared after every release. " * 12,
     "def load(path: Path) -> dict[str, int]: return json.loads(path.read_text())  # ABC-123\n" * 60,
 )
-# Only vocabularies of many languages are larger. Those of one stay in 32 bits, as decision 0001 was measured.
-LARGE_TABLE: Final = 32 * 2**20
-_TABLE_RANK: Final = 2
 
 
 def compile_encoder(model: str, models_dir: Path) -> Path:
@@ -137,7 +135,8 @@ def _build(model: str, directory: Path) -> None:
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
     tokenizer.backend_tokenizer.save(str(directory / TOKENIZER_FILE))
-    _export(original, directory / MODEL_FILE)
+    exported = directory / "exported.onnx"
+    _export(original, exported)
     manifest = Manifest(
         model=model,
         dimension=original.get_embedding_dimension(),
@@ -149,11 +148,12 @@ def _build(model: str, directory: Path) -> None:
         format=FORMAT,
         sha256={},
     )
-    lowest = _publish(manifest, original, directory)
+    lowest = _publish(manifest, original, exported)
     # Written so that a NaN is refused too.
     if not lowest >= LOWEST_COSINE:
         raise EncoderUnavailable(f"compiled {model} strays from the original: cosine {lowest:.4f}")
-    _quantize(manifest, original, directory)
+    _publish_quantized(manifest, original, exported)
+    exported.unlink()
     _encode_background(directory)
 
 
@@ -166,28 +166,28 @@ def _encode_background(directory: Path) -> None:
     _write_manifest(replace(manifest, sha256=digests), directory)
 
 
-def _quantize(manifest: Manifest, original: Any, directory: Path) -> None:
-    """Replace the export by its eight-bit form unless that strays too far."""
-    exported = directory / "exported.onnx"
-    (directory / MODEL_FILE).rename(exported)
-    quantize(exported, directory / MODEL_FILE)
-    lowest = _publish(replace(manifest, precision=INT8), original, directory)
+def _publish_quantized(manifest: Manifest, original: Any, exported: Path) -> None:
+    """Put the eight-bit form of the export in its place unless that strays too far."""
+    quantized = exported.with_name("quantized.onnx")
+    quantize(exported, quantized)
+    lowest = _publish(replace(manifest, precision=INT8), original, quantized)
+    quantized.unlink()
     if lowest >= LOWEST_QUANTIZED_COSINE:
-        exported.unlink()
         return
     logger.info("%s is served unquantized: cosine %.4f with eight bits", manifest.model, lowest)
-    exported.replace(directory / MODEL_FILE)
-    _publish(manifest, original, directory)
+    _publish(manifest, original, exported)
 
 
 def _write_manifest(manifest: Manifest, directory: Path) -> None:
     (directory / MANIFEST_FILE).write_text(json.dumps(asdict(manifest), indent=1) + "\n", encoding="utf-8")
 
 
-def _publish(manifest: Manifest, original: Any, directory: Path) -> float:
-    """Write the manifest for the files as they are; return the lowest cosine to the original."""
-    digests = {name: file_digest(directory / name) for name in (MODEL_FILE, TOKENIZER_FILE)}
-    whole = replace(manifest, sha256=digests)
+def _publish(manifest: Manifest, original: Any, graph: Path) -> float:
+    """Write the files that serve a graph, beside it, and the manifest; return the lowest cosine to the original."""
+    directory = graph.parent
+    separate_table(graph, directory / MODEL_FILE, directory / TABLE_FILE)
+    names = [name for name in (MODEL_FILE, TABLE_FILE, TOKENIZER_FILE) if (directory / name).exists()]
+    whole = replace(manifest, sha256={name: file_digest(directory / name) for name in names})
     _write_manifest(whole, directory)
     return _agreement(OnnxEncoder.load(directory, threads=1), original, whole)
 
@@ -302,81 +302,6 @@ def _noise_kept_out() -> Iterator[None]:
             for warning in caught:
                 logger.warning("%s:%s: %s", warning.filename, warning.lineno, warning.message)
             logger.debug("while compiling the encoder: %s", noise.getvalue())
-
-
-def quantize(exported: Path, target: Path) -> None:
-    """Write the eight-bit form of an exported ONNX graph."""
-    import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    model = onnx.load(exported)
-    _shrink_large_tables(model.graph)
-    quantize_dynamic(
-        model,
-        target,
-        op_types_to_quantize=["MatMul"],
-        nodes_to_exclude=_once_a_text(model.graph),
-        per_channel=True,
-        weight_type=QuantType.QInt8,
-    )
-
-
-def _once_a_text(graph: Any) -> list[str]:
-    """Name the layers after the pooling as the quantizer will: they take little time, and what they lose is lost."""
-    return [f"{node.name}_MatMul" for node in graph.node if node.op_type == "Gemm"]
-
-
-def _shrink_large_tables(graph: Any) -> None:
-    """Keep each large embedding table as rows of eight bits, each with its scale, and restore the rows looked up."""
-    from onnx import numpy_helper
-
-    tables = _large_tables(graph)
-    nodes = list(graph.node)
-    del graph.node[:]
-    for node in nodes:
-        graph.node.extend(_lookup(node) if node.input and node.input[0] in tables else [node])
-    for name, table in tables.items():
-        codes, scales = _rows(numpy_helper.to_array(table))
-        graph.initializer.remove(table)
-        graph.initializer.append(numpy_helper.from_array(codes, f"{name}.codes"))
-        graph.initializer.append(numpy_helper.from_array(scales, f"{name}.scales"))
-
-
-def _large_tables(graph: Any) -> dict[str, Any]:
-    """Find the large tables from which the graph does nothing but look up rows."""
-    from onnx import TensorProto
-
-    tables = {
-        tensor.name: tensor
-        for tensor in graph.initializer
-        if tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == _TABLE_RANK and prod(tensor.dims) > LARGE_TABLE
-    }
-    for node in graph.node:
-        of_rows = node.op_type == "Gather" and all(attribute.i == 0 for attribute in node.attribute)
-        for position, name in enumerate(node.input):
-            if not (of_rows and position == 0):
-                tables.pop(name, None)
-    return tables
-
-
-def _lookup(node: Any) -> list[Any]:
-    """Look rows up as codes and as scales in place of the rows themselves."""
-    from onnx import TensorProto, helper
-
-    (table, rows), (found,) = node.input, node.output
-    return [
-        helper.make_node("Gather", [f"{table}.codes", rows], [f"{found}.codes"]),
-        helper.make_node("Gather", [f"{table}.scales", rows], [f"{found}.scales"]),
-        helper.make_node("Cast", [f"{found}.codes"], [f"{found}.wide"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", [f"{found}.wide", f"{found}.scales"], [found]),
-    ]
-
-
-def _rows(table: Vectors) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Vectors]:
-    """Round each row to multiples of a scale; shapes (rows, width) and (rows, 1)."""
-    scales = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
-    scales[scales == 0] = 1
-    return np.rint(table / scales).astype(np.int8), scales
 
 
 if __name__ == "__main__":

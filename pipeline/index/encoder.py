@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from config.process import trim_heap
 from pipeline.errors import EncoderUnavailable
+from pipeline.index.token_table import TABLE_FILE, TABLE_INPUT, TOKENS_INPUT, TokenTable
 from pipeline.records.digestion import Passage
 from pipeline.text.tokens import search_tokens
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 Vectors = npt.NDArray[np.float32]
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 FP32: Final = "fp32"
 INT8: Final = "int8"
 MODEL_FILE: Final = "model.onnx"
@@ -126,9 +128,17 @@ def file_digest(path: Path) -> str:
 class OnnxEncoder:
     """A compiled encoder; safe to call from several threads at once."""
 
-    def __init__(self, manifest: Manifest, session: Any, tokenizer: "Tokenizer", background: Vectors) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        session: Any,
+        tokenizer: "Tokenizer",
+        background: Vectors,
+        table: TokenTable | None = None,
+    ) -> None:
         self._manifest = manifest
         self.background = background
+        self._table = table
         self._session = session
         self._inputs = frozenset(i.name for i in session.get_inputs())
         self._tokenizer = tokenizer
@@ -151,9 +161,12 @@ class OnnxEncoder:
             )
             tokenizer = Tokenizer.from_file(str(directory / TOKENIZER_FILE))
             background = _background(directory, manifest)
+            table = TokenTable(directory / TABLE_FILE) if TABLE_FILE in manifest.sha256 else None
         except Exception as error:  # both libraries raise types that share no base but Exception
             raise EncoderUnavailable(f"the encoder in {directory} cannot be loaded: {error}") from error
-        return cls(manifest, session, tokenizer, background)
+        # What loading took besides.
+        trim_heap()
+        return cls(manifest, session, tokenizer, background, table)
 
     @property
     def name(self) -> str:
@@ -219,14 +232,16 @@ class OnnxEncoder:
 
     def _run(self, encodings: Sequence[Sequence[int]]) -> Any:
         shape = (len(encodings), max(map(len, encodings)))
-        inputs = {
-            "input_ids": np.full(shape, self._manifest.pad_id, np.int64),
+        inputs: dict[str, npt.NDArray[Any]] = {
+            TOKENS_INPUT: np.full(shape, self._manifest.pad_id, np.int64),
             "attention_mask": np.zeros(shape, np.int64),
             "token_type_ids": np.zeros(shape, np.int64),
         }
         for row, ids in enumerate(encodings):
-            inputs["input_ids"][row, : len(ids)] = ids
+            inputs[TOKENS_INPUT][row, : len(ids)] = ids
             inputs["attention_mask"][row, : len(ids)] = 1
+        if self._table is not None:
+            inputs[TABLE_INPUT] = self._table.rows(inputs[TOKENS_INPUT])
         return self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
 
 
@@ -243,6 +258,8 @@ def _session_options(threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    # An arena keeps what the longest text took; without one, texts of any length take as long.
+    options.enable_cpu_mem_arena = False
     # Spinning threads would hold a core for nothing between two queries.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options

@@ -4,7 +4,6 @@ Writers hold one file lock for each change: LanceDB resolves conflicts between a
 of one key.
 """
 
-import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from config.left_out import OF_LANCEDB, hollow_packages
+from config.process import trim_heap
 from pipeline.errors import IndexUnavailable
 
 Vector = NDArray[np.float32]
@@ -231,9 +231,7 @@ def release_memory() -> None:
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()
-    # glibc keeps freed pages unless asked; other C libraries have no such call and need none.
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-        trim(0)
+    trim_heap()
 
 
 @contextmanager

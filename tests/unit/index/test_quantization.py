@@ -4,8 +4,10 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.index import compile as compilation
-from pipeline.index.compile import quantize
+from pipeline.errors import EncoderUnavailable
+from pipeline.index import onnx_graph
+from pipeline.index.onnx_graph import quantize, separate_table
+from pipeline.index.token_table import TABLE_INPUT, TOKENS_INPUT, TokenTable
 
 ROWS, WIDTH = 50, 64
 
@@ -22,7 +24,7 @@ def export_model(path, *, also_multiplied=False):
         "axes": np.array([1], np.int64),
     }
     nodes = [
-        helper.make_node("Gather", ["table", "ids"], ["rows"]),
+        helper.make_node("Gather", ["table", TOKENS_INPUT], ["rows"]),
         helper.make_node("MatMul", ["rows", "matrix"], ["wide"]),
         helper.make_node("ReduceMean", ["wide", "axes"], ["pooled"], keepdims=0),
         helper.make_node("Gemm", ["pooled", "last"], ["vector"], name="dense"),
@@ -35,7 +37,7 @@ def export_model(path, *, also_multiplied=False):
     graph = helper.make_graph(
         nodes,
         "encoder",
-        [helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "sequence"])],
+        [helper.make_tensor_value_info(TOKENS_INPUT, TensorProto.INT64, ["batch", "sequence"])],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
         [numpy_helper.from_array(value, name) for name, value in held.items()],
     )
@@ -43,9 +45,9 @@ def export_model(path, *, also_multiplied=False):
     return path
 
 
-def run(path, ids):
+def run(path, ids, **inputs):
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    return session.run(["vector", "looked_up"], {"ids": ids})
+    return session.run(["vector", "looked_up"], {TOKENS_INPUT: ids} | inputs)
 
 
 def weights(path):
@@ -58,7 +60,7 @@ def original(tmp_path):
 
 
 def test_a_large_table_is_kept_in_eight_bits_and_a_row_looked_up_is_nearly_itself(monkeypatch, original, tmp_path):
-    monkeypatch.setattr(compilation, "LARGE_TABLE", ROWS * WIDTH - 1)
+    monkeypatch.setattr(onnx_graph, "LARGE_TABLE", ROWS * WIDTH - 1)
     quantize(original, tmp_path / "model.onnx")
     kept = weights(tmp_path / "model.onnx")
     assert "table" not in kept
@@ -76,7 +78,7 @@ def test_a_table_of_one_language_stays_as_it_is(original, tmp_path):
 
 
 def test_a_table_that_is_also_multiplied_stays_as_it_is(monkeypatch, tmp_path):
-    monkeypatch.setattr(compilation, "LARGE_TABLE", 1)
+    monkeypatch.setattr(onnx_graph, "LARGE_TABLE", 1)
     quantize(export_model(tmp_path / "exported.onnx", also_multiplied=True), tmp_path / "model.onnx")
     assert weights(tmp_path / "model.onnx")["table"].dtype == np.float32
 
@@ -87,3 +89,38 @@ def test_matrices_are_quantized_and_layers_after_the_pooling_are_not(original, t
     assert "matrix" not in kept
     assert kept["matrix_quantized"].dtype == np.int8
     np.testing.assert_array_equal(kept["last"], weights(original)["last"])
+
+
+@pytest.mark.parametrize("eight_bits", [False, True])
+def test_with_its_table_in_a_file_a_graph_gives_the_same_numbers(monkeypatch, original, tmp_path, eight_bits):
+    monkeypatch.setattr(onnx_graph, "LARGE_TABLE", 1 if eight_bits else ROWS * WIDTH)
+    monkeypatch.setattr(onnx_graph, "SEPARATE_TABLE", ROWS * WIDTH - 1)
+    whole, model, file = (tmp_path / name for name in ("whole.onnx", "model.onnx", "tokens.npy"))
+    quantize(original, whole)
+    separate_table(whole, model, file)
+    assert not weights(model).keys() & {"table", "table.codes"}
+    ids = np.random.default_rng(2).integers(0, ROWS, (3, 5))
+    ours = run(model, ids, **{TABLE_INPUT: TokenTable(file).rows(ids)})
+    for mine, theirs in zip(ours, run(whole, ids), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("also_multiplied", [False, True])
+def test_a_small_table_and_one_that_is_not_only_looked_up_stay_inside(monkeypatch, tmp_path, also_multiplied):
+    if also_multiplied:
+        monkeypatch.setattr(onnx_graph, "SEPARATE_TABLE", 1)
+    model, file = tmp_path / "model.onnx", tmp_path / "tokens.npy"
+    separate_table(export_model(tmp_path / "exported.onnx", also_multiplied=also_multiplied), model, file)
+    assert "table" in weights(model)
+    assert not file.exists()
+
+
+def test_a_table_that_is_cut_while_it_is_read_is_an_error(tmp_path):
+    file = tmp_path / "tokens.npy"
+    np.save(file, np.ones((ROWS, WIDTH), np.float32))
+    table = TokenTable(file)
+    assert (table.rows(np.array([[ROWS - 1]])) == 1).all()
+    with file.open("r+b") as opened:
+        opened.truncate(file.stat().st_size - 1)
+    with pytest.raises(EncoderUnavailable, match="cut short"):
+        table.rows(np.array([[ROWS - 1]]))

@@ -1,0 +1,121 @@
+"""What compilation does to an exported ONNX graph: eight-bit weights, and the embedding table out of it."""
+
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from pipeline.index.encoder import Vectors
+from pipeline.index.token_table import TABLE_INPUT, TOKENS_INPUT
+
+# Only vocabularies of many languages are larger. Those of one stay in 32 bits, as decision 0001 was measured.
+LARGE_TABLE: Final = 32 * 2**20
+# Numbers in a table that is worth a file of its own.
+SEPARATE_TABLE: Final = 2**20
+_TABLE_RANK: Final = 2
+
+
+def quantize(exported: Path, target: Path) -> None:
+    """Write the eight-bit form of an exported ONNX graph."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    model = onnx.load(exported)
+    _shrink_large_tables(model.graph)
+    quantize_dynamic(
+        model,
+        target,
+        op_types_to_quantize=["MatMul"],
+        nodes_to_exclude=_once_a_text(model.graph),
+        per_channel=True,
+        weight_type=QuantType.QInt8,
+    )
+
+
+def _once_a_text(graph: Any) -> list[str]:
+    """Name the layers after the pooling as the quantizer will: they take little time, and what they lose is lost."""
+    return [f"{node.name}_MatMul" for node in graph.node if node.op_type == "Gemm"]
+
+
+def separate_table(model: Path, target: Path, table_file: Path) -> None:
+    """Write a graph to `target` and its embedding table, where that is large, to a file beside it."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    loaded = onnx.load(model)
+    graph = loaded.graph
+    table_file.unlink(missing_ok=True)
+    for name, table in _tables(graph, lambda tensor: prod(tensor.dims) > SEPARATE_TABLE).items():
+        lookups = [node for node in graph.node if name in node.input]
+        if all(node.input[1] == TOKENS_INPUT for node in lookups):
+            np.save(table_file, numpy_helper.to_array(table))
+            graph.initializer.remove(table)
+            shape = ["batch", "sequence", table.dims[1]]
+            graph.input.append(helper.make_tensor_value_info(TABLE_INPUT, table.data_type, shape))
+            for node in lookups:
+                graph.node.remove(node)
+                _rename_input(graph, node.output[0], TABLE_INPUT)
+            break
+    onnx.save(loaded, target)
+
+
+def _rename_input(graph: Any, old: str, new: str) -> None:
+    for node in graph.node:
+        for position, name in enumerate(node.input):
+            if name == old:
+                node.input[position] = new
+
+
+def _shrink_large_tables(graph: Any) -> None:
+    """Keep each large embedding table as rows of eight bits, each with its scale, and restore the rows looked up."""
+    from onnx import numpy_helper
+
+    tables = _tables(graph, _is_large)
+    nodes = list(graph.node)
+    del graph.node[:]
+    for node in nodes:
+        graph.node.extend(_lookup(node) if node.input and node.input[0] in tables else [node])
+    for name, table in tables.items():
+        codes, scales = _rows(numpy_helper.to_array(table))
+        graph.initializer.remove(table)
+        graph.initializer.append(numpy_helper.from_array(codes, f"{name}.codes"))
+        graph.initializer.append(numpy_helper.from_array(scales, f"{name}.scales"))
+
+
+def _is_large(tensor: Any) -> bool:
+    from onnx import TensorProto
+
+    return bool(tensor.data_type == TensorProto.FLOAT and prod(tensor.dims) > LARGE_TABLE)
+
+
+def _tables(graph: Any, wanted: Callable[[Any], bool]) -> dict[str, Any]:
+    """Find the wanted tables from which the graph does nothing but look up rows."""
+    tables = {tensor.name: tensor for tensor in graph.initializer if len(tensor.dims) == _TABLE_RANK and wanted(tensor)}
+    for node in graph.node:
+        of_rows = node.op_type == "Gather" and all(attribute.i == 0 for attribute in node.attribute)
+        for position, name in enumerate(node.input):
+            if not (of_rows and position == 0):
+                tables.pop(name, None)
+    return tables
+
+
+def _lookup(node: Any) -> list[Any]:
+    """Look rows up as codes and as scales in place of the rows themselves."""
+    from onnx import TensorProto, helper
+
+    (table, rows), (found,) = node.input, node.output
+    return [
+        helper.make_node("Gather", [f"{table}.codes", rows], [f"{found}.codes"]),
+        helper.make_node("Gather", [f"{table}.scales", rows], [f"{found}.scales"]),
+        helper.make_node("Cast", [f"{found}.codes"], [f"{found}.wide"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{found}.wide", f"{found}.scales"], [found]),
+    ]
+
+
+def _rows(table: Vectors) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Vectors]:
+    """Round each row to multiples of a scale; shapes (rows, width) and (rows, 1)."""
+    scales = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
+    scales[scales == 0] = 1
+    return np.rint(table / scales).astype(np.int8), scales
