@@ -3,21 +3,20 @@
 Strength, upwards: default, `$REVERIE_HOME/config.toml`, the workspace's `config.toml`, environment.
 """
 
-import difflib
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
-
+from config.declared import Secret, declare, list_declared
 from config.paths import WORKSPACE_ID, HomePaths, is_workspace_id
 
 ENVIRONMENT_PREFIX = "REVERIE_"
+HOME = Path("~/.reverie")
+NO_SECRET = Secret("")
 
-WorkspaceId = Annotated[str, StringConstraints(pattern=rf"^{WORKSPACE_ID.pattern}$")]
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - of a server, never of a client
 
 
 class SettingsError(Exception):
@@ -28,111 +27,69 @@ class UnreadableSettings(SettingsError):
     """Say why a file of settings cannot be read at all."""
 
 
-class Settings(BaseModel):
+@dataclass(frozen=True)
+class Settings:
     """Every setting with its default and its line of help."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    home: Path = Field(
-        default=Path("~/.reverie"),
-        description="The folder that holds everything. Environment only.",
+    home: Path = declare(HOME, "The folder that holds everything. Environment only.")
+    host: str = declare("127.0.0.1", "The address that the web server binds to.")
+    port: int = declare(7077, "The port that the web server binds to.", least=1, most=65535)
+    workspace: str = declare(
+        "default", "The workspace that commands use when none is named.", pattern=WORKSPACE_ID.pattern
     )
-    host: str = Field(default="127.0.0.1", description="The address that the web server binds to.")
-    port: int = Field(default=7077, ge=1, le=65535, description="The port that the web server binds to.")
-    workspace: WorkspaceId = Field(default="default", description="The workspace that commands use when none is named.")
-    workspace_split: Literal["none", "clone", "worktree"] = Field(
-        default="none",
-        description="What gets a workspace of its own though it shares a git remote; a .reverie.toml may differ.",
+    workspace_split: Literal["none", "clone", "worktree"] = declare(
+        "none",
+        "What gets a workspace of its own though it shares a git remote; a .reverie.toml may differ.",
+        choices=("none", "clone", "worktree"),
     )
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="The least severe messages that the logs keep."
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = declare(
+        "INFO", "The least severe messages that the logs keep.", choices=("DEBUG", "INFO", "WARNING", "ERROR")
     )
-    web_threads: int = Field(default=8, ge=2, le=64, description="Threads that answer HTTP requests.")
-    worker_processes: int = Field(
-        default=1, ge=1, le=32, description="Processes that digest memories, each in two threads."
+    web_threads: int = declare(8, "Threads that answer HTTP requests.", least=2, most=64)
+    worker_processes: int = declare(1, "Processes that digest memories, each in two threads.", least=1, most=32)
+    idle_exit_min: float = declare(
+        0.0, "Minutes without a request after which the stack stops by itself; 0 means never.", least=0, most=10080
     )
-    idle_exit_min: float = Field(
-        default=0,
-        ge=0,
-        le=10080,
-        description="Minutes without a request after which the stack stops by itself; 0 means never.",
+    encoder_threads: int = declare(1, "ONNX Runtime threads of each process that encodes.", least=1, most=64)
+    embedding_model: str = declare(
+        "all-MiniLM-L6-v2",
+        "The sentence-transformers model, by name or path; changing it embeds everything again.",
+        pattern=r"(?s:.+)",
     )
-    encoder_threads: int = Field(
-        default=1, ge=1, le=64, description="ONNX Runtime threads of each process that encodes."
+    queue_url: str = declare(
+        "", "A Redis address for the queue; empty means a SQLite file under the home.", pattern=r"(rediss?://.+)?"
     )
-    embedding_model: str = Field(
-        default="all-MiniLM-L6-v2",
-        min_length=1,
-        description="The sentence-transformers model, by name or path; changing it embeds everything again.",
+    llm_url: str = declare(
+        "", "An OpenAI-compatible endpoint that jobs may ask; empty means none is called.", pattern=r"(https?://.+)?"
     )
-    queue_url: str = Field(
-        default="",
-        pattern=r"^(rediss?://.+)?$",
-        description="A Redis address for the queue; empty means a SQLite file under the home.",
+    llm_model: str = declare("", "The model that the endpoint is asked for, by its name there.")
+    llm_api_key: Secret = declare(NO_SECRET, "The endpoint's key, never shown and never logged. Environment only.")
+    llm_daily_tokens: int = declare(50_000, "Tokens that the jobs of a workspace may spend in a day (UTC).", least=0)
+    llm_timeout_s: float = declare(
+        20.0, "Seconds after which a call is given up and a job goes on without.", least=0.1, most=120
     )
-    llm_url: str = Field(
-        default="",
-        pattern=r"^(https?://.+)?$",
-        description="An OpenAI-compatible endpoint that jobs may ask; empty means none is called.",
+    busy_timeout_ms: int = declare(
+        5000, "How long a write waits for another writer before it answers 503.", least=10, most=60000
     )
-    llm_model: str = Field(default="", description="The model that the endpoint is asked for, by its name there.")
-    llm_api_key: SecretStr = Field(
-        default=SecretStr(""), description="The endpoint's key, never shown and never logged. Environment only."
+    lease_s: int = declare(120, "Seconds after which an unfinished claim goes to another worker.", least=2, most=3600)
+    backoff_s: float = declare(
+        2.0, "Seconds before a failed stage is tried again; doubles with each try.", least=0.01, most=600
     )
-    llm_daily_tokens: int = Field(
-        default=50_000, ge=0, description="Tokens that the jobs of a workspace may spend in a day (UTC)."
+    sweep_interval_s: int = declare(30, "Seconds between sweeps for lost messages and dead leases.", least=1, most=30)
+    segment_tail_rows: int = declare(512, "Writes after which the lexical segment is built anew.", least=1, most=20000)
+    segment_interval_s: int = declare(
+        300, "Seconds after which fewer writes than that are folded in as well.", least=1, most=86400
     )
-    llm_timeout_s: float = Field(
-        default=20.0, ge=0.1, le=120, description="Seconds after which a call is given up and a job goes on without."
+    vectors_interval_s: int = declare(900, "Seconds between compactions of the vector index.", least=1, most=86400)
+    dense_exact_rows: int = declare(
+        200_000, "Vectors up to which dense search is exact and in memory; beyond, LanceDB searches.", least=0
     )
-    busy_timeout_ms: int = Field(
-        default=5000,
-        ge=10,
-        le=60000,
-        description="How long a write waits for another writer before it answers 503.",
-    )
-    lease_s: int = Field(
-        default=120,
-        ge=2,
-        le=3600,
-        description="Seconds after which an unfinished claim goes to another worker.",
-    )
-    backoff_s: float = Field(
-        default=2.0,
-        ge=0.01,
-        le=600,
-        description="Seconds before a failed stage is tried again; doubles with each try.",
-    )
-    sweep_interval_s: int = Field(
-        default=30, ge=1, le=30, description="Seconds between sweeps for lost messages and dead leases."
-    )
-    segment_tail_rows: int = Field(
-        default=512, ge=1, le=20000, description="Writes after which the lexical segment is built anew."
-    )
-    segment_interval_s: int = Field(
-        default=300,
-        ge=1,
-        le=86400,
-        description="Seconds after which fewer writes than that are folded in as well.",
-    )
-    vectors_interval_s: int = Field(
-        default=900, ge=1, le=86400, description="Seconds between compactions of the vector index."
-    )
-    dense_exact_rows: int = Field(
-        default=200_000,
-        ge=0,
-        description="Vectors up to which dense search is exact and in memory; beyond, LanceDB searches.",
-    )
-    review: bool = Field(default=False, description="Doubtful memories wait for review instead of being turned away.")
-    incognito: bool = Field(default=False, description="Nothing that is said is stored; recall goes on.")
-    recall_budget_ms: int = Field(
-        default=250, ge=1, le=10000, description="A recall's deadline when the request names none."
-    )
-    hook_budget_ms: int = Field(
-        default=300, ge=10, le=2000, description="A hook's deadline; past it the agent gets nothing."
-    )
-    hook_max_chars: int = Field(
-        default=4000, ge=200, le=10000, description="The longest context block that a hook hands to an agent."
+    review: bool = declare(default=False, help="Doubtful memories wait for review instead of being turned away.")
+    incognito: bool = declare(default=False, help="Nothing that is said is stored; recall goes on.")
+    recall_budget_ms: int = declare(250, "A recall's deadline when the request names none.", least=1, most=10000)
+    hook_budget_ms: int = declare(300, "A hook's deadline; past it the agent gets nothing.", least=10, most=2000)
+    hook_max_chars: int = declare(
+        4000, "The longest context block that a hook hands to an agent.", least=200, most=10000
     )
 
     @property
@@ -140,6 +97,20 @@ class Settings(BaseModel):
         """Return the layout of the home."""
         return HomePaths(self.home.expanduser().absolute())
 
+    @property
+    def reachable_host(self) -> str:
+        """Return the address at which the server can be called: what a server binds to, no client always can."""
+        return _ANY_ADDRESS.get(self.host, self.host)
+
+    @property
+    def url(self) -> str:
+        """Return the base URL at which the server can be called."""
+        host = self.reachable_host
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+
+# In their order.
+SETTINGS = list_declared(Settings)
 
 # Only these may differ between workspaces: the others belong to a process that serves all of them.
 WORKSPACE_SETTINGS = frozenset({"recall_budget_ms", "hook_budget_ms", "hook_max_chars", "review", "incognito"})
@@ -198,8 +169,8 @@ def explain_settings(
     values, origins = _layers(environment, workspace_id)
     settings = _validate(values, origins)
     return [
-        SettingOrigin(name, getattr(settings, name), origins.get(name, "default"), field.description or "")
-        for name, field in Settings.model_fields.items()
+        SettingOrigin(name, getattr(settings, name), origins.get(name, "default"), setting.help)
+        for name, setting in SETTINGS.items()
     ]
 
 
@@ -243,7 +214,7 @@ def _save(file: Path, text: str, values: Mapping[str, Any]) -> None:
 
 def _layers(environment: Mapping[str, str] | None, workspace_id: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     env = _from_environment(os.environ if environment is None else environment)
-    home = Path(env.get("home", Settings.model_fields["home"].default))
+    home = Path(env.get("home", SETTINGS["home"].default))
     paths = HomePaths(home.expanduser().absolute())
     layers: list[tuple[str, dict[str, Any]]] = [(str(paths.config), _read_toml(paths.config))]
     _refuse_environment_only(layers[0][1], paths.config)
@@ -292,6 +263,11 @@ def _read_text(file: Path) -> str:
 
 
 def _parse(text: str, file: Path) -> dict[str, Any]:
+    if not text:
+        return {}
+    # Most homes have no such file.
+    import tomllib
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -300,9 +276,11 @@ def _parse(text: str, file: Path) -> dict[str, Any]:
 
 def _refuse_unknown(values: Mapping[str, Any], origin: str) -> None:
     for name in values:
-        if name in Settings.model_fields:
+        if name in SETTINGS:
             continue
-        near = difflib.get_close_matches(name, Settings.model_fields, n=1, cutoff=0.5)
+        import difflib
+
+        near = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]}?" if near else ""
         shown = f"{ENVIRONMENT_PREFIX}{name.upper()}" if origin == "environment" else name
         raise SettingsError(f"{origin}: unknown setting {shown}{hint}")
@@ -316,9 +294,10 @@ def _refuse_environment_only(values: Mapping[str, Any], file: Path) -> None:
 
 def _validate(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
     _refuse_unknown(values, "settings")
-    try:
-        return Settings.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        name = str(first["loc"][0])
-        raise SettingsError(f"{origins.get(name, 'settings')}: {name}: {first['msg']}") from error
+    taken = {}
+    for name, value in values.items():
+        try:
+            taken[name] = SETTINGS[name].parse(value)
+        except ValueError as error:
+            raise SettingsError(f"{origins.get(name, 'settings')}: {name}: {error}") from error
+    return Settings(**taken)

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
-import urllib3
-
 from config.paths import CurrentToken
 from config.settings import Settings
 from pipeline.errors import (
@@ -16,16 +14,14 @@ from pipeline.errors import (
     ServerUnreachable,
 )
 from web.contract import STATUS_OF_ERROR, WORKSPACE_HEADER
+from web.kept_connections import BrokenOff, KeptConnections, NotConnected
 
-CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 60.0
 # The most that a list answers at once.
 LARGEST_PAGE = 200
 LARGEST_PAGE_OF_ITEMS = 1000
 EVERYTHING = 2**62
 HOW_TO_START = "start it with `reverie up` (`reverie up --daemon` for the background)"
-
-_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a server binds to, no client can call
 
 
 class ServerProblem(ReverieError):
@@ -42,12 +38,6 @@ _TYPES: Mapping[int, Callable[[str], ReverieError]] = {
 }
 
 
-def server_url(settings: Settings) -> str:
-    """Return the base URL at which the settings' server can be called."""
-    host = _ANY_ADDRESS.get(settings.host, settings.host)
-    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
-
-
 class Client:
     """Call a Reverie server; safe to use from several threads."""
 
@@ -62,11 +52,7 @@ class Client:
         self.url = url.rstrip("/")
         self.workspace = workspace
         self._token = token
-        # urllib3 sets TCP_NODELAY, without which a body that follows its headers waits for a delayed ACK.
-        # A dead connection is noticed before a request; a sent request is not repeated, it may have been carried out.
-        self._pool = urllib3.connection_from_url(
-            self.url, maxsize=4, retries=False, timeout=urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=timeout_s)
-        )
+        self._connections = KeptConnections(self.url, timeout_s)
 
     @classmethod
     def from_settings(
@@ -75,7 +61,7 @@ class Client:
         """Return a client of the settings' server and, unless another is named, their workspace."""
         # Only a server makes the token: a question to one that never ran must not leave a home behind.
         token = CurrentToken(settings.paths.token_file)
-        return cls(server_url(settings), token, workspace or settings.workspace, timeout_s=timeout_s)
+        return cls(settings.url, token, workspace or settings.workspace, timeout_s=timeout_s)
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +71,7 @@ class Client:
 
     def close(self) -> None:
         """Close every connection."""
-        self._pool.close()
+        self._connections.close()
 
     def call(
         self,
@@ -106,12 +92,12 @@ class Client:
             headers["Content-Type"] = "application/json"
         target = f"{path}?{urlencode(_check_query(query))}" if query else path
         try:
-            answer = self._pool.request(method, target, body=data, headers=headers)
-        except (urllib3.exceptions.ReadTimeoutError, urllib3.exceptions.ProtocolError) as error:
+            answer = self._connections.send(method, target, data, headers)
+        except BrokenOff as error:
             raise ServerUnreachable(f"the server at {self.url} broke off: {error}") from error
-        except urllib3.exceptions.HTTPError as error:
+        except NotConnected as error:
             raise ServerUnreachable(f"no Reverie server answers at {self.url}; {HOW_TO_START}") from error
-        return self._read_answer(answer.status, answer.headers.get("Content-Type", ""), answer.data)
+        return self._read_answer(answer.status, answer.media_type, answer.body)
 
     def health(self) -> dict[str, Any]:
         """Return that the server answers, its version and whether its encoder is loaded."""

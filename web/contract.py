@@ -1,12 +1,8 @@
-"""What both ends of the HTTP contract know: the version, the workspace header, and which error has which status."""
+"""What both ends of the HTTP contract know: the workspace header, and which error has which status."""
 
 from http import HTTPStatus
-from importlib.metadata import version
 
 from pipeline.errors import Conflict, InvalidField, MalformedRequest, NotFound, ReverieError, StoreUnavailable
-
-# Of this installation.
-VERSION = version("reverie")
 
 WORKSPACE_HEADER = "X-Reverie-Workspace"
 

@@ -8,8 +8,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from web.api.answers import Problem
-from web.contract import VERSION, WORKSPACE_HEADER
+from web.contract import WORKSPACE_HEADER
 from web.endpoint import MAX_PATH_PART_CHARS, Endpoint
+from web.version import VERSION
 
 REF = "#/components/schemas/{model}"
 COMMON_PROBLEMS = (400, 401, 403)

@@ -16,14 +16,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from config.process import EXIT_TAKEN, Role, RoleTaken
 from config.settings import Settings
 from pipeline.errors import ReverieError
-from web.client import Client
+
+if TYPE_CHECKING:
+    from web.client import Client
 
 GRACE_S = 10.0
+# How long the others wait for the first process to be ready, and how often it is looked at.
+HOLD_S = 10.0
+LOOK_S = 0.05
 # What a stack whose supervisor was killed needs to notice and end.
 ORPHANS_END_S = 3.0
 # What waits or runs is looked at again after this long, and so is a server that does not answer.
@@ -97,6 +102,15 @@ def check_place(settings: Settings, wait_s: float = ORPHANS_END_S) -> None:
         ) from error
 
 
+def listens(settings: Settings) -> bool:
+    """Tell whether somebody listens at the settings' address."""
+    try:
+        with socket.create_connection((settings.reachable_host, settings.port), timeout=LOOK_S):
+            return True
+    except OSError:
+        return False
+
+
 def _bind(host: str, port: int) -> None:
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     with socket.socket(family, kind, protocol) as probe:
@@ -110,7 +124,7 @@ def _comes_true(condition: Callable[[], bool], wait_s: float) -> bool:
     while not condition():
         if time.monotonic() >= end:
             return False
-        pause.wait(0.1)
+        pause.wait(LOOK_S)
     return True
 
 
@@ -123,6 +137,11 @@ class _Stop:
 class _Ended:
     name: str
     code: int
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstIsReady:
+    """Say that the others need not wait any longer."""
 
 
 class _Child:
@@ -185,17 +204,20 @@ class Supervisor:
         backoff: Backoff | None = None,
         grace_s: float = GRACE_S,
         on_stop: Callable[[], None] = lambda: None,
+        is_first_ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self._children = {command.name: _Child(command) for command in commands}
         self._say = say
         self._backoff = backoff or Backoff()
         self._grace_s = grace_s
         self._on_stop = on_stop
-        self._events: SimpleQueue[_Stop | _Ended] = SimpleQueue()
+        self._is_first_ready = is_first_ready
+        self._events: SimpleQueue[_Stop | _Ended | _FirstIsReady] = SimpleQueue()
 
     def run(self) -> int:
         """Run until a signal or `stop` asks to end (return 0), or a process finds its place taken (return 1).
 
+        The first process starts alone: the others wait until it is ready, or for HOLD_S, and leave it the processor.
         `on_stop` is called before the processes are stopped.
         """
         with self._signals():
@@ -224,6 +246,7 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def _keep_running(self) -> int:
+        self._hold_back_others()
         while True:
             for child in self._down():
                 if child.due <= time.monotonic():
@@ -238,11 +261,28 @@ class Supervisor:
                     return 1
                 case _Ended(name, code):
                     self._put_off(self._children[name], code)
+                case _FirstIsReady():
+                    self._let_others_start()
+
+    def _hold_back_others(self) -> None:
+        for child in list(self._children.values())[1:]:
+            child.due = time.monotonic() + HOLD_S
+        threading.Thread(target=self._await_first, name="first-ready", daemon=True).start()
+
+    def _await_first(self) -> None:
+        if _comes_true(self._is_first_ready, HOLD_S):
+            self._events.put(_FirstIsReady())
+
+    def _let_others_start(self) -> None:
+        for child in self._down():
+            # One that died keeps its delay.
+            if not child.failures:
+                child.due = 0.0
 
     def _down(self) -> list[_Child]:
         return [child for child in self._children.values() if child.process is None]
 
-    def _next(self, until: float | None) -> _Stop | _Ended | None:
+    def _next(self, until: float | None) -> _Stop | _Ended | _FirstIsReady | None:
         try:
             return self._events.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
         except Empty:
@@ -293,6 +333,9 @@ def watch_idleness(settings: Settings, stop: Callable[[str], None], again_s: flo
     def look() -> None:
         wait_s: float | None = limit_s
         while wait_s is not None and not ended.wait(wait_s):
+            # Minutes from now: a start need not wait for the import.
+            from web.client import Client
+
             # Anew each time: the server makes the token when it first starts.
             with Client.from_settings(settings, timeout_s=TIMEOUT_S) as client:
                 wait_s = next_look_s(client, limit_s, again_s)
@@ -304,7 +347,7 @@ def watch_idleness(settings: Settings, stop: Callable[[str], None], again_s: flo
     return ended.set
 
 
-def next_look_s(client: Client, limit_s: float, again_s: float) -> float | None:
+def next_look_s(client: "Client", limit_s: float, again_s: float) -> float | None:
     """Return the seconds after which to look again, None when the stack may stop."""
     try:
         left = limit_s - float(client.health()["idle_s"])
@@ -317,12 +360,12 @@ def next_look_s(client: Client, limit_s: float, again_s: float) -> float | None:
         return again_s
 
 
-def _is_busy(client: Client) -> bool:
+def _is_busy(client: "Client") -> bool:
     names = [workspace["id"] for workspace in client.workspaces()["items"]]
     return any(_has_work(client, name) for name in names)
 
 
-def _has_work(client: Client, workspace: str) -> bool:
+def _has_work(client: "Client", workspace: str) -> bool:
     if any(client.queue(workspace)["pending"].values()):
         return True
     jobs: dict[str, Any] = client.call("GET", "/v1/jobs", workspace=workspace)

@@ -42,7 +42,7 @@ class JobContext:
         endpoint = ModelEndpoint(
             settings.llm_url,
             settings.llm_model,
-            settings.llm_api_key.get_secret_value(),
+            settings.llm_api_key.reveal(),
             settings.llm_timeout_s,
             settings.llm_daily_tokens,
         )

@@ -1,7 +1,7 @@
 """One workspace, as its use cases reach it: its settings, its files, its database, how it takes memories in."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from config.paths import WorkspacePaths
@@ -61,7 +61,7 @@ class WorkspaceSettings:
             return _Own(changed, load_settings(environment_of(self._paths), workspace_id))
         except SettingsError as error:
             self._operations.record_error("settings", str(error), workspace=workspace_id)
-            return _Own(changed, self._home.model_copy(update={"incognito": True}), str(error))
+            return _Own(changed, replace(self._home, incognito=True), str(error))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from config.settings import Settings
+from config.settings import SETTINGS, Settings
 from pipeline.errors import FieldError, InvalidField
 from pipeline.identity import Identity, identify
 from pipeline.identity.claims import Claim, Claims
@@ -20,7 +20,7 @@ from pipeline.identity.repository import (
 
 __all__ = ["Claim", "branch_of_folder", "identify"]
 
-DEFAULT_WORKSPACE: str = Settings.model_fields["workspace"].default
+DEFAULT_WORKSPACE: str = SETTINGS["workspace"].default
 # As an id looks that follows from a folder or a remote.
 DERIVED = re.compile(r".+-[0-9a-f]{8}")
 # Rules by which a folder is a project: what is written there may make the project's workspace.

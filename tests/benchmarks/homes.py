@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from config.settings import Settings, load_settings
+from config.settings import SETTINGS, load_settings
 from pipeline.bootstrap.worker import WorkerContainer
 from tests.benchmarks.corpus import fingerprint, memories
 from tests.benchmarks.large_homes import ENCODED, build_home
@@ -58,7 +58,7 @@ def share_models(folder: Path = BENCH) -> Path:
 
 def stack_on(folder: Path, **settings: str) -> Stack:
     """Return the stack of a home with the settings that a person has, not the impatient ones of the fault tests."""
-    defaults = {name: str(Settings.model_fields[name.lower()].default) for name in QUICK}
+    defaults = {name: str(SETTINGS[name.lower()].default) for name in QUICK}
     model = os.environ.get("REVERIE_EMBEDDING_MODEL", "")
     models = folder.parent / "models"
     models.mkdir(parents=True, exist_ok=True)

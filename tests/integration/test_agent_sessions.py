@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -151,4 +152,4 @@ def test_what_cannot_be_noted_stands_in_the_error_log(container, known, monkeypa
 def test_budgets_of_every_size_leave_recall_some_time(home):
     assert load_settings().hook_budget_ms == home.hook_budget_ms
     for budget in (10, 300, 2000):
-        assert 1 <= hook_recall_budget_ms(home.model_copy(update={"hook_budget_ms": budget})) < budget
+        assert 1 <= hook_recall_budget_ms(replace(home, hook_budget_ms=budget)) < budget

@@ -1,11 +1,11 @@
 """The HTTP API as a whole: who may enter, how errors look, what the server says of itself."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 from openapi_spec_validator import validate
 
-from config.settings import Settings
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import open_web
 from web.api.operations import PLANNED
@@ -142,7 +142,7 @@ def test_a_body_over_the_limit_is_too_large(shared):
 
 
 def test_a_store_that_another_process_holds_is_busy(home):
-    settings = Settings(**{**home.model_dump(), "busy_timeout_ms": 10})
+    settings = replace(home, busy_timeout_ms=10)
     container = open_web(settings)
     client = CheckedClient(create_app(container), container.token)
     written = client.write("A memory from before")

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from config.settings import WORKSPACE_SETTINGS, Settings
+from config.settings import SETTINGS, WORKSPACE_SETTINGS
 from tests.fakes.client import CheckedClient
 from tests.fakes.dashboard import sign_in
 from web.hosts import files
@@ -35,11 +35,11 @@ def set_value(browser, name, value):
 
 def test_every_setting_is_told_with_value_help_and_origin(container, browser, monkeypatch):
     page = browser.page(PAGE)
-    for name, field in Settings.model_fields.items():
+    for name, field in SETTINGS.items():
         if name == "incognito":
             continue
         text = row(page, name)
-        assert field.description in text, name
+        assert field.help in text, name
         if name not in WORKSPACE_SETTINGS | {"llm_api_key", "home"}:
             assert (
                 f"{name} {getattr(container.settings, name) if str(getattr(container.settings, name)) else 'empty'} "

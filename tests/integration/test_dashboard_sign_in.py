@@ -2,6 +2,7 @@
 
 import hmac
 import re
+from dataclasses import replace
 
 import pytest
 from flask import Flask
@@ -243,7 +244,7 @@ def test_a_session_and_its_end_outlive_the_server(app, container, token, browser
 
 def test_a_cookie_of_another_port_is_none(container, browser):
     # The same home and the same token: only the port differs.
-    settings = container.settings.model_copy(update={"port": 7078})
+    settings = replace(container.settings, port=7078)
     container.settings = settings
     elsewhere = create_app(container)
     copied = browser.get_cookie(COOKIE, domain="127.0.0.1").value

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -195,7 +196,7 @@ def test_of_what_is_nowhere_there_is_no_stream(browser):
 
 
 def test_with_few_threads_no_stream_is_held(app, container, stream, client):
-    container.settings = container.settings.model_copy(update={"web_threads": 2})
+    container.settings = replace(container.settings, web_threads=2)
     client.write("The port of staging is 5433")
     assert stream("?after=0")["changes"][1]["changes"]
     with app.extensions[EXTENSION].hold() as held:

@@ -20,10 +20,10 @@ from pipeline.services.operations import LoggedError, QueueCounts, WorkspaceStat
 from pipeline.times import utc_text
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, SecondsText
-from web.contract import VERSION
 from web.endpoint import Api, Call, Endpoint
 from web.metrics import registry_of
 from web.problems import problem
+from web.version import VERSION
 
 api = Api("operations")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from config.settings import Settings
 from pipeline.errors import ReverieError, ServerUnreachable
 from pipeline.records import CheckResult
-from web.client import Client, server_url
+from web.client import Client
 
 if TYPE_CHECKING:
     from pipeline.services.diagnostics import CheckContext
@@ -40,7 +40,7 @@ class ServerProbe:
         """Return what the server says of itself, or why it does not."""
         try:
             # Health needs no token, which may itself be what is wrong.
-            with Client(server_url(self.settings), timeout_s=HEALTH_TIMEOUT_S) as client:
+            with Client(self.settings.url, timeout_s=HEALTH_TIMEOUT_S) as client:
                 return client.health()
         except ReverieError as error:
             return error
@@ -60,7 +60,7 @@ class ServerProbe:
 
 def check_installation() -> Iterator[CheckResult]:
     """Look whether this Python has what Reverie needs."""
-    from web.contract import VERSION
+    from web.version import VERSION
 
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < PYTHON:
@@ -103,9 +103,9 @@ def _is_cuda(name: str) -> bool:
 
 def check_server(server: ServerProbe) -> Iterator[CheckResult]:
     """Look whether our server answers at its address, or could."""
-    from web.contract import VERSION
+    from web.version import VERSION
 
-    url, health = server_url(server.settings), server.health
+    url, health = server.settings.url, server.health
     if isinstance(health, dict):
         if health["version"] != VERSION:
             hint = "restart it: `reverie down`, `reverie up`"

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,11 +57,11 @@ def codex_notify(state: State, /, *, notification: str, codex_home: str | None, 
         click.echo("nothing to note", err=True)
         return
     folder = Path(codex_home).expanduser() if codex_home else Path.home() / ".codex"
-    import urllib3
+    from web.kept_connections import BrokenOff, NotConnected
 
     try:
         _send(_settings(state, moved), state.named_workspace, list(read_events(notice, folder)))
-    except (OSError, urllib3.exceptions.HTTPError) as error:
+    except (OSError, BrokenOff, NotConnected) as error:
         click.echo(f"not noted: {type(error).__name__}", err=True)
 
 
@@ -72,19 +73,18 @@ def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
 
 
 def _send(settings: "Settings", workspace: str | None, events: Sequence[Mapping[str, Any]]) -> None:
-    import urllib3
-
-    from web.client import server_url
     from web.contract import WORKSPACE_HEADER
+    from web.kept_connections import KeptConnections
 
     file = settings.paths.token_file
-    headers = {"Authorization": f"Bearer {file.read_text(encoding='ascii').strip()}"}
+    token = file.read_text(encoding="ascii").strip()
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     # Otherwise the folder decides about the workspace, as it does for every host.
     if workspace is not None:
         headers[WORKSPACE_HEADER] = workspace
-    with urllib3.PoolManager(retries=False, timeout=TIMEOUT_S) as pool:
+    with closing(KeptConnections(settings.url, TIMEOUT_S)) as connections:
         for event in events:
-            pool.request("POST", f"{server_url(settings)}{HOOK}", json=event, headers=headers)
+            connections.send("POST", HOOK, json.dumps(event).encode(), headers)
 
 
 def read_events(notification: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:

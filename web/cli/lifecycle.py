@@ -67,14 +67,13 @@ def _take(role: "Role", settings: "Settings") -> None:
 
 
 def _supervise(settings: "Settings", role: "Role") -> int:
-    from web.client import server_url
-    from web.supervisor import Supervisor, build_stack, watch_idleness
+    from web.supervisor import Supervisor, build_stack, listens, watch_idleness
 
     stack = build_stack(settings.worker_processes)
     say = speaker(sys.stdout, [command.name for command in stack])
-    say("reverie", f"{server_url(settings)}, home {settings.paths.root}")
+    say("reverie", f"{settings.url}, home {settings.paths.root}")
     # Who needs the stack just as it stops can start the next one, which waits for this one's processes to end.
-    supervisor = Supervisor(stack, say, on_stop=role.release)
+    supervisor = Supervisor(stack, say, on_stop=role.release, is_first_ready=lambda: listens(settings))
     end_watch = watch_idleness(settings, supervisor.stop)
     try:
         return supervisor.run()
@@ -133,7 +132,6 @@ def launch(settings: "Settings") -> Launched:
 
 
 def _start_daemon(state: State) -> None:
-    from web.client import server_url
 
     launched = launch(state.settings)
     process, log = launched.process, launched.log
@@ -142,7 +140,7 @@ def _start_daemon(state: State) -> None:
     if failure is not None:
         click.echo(_tail(log, launched.start), err=True)
         raise DaemonFailed(f"{failure}; {log} says more")
-    url = server_url(state.settings)
+    url = state.settings.url
     state.show({"url": url, "pid": process.pid, "log": str(log)}, f"{url} (pid {process.pid}, log {log})")
 
 

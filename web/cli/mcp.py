@@ -58,8 +58,8 @@ def _folder() -> Path | None:
 
 def _greet() -> list[tuple[str, bool]]:
     """Answer the host until its handshake is over or it asks for more; return its lines, and which were answered."""
-    from web.contract import VERSION
     from web.mcp.greeting import MOST_HEARD, greet
+    from web.version import VERSION
 
     heard: list[tuple[str, bool]] = []
     while len(heard) < MOST_HEARD and (line := _next_line()):

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from config.process import Role
-from config.settings import ENVIRONMENT_PREFIX, Settings
+from config.settings import ENVIRONMENT_PREFIX, SETTINGS, Settings
 
 SUPERVISOR = "supervisor"
 STOP_DEADLINE_S = 20.0
@@ -123,5 +123,5 @@ def _name(command: Sequence[str]) -> str | None:
 
 
 def _home(process: psutil.Process) -> Path:
-    named = process.environ().get(f"{ENVIRONMENT_PREFIX}HOME") or Settings.model_fields["home"].default
+    named = process.environ().get(f"{ENVIRONMENT_PREFIX}HOME") or SETTINGS["home"].default
     return Path(process.cwd()) / Path(named).expanduser()

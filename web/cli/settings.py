@@ -63,7 +63,7 @@ def _renew(state: State, *, yes: bool) -> bool:
 @pass_state
 def version(state: State) -> None:
     """Show the version."""
-    from web.contract import VERSION
+    from web.version import VERSION
 
     state.show({"version": VERSION}, f"reverie {VERSION}")
 

@@ -125,13 +125,12 @@ def _here() -> Path:
 
 def _installation(settings: "Settings", *, writes: bool) -> "Installation":
     from config.settings import list_moving_variables
-    from web.client import server_url
     from web.hosts.environment import Installation, programs_folder
 
     file = settings.paths.token_file
     # A look at the changes must not leave a home behind.
     token = settings.paths.token() if writes or file.exists() else HIDDEN
-    return Installation(server_url(settings), token, programs_folder(), list_moving_variables(settings))
+    return Installation(settings.url, token, programs_folder(), list_moving_variables(settings))
 
 
 def _version(program: str) -> tuple[int, ...] | None:

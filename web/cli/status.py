@@ -23,10 +23,10 @@ ERRORS_SHOWN = 5
 def status(state: State) -> None:
     """Show what runs, what waits and what went wrong last."""
     from web.cli.processes import list_running
-    from web.client import Client, server_url
+    from web.client import Client
 
     found: dict[str, Any] = {
-        "url": server_url(state.settings),
+        "url": state.settings.url,
         "home": str(state.settings.paths.root),
         "processes": [
             {"name": p.name, "pid": p.pid, "uptime_s": round(p.uptime_s, 1), "children": p.children}

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from config.settings import Settings
 from pipeline.errors import ReverieError, ServerUnreachable
-from web.client import Client, server_url
+from web.client import Client
 
 START_DEADLINE_S = 10.0
 POLL_S = 0.1
@@ -42,7 +42,7 @@ class Bridge:
         self._start = start
         self._deadline_s = deadline_s
         self._lock = threading.Lock()
-        self._probe = Client(server_url(settings), timeout_s=HEALTH_TIMEOUT_S)
+        self._probe = Client(settings.url, timeout_s=HEALTH_TIMEOUT_S)
         self._client: Client | None = None
         self._started: subprocess.Popen[bytes] | None = None
         self._answered_at = float("-inf")
@@ -127,7 +127,7 @@ class Bridge:
     def _why(self) -> str:
         log = self._settings.paths.logs / "reverie.log"
         state = "is still starting" if self._started is None or self._started.poll() is None else "could not be started"
-        return f"Reverie {state} at {server_url(self._settings)}; try again in a moment, or see {log}"
+        return f"Reverie {state} at {self._settings.url}; try again in a moment, or see {log}"
 
 
 def _stores(method: str, path: str) -> bool:

@@ -33,13 +33,14 @@ from mcp_types import Tool as ListedTool
 
 from config.paths import is_workspace_id
 from pipeline.errors import InvalidField, NotFound, ReverieError
-from web.contract import VERSION, WORKSPACE_HEADER
+from web.contract import WORKSPACE_HEADER
 from web.mcp.bridge import Bridge
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import candidates, duplicates
 from web.mcp.greeting import INSTRUCTIONS, NAME
 from web.mcp.rendering import ShownIds
 from web.mcp.tool import Tool, ToolCall, ToolFailed, call_tool, describe_tool, find_tool
+from web.version import VERSION
 
 PLAIN = "text/plain"
 BRIEF: dict[str, Any] = {

@@ -293,7 +293,7 @@ def test_the_key_is_neither_shown_nor_logged(server, model, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     key = "sk-very-private"
     settings = load_settings({"REVERIE_HOME": str(tmp_path), "REVERIE_LLM_API_KEY": key})
-    assert settings.llm_api_key.get_secret_value() == key
+    assert settings.llm_api_key.reveal() == key
     origins = explain_settings({"REVERIE_HOME": str(tmp_path), "REVERIE_LLM_API_KEY": key})
     shown = json.dumps([(o.name, o.value, str(o.value)) for o in origins], default=str)
     server.behave = hangs_up

@@ -5,6 +5,7 @@ import os
 import plistlib
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -189,12 +190,12 @@ def test_a_systemd_unit(home):
 
 
 def test_a_units_special_signs_are_escaped(home):
-    odd = home.model_copy(update={"home": Path('/srv/50% "off" $HOME')})
+    odd = replace(home, home=Path('/srv/50% "off" $HOME'))
     assert b'Environment="REVERIE_HOME=/srv/50%% \\"off\\" $HOME"' in service_of("linux", HOME, None, odd).text
 
 
 def test_a_service_listens_where_the_environment_says(home):
-    moved = home.model_copy(update={"port": 7099})
+    moved = replace(home, port=7099)
     variables = {"REVERIE_HOME": str(home.paths.root), "REVERIE_PORT": "7099"}
     line = f'Environment="REVERIE_HOME={home.paths.root}" "REVERIE_PORT=7099"'
     assert line in service_of("linux", HOME, None, moved).text.decode().splitlines()

@@ -88,6 +88,38 @@ def test_what_dies_is_started_again_while_the_others_go_on(output):
     assert any("weak ended (exit code 3); starting it again" in line for line in output.of("reverie"))
 
 
+def test_the_others_start_once_the_first_is_ready(output):
+    commands = [
+        python("first", "import signal; print('here', flush=True); signal.pause()"),
+        python("second", "import signal; print('there', flush=True); signal.pause()"),
+    ]
+    looked = []
+
+    def is_ready():
+        looked.append([name for name, _ in output.lines])
+        return len(looked) > 3 and "first" in looked[-1]
+
+    supervisor = Supervisor(commands, output, is_first_ready=is_ready)
+    output.reactions = {"there": supervisor.stop}
+    assert supervisor.run() == 0
+    assert all("second" not in names for names in looked)
+    assert output.of("second") == ["there"]
+
+
+def test_the_others_start_beside_a_first_that_never_gets_ready(output, monkeypatch):
+    monkeypatch.setattr("web.supervisor.HOLD_S", 0.1)
+    pause = "import signal; print('here', flush=True); signal.pause()"
+    supervisor = Supervisor([python("first", pause), python("second", pause)], output, is_first_ready=lambda: False)
+
+    def stop_with_both():
+        if output.of("first") and output.of("second"):
+            supervisor.stop()
+
+    output.reactions = {"here": stop_with_both}
+    assert supervisor.run() == 0
+    assert output.of("second") == ["here"]
+
+
 def test_a_taken_place_ends_everything(output):
     commands = [
         python("steady", "import signal; signal.pause()"),

@@ -7,7 +7,7 @@ import pytest
 
 from config.settings import load_settings
 from pipeline.errors import Conflict, InvalidField, MalformedRequest, NotFound, ServerUnreachable, StoreUnavailable
-from web.client import Client, ServerProblem, server_url
+from web.client import Client, ServerProblem
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -137,7 +137,7 @@ def test_a_server_that_hangs_is_given_up():
 )
 def test_the_url_can_be_called_whatever_the_server_binds_to(tmp_path, host, url):
     settings = load_settings({"REVERIE_HOME": str(tmp_path), "REVERIE_HOST": host, "REVERIE_PORT": "7190"})
-    assert server_url(settings) == url
+    assert settings.url == url
 
 
 def test_the_token_is_read_and_never_made(tmp_path):

@@ -1,5 +1,6 @@
 import threading
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 
@@ -88,10 +89,10 @@ def test_a_server_that_does_not_answer_is_not_known_to_be_idle():
 def test_the_watch_tells_once_and_only_where_it_is_wanted(container, home):
     stopped: Future[str] = Future()
     with serve_app(container) as port:
-        settings = home.model_copy(update={"port": port, "idle_exit_min": 0.001})
+        settings = replace(home, port=port, idle_exit_min=0.001)
         end = watch_idleness(settings, stopped.set_result, AGAIN_S)
         assert stopped.result(DEADLINE_S) == "0.001 min without a request"
         end()
         threads = threading.active_count()
-        watch_idleness(home.model_copy(update={"port": port}), lambda _why: pytest.fail("it was never asked to stop"))()
+        watch_idleness(replace(home, port=port), lambda _why: pytest.fail("it was never asked to stop"))()
         assert threading.active_count() <= threads

@@ -538,7 +538,7 @@ def test_the_greeting_knows_the_versions_of_the_sdk():
     ],
 )
 def test_what_may_come_before_a_handshake_is_answered_as_the_sdk_does(said):
-    from web.contract import VERSION
+    from web.version import VERSION
 
     greeting = greet(json.dumps(said).encode(), VERSION)
     [answer] = conversation([], OpeningLine(json.dumps(said), answered=False))
@@ -576,7 +576,7 @@ def test_an_envelope_after_the_other_era_has_begun_is_for_the_sdk_to_refuse():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_greeting_says_what_the_sdk_says(version):
-    from web.contract import VERSION
+    from web.version import VERSION
 
     said = json.dumps(hello(version, "first"))
     [answer] = conversation([], OpeningLine(said, answered=False))

@@ -1,5 +1,7 @@
 """The tasks over a real home, with a queue that only takes notes."""
 
+from dataclasses import replace
+
 import pytest
 from huey.serializer import Serializer
 from huey.storage import MemoryStorage
@@ -88,7 +90,7 @@ def once(claim):
 
 
 def test_after_enough_writes_a_segment_is_asked_for(client, sent, worker):
-    settings = worker.settings.model_copy(update={"segment_tail_rows": 2})
+    settings = replace(worker.settings, segment_tail_rows=2)
     worker.workspace_settings = WorkspaceSettings(settings, worker.operations)
     for number in range(2):
         client.write(f"Memory {number}")

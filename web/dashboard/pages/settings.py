@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from flask import session, url_for
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
+from config.declared import Secret
 from config.settings import (
     ENVIRONMENT_ONLY,
     ENVIRONMENT_PREFIX,
+    SETTINGS,
     WORKSPACE_SETTINGS,
     SettingOrigin,
     Settings,
@@ -223,7 +225,7 @@ def _token(view: View) -> Token | None:
 
 
 def _parse_value(name: str, given: str) -> int | bool:
-    if Settings.model_fields[name].annotation is bool:
+    if SETTINGS[name].type is bool:
         if given not in ("true", "false"):
             raise InvalidField(FieldError(name, "must be true or false"))
         return given == "true"
@@ -267,8 +269,8 @@ def _explain(container: WebContainer, workspace_id: str | None) -> tuple[dict[st
         found = explain_settings(environment_of(container.settings.paths), workspace_id)
     except SettingsError as error:
         running = {
-            name: SettingOrigin(name, getattr(container.settings, name), UNKNOWN, field.description or "")
-            for name, field in Settings.model_fields.items()
+            name: SettingOrigin(name, getattr(container.settings, name), UNKNOWN, setting.help)
+            for name, setting in SETTINGS.items()
         }
         return running, str(error)
     return {one.name: one for one in found}, None
@@ -295,7 +297,7 @@ def _home_setting(running: Settings, found: SettingOrigin) -> HomeSetting:
 
 
 def _workspace_setting(in_force: Settings, home: SettingOrigin, mine: SettingOrigin, file: str) -> WorkspaceSetting:
-    limits = Settings.model_fields[home.name].metadata
+    limits = SETTINGS[home.name]
     return WorkspaceSetting(
         home.name,
         home.help,
@@ -303,18 +305,14 @@ def _workspace_setting(in_force: Settings, home: SettingOrigin, mine: SettingOri
         mine.value if mine.origin == file else None,
         home.value,
         mine.origin == ENVIRONMENT,
-        _limit(limits, "ge"),
-        _limit(limits, "le"),
+        limits.least,
+        limits.most,
     )
 
 
-def _limit(limits: list[Any], name: str) -> int | None:
-    return next((getattr(one, name) for one in limits if hasattr(one, name)), None)
-
-
 def _format_masked(value: Any) -> str:
-    if isinstance(value, SecretStr):
-        return "set, never shown" if value.get_secret_value() else "not set"
+    if isinstance(value, Secret):
+        return "set, never shown" if value.reveal() else "not set"
     if isinstance(value, bool):
         return "true" if value else "false"
     # An address may hold a password.

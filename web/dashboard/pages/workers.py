@@ -15,11 +15,11 @@ from pipeline.services import maintenance, operations
 from pipeline.services.maintenance import JobState, JobStatus, Run
 from pipeline.services.operations import QueueCounts, Worker
 from pipeline.times import utc_text
-from web.contract import VERSION
 from web.dashboard.filters import ago, milliseconds, number, preview, words
 from web.dashboard.view import Cursor, Query, Section, View, back, next_page, show
 from web.endpoint import json_response
 from web.metrics import latencies, request_seconds
+from web.version import VERSION
 
 section = Section("workers")
 

@@ -1,0 +1,127 @@
+"""How a setting is declared, and how what files and the environment say of one is read.
+
+By hand, not by pydantic: every command begins with the settings, and that import takes longer than all else.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_BOOLEANS = {
+    **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
+    **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False),
+}
+
+
+class Secret:
+    """A text that is shown to nobody by accident."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """Return the text."""
+        return self._text
+
+    def __str__(self) -> str:
+        return "**********" if self._text else ""
+
+    def __repr__(self) -> str:
+        return f"Secret({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting's default, its line of help, and what it takes."""
+
+    default: Any
+    help: str
+    least: Any = None
+    most: Any = None
+    choices: tuple[str, ...] = ()
+    pattern: str = ""
+
+    @property
+    def type(self) -> type:
+        """Return the type of its values."""
+        return type(self.default) if not isinstance(self.default, Path) else Path
+
+    def parse(self, given: object) -> Any:
+        """Return the value that a file or the environment gives; raise ValueError with what it must be."""
+        value: Any = _READERS[self.type](given)
+        if self.choices and value not in self.choices:
+            raise ValueError(f"must be one of {', '.join(self.choices)}")
+        if self.pattern and not re.fullmatch(self.pattern, value):
+            raise ValueError(f"must match {self.pattern}")
+        # What is no number at all compares with nothing.
+        if self.least is not None and not value >= self.least:
+            raise ValueError(f"must be at least {self.least:g}")
+        if self.most is not None and not value <= self.most:
+            raise ValueError(f"must be at most {self.most:g}")
+        return value
+
+
+def declare(default: T, help: str, **takes: Any) -> T:  # noqa: A002 - it is called what it is
+    """Declare a field of a frozen dataclass to be a setting."""
+    declared: T = field(default=default, metadata={"setting": Setting(default, help, **takes)})
+    return declared
+
+
+def list_declared(declaring: type[Any]) -> Mapping[str, Setting]:
+    """Return the settings that a dataclass declares, in their order."""
+    return {one.name: one.metadata["setting"] for one in fields(declaring)}
+
+
+def _read_text(given: object) -> str:
+    if not isinstance(given, str):
+        raise ValueError("must be a text")  # noqa: TRY004 - a value like any other that cannot be taken
+    return given
+
+
+def _read_bool(given: object) -> bool:
+    known = _BOOLEANS.get(str(given).lower()) if isinstance(given, (bool, int, str)) else None
+    if known is None:
+        raise ValueError("must be true or false")
+    return known
+
+
+def _read_int(given: object) -> int:
+    number = _read_float(given)
+    if (isinstance(given, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", given)) or not number.is_integer():
+        raise ValueError("must be a whole number")
+    return int(number)
+
+
+def _read_float(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float, str)):
+        raise ValueError("must be a number")  # noqa: TRY004 - ditto
+    try:
+        number = float(given)
+    except (ValueError, OverflowError) as error:
+        raise ValueError("must be a number") from error
+    if not math.isfinite(number):
+        raise ValueError("must be a number")
+    return number
+
+
+_READERS: Mapping[type, Callable[[object], object]] = {
+    str: _read_text,
+    bool: _read_bool,
+    int: _read_int,
+    float: _read_float,
+    Path: lambda given: given if isinstance(given, Path) else Path(_read_text(given)),
+    Secret: lambda given: Secret(_read_text(given)),
+}
