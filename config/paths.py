@@ -2,7 +2,6 @@
 
 import os
 import re
-import secrets
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -164,7 +163,10 @@ class HomePaths:
             draft.unlink()
 
     def _new_token(self) -> Path:
-        draft = self.root / f".token-{os.getpid()}-{secrets.token_hex(4)}"
+        # Once in the life of a home; it brings along more than a whole command needs.
+        import secrets
+
+        draft = self.root / f".token-{os.getpid()}-{os.urandom(4).hex()}"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(secrets.token_urlsafe(32) + "\n")

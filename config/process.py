@@ -17,7 +17,6 @@ from pathlib import Path
 
 import psutil
 from filelock import FileLock, Timeout
-from threadpoolctl import threadpool_limits
 
 from config.modes import close_umask
 from config.settings import Settings, SettingsError, load_settings
@@ -177,6 +176,9 @@ def limit_threads(threads: int) -> None:
     Beside ONNX Runtime, pools of their default size fight for the cores: on two of them, entity extraction runs three
     times as fast with one OpenBLAS thread as with two.
     """
+    # Only who loads a model has such pools.
+    from threadpoolctl import threadpool_limits
+
     threadpool_limits(threads)
 
 

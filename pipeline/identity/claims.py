@@ -2,18 +2,19 @@
 
 import json
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-
-from filelock import FileLock
+from typing import TYPE_CHECKING
 
 from pipeline.errors import InvalidField, NotFound
 from pipeline.identity.git import Git
 from pipeline.identity.repository import root_of_folder
 from pipeline.times import utc_now
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 # Who clones repositories by the thousand shall not fill the home with what nobody agreed to.
 MAX_WAITING = 100
@@ -73,14 +74,17 @@ class Claims:
             self._store([replace(one, agreed=False) if one is found else one for one in known])
         return found
 
-    def _lock(self) -> FileLock:
+    def _lock(self) -> "FileLock":
+        # Loaded by who writes only: every command looks whose folder it is in.
+        from filelock import FileLock
+
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return FileLock(f"{self._file}.lock", timeout=5, mode=0o600)
 
     def _store(self, claims: Sequence[Claim]) -> None:
         agreed = [one for one in claims if one.agreed]
         waiting = [one for one in claims if not one.agreed][:MAX_WAITING]
-        draft = self._file.with_name(f".{self._file.name}-{secrets.token_hex(4)}")
+        draft = self._file.with_name(f".{self._file.name}-{os.urandom(4).hex()}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             json.dump([asdict(one) for one in (*agreed, *waiting)], file, indent=1)
             file.flush()

@@ -7,7 +7,6 @@ import hashlib
 import os
 import posixpath
 import re
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -205,6 +204,9 @@ def read_nearest_override(folder: Path) -> Override | None:
     file = next((place / FILE_NAME for place in resolve_upwards(folder) if exists(place / FILE_NAME)), None)
     if file is None:
         return None
+    # Few projects have such a file.
+    import tomllib
+
     try:
         values = tomllib.loads(read_bounded(file).decode())
     except (ValueError, RecursionError) as error:

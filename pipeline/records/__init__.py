@@ -5,8 +5,38 @@ Frozen dataclasses, no I/O.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Generic, Literal, TypeVar
+
+from pipeline.enums import (
+    EdgeKind as EdgeKind,
+)
+from pipeline.enums import (
+    EntityKind as EntityKind,
+)
+from pipeline.enums import (
+    GoalStatus as GoalStatus,
+)
+from pipeline.enums import (
+    Kind as Kind,
+)
+from pipeline.enums import (
+    Outcome as Outcome,
+)
+from pipeline.enums import (
+    ScopeKind as ScopeKind,
+)
+from pipeline.enums import (
+    Source as Source,
+)
+from pipeline.enums import (
+    Stage as Stage,
+)
+from pipeline.enums import (
+    Tier as Tier,
+)
+from pipeline.enums import (
+    Trust as Trust,
+)
 
 MAX_CONTENT_CHARS = 10_000
 MAX_METADATA_BYTES = 16 * 1024
@@ -18,114 +48,6 @@ MAX_BRANCH_CHARS = 256
 MAX_PATH_CHARS = 1024
 MAX_FOLDER_CHARS = 4096
 UNSTORED = 0
-
-
-class Kind(StrEnum):
-    """What a memory is."""
-
-    FACT = "fact"
-    DECISION = "decision"
-    LESSON = "lesson"
-    GOAL = "goal"
-    ACTIVITY = "activity"
-    MILESTONE = "milestone"
-    QA = "qa"
-    CODE = "code"
-    DOCUMENT = "document"
-    EPISODE = "episode"
-    KEYED_FACT = "keyed_fact"
-
-
-class GoalStatus(StrEnum):
-    """How far a goal has come."""
-
-    OPEN = "open"
-    IN_PROGRESS = "in_progress"
-    DONE = "done"
-    DROPPED = "dropped"
-
-
-class Source(StrEnum):
-    """Where a memory came from."""
-
-    USER = "user"
-    AGENT = "agent"
-    AMBIENT = "ambient"
-    IMPORT = "import"
-    SYNC = "sync"
-
-
-class Trust(StrEnum):
-    """Whether a memory may speak as a rule or is shown as quoted evidence only."""
-
-    TRUSTED = "trusted"
-    EVIDENCE = "evidence"
-
-
-class Tier(StrEnum):
-    """How settled a memory is."""
-
-    WORKING = "working"
-    EPISODIC = "episodic"
-    SEMANTIC = "semantic"
-
-
-class ScopeKind(StrEnum):
-    """How far a memory reaches."""
-
-    USER = "user"
-    WORKSPACE = "workspace"
-    AGENT = "agent"
-    SESSION = "session"
-    TASK = "task"
-
-
-class EdgeKind(StrEnum):
-    """How one memory bears on another; read from the first to the second."""
-
-    CAUSE = "cause"
-    SUPPORTS = "supports"
-    CONTRADICTS = "contradicts"
-    SUPERSEDES = "supersedes"
-    DERIVED_FROM = "derived_from"
-    NEXT_IN_SESSION = "next_in_session"
-
-
-class Outcome(StrEnum):
-    """What became of a write."""
-
-    CREATED = "created"
-    MERGED = "merged"
-    CANDIDATE = "candidate"
-    REJECTED = "rejected"
-
-
-class Stage(StrEnum):
-    """A step of digestion that workers run on a written memory."""
-
-    EMBED = "embed"
-    ENTITIES = "entities"
-    DEDUP = "dedup"
-    PURGE = "purge"
-
-
-class EntityKind(StrEnum):
-    """What an entity is."""
-
-    FILE = "file"
-    IDENTIFIER = "identifier"
-    TICKET = "ticket"
-    PULL_REQUEST = "pull_request"
-    URL = "url"
-    VERSION = "version"
-    PACKAGE = "package"
-    COMMAND = "command"
-    PORT = "port"
-    PERSON = "person"
-    ORGANISATION = "organisation"
-    PLACE = "place"
-    PRODUCT = "product"
-    DATE = "date"
 
 
 @dataclass(frozen=True, slots=True)

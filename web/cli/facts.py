@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pipeline.records import Source
+from pipeline.enums import Source
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
 from web.cli.render import format_minute, format_value, one_line, plain, scope_name, table

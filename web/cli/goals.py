@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from pipeline.records import GoalStatus, Source
+from pipeline.enums import GoalStatus, Source
 from web.cli import options
 from web.cli.command import Group, State, pass_state
 from web.cli.render import format_minute, one_line, plain, print_if_none, table

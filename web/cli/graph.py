@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from pipeline.records import EntityKind
+from pipeline.enums import EntityKind
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
 from web.cli.render import format_minute, one_line, print_if_none, print_memory, table

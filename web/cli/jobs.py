@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.records import Stage
+from pipeline.enums import Stage
 from pipeline.times import format_duration
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state

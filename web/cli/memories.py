@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from pipeline.records import Kind, Source, Trust
+from pipeline.enums import Kind, Source, Trust
 from web.cli import options
 from web.cli.command import Command, State, pass_state
 from web.cli.render import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline.records import ScopeKind
+from pipeline.enums import ScopeKind
 
 VIEWERS = ("user", "agent", "session", "task")
 

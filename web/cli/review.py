@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.enums import Kind, Outcome
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Kind, Outcome
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
 from web.cli.render import (
