@@ -11,8 +11,9 @@ from sqlite3 import Connection
 
 import numpy as np
 
+from pipeline.index.codes import Vector
 from pipeline.index.dense import DenseIndex, DenseScores
-from pipeline.index.vectors import Vector, VectorTable
+from pipeline.index.vectors import VectorTable
 from pipeline.records import EdgeKind, Memory
 from pipeline.records.digestion import WorkItem
 from pipeline.store import changes, duplicates, edges, ingested, memories, meta, work

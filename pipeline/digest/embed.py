@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder
-from pipeline.index.vectors import Vector, VectorTable
+from pipeline.index.vectors import VectorTable
 from pipeline.records import Memory, Stage
 from pipeline.records.digestion import WorkItem
 from pipeline.store import index_state, memories, meta, work

@@ -1,7 +1,8 @@
 """Dense search: cosines of a query vector to every memory, and to a memory amid its neighbours.
 
 Up to a number of passages the vectors are held in memory, eight bits a dimension, and all of them are scored: at
-100,000 passages that takes less time than LanceDB's index, and finds all. Beyond it LanceDB's ANN index answers.
+100,000 passages that takes less time than LanceDB's index, and finds all. Beyond it LanceDB's ANN index answers; a
+process that stays below it never loads LanceDB.
 Arrays are indexed by row number.
 """
 
@@ -9,18 +10,18 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.index.codes import Codes, PassageCodes, Position, Vector, quantize_rows, row_lengths
 from pipeline.index.encoder import baseline, nearest
 from pipeline.index.rows import Floats, Seqs, best_places, mask_scores, values_at
-from pipeline.index.vectors import Vector, VectorRows, VectorTable, release_memory
+from pipeline.index.vectors import VectorTable
 
 NEIGHBOUR_SHARE = 0.5
-STEPS = 127
 PATIENCE_S = 0.02
 
 
@@ -40,6 +41,17 @@ class ContextLengths:
         self._before = np.zeros(size, np.int64)
         self._after = np.zeros(size, np.int64)
 
+    def without(self, changed: Seqs, size: int) -> "ContextLengths":
+        """Return as many as `size`, without those in which the vector of a changed memory has a part."""
+        kept = ContextLengths(size)
+        with self._lock:
+            count = min(size, len(self._lengths))
+            kept._before[:count], kept._after[:count] = self._before[:count], self._after[:count]
+            parts = (np.arange(count), kept._before[:count], kept._after[:count])
+            lost = np.logical_or.reduce([np.isin(part, changed) for part in parts])
+            kept._lengths[:count] = np.where(lost, 0, self._lengths[:count])
+        return kept
+
     def of(self, vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Floats:
         """Return the lengths for memories and their neighbours, from the vectors where they are not known."""
         with self._lock:
@@ -48,7 +60,7 @@ class ContextLengths:
         if known.all():
             return found
         wanted = np.flatnonzero(~known)
-        fresh = _lengths(_contexts(vectors, seqs[wanted], before[wanted], after[wanted]))
+        fresh = row_lengths(_contexts(vectors, seqs[wanted], before[wanted], after[wanted]))
         found[wanted] = fresh
         kept = seqs[wanted] < len(self._lengths)
         places = seqs[wanted][kept]
@@ -106,7 +118,7 @@ class DenseScores:
         """Return the cosines to each memory's vector plus half of its neighbours' (row number 0 for no neighbour)."""
         if self.held is None:
             context = _contexts(self.vectors, seqs, before, after)
-            products, lengths = context @ self.query, _lengths(context)
+            products, lengths = context @ self.query, row_lengths(context)
         else:
             neighbours = values_at(self.held.firsts, before) + values_at(self.held.firsts, after)
             products = values_at(self.held.firsts, seqs) + NEIGHBOUR_SHARE * neighbours
@@ -133,7 +145,7 @@ class HeldVectors:
         best = np.zeros(int(self.memories[-1]) + 1 if len(self.memories) else 0, np.float32)
         if not len(self.memories):
             return best, best
-        code, scale = _quantize_rows(query[None])
+        code, scale = quantize_rows(query[None])
         products = np.asarray(numkong.cdist(code, self.codes, metric="dot"))[0]
         found = (products * self.scales).astype(np.float32) * scale[0]
         if len(self.memories) == len(found):
@@ -190,6 +202,7 @@ class DenseIndex:
         self._lock = threading.Lock()
         self._generation = (-1, -1)
         self._held: HeldVectors | None = None
+        self._position: Position | None = None
         self._refresher = ThreadPoolExecutor(1, thread_name_prefix="refresh-vectors")
         self._refreshing: Future[None] | None = None
 
@@ -214,14 +227,14 @@ class DenseIndex:
         with self._lock:
             if generation <= self._generation:
                 return
-            same_epoch = generation[0] == self._generation[0]
-            if self._table.count() > self._exact_rows:
-                self._held = None
-            elif same_epoch and self._held is not None:
-                self._held = _merge_rows(self._held, self._table.read(self._generation[1]))
+            # Read from the beginning where rows were removed, or nothing is held.
+            known = self._position if self._held is not None and generation[0] == self._generation[0] else None
+            rows = self._table.read_codes(known, self._exact_rows)
+            if rows is None:
+                self._held = self._position = None
             else:
-                self._held = _whole(self._table)
-                release_memory()
+                self._held = _take_in(self._held, rows)
+                self._position = rows.position
             self._generation = generation
 
     def close(self) -> None:
@@ -249,11 +262,6 @@ class DenseIndex:
             raise
 
 
-def _whole(table: VectorTable) -> HeldVectors:
-    rows = table.read(0)
-    return _order_rows(rows.seqs, *_quantize_rows(rows.matrix))
-
-
 def _contexts(vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) -> Vector:
     everyone, places = np.unique(np.concatenate((seqs, before, after)), return_inverse=True)
     own, previous, following = np.split(vectors.first_passages(everyone)[places], 3)
@@ -261,21 +269,7 @@ def _contexts(vectors: PassageVectors, seqs: Seqs, before: Seqs, after: Seqs) ->
     return contexts
 
 
-def _lengths(matrix: Vector) -> Floats:
-    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)).astype(np.float32)
-    return lengths
-
-
-def _quantize_rows(matrix: Vector) -> tuple[NDArray[np.int8], Floats]:
-    """Return eight-bit codes of vectors and the numbers that scale them back to the vectors' lengths."""
-    largest = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-9)
-    codes = np.rint(matrix * (STEPS / largest)[:, None]).astype(np.int8)
-    # By length, not by step: so a text has cosine 1 to itself whatever the rounding took.
-    scales = _lengths(matrix) / np.maximum(_lengths(codes.astype(np.float32)), 1)
-    return codes, scales.astype(np.float32)
-
-
-def _order_rows(seqs: Seqs, codes: NDArray[np.int8], scales: Floats) -> HeldVectors:
+def _order_rows(seqs: Seqs, codes: Codes, scales: Floats) -> HeldVectors:
     order = np.argsort(seqs, kind="stable")
     memories, starts = np.unique(seqs[order], return_index=True)
     codes = np.ascontiguousarray(codes[order])
@@ -283,13 +277,21 @@ def _order_rows(seqs: Seqs, codes: NDArray[np.int8], scales: Floats) -> HeldVect
     return HeldVectors(seqs[order], codes, scales[order], starts.astype(np.int64), memories, contexts)
 
 
-def _merge_rows(old: HeldVectors, new: VectorRows) -> HeldVectors:
+def _take_in(held: HeldVectors | None, rows: PassageCodes) -> HeldVectors:
+    fresh = rows.latest()
+    if held is not None and rows.continues:
+        return _merge_rows(held, fresh)
+    return _order_rows(fresh.seqs, fresh.codes, fresh.scales)
+
+
+def _merge_rows(old: HeldVectors, new: PassageCodes) -> HeldVectors:
     if not len(new.seqs):
         return old
-    kept = ~np.isin(old.seqs, new.seqs)
-    codes, scales = _quantize_rows(new.matrix)
-    return _order_rows(
+    # What a writer had not finished adds passages to a memory that is held; a first passage begins it anew.
+    kept = ~np.isin(old.seqs, new.seqs[new.passages == 0])
+    merged = _order_rows(
         np.concatenate([old.seqs[kept], new.seqs]),
-        np.concatenate([old.codes[kept], codes]),
-        np.concatenate([old.scales[kept], scales]),
+        np.concatenate([old.codes[kept], new.codes]),
+        np.concatenate([old.scales[kept], new.scales]),
     )
+    return replace(merged, contexts=old.contexts.without(new.seqs, int(merged.memories[-1]) + 1))

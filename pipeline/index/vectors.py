@@ -1,11 +1,11 @@
 """The passage vectors of one model in a LanceDB table, with an ANN index once it pays.
 
 Writers hold one file lock for each change: LanceDB resolves conflicts between appends, but not between two upserts
-of one key.
+of one key. Beside the table lies a file of the same vectors in eight bits (`codes`), which is what exact search reads.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from config.left_out import OF_LANCEDB, hollow_packages
 from config.process import trim_heap
 from pipeline.errors import IndexUnavailable
-
-Vector = NDArray[np.float32]
+from pipeline.index.codes import CodesFile, PassageCodes, Position, Vector
 
 KEPT_VERSIONS = timedelta(hours=1)
 # A sequential scan of fewer rows beats any index, in time and in recall.
@@ -53,6 +52,7 @@ class VectorTable:
         self._folder = folder
         self._name = model
         self._dimension = dimension
+        self._codes = CodesFile(folder / f"{model}.codes", dimension)
         self._lock = FileLock(folder.with_suffix(".lock"), thread_local=False)
         self._table: Any = None
         self._identity: tuple[int, int] | None = None
@@ -89,11 +89,20 @@ class VectorTable:
         )
         with _typed_errors():
             table = self._open(create=True)
-            self.remove(list(vectors))
+            self._delete(list(vectors))
             table.add(rows)
+        try:
+            self._codes.append(PassageCodes.of(seqs, flat.reshape(-1, self._dimension)))
+        except IndexUnavailable:
+            # Not made yet, or lost: a file of these alone would look whole.
+            self._codes.replace(self._read_all())
 
     def remove(self, seqs: Sequence[int]) -> None:
         """Delete the passages of memories; the caller holds the lock."""
+        self._delete(seqs)
+        self._codes.remove(seqs)
+
+    def _delete(self, seqs: Sequence[int]) -> None:
         if seqs and self.exists():
             with _typed_errors():
                 self._open().delete(f"seq IN ({','.join(str(int(seq)) for seq in seqs)})")
@@ -110,11 +119,37 @@ class VectorTable:
         """List the memories that have passages."""
         return set(self._rows(["seq"], None)["seq"].to_pylist()) if self.exists() else set()
 
-    def read(self, after_stamp: int) -> VectorRows:
-        """Return the passages written after a stamp."""
-        return self._read(f"stamp > {int(after_stamp)}")
+    def read_codes(self, position: Position | None, most: int) -> PassageCodes | None:
+        """Return the passages written since a position in eight bits, None where there are more than `most` in all."""
+        try:
+            return None if self._codes.count() > most else self._codes.read(position)
+        except IndexUnavailable:
+            # Until a worker has made it again.
+            return None if self.count() > most else self._read_all()
 
-    def _read(self, condition: str) -> VectorRows:
+    def repair_codes(self) -> bool:
+        """Make the file of codes anew unless it holds what the table holds; tell whether; the caller holds the lock."""
+        held = np.sort(self._rows(["seq"], None)["seq"].to_numpy()) if self.exists() else np.empty(0, np.int64)
+        try:
+            found = np.sort(self._codes.read(None).latest().seqs)
+        except IndexUnavailable:
+            found = np.empty(0, np.int64)
+        if np.array_equal(held, found):
+            return False
+        if self.exists():
+            self._codes.replace(self._read_all())
+        else:
+            self._codes.drop()
+        return True
+
+    def _read_all(self) -> PassageCodes:
+        rows = self._read(None)
+        codes = PassageCodes.of(rows.seqs, rows.matrix)
+        if len(rows.seqs):
+            release_memory()
+        return codes
+
+    def _read(self, condition: str | None) -> VectorRows:
         if not self.exists():
             return VectorRows.empty(self._dimension)
         rows = self._rows(["seq", "vector"], condition).combine_chunks()
@@ -159,6 +194,9 @@ class VectorTable:
                 # A filter by row number would read every row otherwise.
                 table.create_index("seq", config=BTree())
             table.optimize(cleanup_older_than=KEPT_VERSIONS)
+        with suppress(IndexUnavailable):
+            # One that is lost is made again by the repair.
+            self._codes.compact()
 
     def scrub(self) -> None:
         """Rewrite the table so that no file keeps a deleted vector; the caller holds the lock."""
@@ -177,6 +215,7 @@ class VectorTable:
         if self.exists():
             with _typed_errors():
                 self._connect().drop_table(self._name)
+        self._codes.drop()
         self._table = None
 
     def _rows(self, columns: list[str], condition: str | None) -> Any:

@@ -100,6 +100,9 @@ def repair_vectors(database: Database, table: VectorTable, folder: Path, model: 
             table.scrub()
             with database.write() as db:
                 meta.increment(db, meta.VECTORS_EPOCH)
+        if table.repair_codes():
+            with database.write() as db:
+                meta.increment(db, meta.VECTORS_EPOCH)
         if not lost and not missing:
             return 0
         if lost:

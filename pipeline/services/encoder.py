@@ -10,7 +10,7 @@ from config.process import limit_threads
 from config.settings import Settings
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import encoder
-from pipeline.index.vectors import VectorTable, preload_vectors
+from pipeline.index.vectors import VectorTable
 
 ENCODER_CHECK_S = 0.5
 
@@ -95,7 +95,6 @@ class QueryEncoder:
 
     def load(self) -> None:
         """Wait until a worker has compiled the model, or until stopped, and load it."""
-        preload_vectors()
         failed = ""
         while self._encoder is None and not self._stop.is_set():
             try:

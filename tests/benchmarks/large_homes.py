@@ -14,8 +14,8 @@ import numpy as np
 
 from config.settings import load_settings
 from pipeline.bootstrap.worker import WorkerContainer
+from pipeline.index.codes import Vector
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
-from pipeline.index.vectors import Vector
 from pipeline.records import Draft, Kind
 from pipeline.services.encoder import compile_model
 from pipeline.store import index_state, meta, work

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.index.codes import CodesFile
 from pipeline.index.dense import NEIGHBOUR_SHARE, DenseIndex
 from pipeline.index.vectors import VectorTable
 from tests.fakes.in_process import scratch_folder
@@ -22,7 +23,11 @@ class Trio:
         self.table = VectorTable(folder / "vectors.lance", "model", DIMENSION)
         self.in_memory = DenseIndex(self.table, 10_000, NO_BACKGROUND)
         self.by_lance = DenseIndex(self.table, 0, NO_BACKGROUND)
-        self.indexes = (self.in_memory, self.by_lance)
+        # What answers as long as the file of codes is lost.
+        alone = VectorTable(folder / "vectors.lance", "model", DIMENSION)
+        alone._codes = CodesFile(folder / "lost.codes", DIMENSION)
+        self.without_codes = DenseIndex(alone, 10_000, NO_BACKGROUND)
+        self.indexes = (self.in_memory, self.by_lance, self.without_codes)
         self.passages = {}
         self.generation = (0, 0)
 
@@ -44,6 +49,7 @@ class Trio:
         """Move on, and wait for the index in memory as long as that takes."""
         self.generation = (epoch, stamp)
         self.in_memory.refresh(self.generation)
+        self.without_codes.refresh(self.generation)
 
     def search(self, index, query, limit=200, only=None):
         return index.search(query, self.generation, limit, only)

@@ -8,6 +8,8 @@ import sqlite3
 
 import pytest
 
+from pipeline.errors import IndexUnavailable
+from pipeline.index.codes import CodesFile
 from tests.support.stack import Prober, Stack, wait_until
 
 ASKED = "how did we speed up the login page"
@@ -165,6 +167,28 @@ def test_broken_vector_manifests_are_built_anew(stack):
         wait_until("the damage is told", lambda: reports(stack, "the vector index was broken"))
         whole_again_without_restart(stack)
     whole_again(stack)
+
+
+@pytest.mark.parametrize("damage", ["cut", "overwritten", "deleted"])
+def test_broken_codes_are_made_anew_from_the_vectors(stack, damage):
+    [file] = (stack.workspace / "vectors.lance").glob("*.codes")
+    whole = sorted(seqs_in(file))
+    spoil(file, damage)
+    # One that has to read them; the running one holds what it has read.
+    restart_front(stack)
+    with Prober.probing(stack.client(), ASKED):
+        wait_until("the codes are whole again", lambda: file.exists() and sorted(seqs_in(file)) == whole)
+        whole_again_without_restart(stack)
+    whole_again(stack)
+
+
+def seqs_in(codes):
+    """List the row numbers in a file of codes, none where it cannot be read."""
+    dimension = 384
+    try:
+        return CodesFile(codes, dimension).read(None).latest().seqs.tolist()
+    except IndexUnavailable:
+        return []
 
 
 def assert_a_new_front_heals(stack, broken):

@@ -10,6 +10,7 @@ import pytest
 from pipeline.digest.digest import DigestPolicy, digest
 from pipeline.digest.purge import PurgeStage
 from pipeline.errors import StoreBusy
+from pipeline.index.codes import CodesFile
 from pipeline.index.encoder import encoder_directory
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.indexes import rebuild_segment
@@ -22,6 +23,7 @@ from tests.faults.conftest import MODEL
 from tests.support.stack import Prober, Stack
 
 # The second is what the analysis makes of the first, the third stands in an identifier, the fourth is a name.
+DIMENSION = 384
 WORDS = ("zubrowkating", "zubrowk", "qwyjibofier", "Xylander")
 SECRET = "Xylander was zubrowkating the qwyjibofier_handler in src/qwyjibofier.py with Grace Hopper."
 EDITED = "Xylander is still zubrowkating, see src/qwyjibofier_two.py."
@@ -91,6 +93,13 @@ def rows_in_every_version(stack, models, seq):
     return counts
 
 
+def codes_in_every_file(stack, seq):
+    """Count a memory's vectors in eight bits, also those that were written anew since, in whatever holds any."""
+    files = list((stack.workspace / "vectors.lance").glob("*codes*"))
+    assert files
+    return sum(int((CodesFile(file, DIMENSION).read(None).seqs == seq).sum()) for file in files)
+
+
 def test_nothing_is_left_of_a_purged_memory(stack, client, models):
     client.call("POST", "/v1/memories/batch", {"items": [{"content": content} for content in FILLER]})
     memory_id = client.remember(SECRET, tags=["private"])
@@ -99,6 +108,7 @@ def test_nothing_is_left_of_a_purged_memory(stack, client, models):
     stack.wait_for_encoder()
     seq = seq_of(stack, memory_id)
     assert set(rows_in_every_version(stack, models, seq).values()) & {1}
+    assert codes_in_every_file(stack, seq)
     assert {word for _, word in traces(stack)} == set(WORDS)
     assert client.recall("zubrowkating")["results"][0]["id"] == memory_id
 
@@ -110,6 +120,7 @@ def test_nothing_is_left_of_a_purged_memory(stack, client, models):
 
     assert traces(stack) == []
     assert set(rows_in_every_version(stack, models, seq).values()) == {0}
+    assert codes_in_every_file(stack, seq) == 0
     assert_not_found(client, memory_id)
 
 

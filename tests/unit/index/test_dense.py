@@ -1,6 +1,7 @@
 """Vectors in memory: eight bits a dimension, taken in while searches go on."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import IndexUnavailable
-from pipeline.index.dense import DenseIndex
-from pipeline.index.vectors import VectorRows
+from pipeline.index.codes import PassageCodes
+from pipeline.index.dense import ContextLengths, DenseIndex
 
 LONG = 60.0
 DIMENSION = 16
@@ -37,20 +38,17 @@ class FakeTable:
     def add(self, stamp, seq, vector):
         self.rows = [row for row in self.rows if row[1] != seq] + [(stamp, seq, vector)]
 
-    def count(self):
-        return len(self.rows)
-
-    def read(self, after_stamp):
-        self.reads.append(after_stamp)
+    def read_codes(self, position, most):
+        self.reads.append(position)
         self.reading.set()
         assert self.go_on.wait(LONG)
         if self.failure is not None:
             raise self.failure
-        newer = [row for row in self.rows if row[0] > after_stamp]
-        return VectorRows(
-            np.array([seq for _, seq, _ in newer], np.int64),
-            np.array([vector for *_, vector in newer], np.float32).reshape(-1, DIMENSION),
-        )
+        newer = [row for row in self.rows if position is None or row[0] > position]
+        matrix = np.array([vector for *_, vector in newer], np.float32).reshape(-1, DIMENSION)
+        rows = PassageCodes.of(np.array([seq for _, seq, _ in newer], np.int64), matrix)
+        end = max((stamp for stamp, *_ in self.rows), default=0)
+        return None if len(self.rows) > most else replace(rows, position=end, continues=position is not None)
 
 
 QUERY = units(0, 1)[0]
@@ -81,8 +79,7 @@ def search_rows(index, generation):
 def test_eight_bits_bend_no_cosine_by_a_hundredth(seed, dimension, count):
     rows, query = units(seed, count, dimension), units(seed + 1, 1, dimension)[0]
     table = FakeTable()
-    table.read = lambda _stamp: VectorRows(np.arange(1, count + 1), rows)
-    table.count = lambda: count
+    table.read_codes = lambda *_: PassageCodes.of(np.arange(1, count + 1), rows)
     index = DenseIndex(table, 1000, np.empty((0, dimension), np.float32))
     cosines = index.search(query, (0, 1), count).of(np.arange(1, count + 1))
     index.close()
@@ -99,7 +96,7 @@ def test_a_generation_is_read_once(index, table):
     for generation in ((0, 1), (0, 1), (0, 2), (1, 2), (1, 2)):
         index.refresh(generation)
         search_rows(index, generation)
-    assert table.reads == [0, 1, 0]
+    assert table.reads == [None, 1, None]
 
 
 def test_an_older_generation_takes_nothing_back(index, table):
@@ -107,7 +104,7 @@ def test_an_older_generation_takes_nothing_back(index, table):
     for older in ((0, 9), (1, 1)):
         scores = index.search(QUERY, older, 10)
         assert (scores.top(9).tolist(), scores.settled) == ([1], True)
-    assert table.reads == [0]
+    assert table.reads == [None]
 
 
 def test_a_search_does_not_wait_for_vectors_that_are_slow_to_come(index, table):
@@ -182,3 +179,30 @@ def test_unrelated_texts_are_at_nought_and_equal_ones_at_one_whatever_the_encode
     assert scores.closeness(cosines).mean() == pytest.approx(0, abs=0.15)
     assert scores.closeness(np.ones(1, np.float32)) == pytest.approx([1])
     assert scores.background_similarity == pytest.approx(scores.closeness((crowd[:200] @ crowd[300]).max()), abs=1e-5)
+
+
+class CountedVectors:
+    """Gives vectors by row number and notes of whom."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.asked = []
+
+    def first_passages(self, seqs):
+        self.asked.append(set(seqs.tolist()))
+        return np.array([self.rows.get(seq, np.zeros(DIMENSION, np.float32)) for seq in seqs.tolist()], np.float32)
+
+
+def test_lengths_of_contexts_stay_known_where_no_vector_in_them_changed():
+    vectors = CountedVectors(dict(enumerate(units(5, 12), 1)))
+    seqs, before, after = np.arange(2, 10), np.arange(1, 9), np.arange(3, 11)
+    lengths = ContextLengths(13)
+    known = lengths.of(vectors, seqs, before, after)
+    vectors.rows[5] = vectors.rows[5] * 3
+    vectors.asked.clear()
+    changed = lengths.without(np.array([5]), 20)
+    found = changed.of(vectors, seqs, before, after)
+    # 5 and those beside it, and what stands beside those.
+    assert vectors.asked == [{3, 4, 5, 6, 7}]
+    assert (found != known).nonzero()[0].tolist() == [2, 3, 4]
+    np.testing.assert_array_equal(found, ContextLengths(13).of(vectors, seqs, before, after))

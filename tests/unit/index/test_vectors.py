@@ -27,7 +27,7 @@ def test_a_table_that_is_broken_is_unavailable(table, tmp_path):
         file.write_bytes(b"\x00" * 10)
     fresh = VectorTable(tmp_path / "vectors.lance", "model", 4)
     with pytest.raises(IndexUnavailable):
-        DenseIndex(fresh, 100, NO_BACKGROUND).search(np.ones(4, np.float32), (0, 1), 5)
+        DenseIndex(fresh, 0, NO_BACKGROUND).search(np.ones(4, np.float32), (0, 1), 5)
 
 
 def test_models_have_tables_of_their_own(table, tmp_path):
@@ -35,12 +35,148 @@ def test_models_have_tables_of_their_own(table, tmp_path):
     assert (table.count(), other.count()) == (3, 0)
 
 
+def test_a_table_that_is_broken_still_answers_from_its_codes(table, tmp_path):
+    for file in (tmp_path / "vectors.lance").rglob("*.manifest"):
+        file.write_bytes(b"\x00" * 10)
+    assert found_by(VectorTable(tmp_path / "vectors.lance", "model", 4)) == [1, 2, 3]
+
+
+def found_by(table):
+    index = DenseIndex(table, 100, NO_BACKGROUND)
+    scores = index.search(np.ones(4, np.float32) / 2, (0, 1), 9)
+    index.close()
+    return sorted(scores.top(9).tolist())
+
+
+def codes_of(table):
+    return table._folder / "model.codes"
+
+
 def test_only_what_is_newer_is_read(table):
+    first = table.read_codes(None, 100)
     with table.exclusive():
         table.replace(vectors(7), stamp=2)
-    assert table.read(1).seqs.tolist() == [7]
-    assert sorted(table.read(0).seqs.tolist()) == [1, 2, 3, 7]
-    assert table.read(2).matrix.shape == (0, 4)
+    newer = table.read_codes(first.position, 100)
+    assert (newer.seqs.tolist(), newer.continues) == ([7], True)
+    assert sorted(table.read_codes(None, 100).seqs.tolist()) == [1, 2, 3, 7]
+    assert table.read_codes(newer.position, 100).codes.shape == (0, 4)
+    assert table.read_codes(None, 3) is None
+
+
+def test_after_a_removal_everything_is_read_again_and_no_byte_is_left(table):
+    first = table.read_codes(None, 100)
+    with table.exclusive():
+        table.replace({2: np.array([[0.6, 0.8, 0, 0]], np.float32)}, stamp=2)
+        old, new = (table._codes._pack(rows) for rows in (first.select(first.seqs == 2), changed(table, 2)))
+        assert codes_of(table).read_bytes().count(old) == codes_of(table).read_bytes().count(new) == 1
+        codes_of(table).with_name(".model.codes.partial").write_bytes(old)
+        table.remove([2])
+    left = b"".join(file.read_bytes() for file in table._folder.iterdir() if file.is_file())
+    assert left
+    assert not any(trace in left for trace in (old, new, (2).to_bytes(8, "little")))
+    again = table.read_codes(first.position, 100)
+    assert (again.seqs.tolist(), again.continues) == ([1, 3], False)
+
+
+def changed(table, seq):
+    latest = table.read_codes(None, 100).latest()
+    return latest.select(latest.seqs == seq)
+
+
+@pytest.mark.parametrize("torn", [1, 20, 33])
+def test_a_record_that_was_torn_is_not_read_and_is_overwritten(table, torn):
+    first = table.read_codes(None, 100)
+    with codes_of(table).open("ab") as file:
+        file.write(b"\xff" * torn if torn < RECORD else b"\xff")
+    assert table.read_codes(first.position, 100).seqs.tolist() == []
+    with table.exclusive():
+        table.replace(vectors(7), stamp=2)
+    assert table.read_codes(first.position, 100).seqs.tolist() == [7]
+
+
+RECORD = 24
+
+
+def spoil_codes(table, damage):
+    file = codes_of(table)
+    whole = file.read_bytes()
+    match damage:
+        case "lost":
+            file.unlink()
+        case "empty":
+            file.write_bytes(b"")
+        case "short":
+            file.write_bytes(whole[:-RECORD])
+        case "zeros":
+            file.write_bytes(whole[:-RECORD] + bytes(RECORD))
+        case "bent":
+            file.write_bytes(whole[:-3] + b"\x55" + whole[-2:])
+
+
+@pytest.mark.parametrize("damage", ["lost", "empty", "short", "zeros", "bent"])
+def test_codes_that_are_lost_are_made_again_and_are_the_tables_until_then(table, damage):
+    spoil_codes(table, damage)
+    assert found_by(table) == ([1, 2] if damage == "short" else [1, 2, 3])
+    with table.exclusive():
+        assert table.repair_codes()
+        assert not table.repair_codes()
+    assert codes_of(table).exists()
+    assert found_by(table) == [1, 2, 3]
+
+
+def test_a_home_from_before_there_were_codes_gets_them_with_the_next_vectors(table):
+    codes_of(table).unlink()
+    with table.exclusive():
+        table.replace(vectors(7), stamp=2)
+    assert table.read_codes(None, 100).position is not None
+    assert found_by(table) == [1, 2, 3, 7]
+
+
+def test_a_writer_that_dies_between_table_and_codes_is_made_up_for(table, monkeypatch):
+    monkeypatch.setattr(table._codes, "append", lambda _rows: (_ for _ in ()).throw(KeyboardInterrupt))
+    with table.exclusive(), pytest.raises(KeyboardInterrupt):
+        table.replace(vectors(7), stamp=2)
+    monkeypatch.undo()
+    assert (table.count(), found_by(table)) == (4, [1, 2, 3])
+    # Its work was not done, so that it is done again; or else the repair finds out.
+    with table.exclusive():
+        table.replace(vectors(7), stamp=2)
+        assert not table.repair_codes()
+    assert found_by(table) == [1, 2, 3, 7]
+
+
+def test_passages_that_were_written_in_two_parts_are_one_memory(table):
+    whole = {5: np.eye(4, dtype=np.float32)[:3]}
+    index = DenseIndex(table, 100, NO_BACKGROUND)
+    with table.exclusive():
+        table.replace(whole, stamp=2)
+    written = codes_of(table).read_bytes()
+    with codes_of(table).open("r+b") as file:
+        file.truncate(len(written) - 2 * RECORD)
+    index.refresh((0, 2))
+    codes_of(table).write_bytes(written)
+    index.refresh((0, 3))
+    for axis in range(3):
+        query = np.eye(4, dtype=np.float32)[axis]
+        assert index.search(query, (0, 3), 9).of(np.array([5])) == pytest.approx([1], abs=0.01)
+    index.close()
+
+
+def test_compaction_drops_what_was_written_anew(table):
+    for stamp in range(2, 6):
+        with table.exclusive():
+            table.replace(vectors(2, 3), stamp=stamp)
+    assert len(table.read_codes(None, 100).seqs) == 11
+    with table.exclusive():
+        table.compact()
+    assert sorted(table.read_codes(None, 100).seqs.tolist()) == [1, 2, 3]
+
+
+def test_exact_search_never_loads_lancedb(table, monkeypatch):
+    monkeypatch.setattr("pipeline.index.vectors.preload_vectors", lambda: pytest.fail("LanceDB was loaded"))
+    fresh = VectorTable(table._folder, "model", 4)
+    assert found_by(fresh) == [1, 2, 3]
+    assert found_by(VectorTable(table._folder, "of another model", 4)) == []
 
 
 def test_one_writer_at_a_time(table):

@@ -1,5 +1,6 @@
 """Healing: whatever the vector index lost is computed again, and only that."""
 
+import os
 import shutil
 
 import pytest
@@ -53,4 +54,17 @@ def test_a_broken_index_is_reported_and_built_anew(embedded, worker, client):
     digest_all(worker)
     assert heal(worker) == 0
     assert "built anew" in client.get("/v1/errors").get_data(as_text=True)
+    assert client.find_ids("memory number 1")[0] == embedded[1]
+
+
+@pytest.mark.parametrize("lost", ["deleted", "cut"])
+def test_lost_codes_are_made_again_without_embedding_anything(embedded, worker, client, lost):
+    [file] = worker.settings.paths.workspace("default").vectors.glob("*.codes")
+    whole = file.stat().st_size
+    if lost == "cut":
+        os.truncate(file, whole - 1)
+    else:
+        file.unlink()
+    assert heal(worker) == 0
+    assert file.stat().st_size == whole
     assert client.find_ids("memory number 1")[0] == embedded[1]

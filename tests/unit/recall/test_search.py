@@ -246,9 +246,9 @@ def test_an_answer_without_the_newest_vectors_is_not_kept(workspace):
     workspace.write("zebra")
     workspace.embed()
     assert len(workspace.find_ids("zebra")) == 1
-    go_on, read = threading.Event(), workspace.table.read
+    go_on, read = threading.Event(), workspace.table.read_codes
     try:
-        workspace.table.read = lambda stamp: go_on.wait(LONG) and read(stamp)
+        workspace.table.read_codes = lambda *asked: go_on.wait(LONG) and read(*asked)
         workspace.embed()
         answer = workspace.ask("zebra")
         assert not answer.settled

@@ -1,0 +1,187 @@
+"""Passage vectors in eight bits, in one file beside the table that holds them whole: what exact search reads.
+
+Records of one size are appended, and read on from where a reader stopped; a record of passage 0 begins its memory anew.
+Whatever takes records away replaces the file, whose header tells readers that it is another one. All of it can be made
+again from the table. It is read and not mapped: a mapped file that is cut short ends the process.
+"""
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import IndexUnavailable
+
+Vector = NDArray[np.float32]
+Seqs = NDArray[np.int64]
+Codes = NDArray[np.int8]
+
+MAGIC = b"passage codes 1\n"
+# After it a number that no other file has.
+HEADER = len(MAGIC) + 16
+FIELDS = ("seq", "passage", "code", "scale")
+STEPS = 127
+
+
+def quantize_rows(matrix: Vector) -> tuple[Codes, Vector]:
+    """Return eight-bit codes of vectors and the numbers that scale them back to the vectors' lengths."""
+    largest = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-9)
+    codes = np.rint(matrix * (STEPS / largest)[:, None]).astype(np.int8)
+    # By length, not by step: so a text has cosine 1 to itself whatever the rounding took.
+    scales = row_lengths(matrix) / np.maximum(row_lengths(codes.astype(np.float32)), 1)
+    return codes, scales.astype(np.float32)
+
+
+def row_lengths(matrix: Vector) -> Vector:
+    """Return the length of each vector."""
+    lengths: Vector = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)).astype(np.float32)
+    return lengths
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where reading ended, and in which file."""
+
+    file: bytes
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassageCodes:
+    """Passages in the order in which they were written: of which memory, the how manieth, codes and their scale.
+
+    `position` is where to read on; `continues` tells whether they add to what was read before.
+    """
+
+    seqs: Seqs
+    passages: NDArray[np.int32]
+    codes: Codes
+    scales: Vector
+    position: Position | None = None
+    continues: bool = False
+
+    @classmethod
+    def of(cls, seqs: Seqs, matrix: Vector) -> Self:
+        """Return the codes of vectors, those of one memory in their order."""
+        order = np.argsort(seqs, kind="stable")
+        ordered = seqs[order]
+        _, starts, counts = np.unique(ordered, return_index=True, return_counts=True)
+        passages = np.arange(len(seqs)) - np.repeat(starts, counts)
+        return cls(ordered, passages.astype(np.int32), *quantize_rows(matrix[order]))
+
+    def select(self, wanted: NDArray[np.bool_]) -> Self:
+        """Return some of the passages."""
+        rows = self.seqs[wanted], self.passages[wanted], self.codes[wanted], self.scales[wanted]
+        return type(self)(*rows, self.position, self.continues)
+
+    def latest(self) -> Self:
+        """Return each memory's passages as they were written last."""
+        begins = np.flatnonzero(self.passages == 0)
+        since = np.zeros(int(self.seqs.max(initial=-1)) + 1, np.int64)
+        # Of several beginnings the last one stays.
+        since[self.seqs[begins]] = begins
+        return self.select(np.arange(len(self.seqs)) >= since[self.seqs])
+
+
+class CodesFile:
+    """The file of one model's codes; who changes it holds the table's lock."""
+
+    def __init__(self, path: Path, dimension: int) -> None:
+        self._path = path
+        self._partial = path.with_name(f".{path.name}.partial")
+        self._type = np.dtype(
+            [("check", "<u4"), ("scale", "<f4"), ("seq", "<i8"), ("passage", "<i4"), ("code", "i1", (dimension,))]
+        )
+
+    def append(self, rows: PassageCodes) -> None:
+        """Add passages; IndexUnavailable where there is no file to add to."""
+        with self._open("r+b") as file:
+            _read_header(file)
+            # Whatever was torn off by a crash is overwritten.
+            file.truncate(HEADER + self._count(file) * self._type.itemsize)
+            file.seek(0, os.SEEK_END)
+            file.write(self._pack(rows))
+
+    def replace(self, rows: PassageCodes) -> None:
+        """Write a file of these passages in the place of what there is."""
+        self._partial.write_bytes(MAGIC + secrets.token_bytes(HEADER - len(MAGIC)) + self._pack(rows))
+        self._partial.replace(self._path)
+
+    def remove(self, seqs: Sequence[int]) -> None:
+        """Leave no byte of memories; a file that cannot be read goes as a whole."""
+        self._partial.unlink(missing_ok=True)
+        try:
+            rows = self.read(None)
+        except IndexUnavailable:
+            self._path.unlink(missing_ok=True)
+            return
+        gone = np.isin(rows.seqs, np.asarray(seqs, np.int64))
+        if gone.any():
+            self.replace(rows.select(~gone).latest())
+
+    def compact(self) -> None:
+        """Drop passages that were written anew since; IndexUnavailable where there is no file."""
+        rows = self.read(None)
+        latest = rows.latest()
+        if len(latest.seqs) < len(rows.seqs):
+            self.replace(latest)
+
+    def drop(self) -> None:
+        """Delete the file."""
+        for file in (self._partial, self._path):
+            file.unlink(missing_ok=True)
+
+    def count(self) -> int:
+        """Count the passages, with those that were written anew; IndexUnavailable where there is no file."""
+        with self._open("rb") as file:
+            return self._count(file)
+
+    def read(self, position: Position | None) -> PassageCodes:
+        """Return what was written since a position, everything if it is another file by now."""
+        with self._open("rb") as file:
+            known = _read_header(file)
+            continues = position is not None and position.file == known and position.offset <= self._count(file)
+            first = position.offset if position is not None and continues else 0
+            file.seek(HEADER + first * self._type.itemsize)
+            read = file.read()
+        records = np.frombuffer(read, self._type, len(read) // self._type.itemsize)
+        if (records["check"] != _checks(records)).any():
+            raise IndexUnavailable(f"vectors: {self._path.name} is damaged")
+        end = Position(known, first + len(records))
+        seqs, passages, codes, scales = (np.ascontiguousarray(records[name]) for name in FIELDS)
+        return PassageCodes(seqs, passages, codes, scales, end, continues)
+
+    def _pack(self, rows: PassageCodes) -> bytes:
+        records = np.zeros(len(rows.seqs), self._type)
+        records["seq"], records["passage"] = rows.seqs, rows.passages
+        records["code"], records["scale"] = rows.codes, rows.scales
+        records["check"] = _checks(records)
+        return records.tobytes()
+
+    def _count(self, file: BinaryIO) -> int:
+        return (os.fstat(file.fileno()).st_size - HEADER) // self._type.itemsize
+
+    def _open(self, mode: str) -> Any:
+        try:
+            return self._path.open(mode)
+        except OSError as error:
+            raise IndexUnavailable(f"vectors: {error}") from error
+
+
+def _read_header(file: BinaryIO) -> bytes:
+    header = file.read(HEADER)
+    if len(header) < HEADER or not header.startswith(MAGIC):
+        raise IndexUnavailable("vectors: not a file of codes")
+    return header
+
+
+def _checks(records: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return a sum over each record that one of zeros has not."""
+    flat = records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
+    sums: NDArray[np.uint32] = flat[:, 4:].sum(axis=1, dtype=np.uint32) + np.uint32(1)
+    return sums
