@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 # Of two gigabytes of libraries little is ever imported: pip need not compile all, COMPILE has Python do it for what is.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile
 COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -c \
-	'import web.app, web.mcp.server, workers.schedule, spacy.pipeline, lancedb, sentence_transformers, onnxruntime.quantization'
+	'import web.server, web.app, web.cli.lifecycle, web.cli.memories, web.client, web.mcp.server, workers.schedule, spacy.pipeline, lancedb, sentence_transformers, onnxruntime.quantization'
 TORCH := $(shell sed -n '/^torch==/p' requirements.lock)
 # Where a torch without CUDA is taken from, when pip would choose one with it; empty: what pip chooses.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu

@@ -77,7 +77,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline.services": SERVICES,
     "pipeline.bootstrap": WHOLE,
     "workers": DOORS,
-    "web": DOORS | {"workers.queue", "workers.tasks"},
+    "web": DOORS | {"workers.notifier", "workers.tasks"},
     "web.mcp": DOORS | {"web", "pipeline.context.quoting"},
 }
 
@@ -336,7 +336,7 @@ import json, sys
 from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
 from web.app import create_app
-import web.__main__
+import web.server
 import workers.tasks
 container = WebContainer(load_settings(), lambda workspace, stage: None)
 create_app(container)

@@ -1,4 +1,4 @@
-"""The app factory."""
+"""The whole app."""
 
 from functools import cache
 from typing import Any
@@ -12,26 +12,19 @@ from web.api import (
     graph,
     incognito,
     lessons,
-    memories,
     operations,
     prepare,
-    recall,
     review,
     sources,
 )
 from web.dashboard import blueprint, sign_in
 from web.endpoint import json_response
-from web.hooks import claude_code
-from web.metrics import register_metrics
+from web.first_app import FIRST_APIS, enter_apis, prepare_app
+from web.metrics import Metrics
 from web.openapi import document
-from web.problems import register_problems
-from web.security import register_security
-
-MAX_BODY_BYTES = 8 * 1024 * 1024
 
 APIS = (
-    memories.api,
-    recall.api,
+    *FIRST_APIS,
     prepare.api,
     facts.api,
     goals.api,
@@ -42,22 +35,15 @@ APIS = (
     graph.api,
     operations.api,
     sign_in.api,
-    claude_code.api,
 )
 
 
-def create_app(container: WebContainer) -> Flask:
+def create_app(container: WebContainer, metrics: Metrics | None = None) -> Flask:
     """Build the WSGI app over a web server's services."""
-    app = Flask("reverie", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
-    app.extensions["container"] = container
-    register_metrics(app, container)
+    app = prepare_app(container, metrics or Metrics(container), {"dashboard": sign_in.open_door})
     settings = container.settings
     sign_in.register_sessions(app, lambda: container.token, settings.port, settings.paths.sessions)
-    register_security(app, lambda: container.token, settings.host, {"dashboard": sign_in.open_door})
-    register_problems(app)
-    for api in APIS:
-        app.register_blueprint(api.blueprint)
+    enter_apis(app, APIS)
     app.register_blueprint(blueprint.dashboard())
 
     # Made when it is asked for: the schemas of all models take longer than everything else here.

@@ -8,9 +8,9 @@ import contextlib
 import errno
 import socket
 import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from flask import Flask
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
@@ -36,6 +36,9 @@ MAX_HEADER_BYTES = 64 * 1024
 LOOK_S = 1
 REST_S = 0.2
 
+# What PEP 3333 calls an application.
+Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
 VOUCH = "reverie.vouch"
 
 
@@ -46,7 +49,7 @@ def vouch_for(environ: dict[str, Any]) -> None:
         vouch()
 
 
-def listen(app: Flask, host: str, port: int, *, threads: int, files: int, max_body_bytes: int) -> Any:
+def listen(app: Wsgi, host: str, port: int, *, threads: int, files: int, max_body_bytes: int) -> Any:
     """Return a server that listens and may open that many files; raise OSError when it cannot listen."""
     adj = Adjustments(
         host=host,

@@ -59,20 +59,25 @@ class QueueCollector(Collector):
         return (pending, dead)
 
 
-def register_metrics(app: Flask, container: WebContainer) -> None:
+class Metrics:
+    """What one web server counts, whichever of its apps answers."""
+
+    def __init__(self, container: WebContainer) -> None:
+        self.registry = CollectorRegistry()
+        self.registry.register(QueueCollector(container))
+        self.seconds = Histogram(
+            "reverie_request_seconds",
+            "Time to answer, by endpoint.",
+            [ENDPOINT],
+            registry=self.registry,
+            buckets=BUCKETS,
+        )
+        self.requests = Counter("reverie_requests", "Requests answered.", [ENDPOINT, "status"], registry=self.registry)
+
+
+def register_metrics(app: Flask, container: WebContainer, metrics: Metrics) -> None:
     """Measure every request of the app."""
-    registry = CollectorRegistry()
-    registry.register(QueueCollector(container))
-    seconds = Histogram(
-        "reverie_request_seconds",
-        "Time to answer, by endpoint.",
-        [ENDPOINT],
-        registry=registry,
-        buckets=BUCKETS,
-    )
-    requests = Counter("reverie_requests", "Requests answered.", [ENDPOINT, "status"], registry=registry)
-    app.extensions["metrics"] = registry
-    app.extensions["request_seconds"] = seconds
+    app.extensions["metrics"] = metrics
 
     @app.before_request
     def start() -> None:
@@ -82,8 +87,8 @@ def register_metrics(app: Flask, container: WebContainer) -> None:
     def measure(response: Response) -> Response:
         # A path that no route has would let callers grow the label set without bound.
         endpoint = request.url_rule.rule if request.url_rule is not None else "unknown"
-        seconds.labels(endpoint).observe(time.perf_counter() - g.started)
-        requests.labels(endpoint, response.status_code).inc()
+        metrics.seconds.labels(endpoint).observe(time.perf_counter() - g.started)
+        metrics.requests.labels(endpoint, response.status_code).inc()
         if _is_use(endpoint, response):
             container.requested = time.monotonic()
         return response
@@ -96,14 +101,17 @@ def _is_use(endpoint: str, response: Response) -> bool:
 
 def registry_of() -> CollectorRegistry:
     """Return the registry of the running app."""
-    registry: CollectorRegistry = current_app.extensions["metrics"]
-    return registry
+    return _metrics().registry
 
 
 def request_seconds() -> Histogram:
     """Return how long the running app took to answer, by endpoint."""
-    seconds: Histogram = current_app.extensions["request_seconds"]
-    return seconds
+    return _metrics().seconds
+
+
+def _metrics() -> Metrics:
+    metrics: Metrics = current_app.extensions["metrics"]
+    return metrics
 
 
 @dataclass(frozen=True, slots=True)

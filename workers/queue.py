@@ -1,4 +1,4 @@
-"""The queue between web servers and workers: what carries and signs its messages, its consumer, and the notifier.
+"""The queue between web servers and workers: what carries and signs its messages, and its consumer.
 
 A message carries names only; what there is to do stands in the work table. A lost message costs time, never work.
 """
@@ -9,10 +9,8 @@ import os
 import signal
 import sqlite3
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,8 +27,6 @@ from config.settings import Settings
 log = logging.getLogger(__name__)
 
 QUEUE_NAME = "reverie"
-# Writes come in bursts; one message serves every write of this stretch.
-COALESCE_S = 0.25
 # Digestion takes what the web server leaves: a person waits for an answer, nobody for an embedding.
 NICENESS = 10
 # What a worker process gets to release its claims when its consumer was killed.
@@ -174,55 +170,3 @@ def prepare_consumer() -> None:
     stop_forks_with_this(signal.SIGINT, ORPHAN_GRACE_S)
     # What the forks share stays shared as long as nobody writes to it, and the collector writes to all it looks at.
     gc.freeze()
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class WakeUp:
-    """A wake-up message: a workspace has work, for a stage or, without one, of some other sort."""
-
-    workspace_id: str
-    stage: str = ""
-
-
-class Notifier:
-    """Notify the workers off the request path: once for all the commits of a short stretch, never failing one."""
-
-    def __init__(self, send: Callable[[WakeUp], None], on_error: Callable[[str], None]) -> None:
-        self._send = send
-        self._on_error = on_error
-        self._waiting: set[WakeUp] = set()
-        self._changed = threading.Condition()
-        self._stopped = False
-        self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
-        self._thread.start()
-
-    def notify(self, message: WakeUp) -> None:
-        """Note that a workspace has work; returns at once."""
-        with self._changed:
-            self._waiting.add(message)
-            self._changed.notify()
-
-    def close(self) -> None:
-        """Send what still waits and stop."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify()
-        self._thread.join(timeout=5)
-
-    def _run(self) -> None:
-        pause = threading.Event()
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._stopped)
-                if not self._waiting:
-                    return
-                messages, self._waiting = self._waiting, set()
-            for message in sorted(messages):
-                self._try_to_send(message)
-            pause.wait(COALESCE_S)
-
-    def _try_to_send(self, message: WakeUp) -> None:
-        try:
-            self._send(message)
-        except Exception as error:  # noqa: BLE001 - any broker's error; the scheduler finds the work without the message
-            self._on_error(f"the wake-up message of {message.workspace_id} failed: {type(error).__name__}: {error}")

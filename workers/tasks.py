@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from config.settings import SettingsError, load_settings
 from pipeline.errors import NotFound
 from pipeline.records import Stage
-from workers.queue import WakeUp, WorkerQueue
+from workers.notifier import WakeUp
+from workers.queue import WorkerQueue
 
 if TYPE_CHECKING:
     from pipeline.bootstrap.worker import WorkerContainer

@@ -63,9 +63,9 @@ class WebContainer:
         paths = self._paths.workspace(workspace_id)
         return Workspace(workspace_id, paths, self.databases, self._settings)
 
-    def warm_up(self) -> None:
-        """Load in a thread what the first requests would otherwise wait for."""
-        threading.Thread(target=self._load, name="warm-up", daemon=True).start()
+    def warm_up(self, afterwards: Callable[[], object]) -> None:
+        """Load in a thread what the first requests would otherwise wait for; call a function once that is done."""
+        threading.Thread(target=self._load, args=(afterwards,), name="warm-up", daemon=True).start()
 
     def close(self) -> None:
         """Let go of every thread and file."""
@@ -80,7 +80,7 @@ class WebContainer:
     def _get_encoder(self) -> Encoder:
         return self.encoder.get()
 
-    def _load(self) -> None:
+    def _load(self, afterwards: Callable[[], object]) -> None:
         # Before the encoder: the imports that it needs would hold up the first lexical answer threefold.
         usual = self.workspace(self.settings.workspace)
         try:
@@ -93,6 +93,7 @@ class WebContainer:
         # Without the encoder no answer is whole enough to be kept.
         self.prefetcher.start()
         self.prefetcher.notify_activity(usual.id)
+        afterwards()
 
     def _notify_workers(self, workspace_id: str, wake_ups: WakeUps) -> None:
         for stage in wake_ups:

@@ -11,7 +11,8 @@ import pytest
 from huey.exceptions import HueyException
 
 from config.settings import Settings
-from workers.queue import Notifier, WakeUp, WorkerQueue
+from workers.notifier import Notifier, WakeUp
+from workers.queue import WorkerQueue
 
 
 @pytest.fixture(scope="module")

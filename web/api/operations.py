@@ -1,13 +1,11 @@
-"""What there is and how it fares: health, workspaces, statistics, errors, metrics, the queue of a workspace, its jobs.
+"""What there is and how it fares: workspaces, statistics, errors, metrics, the queue of a workspace, its jobs.
 
 And what the contract names and this version does not do yet: said plainly, never pretended.
 """
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated
 
 from flask import Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -20,32 +18,12 @@ from pipeline.services.operations import LoggedError, QueueCounts, WorkspaceStat
 from pipeline.times import utc_text
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, SecondsText
+from web.api.health import EncoderState
 from web.endpoint import Api, Call, Endpoint
 from web.metrics import registry_of
 from web.problems import problem
-from web.version import VERSION
 
 api = Api("operations")
-
-
-class EncoderState(StrEnum):
-    """Whether questions can be encoded yet."""
-
-    READY = "ready"
-    LOADING = "loading"
-
-
-Milliseconds = Annotated[float, PlainSerializer(lambda seconds: round(seconds, 3))]
-
-
-class HealthAnswer(Answer):
-    """That the server answers, whether it can encode queries yet, and how long nobody has asked it for anything."""
-
-    status: Literal["ok"] = "ok"
-    version: str = VERSION
-    encoder: EncoderState
-    uptime_s: Milliseconds
-    idle_s: Milliseconds
 
 
 class WorkspaceAnswer(Answer):
@@ -127,15 +105,6 @@ class ErrorAnswer(Answer):
 
 class ErrorPage(PageAnswer[ErrorAnswer]):
     """A page of background errors."""
-
-
-@api.route(Endpoint("GET", "/healthz", answer=HealthAnswer))
-def check_health(call: Call) -> HealthAnswer:
-    """Tell that the server answers; open without a token."""
-    now = time.monotonic()
-    container = call.container
-    state = EncoderState(container.encoder.state)
-    return HealthAnswer(encoder=state, uptime_s=now - container.started, idle_s=now - container.requested)
 
 
 @api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage))

@@ -1,0 +1,76 @@
+"""What a start is waited for: an app with the few routes that hosts and people ask first, then the whole one.
+
+The whole app takes as long to import as all that recall needs. It is loaded once that is done, or when somebody asks
+for anything of it.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from flask import Flask
+from werkzeug.exceptions import HTTPException
+
+from pipeline.bootstrap.web import WebContainer
+from web.api import health, memories, recall
+from web.endpoint import Api
+from web.hooks import claude_code
+from web.metrics import Metrics, register_metrics
+from web.problems import register_problems
+from web.security import Door, register_security
+
+MAX_BODY_BYTES = 8 * 1024 * 1024
+
+FIRST_APIS = (health.api, memories.api, recall.api, claude_code.api)
+
+
+def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door] | None = None) -> Flask:
+    """Return an app without routes that counts, guards and answers for errors."""
+    app = Flask("reverie", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    app.extensions["container"] = container
+    register_metrics(app, container, metrics)
+    register_security(app, lambda: container.token, container.settings.host, doors or {})
+    register_problems(app)
+    return app
+
+
+def enter_apis(app: Flask, apis: Iterable[Api]) -> None:
+    """Give an app its routes."""
+    for api in apis:
+        app.register_blueprint(api.blueprint)
+
+
+class GrowingApp:
+    """Answer by the first app as long as it knows the route and nothing else is loaded, then by the whole one."""
+
+    def __init__(self, container: WebContainer, create_whole: Callable[[Metrics], Flask]) -> None:
+        metrics = Metrics(container)
+        self._first = prepare_app(container, metrics)
+        enter_apis(self._first, FIRST_APIS)
+        self._routes = self._first.url_map.bind("")
+        self._create_whole = partial(create_whole, metrics)
+        self._whole: Flask | None = None
+        self._growing = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer one request."""
+        app = self._whole
+        if app is None:
+            app = self._first if self._is_known(environ["REQUEST_METHOD"], environ["PATH_INFO"]) else self.grow()
+        return app(environ, start_response)
+
+    def grow(self) -> Flask:
+        """Load the whole app, once."""
+        with self._growing:
+            if self._whole is None:
+                self._whole = self._create_whole()
+            return self._whole
+
+    def _is_known(self, method: str, path: str) -> bool:
+        try:
+            self._routes.match(path, method)
+        except HTTPException:
+            return False
+        return True

@@ -1,0 +1,99 @@
+"""The web server as a process: its role, what it is made of, its end."""
+
+import gc
+import logging
+import signal
+import sys
+from functools import partial
+from types import FrameType
+from typing import Any
+
+from flask import Flask
+
+from config.process import EXIT_TAKEN, limit_heaps, raise_file_limit, run_in_role, start_program
+from config.settings import Settings, SettingsError
+from pipeline.bootstrap import mask
+from pipeline.bootstrap.web import WebContainer
+from web.connections import Wsgi, listen
+from web.first_app import MAX_BODY_BYTES, GrowingApp
+from web.metrics import Metrics
+from workers.notifier import Notifier, WakeUp
+
+HEAPS = 2
+
+log = logging.getLogger(__name__)
+
+
+def run(description: str | None) -> int:
+    """Serve until stopped."""
+    return run_in_role("web", start_program("python -m web", description, mask), serve)
+
+
+def serve(settings: Settings) -> int:
+    """Answer requests until a signal comes; return EXIT_TAKEN at once when the address is another program's."""
+    limit_heaps(HEAPS)
+    if others := settings.paths.close():
+        log.warning("other users can still reach %s", ", ".join(map(str, others)))
+    notifier = Notifier(
+        _wake_workers,
+        lambda problem: container.operations.record_error("notifier", problem),
+    )
+    container = WebContainer(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))
+    app = GrowingApp(container, partial(_create_whole, container))
+    try:
+        server = start_listening(app, settings)
+    except OSError as error:
+        print(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)  # noqa: T201 - ditto
+        return EXIT_TAKEN
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        container.stopping.set()
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+    def grow() -> None:
+        app.grow()
+        gc.freeze()
+
+    container.warm_up(afterwards=grow)
+    # What start-up made lives as long as the process: the collector need not walk it during requests.
+    gc.freeze()
+    gc.enable()
+    try:
+        server.run()
+    finally:
+        server.close()
+        notifier.close()
+        container.close()
+    return 0
+
+
+def start_listening(app: Wsgi, settings: Settings) -> Any:
+    """Return a server of the app that listens; raise OSError when it cannot."""
+    return listen(
+        app,
+        settings.host,
+        settings.port,
+        threads=settings.web_threads,
+        files=raise_file_limit(),
+        max_body_bytes=2 * MAX_BODY_BYTES,
+    )
+
+
+def _create_whole(container: WebContainer, metrics: Metrics) -> Flask:
+    # As long to import as all else.
+    from web.app import create_app
+
+    return create_app(container, metrics)
+
+
+def _wake_workers(message: WakeUp) -> None:
+    # Loaded with the first message; its queue is that of the environment's home.
+    try:
+        from workers.tasks import wake_workers
+    except SystemExit as error:
+        # As a program it ends when its settings cannot be taken; here they may be corrected.
+        raise SettingsError(str(error)) from error
+    wake_workers(message)
