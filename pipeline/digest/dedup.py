@@ -12,7 +12,7 @@ from sqlite3 import Connection
 import numpy as np
 
 from pipeline.index.codes import Vector
-from pipeline.index.dense import DenseIndex, DenseScores
+from pipeline.index.dense import DenseIndex
 from pipeline.index.vectors import VectorTable
 from pipeline.records import EdgeKind, Memory
 from pipeline.records.digestion import WorkItem
@@ -66,7 +66,7 @@ class DedupStage:
             mine = duplicates.list_comparable(db, [item.seq for item in items])
             generation = meta.get_int(db, meta.VECTORS_EPOCH), meta.get_int(db, meta.VECTORS_GENERATION)
         near = self._measure_cosines(mine, generation)
-        findings = {memory.seq: list(self._judge(memory, near.get(memory.seq, {}))) for memory in mine}
+        findings = self._judge(mine, near)
         for start in range(0, len(items), PER_TRANSACTION):
             with self.database.write() as db:
                 now = utc_now()
@@ -79,34 +79,55 @@ class DedupStage:
         own = _by_memory(self.table(), [memory.seq for memory in mine])
         # A search that does not wait for what was embedded last would never see two duplicates of one moment together.
         self.dense().refresh(generation)
-        nearest = {
-            memory.seq: self._find_nearest(memory, self.dense().search(own[memory.seq][0], generation, CONSIDERED))
-            for memory in mine
-            if memory.seq in own
-        }
+        candidates = {seq: self._find_candidates(seq, passages[0], generation) for seq, passages in own.items()}
+        nearest = self._choose_nearest([memory for memory in mine if memory.seq in own], candidates)
         others = _by_memory(self.table(), sorted({other for seqs in nearest.values() for other in seqs}))
         return {
             seq: {other: _cosine(own[seq], others[other]) for other in seqs if other in others}
             for seq, seqs in nearest.items()
         }
 
-    def _find_nearest(self, memory: Memory, scores: DenseScores) -> list[int]:
-        """List what is nearest of what a memory may be compared with."""
-        near = [seq for seq in scores.top(CONSIDERED).tolist() if scores.cosines[seq] > NEAR - CODING_ERROR]
-        with self.database.read() as db:
-            others = {other.seq for other in duplicates.list_comparable(db, near, memory.scope)} - {memory.seq}
-            if ingested.in_step(db, [memory.seq]):
-                others -= ingested.in_step(db, near)
-        return [seq for seq in near if seq in others][:NEIGHBOURS]
+    def _find_candidates(self, seq: int, passage: Vector, generation: tuple[int, int]) -> list[int]:
+        found, cosines = self.dense().find_near(passage, generation, CONSIDERED)
+        near: list[int] = found[(cosines > NEAR - CODING_ERROR) & (found != seq)].tolist()
+        return near
 
-    def _judge(self, memory: Memory, near: dict[int, float]) -> Iterator[PairFinding]:
+    def _choose_nearest(self, mine: Sequence[Memory], candidates: dict[int, list[int]]) -> dict[int, list[int]]:
+        """List for each memory what is nearest of what it may be compared with."""
+        everybody = sorted({other for seqs in candidates.values() for other in seqs})
         with self.database.read() as db:
-            others = duplicates.list_comparable(db, list(near), memory.scope)
-        for other in others:
-            older, newer = sorted((memory, other), key=lambda one: one.seq)
-            judgement = classify_pair(older.content, newer.content, near[other.seq])
-            if judgement.relation is not Relation.DIFFERENT:
-                yield PairFinding(older, newer, near[other.seq], judgement)
+            scopes = duplicates.find_scopes(db, everybody)
+            synced = ingested.in_step(db, [*everybody, *candidates])
+        return {
+            memory.seq: [
+                other
+                for other in candidates[memory.seq]
+                if scopes.get(other) == memory.scope and not (memory.seq in synced and other in synced)
+            ][:NEIGHBOURS]
+            for memory in mine
+        }
+
+    def _judge(self, mine: Sequence[Memory], near: dict[int, dict[int, float]]) -> dict[int, list[PairFinding]]:
+        """Find by row number what each memory has to do with what is near it, in the order of writing."""
+        with self.database.read() as db:
+            found = duplicates.list_comparable(db, sorted({other for cosines in near.values() for other in cosines}))
+        others = {memory.seq: memory for memory in found}
+        return {
+            memory.seq: [
+                finding
+                for other, cosine in sorted(near.get(memory.seq, {}).items())
+                if other in others and others[other].scope == memory.scope
+                for finding in _compare(memory, others[other], cosine)
+            ]
+            for memory in mine
+        }
+
+
+def _compare(one: Memory, other: Memory, cosine: float) -> Iterator[PairFinding]:
+    older, newer = sorted((one, other), key=lambda memory: memory.seq)
+    judgement = classify_pair(older.content, newer.content, cosine)
+    if judgement.relation is not Relation.DIFFERENT:
+        yield PairFinding(older, newer, cosine, judgement)
 
 
 def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:

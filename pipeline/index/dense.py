@@ -222,6 +222,13 @@ class DenseIndex:
             query, stored.cosines(query, limit, only), stored, None, self._baseline, background_similarity
         )
 
+    def find_near(self, vector: Vector, generation: tuple[int, int], limit: int) -> tuple[Seqs, Floats]:
+        """Return the memories nearest to a passage, best first, and their cosines, as of a generation."""
+        held = self._current(generation)
+        cosines = StoredVectors(self._table).cosines(vector, limit, None) if held is None else held.cosines(vector)[0]
+        seqs = best_places(cosines, limit)
+        return seqs, cosines[seqs]
+
     def refresh(self, generation: tuple[int, int]) -> None:
         """Take in what was embedded since, as of a generation."""
         with self._lock:

@@ -10,7 +10,7 @@ from typing import Any
 from ulid import ULID
 
 from pipeline.kinds import says_as_much
-from pipeline.records import EdgeKind, Memory, Scope, Source, Trust, Viewer
+from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories
 from pipeline.store.memories import select
 from pipeline.store.visibility import not_incognito, within_reach
@@ -61,18 +61,25 @@ def add(db: Connection, older_seq: int, newer_seq: int, cosine: float, reasons: 
     )
 
 
-def list_comparable(db: Connection, seqs: Sequence[int], scope: Scope | None = None) -> list[Memory]:
-    """List, oldest first, those of some memories, of one scope or any, that may be one with another.
+# What waits to be embedded is left out: its vectors tell of another text.
+_COMPARABLE = (
+    "seq IN (SELECT value FROM json_each(?)) AND archived_at IS NULL AND subject IS NULL "
+    "AND NOT EXISTS (SELECT 1 FROM work w WHERE w.stage = 'embed' AND w.memory_seq = memory.seq)"
+)
 
-    What waits to be embedded is left out: its vectors tell of another text.
-    """
-    return select(
-        db,
-        "seq IN (SELECT value FROM json_each(?)) AND archived_at IS NULL AND subject IS NULL "
-        "AND scope_kind = coalesce(?, scope_kind) AND scope_id = coalesce(?, scope_id) "
-        "AND NOT EXISTS (SELECT 1 FROM work w WHERE w.stage = 'embed' AND w.memory_seq = memory.seq) ORDER BY seq",
-        (json.dumps(list(seqs)), None if scope is None else scope.kind, None if scope is None else scope.id or ""),
+
+def list_comparable(db: Connection, seqs: Sequence[int]) -> list[Memory]:
+    """List, oldest first, those of some memories that may be one with another, of the same scope."""
+    return select(db, f"{_COMPARABLE} ORDER BY seq", (json.dumps(list(seqs)),))
+
+
+def find_scopes(db: Connection, seqs: Sequence[int]) -> dict[int, Scope]:
+    """Return the scopes of those of some memories that may be one with another, by row number."""
+    rows = db.execute(
+        f"SELECT seq, scope_kind, scope_id FROM memory WHERE {_COMPARABLE}",  # noqa: S608 - constant text
+        (json.dumps(list(seqs)),),
     )
+    return {seq: Scope(ScopeKind(kind), owner or None) for seq, kind, owner in rows}
 
 
 def get(db: Connection, pair_id: str) -> Pair | None:
