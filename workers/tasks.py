@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from config.settings import SettingsError, load_settings
@@ -58,11 +58,13 @@ def digest(workspace_id: str, stage: str) -> None:
     services = worker()
     with _report_failures(f"digest.{stage}", workspace_id):
         runner = services.stages(workspace_id)[Stage(stage)]
+        # Two threads may encode at once. Every message that is read sends one at most: they never become more.
+        again = partial(digest, workspace_id, stage)
         turn = maintenance.digest_stage(
-            services.context(workspace_id), Stage(stage), runner, services.owner, services.policy
+            services.context(workspace_id), Stage(stage), runner, services.owner, services.policy, again
         )
         if turn.more:
-            digest(workspace_id, stage)
+            again()
         elif turn.retry_in_s is not None:
             digest.schedule((workspace_id, stage), delay=turn.retry_in_s)
         _send_jobs(workspace_id, turn.jobs)

@@ -36,14 +36,22 @@ class DigestPolicy:
 
 @dataclass(frozen=True, slots=True)
 class DigestReport:
-    """How many items a turn claimed, whether more are due, and in how many seconds a failed one is."""
+    """How many items a turn claimed, whether more are due, and in how many seconds a failed one is.
+
+    With `shared`, help was asked for: another turn sees to what is due.
+    """
 
     claimed: int
     more: bool
     retry_in_s: float | None
+    shared: bool = False
 
 
 ErrorLog = Callable[[str], None]
+
+
+def ask_nobody() -> None:
+    """Work alone."""
 
 
 def digest(
@@ -54,8 +62,9 @@ def digest(
     policy: DigestPolicy,
     log: ErrorLog,
     until: float,
+    share: Callable[[], None] = ask_nobody,
 ) -> DigestReport:
-    """Work off one stage of one workspace until a moment (time.monotonic seconds).
+    """Work off one stage of one workspace until a moment (time.monotonic seconds); ask for help with a backlog once.
 
     Raises StoreUnavailable, IndexUnavailable or EncoderUnavailable when the surroundings, not a memory, are at fault.
     """
@@ -63,16 +72,22 @@ def digest(
         if stage not in work.list_due_stages(db, time.time()):
             return DigestReport(0, more=False, retry_in_s=None)
     runner.load()
-    claimed = 0
+    claimed, shared = 0, False
     while items := _claim(database, stage, owner, policy):
         claimed += len(items)
         _run(database, runner, items, owner, policy, log)
+        if len(items) == policy.batch and not shared:
+            # Not before a batch went well: where the surroundings fail, turns must not call one another forever.
+            share()
+            shared = True
         if time.monotonic() >= until:
             break
     now = time.time()
     with database.read() as db:
         wake = work.find_next_due(db, stage)
-    return DigestReport(claimed, wake is not None and wake <= now, None if wake is None else max(0.0, wake - now))
+    return DigestReport(
+        claimed, wake is not None and wake <= now, None if wake is None else max(0.0, wake - now), shared
+    )
 
 
 def _claim(database: Database, stage: Stage, owner: str, policy: DigestPolicy) -> list[WorkItem]:

@@ -169,13 +169,22 @@ class DigestTurn:
 
 
 def digest_stage(
-    context: JobContext, stage: Stage, runner: StageRunner, owner: str, policy: DigestPolicy
+    context: JobContext,
+    stage: Stage,
+    runner: StageRunner,
+    owner: str,
+    policy: DigestPolicy,
+    share: Callable[[], None],
 ) -> DigestTurn:
-    """Work off one stage of a workspace for a turn; what goes wrong with a memory is logged and tried again."""
+    """Work off one stage of a workspace for a turn; what goes wrong with a memory is logged and tried again.
+
+    With a backlog, `share` is called to have somebody else take a turn of it at once.
+    """
     log = partial(context.log_problem, f"digest.{stage}")
-    report = digest(context.database, stage, runner, owner, policy, log, until=time.monotonic() + DIGEST_TURN_S)
+    end = time.monotonic() + DIGEST_TURN_S
+    report = digest(context.database, stage, runner, owner, policy, log, end, share)
     if report.more:
-        return DigestTurn(more=True)
+        return DigestTurn(more=not report.shared)
     return DigestTurn(retry_in_s=report.retry_in_s, jobs=tuple(context.list_needed_jobs()) if report.claimed else ())
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from pipeline.digest.digest import DigestPolicy, digest
+from pipeline.digest.digest import DigestPolicy, ask_nobody, digest
 from pipeline.digest.embed import EmbedStage
 from pipeline.errors import EncoderUnavailable, IndexUnavailable, StoreBusy
 from pipeline.index.vectors import VectorTable
@@ -46,9 +46,10 @@ def database():
         yield database
 
 
-def run(database, runner, until=None, log=None, stage=Stage.EMBED):
+def run(database, runner, until=None, log=None, stage=Stage.EMBED, share=ask_nobody):
     log = [].append if log is None else log
-    return digest(database, stage, runner, "me", POLICY, log, time.monotonic() + 60 if until is None else until)
+    until = time.monotonic() + 60 if until is None else until
+    return digest(database, stage, runner, "me", POLICY, log, until, share)
 
 
 def counts(database):
@@ -78,6 +79,32 @@ def test_without_work_no_model_is_loaded(database):
 def test_a_turn_ends_in_time_and_says_that_there_is_more(database):
     report = run(database, Runner(database), until=0.0)
     assert (report.claimed, report.more) == (4, True)
+
+
+def test_help_is_asked_for_once_as_soon_as_a_full_batch_is_done(database):
+    runner, asked = Runner(database), []
+    report = run(database, runner, share=lambda: asked.append(len(runner.runs)))
+    assert asked == [1]
+    assert report.shared
+
+
+def test_less_than_a_batch_is_done_without_help(database):
+    runner, asked = Runner(database), []
+    with database.write() as db:
+        db.execute("DELETE FROM work WHERE memory_seq > 3")
+    assert not run(database, runner, share=lambda: asked.append(True)).shared
+    assert asked == []
+
+
+def test_no_help_is_asked_for_where_the_surroundings_fail(database):
+    asked = []
+    with pytest.raises(IndexUnavailable):
+        run(
+            database,
+            Runner(database, bad=range(99), error=IndexUnavailable("x")),
+            share=lambda: asked.append(True),
+        )
+    assert asked == []
 
 
 def test_only_the_guilty_memory_of_a_batch_fails(database):
