@@ -12,6 +12,8 @@ from typing import Any
 # Each by who would import it.
 # jax, numba, scipy, tqdm: 160 ms and 15 MiB of the web server.
 OF_BM25S = frozenset({"jax", "numba", "scipy", "tqdm"})
+# huey takes it in where it is installed, whatever the queue: 10 MiB and 135 ms of every process.
+OF_HUEY = frozenset({"redis"})
 # For models of which ours is none: 220 MB and 3 s of every worker.
 OF_SPACY = frozenset({"torch", "cupy", "tensorflow", "mxnet"})
 # The generated client of a remote catalogue, hundreds of pydantic's classes: 20 MiB and 2.5 s of CPU.

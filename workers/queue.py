@@ -12,13 +12,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
 
-from huey import Huey
-from huey.consumer import Consumer
-from huey.serializer import Serializer, SignedSerializer
-from huey.storage import PriorityRedisStorage, SqliteStorage
+from config.left_out import OF_HUEY, hide_packages
+
+with hide_packages(OF_HUEY):
+    from huey import Huey
+    from huey.consumer import Consumer
+    from huey.serializer import Serializer, SignedSerializer
+    from huey.storage import SqliteStorage
 
 from config.paths import CurrentToken, HomePaths, file_identity
 from config.process import start_program, stop_forks_with_this
@@ -142,7 +146,7 @@ class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
     def __init__(self, settings: Settings) -> None:
         storage: dict[str, Any]
         if settings.queue_url:
-            storage = {"storage_class": PriorityRedisStorage, "url": settings.queue_url}
+            storage = {"storage_class": _redis_storage(), "url": settings.queue_url}
         else:
             file = str(settings.paths.queue)
             storage = {"storage_class": HealingSqliteStorage, "filename": file, "fsync": False, "create_tables": False}
@@ -155,6 +159,16 @@ class WorkerQueue(Huey):  # type: ignore[misc]  # huey ships no types
 
         prepare_consumer()
         return CrewConsumer(self, **options)
+
+
+def _redis_storage() -> Any:
+    """Return huey's storage in Redis, from a copy of the module that may find the client that it needs."""
+    spec = find_spec("huey.storage")
+    assert spec is not None
+    assert spec.loader is not None
+    storage = module_from_spec(spec)
+    spec.loader.exec_module(storage)
+    return storage.PriorityRedisStorage
 
 
 def prepare_consumer() -> None:

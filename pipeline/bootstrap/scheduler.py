@@ -2,8 +2,7 @@
 
 from config.settings import Settings
 from pipeline.bootstrap import mask
-from pipeline.services import maintenance
-from pipeline.services.due import DueFinder
+from pipeline.services.due import DueFinder, list_clocked_jobs
 from pipeline.store.database import Databases, WriterProfile
 from pipeline.store.operations import Operations
 
@@ -15,7 +14,7 @@ class SchedulerContainer:
         self.settings = settings
         self.operations = Operations(settings.paths.operations, mask)
         self.databases = Databases(settings.paths, WriterProfile("NORMAL", 0, settings.busy_timeout_ms))
-        self.jobs = maintenance.list_clocked_jobs(settings)
+        self.jobs = list_clocked_jobs(settings)
         self.due = DueFinder(settings.paths, self.databases, self.operations, self.jobs)
 
     def close(self) -> None:

@@ -15,8 +15,15 @@ from typing import Any
 
 from config.paths import FileState, HomePaths, file_state
 from config.process import is_alive
+from config.settings import Settings
 from pipeline.errors import ReverieError
-from pipeline.jobs.registry import ScheduledJob, due_moments, list_requested_jobs, list_unfinished_jobs
+from pipeline.jobs.registry import (
+    ScheduledJob,
+    due_moments,
+    list_requested_jobs,
+    list_scheduled_jobs,
+    list_unfinished_jobs,
+)
 from pipeline.jobs.runner import list_holders
 from pipeline.store import work
 from pipeline.store.database import Databases
@@ -29,6 +36,11 @@ SAME_MOMENT_S = 2.5
 StoreState = tuple[FileState, FileState]
 NO_FILE = (0, 0, 0)
 ALWAYS, NEVER = -math.inf, math.inf
+
+
+def list_clocked_jobs(settings: Settings) -> Mapping[str, ScheduledJob]:
+    """Return the jobs that are sent to the workers when their time comes."""
+    return {job.name: job for job in list_scheduled_jobs(settings) if not job.elsewhere}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What workers do to a workspace: its jobs and running them; turns of digestion; snapshots."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -18,7 +18,6 @@ from pipeline.jobs.registry import (
     JOBS,
     JobState,
     JobStatus,
-    ScheduledJob,
     job_statuses,
     list_due_jobs,
     list_requested_jobs,
@@ -58,11 +57,6 @@ class NextTurn:
 
     in_s: float
     tries: int
-
-
-def list_clocked_jobs(settings: Settings) -> Mapping[str, ScheduledJob]:
-    """Return the jobs that are sent to the workers when their time comes."""
-    return {job.name: job for job in list_scheduled_jobs(settings) if not job.elsewhere}
 
 
 def list_jobs(workspace: Workspace, settings: Settings, now: datetime) -> list[JobStatus]:

@@ -11,8 +11,8 @@ from config.paths import HomePaths
 from config.process import process_owner
 from config.settings import Settings
 from pipeline.records import Draft, Stage
-from pipeline.services import due, maintenance
-from pipeline.services.due import DueFinder
+from pipeline.services import due
+from pipeline.services.due import DueFinder, list_clocked_jobs
 from pipeline.store import changes, runs, work
 from pipeline.store.database import Databases
 from pipeline.store.operations import Operations
@@ -20,7 +20,7 @@ from pipeline.times import utc_text
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, scratch_folder
 
-JOBS = maintenance.list_clocked_jobs(Settings())
+JOBS = list_clocked_jobs(Settings())
 NAMES = list(JOBS)
 
 
@@ -233,9 +233,7 @@ def test_other_schedules_make_what_was_known_worthless(home, looks):
     home.find()
     home.finder.keep()
     settings = Settings(vectors_interval_s=7)
-    finder = DueFinder(
-        home.paths, home.databases, home.operations, maintenance.list_clocked_jobs(settings), lambda: home.now
-    )
+    finder = DueFinder(home.paths, home.databases, home.operations, list_clocked_jobs(settings), lambda: home.now)
     assert not next(finder.find(NAMES)).is_known
     assert looks == ["alpha"] * 2
 
