@@ -261,7 +261,7 @@ def test_two_processes_on_one_workspace_leave_one_vector_and_one_link_each(file,
     for child in children:
         child.join(90)
     assert [child.exitcode for child in children] == [0, 0]
-    seqs = Counter(VectorTable(folder, "hash", HashEncoder().dimension).read(0).seqs.tolist())
+    seqs = Counter(VectorTable(folder, "hash", HashEncoder().dimension).read_codes(None, 10_000).seqs.tolist())
     assert len(seqs) == 120
     assert set(seqs.values()) == {1}
     with sqlite3.connect(file) as db:

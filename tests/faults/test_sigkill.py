@@ -244,7 +244,10 @@ def test_every_passage_has_exactly_one_vector(stack, rows, models):
     assert {model for _, model, _ in recorded} == {MODEL}
     assert {seq: passages for seq, _, passages in recorded} == expected
     table = VectorTable(stack.workspace / "vectors.lance", encoder_directory(MODEL, models).name, encoder.dimension)
-    assert Counter(table.read(0).seqs.tolist()) == expected
+    assert Counter(table.vectors(list(expected)).seqs.tolist()) == expected
+    assert table.count() == sum(expected.values())
+    # And what exact search reads is what the table holds, wherever a writer was killed.
+    assert Counter(table.read_codes(None, 10**6).latest().seqs.tolist()) == expected
 
 
 def test_mentions_are_what_the_texts_give(rows):
