@@ -118,7 +118,8 @@ Value = Annotated[Paragraph | bool | int | float, WrapValidator(_one_problem)]
 class Details(BaseModel):
     """The fields of a kind that has none of its own."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    # Built when the first memory of the kind is written; a start need not wait for eleven schemas.
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class DecisionDetails(Details):
