@@ -98,6 +98,10 @@ class CodesFile:
             [("check", "<u4"), ("scale", "<f4"), ("seq", "<i8"), ("passage", "<i4"), ("code", "i1", (dimension,))]
         )
 
+    def exists(self) -> bool:
+        """Tell whether the file is there."""
+        return self._path.exists()
+
     def append(self, rows: PassageCodes) -> None:
         """Add passages; IndexUnavailable where there is no file to add to."""
         with self._open("r+b") as file:

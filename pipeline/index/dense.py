@@ -7,7 +7,7 @@ Arrays are indexed by row number.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import Codes, PassageCodes, Position, Vector, quantize_rows, row_lengths
 from pipeline.index.encoder import baseline, nearest
 from pipeline.index.rows import Floats, Seqs, best_places, mask_scores, values_at
@@ -192,10 +193,20 @@ class StoredVectors:
 
 
 class DenseIndex:
-    """Score memories by cosine: exactly in memory up to a number of passages, beyond it by LanceDB's index."""
+    """Score memories by cosine: exactly in memory up to a number of passages, beyond it by LanceDB's index.
 
-    def __init__(self, table: VectorTable, exact_rows: int, background: Vector) -> None:
+    `on_lost` is told where the file that exact search reads is not there.
+    """
+
+    def __init__(
+        self,
+        table: VectorTable,
+        exact_rows: int,
+        background: Vector,
+        on_lost: Callable[[IndexUnavailable], object] = lambda _error: None,
+    ) -> None:
         self._table = table
+        self._on_lost = on_lost
         self._background = background
         self._baseline = baseline(background)
         self._exact_rows = exact_rows
@@ -211,6 +222,8 @@ class DenseIndex:
     ) -> DenseScores:
         """Score against the table as of a generation: (epoch, stamp); a new epoch means that rows were removed."""
         held = self._current(generation)
+        if held is not None and generation[1] and (self._position is None or not self._table.has_codes()):
+            self._on_lost(IndexUnavailable("vectors: the file of codes cannot be read"))
         background_similarity = (nearest(self._background, query) - self._baseline) / (1 - self._baseline)
         if held is not None:
             settled = generation <= self._generation

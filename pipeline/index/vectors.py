@@ -127,6 +127,10 @@ class VectorTable:
             # Until a worker has made it again.
             return None if self.count() > most else self._read_all()
 
+    def has_codes(self) -> bool:
+        """Tell whether the file of codes is there."""
+        return self._codes.exists()
+
     def repair_codes(self) -> bool:
         """Make the file of codes anew unless it holds what the table holds; tell whether; the caller holds the lock."""
         held = np.sort(self._rows(["seq"], None)["seq"].to_numpy()) if self.exists() else np.empty(0, np.int64)

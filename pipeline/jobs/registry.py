@@ -31,7 +31,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 JobFunction = Callable[[JobRun, "JobContext"], Report]
 
-SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+# Time alone gives something to do.
+ALWAYS = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +83,16 @@ class Schedule:
 class ScheduledJob:
     """A job: its name, what it does in a line, when it runs, and the function that does it.
 
-    `idle` jobs have something to do even if nothing was written since their last run. What `elsewhere` is true of is
-    done by the web server or at every tick of the scheduler, not sent to the workers when its time comes.
+    `idle` is how long after a run there is something to do although nothing was written since; None for never. What
+    `elsewhere` is true of is done by the web server or at every tick of the scheduler, not sent to the workers when its
+    time comes.
     """
 
     name: str
     summary: str
     schedule: Schedule
     function: JobFunction
-    idle: bool = False
+    idle: timedelta | None = None
     elsewhere: bool = False
 
 
@@ -198,7 +201,7 @@ JOBS: tuple[ScheduledJob, ...] = (
         "compacts the vector index and embeds again what is missing",
         Schedule(15 * MINUTE),
         _vectors,
-        idle=True,
+        idle=DAY,
     ),
     ScheduledJob("dedup", "verifies pairs that may be one", Schedule(10 * MINUTE), _dedup),
     ScheduledJob(
@@ -208,9 +211,9 @@ JOBS: tuple[ScheduledJob, ...] = (
         _edges,
     ),
     ScheduledJob("arcs", "gathers memories into threads", Schedule(HOUR), _arcs),
-    ScheduledJob("predict", "foresees the next questions", Schedule(HOUR), _predict, idle=True),
-    ScheduledJob("decay", "lets importance fade with time and rise with use", NIGHTLY, _decay, idle=True),
-    ScheduledJob("archive", "archives what is cold, old and unimportant", NIGHTLY, _archive, idle=True),
+    ScheduledJob("predict", "foresees the next questions", Schedule(HOUR), _predict, idle=DAY),
+    ScheduledJob("decay", "lets importance fade with time and rise with use", NIGHTLY, _decay, idle=ALWAYS),
+    ScheduledJob("archive", "archives what is cold, old and unimportant", NIGHTLY, _archive, idle=ALWAYS),
     ScheduledJob("consolidate", "makes one memory of many related episodes", NIGHTLY, _consolidate),
     ScheduledJob(
         "lessons",
@@ -224,7 +227,7 @@ JOBS: tuple[ScheduledJob, ...] = (
         "checks invariants across store and indexes, repairs what is derived",
         Schedule(HOUR),
         _health,
-        idle=True,
+        idle=DAY,
     ),
 )
 
@@ -321,8 +324,10 @@ def _due_from(db: Connection, job: ScheduledJob, generation: int, now: datetime)
     last = runs.last(db, job.name)
     if _is_open(last):
         return now
-    if last is not None and last.ok and not job.idle and generation <= last.generation:
-        return None
+    if last is not None and last.ok and last.started_at is not None and generation <= last.generation:
+        if job.idle is None:
+            return None
+        return max(_next_at(db, job, last, now), parse(last.started_at) + job.idle)
     if last is None and job.schedule.every is None and changes.first_at(db) is None:
         # Its first night comes after the first write.
         return None

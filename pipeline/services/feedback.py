@@ -41,6 +41,7 @@ __all__ = ["Impression"]
 T = TypeVar("T")
 
 # The job's name is part of the contract.
+VECTORS_JOB = "vectors"
 USAGE_JOB = "touches"
 USAGE_EVERY_S = 5.0
 # A reader waits no longer than this for notes; what is still unwritten then is told once more at worst.
@@ -184,7 +185,7 @@ class FeedbackWriter:
         return self._writer.submit(self._write_usage, workspace).result()
 
     def report_channel_error(self, workspace: Workspace, channel: Channel, error: Exception) -> None:
-        """Note that a channel of recall failed; where its segment cannot be read, a new one is asked for, once."""
+        """Note that a channel of recall failed; where its index cannot be read, its repair is asked for, once."""
         self._writer.submit(self._report, workspace, channel, error)
 
     def close(self) -> None:
@@ -233,11 +234,7 @@ class FeedbackWriter:
         return NotedUsage() if noted is None else noted.buffer.take()
 
     def _report(self, workspace: Workspace, channel: Channel, error: Exception) -> None:
-        if (
-            channel is not Channel.LEXICAL
-            or not isinstance(error, IndexUnavailable)
-            or ask_for_segment(workspace.database, error.part)
-        ):
+        if not isinstance(error, IndexUnavailable) or _ask_for_repair(workspace.database, channel, error):
             self._operations.record_error(f"recall.{channel}", str(error), workspace=workspace.id)
 
     def _run_guarded(self, component: str, workspace_id: str, task: Callable[[], object]) -> None:
@@ -267,6 +264,26 @@ def answer_impression(
 def withdraw_answer(workspace: Workspace, feedback: FeedbackWriter, impression_id: str) -> None:
     """Take back what was said about a lesson that was shown; raise NotFound for an unknown impression."""
     feedback.submit(partial(_withdraw, workspace.database, impression_id)).result()
+
+
+def _ask_for_repair(database: Database, channel: Channel, error: IndexUnavailable) -> bool:
+    """Ask for what repairs a channel's index; return whether there was a reason to."""
+    match channel:
+        case Channel.LEXICAL:
+            return ask_for_segment(database, error.part)
+        case Channel.DENSE:
+            return ask_for_vectors(database)
+        case _:
+            return True
+
+
+def ask_for_vectors(database: Database) -> bool:
+    """Ask for the repair of the vectors; return whether nobody has asked yet."""
+    with database.write() as db:
+        if VECTORS_JOB in runs.list_requested(db):
+            return False
+        runs.request(db, VECTORS_JOB, utc_now())
+        return True
 
 
 def ask_for_segment(database: Database, broken: str | None) -> bool:

@@ -12,7 +12,7 @@ from pipeline.recall.channels import ChannelPool
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import FEATURES_OF_GROUP
 from pipeline.recall.search import AnswerCache, SearchContext, explain_result, search, search_uncached
-from pipeline.records.recall import Answer, MemoryExplanation, Query
+from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
 from pipeline.services.encoder import vector_table
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.incognito import is_incognito
@@ -76,10 +76,13 @@ class SearchContexts:
         self._channels.close()
 
     def _make(self, workspace: Workspace, database: Database) -> SearchContext:
+        on_error = partial(self._feedback.report_channel_error, workspace)
+
         @cache
         def dense_index() -> DenseIndex:
             encoder = self._encoder()
-            return DenseIndex(vector_table(workspace.paths, encoder), self._exact_rows, encoder.background)
+            table = vector_table(workspace.paths, encoder)
+            return DenseIndex(table, self._exact_rows, encoder.background, partial(on_error, Channel.DENSE))
 
         sessions = SessionMap()
         return SearchContext(
@@ -91,5 +94,5 @@ class SearchContexts:
             self._encoder,
             self._channels,
             AnswerCache(),
-            partial(self._feedback.report_channel_error, workspace),
+            on_error,
         )

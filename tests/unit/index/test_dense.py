@@ -31,12 +31,16 @@ class FakeTable:
         self.rows = []
         self.reads = []
         self.failure = None
+        self.has_file = True
         self.reading = threading.Event()
         self.go_on = threading.Event()
         self.go_on.set()
 
     def add(self, stamp, seq, vector):
         self.rows = [row for row in self.rows if row[1] != seq] + [(stamp, seq, vector)]
+
+    def has_codes(self):
+        return self.has_file
 
     def read_codes(self, position, most):
         self.reads.append(position)
@@ -48,6 +52,7 @@ class FakeTable:
         matrix = np.array([vector for *_, vector in newer], np.float32).reshape(-1, DIMENSION)
         rows = PassageCodes.of(np.array([seq for _, seq, _ in newer], np.int64), matrix)
         end = max((stamp for stamp, *_ in self.rows), default=0)
+        end = end if self.has_file else None
         return None if len(self.rows) > most else replace(rows, position=end, continues=position is not None)
 
 
@@ -206,3 +211,25 @@ def test_lengths_of_contexts_stay_known_where_no_vector_in_them_changed():
     assert vectors.asked == [{3, 4, 5, 6, 7}]
     assert (found != known).nonzero()[0].tolist() == [2, 3, 4]
     np.testing.assert_array_equal(found, ContextLengths(13).of(vectors, seqs, before, after))
+
+
+def test_a_file_of_codes_that_is_lost_is_told_while_the_vectors_are_still_found(table):
+    told = []
+    index = DenseIndex(table, 100, NO_BACKGROUND, told.append)
+    assert index.search(QUERY, (0, 1), 5).by_row[1] == pytest.approx(1)
+    assert told == []
+    table.has_file = False
+    assert index.search(QUERY, (0, 1), 5).by_row[1] == pytest.approx(1)
+    # Who has to read meanwhile gets them from the table.
+    fresh = DenseIndex(table, 100, NO_BACKGROUND, told.append)
+    assert fresh.search(QUERY, (0, 1), 5).by_row[1] == pytest.approx(1)
+    table.has_file = True
+    fresh.search(QUERY, (0, 1), 5)
+    assert [type(error) for error in told] == [IndexUnavailable] * 3
+
+
+def test_where_nothing_was_embedded_yet_nothing_is_lost(table):
+    told = []
+    table.rows, table.has_file = [], False
+    DenseIndex(table, 100, NO_BACKGROUND, told.append).search(QUERY, (0, 0), 5)
+    assert told == []

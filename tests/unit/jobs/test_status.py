@@ -19,7 +19,7 @@ def job(name, schedule, **fields):
 
 HOURLY = job("hourly", EACH_HOUR)
 NIGHTLY = job("nightly", EVERY_NIGHT)
-FADING = job("fading", EACH_HOUR, idle=True)
+FADING = job("fading", EACH_HOUR, idle=timedelta(0))
 
 
 @pytest.fixture
@@ -82,6 +82,17 @@ def test_what_ran_a_moment_ago_is_not_due(database):
     write_change(database)
     assert due(database, NOW + timedelta(minutes=59)) == []
     assert due(database, NOW + timedelta(minutes=60)) == ["hourly", "fading"]
+
+
+def test_where_nothing_is_written_a_job_comes_again_after_its_idle_time(database):
+    checking = job("checking", EACH_HOUR, idle=timedelta(days=1))
+    ran(database, "checking", 2)
+    with database.read() as db:
+        assert list_due_jobs(db, (checking,), NOW + timedelta(hours=21)) == []
+        assert list_due_jobs(db, (checking,), NOW + timedelta(hours=22)) == ["checking"]
+    write_change(database)
+    with database.read() as db:
+        assert list_due_jobs(db, (checking,), NOW) == ["checking"]
 
 
 def test_what_was_interrupted_is_due_at_once(database):

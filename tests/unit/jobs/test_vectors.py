@@ -6,7 +6,8 @@ import shutil
 import pytest
 
 from pipeline.records import Stage
-from pipeline.store import work
+from pipeline.services.feedback import ask_for_vectors
+from pipeline.store import runs, work
 from tests.fakes.in_process import digest_all
 
 EMBED = Stage.EMBED
@@ -45,6 +46,14 @@ def test_a_deleted_index_is_built_anew(embedded, worker, client):
     digest_all(worker)
     assert heal(worker) == 0
     assert client.recall("memory number 1")["channels"]["dense"]["state"] == "ok"
+
+
+def test_the_repair_is_asked_for_once(embedded, worker):
+    database = worker.databases.get("default")
+    assert ask_for_vectors(database)
+    assert not ask_for_vectors(database)
+    with database.read() as db:
+        assert runs.list_requested(db) == ["vectors"]
 
 
 def test_a_broken_index_is_reported_and_built_anew(embedded, worker, client):
