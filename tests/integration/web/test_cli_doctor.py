@@ -188,7 +188,7 @@ def test_half_a_stack_is_a_failure(stack, monkeypatch):
 
 
 def test_another_version_and_an_open_host_are_told(stack, monkeypatch):
-    monkeypatch.setattr("web.contract.VERSION", "9.9.9")
+    monkeypatch.setattr("web.version.VERSION", "9.9.9")
     monkeypatch.setenv("REVERIE_HOST", "0.0.0.0")
     found = run_doctor()
     assert "here is 9.9.9" in found["server"]["says"]
