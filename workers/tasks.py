@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from config.process import trim_heap
 from config.settings import SettingsError, load_settings
 from pipeline.errors import NotFound
 from pipeline.records import Stage
@@ -97,6 +98,8 @@ def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False
         if following is not None:
             options = {"tries": following.tries, "again": True}
             run_job.schedule((name, workspace_id), options, delay=following.in_s)
+    # Some jobs look at everything at once, and may be the last for long.
+    trim_heap()
 
 
 def wake_workers(message: WakeUp) -> None:

@@ -19,6 +19,7 @@ from tests.benchmarks.crowd import Stream, count_degraded, crowd
 from tests.benchmarks.figures import Aim, Latency, Report, latency
 from tests.benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepare_home, stack_on
 from tests.benchmarks.large_homes import ENCODED
+from tests.benchmarks.processes import HomeProcesses
 from tests.benchmarks.questions import Question, questions
 from tests.benchmarks.wire import Answer, Wire, post
 from tests.support.stack import Client, Stack, wait_until
@@ -247,6 +248,7 @@ def measure(home: Home, asks: int, each: int, report: Report) -> None:
             client = stack.client(WORKSPACE)
             wait_until("all channels answer", lambda: has_answered(client, "lexical", "dense"))
             client.close()
+            HomeProcesses(folder).wait_until_at_rest()
             asking = Asking(
                 home, folder, stack.port, (folder / "token").read_text(encoding="ascii").strip(), asked, report
             )

@@ -21,8 +21,9 @@ from pipeline.text.tokens import search_tokens
 from pipeline.times import parse
 
 Vectors = Callable[[Sequence[int]], VectorRows]
-Places = NDArray[np.int64]
-Weights = NDArray[np.float64]
+# Millions of ties are summed before most of them are dropped: each number takes four bytes until then.
+Places = NDArray[np.int32]
+Weights = NDArray[np.floating]
 
 # What is named in more memories than this share of all tells none of them from the others.
 COMMON_SHARE = 0.2
@@ -41,7 +42,8 @@ SURELY_ALIKE = 0.9
 SLOW_DAYS = 60.0
 TIME_SHARE = 0.5
 STRONGEST = 16
-BLOCK = 512
+BLOCK = 128
+READ = 2048
 # By meaning a memory is compared with so many before and after it in time; names tie across any time.
 AROUND = 5_000
 SAMPLED = 2048
@@ -82,19 +84,16 @@ def tie_strands(
     for seq, entity in sorted(mentions):
         if seq in places:
             entities.setdefault(entity, []).append(places[seq])
+    near = _none(len(strands)) if vectors is None else _near(vectors, strands, places, pausing)
+    if near is None or pausing():
+        return None
     parts = [
         _tie_by_features(entities, len(strands), ENTITY),
         _tie_by_features(_by_feature(strand.tags for strand in strands), len(strands), TAG),
         _tie_by_features(_by_feature(terms), len(strands), WORD),
         _in_session(strands),
+        near,
     ]
-    if pausing():
-        return None
-    if vectors is not None:
-        near = _near(vectors, strands, places, pausing)
-        if near is None:
-            return None
-        parts.append(near)
     return _prune(_sum_graphs(parts, strands))
 
 
@@ -112,12 +111,12 @@ def _tie_by_features(features: Mapping[object, Sequence[int]], size: int, share:
     kept = [sorted(places) for places in features.values() if 1 < len(places) <= most]
     if not kept:
         return _none(size)
-    place = np.concatenate([np.asarray(places, np.int64) for places in kept])
-    lengths = np.asarray([len(places) for places in kept], np.int64)
-    owner = np.repeat(np.arange(len(kept), dtype=np.int64), lengths)
+    place = np.concatenate([np.asarray(places, np.int32) for places in kept])
+    lengths = np.asarray([len(places) for places in kept], np.int32)
+    owner = np.repeat(np.arange(len(kept), dtype=np.int32), lengths)
     # A name in two of many memories weighs 1, a common one little.
     whole = size + UNSEEN
-    rarity = share * (np.log(whole / lengths) / math.log(whole / 2)) ** 2
+    rarity = (share * (np.log(whole / lengths) / math.log(whole / 2)) ** 2).astype(np.float32)
     # A memory has few ties to each name, however often it is said: the weight of a long list is spread over them.
     parts = []
     for step in range(1, REACH + 1):
@@ -142,7 +141,7 @@ def _in_session(strands: Sequence[Strand]) -> Graph:
         return _none(len(strands))
     first, second, weight = zip(*pairs, strict=True)
     return Graph(
-        len(strands), np.asarray(first, np.int64), np.asarray(second, np.int64), np.asarray(weight, np.float64)
+        len(strands), np.asarray(first, np.int32), np.asarray(second, np.int32), np.asarray(weight, np.float32)
     )
 
 
@@ -175,7 +174,7 @@ def _near(
         cosine = np.take_along_axis(cosines, found, axis=1).ravel()
         kept = cosine > level
         # Rounded, as the last bits depend on how many rows were multiplied at once.
-        weight = np.round(np.minimum((cosine[kept] - level) / (1 - level), 1), 3).astype(np.float64)
+        weight = np.round(np.minimum((cosine[kept] - level) / (1 - level), 1), 3).astype(np.float32)
         pairs.append((owners[one[kept]], owners[other[kept]], weight))
     first, second, weight = (np.concatenate(column) for column in zip(*pairs, strict=True))
     # Each direction brings half: what is nearest only to one of the two counts half.
@@ -189,44 +188,51 @@ def _read(
     owners: list[int] = []
     matrices: list[NDArray[np.float32]] = []
     seqs = sorted(strand.seq for strand in strands)
-    for start in range(0, len(seqs), BLOCK * 4):
+    for start in range(0, len(seqs), READ):
         if pausing():
             return None
-        rows = vectors(seqs[start : start + BLOCK * 4])
+        rows = vectors(seqs[start : start + READ])
         # A table may hold rows of a memory more than once while it is being replaced: the first one stands for it.
         known, at = np.unique(rows.seqs, return_index=True)
         owners.extend(places[int(seq)] for seq in known)
         matrices.append(rows.matrix[at])
     if not owners:
-        return np.empty(0, np.int64), np.empty((0, 0), np.float32)
-    order = np.argsort(np.asarray(owners, np.int64), kind="stable")
-    return np.asarray(owners, np.int64)[order], np.ascontiguousarray(np.concatenate(matrices)[order])
+        return np.empty(0, np.int32), np.empty((0, 0), np.float32)
+    order = np.argsort(np.asarray(owners, np.int32), kind="stable")
+    return np.asarray(owners, np.int32)[order], np.ascontiguousarray(np.concatenate(matrices)[order])
 
 
 def _usual(matrix: NDArray[np.float32]) -> tuple[float, float]:
     """Return the mean and the deviation of the cosines of this workspace's own pairs, whatever its encoder."""
     sample = matrix[:: max(1, len(matrix) // SAMPLED)]
-    cosines = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
-    return round(float(cosines.mean()), 3), round(float(cosines.std()), 3)
+    cosines = sample @ sample.T
+    # Of each pair twice, and of nothing with itself.
+    np.fill_diagonal(cosines, 0)
+    pairs = len(sample) * (len(sample) - 1)
+    mean = float(cosines.sum(dtype=np.float64)) / pairs
+    squares = float(np.square(cosines, out=cosines).sum(dtype=np.float64)) / pairs
+    return round(mean, 3), round(math.sqrt(max(squares - mean * mean, 0.0)), 3)
 
 
 def _sum_graphs(parts: Sequence[Graph], strands: Sequence[Strand]) -> Graph:
     size = len(strands)
-    keys = np.concatenate([part.first * size + part.second for part in parts])
-    distinct, index = np.unique(keys, return_inverse=True)
-    weight = np.bincount(index, np.concatenate([part.weight for part in parts]), len(distinct)).astype(np.float64)
-    first, second = np.divmod(distinct, size)
-    days = np.asarray([parse(strand.occurred_at).timestamp() / 86_400 for strand in strands], np.float64)
-    apart = np.abs(days[first] - days[second]) if size else np.empty(0)
+    keys = np.concatenate([part.first * np.int64(size) + part.second for part in parts])
+    order = np.argsort(keys, kind="stable")
+    keys, weights = keys[order], np.concatenate([part.weight for part in parts])[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    weight = np.add.reduceat(weights, starts, dtype=np.float64) if len(starts) else np.empty(0)
+    first, second = (ends.astype(np.int32) for ends in np.divmod(keys[starts], max(size, 1)))
+    days = np.asarray([parse(strand.occurred_at).timestamp() / 86_400 for strand in strands], np.float32)
+    apart = np.abs(days[first] - days[second])
     weight *= 1 - TIME_SHARE + TIME_SHARE / (1 + apart / SLOW_DAYS)
-    return Graph(size, first, second, np.round(weight, 4))
+    return Graph(size, first, second, np.round(weight, 4).astype(np.float32))
 
 
 def _prune(graph: Graph) -> Graph:
     """Keep each memory's strongest ties; a tie stays when it is one of either's."""
     count = len(graph.first)
     ends = np.concatenate([graph.first, graph.second])
-    ties = np.tile(np.arange(count), 2)
+    ties = np.tile(np.arange(count, dtype=np.int32), 2)
     order = np.lexsort((ties, -graph.weight[ties], ends))
     ends, ties = ends[order], ties[order]
     begins = np.searchsorted(ends, ends, side="left")
@@ -235,7 +241,7 @@ def _prune(graph: Graph) -> Graph:
 
 
 def _none(size: int) -> Graph:
-    return Graph(size, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))
+    return Graph(size, np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
 
 
 def find_clusters(graph: Graph) -> list[list[int]]:
@@ -254,7 +260,7 @@ def find_clusters(graph: Graph) -> list[list[int]]:
 
 def measure_strengths(graph: Graph, found: Sequence[Sequence[int]]) -> list[float]:
     """Return how strongly each place is tied to its own cluster."""
-    home = np.full(graph.size, -1, np.int64)
+    home = np.full(graph.size, -1, np.int32)
     for number, places in enumerate(found):
         home[places] = number
     own = (home[graph.first] == home[graph.second]) & (home[graph.first] >= 0)
