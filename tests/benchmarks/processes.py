@@ -20,8 +20,6 @@ from tests.support.stack import HOST, ROOT, Client, free_port, wait_until
 MIB = 1 << 20
 # What an interpreter's arguments name, and what the process is called here.
 _NAMES = {"web": "web", "workers.schedule": "scheduler", "workers.tasks.huey": "worker", "web.cli": "supervisor"}
-# Who uses less of a core over so many seconds does nothing.
-AT_REST, REST_S, REST_WITHIN_S = 0.05, 5.0, 900.0
 SUPERVISOR = (sys.executable, "-m", "web.cli", "up")
 
 
@@ -130,16 +128,6 @@ class HomeProcesses:
                 files[label] = process.num_fds()
                 threads[label] = process.num_threads()
         return Sample(at_s, pss, uss, files, threads)
-
-    def wait_until_at_rest(self) -> None:
-        """Wait until they have done what a start makes up for: jobs take a core from whoever is measured."""
-        end = time.monotonic() + REST_WITHIN_S
-        while time.monotonic() < end:
-            before = self.usage()
-            time.sleep(REST_S)
-            if self.usage().since(before).cpu_share < AT_REST:
-                return
-        raise SystemExit(f"the processes were not at rest within {REST_WITHIN_S:.0f} s")
 
     def usage(self) -> Usage:
         """Read what each has used since it started."""
