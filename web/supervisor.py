@@ -47,9 +47,9 @@ class ProcessCommand:
     arguments: tuple[str, ...]
 
 
-# Huey's own options: processes (each has its own threads); how often an idle one looks for messages, and everyone's
-# health; no periodic tasks; SIGTERM lets tasks end, for eight seconds.
-CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-n", "-g", "TERM", "-t", "8")
+# Huey's own options: processes (each has its own threads); how often an idle one looks for messages, everyone's
+# health, and what was put off; no periodic tasks; SIGTERM lets tasks end, for eight seconds.
+CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-s", "2", "-n", "-g", "TERM", "-t", "8")
 
 
 def build_stack(worker_processes: int) -> tuple[ProcessCommand, ...]:
