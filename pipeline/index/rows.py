@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pipeline.records import Kind
 from pipeline.store import changes, memories
+from pipeline.text.tokens import speaker_of
 
 Seqs = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -124,7 +125,8 @@ class SessionMap:
 
 
 class RankingFeatures:
-    """Answer whether memories may be shown to anyone in the workspace, and how important, old and repeated they are.
+    """Answer whether memories may be shown to anyone in the workspace, how important, old and repeated they are, and by
+    whom: `speakers` holds a number for each name, 0 for none.
 
     Brought up to date from the change log. A process may be a moment behind: what is shown is checked against the
     store.
@@ -138,6 +140,8 @@ class RankingFeatures:
         self.days: NDArray[np.float64] = np.zeros(FIRST_CAPACITY, np.float64)
         self.keyed = np.zeros(FIRST_CAPACITY, np.bool_)
         self.repeats = np.zeros(FIRST_CAPACITY, np.float32)
+        self.speakers = np.zeros(FIRST_CAPACITY, np.int32)
+        self._names = {"": 0}
 
     def refresh(self, db: Connection) -> None:
         """Take in what was written or changed since the last call."""
@@ -159,7 +163,17 @@ class RankingFeatures:
             self.days[seqs] = [row.days for row in rows]
             self.keyed[seqs] = [row.kind == Kind.KEYED_FACT for row in rows]
             self.repeats[seqs] = [row.repeats for row in rows]
+            self.speakers[seqs] = [self._number_of(speaker_of(row.opening)) for row in rows]
             self._generation = generation
+
+    def are_answered(self, seqs: Seqs, neighbours: Seqs) -> NDArray[np.bool_]:
+        """Tell of each memory whether its neighbour (0 for none) is something that somebody else said."""
+        own, other = values_at(self.speakers, seqs), values_at(self.speakers, neighbours)
+        answered: NDArray[np.bool_] = (own != other) & (own > 0) & (other > 0)
+        return answered
+
+    def _number_of(self, speaker: str) -> int:
+        return self._names.setdefault(speaker, len(self._names))
 
     def _grow(self, size: int) -> None:
         more = max(size, 2 * len(self.visible)) - len(self.visible)
@@ -167,4 +181,4 @@ class RankingFeatures:
             return
         self.visible, self.keyed = np.pad(self.visible, (0, more)), np.pad(self.keyed, (0, more))
         self.importance, self.repeats = np.pad(self.importance, (0, more)), np.pad(self.repeats, (0, more))
-        self.days = np.pad(self.days, (0, more))
+        self.days, self.speakers = np.pad(self.days, (0, more)), np.pad(self.speakers, (0, more))

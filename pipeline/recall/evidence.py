@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.index.dense import DenseScores
 from pipeline.index.lexical import LexicalScores
-from pipeline.index.rows import NO_ROWS, RankingFeatures, Seqs, SessionMap, values_at
+from pipeline.index.rows import NO_ROWS, NOBODY, RankingFeatures, Seqs, SessionMap, values_at
 from pipeline.recall.query import ParsedQuery
 from pipeline.recall.rank import Evidence, Flags
 from pipeline.records.recall import Channel
@@ -82,8 +82,8 @@ def gather_evidence(
     return Evidence(
         seqs=seqs,
         sessions=sessions.sessions(seqs).astype(np.int64),
-        before=before,
-        after=after,
+        before=np.where(ranking_features.are_answered(seqs, before), before, NOBODY),
+        after=np.where(ranking_features.are_answered(seqs, after), after, NOBODY),
         lexical=nothing if lexical is None else lexical.of(seqs),
         session_lexical=nothing if lexical is None else lexical.of_sessions(seqs),
         ceiling=0.0 if lexical is None else lexical.ceiling,

@@ -59,7 +59,8 @@ class Evidence:
 
     Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0, `background_similarity` the
     nearest background message's among them. `information` and `vocabulary_coverage` are what the lexical index says of
-    words that the world seldom uses. `before` and `after` are the row numbers of the neighbours, 0 for none.
+    words that the world seldom uses. `before` and `after` are the row numbers of what somebody else said right before
+    and after it in the session, 0 for none.
     """
 
     seqs: Seqs

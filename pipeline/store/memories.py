@@ -106,11 +106,15 @@ _OPTIONAL = len(fields(OptionalFields))
 _EDITABLE = {*FIELDS, "given_importance"} - {"seq", "id", "scope", "key", "created_at", "updated_at", "archived_at"}
 
 
+# As many as a speaker's name may take.
+OPENING_CHARS = 48
+
+
 class RankingRow(NamedTuple):
     """What ranks a memory beside its relevance.
 
     `visible` tells whether it reaches the whole workspace and is not archived, `days` is its Julian day, `repeats` how
-    often it was written again.
+    often it was written again, `opening` the beginning of its text, where a speaker is named.
     """
 
     seq: int
@@ -119,6 +123,7 @@ class RankingRow(NamedTuple):
     days: float
     kind: str
     repeats: int
+    opening: str
 
 
 def insert(db: Connection, memory: Memory) -> int:
@@ -189,7 +194,8 @@ def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
     )
     clause, values = select_lasting()
     rows = db.execute(
-        f"SELECT seq, {clause}, importance, julianday(occurred_at), kind, merge_count "  # noqa: S608 - constant text
+        f"SELECT seq, {clause}, importance, julianday(occurred_at), kind, merge_count, "  # noqa: S608 - constant text
+        f"substr(content, 1, {OPENING_CHARS}) "
         f"FROM memory WHERE {changed}",
         (*values, after_change),
     )

@@ -47,10 +47,11 @@ def gather(workspace, text, *, without=()):
         return gather_evidence(workspace.reader.sessions, workspace.reader.ranking_features, question, candidates)
 
 
-def test_neighbours_are_those_in_time(conversation):
+def test_neighbours_are_those_in_time_whom_somebody_else_said(conversation):
     evidence = gather(conversation, "zebra")
-    assert evidence.before.tolist() == [0, 1, 4, 2, 0, 0]
-    assert evidence.after.tolist() == [2, 4, 0, 3, 0, 0]
+    # Turn 4 follows turn 2, and both are Brendan's.
+    assert evidence.before.tolist() == [0, 1, 4, 0, 0, 0]
+    assert evidence.after.tolist() == [2, 0, 0, 3, 0, 0]
     assert len(set(evidence.sessions[:4].tolist())) == 1
     assert len(set(evidence.sessions.tolist())) == 3
 

@@ -69,7 +69,13 @@ def test_a_hit_tells_its_rank_in_each_channel(workspace):
 def test_a_hit_names_who_lifted_it_and_by_how_much(workspace):
     ids = [
         workspace.write(content, session_id="s")
-        for content in ("Good morning.", "So, where did the zebra go?", "Oostende.", "Fine.", "I go then.")
+        for content in (
+            "Ada: Good morning.",
+            "Ben: So, where did the zebra go?",
+            "Ada: Oostende.",
+            "Ben: Fine.",
+            "Ada: I go then.",
+        )
     ]
     workspace.embed()
     hits = {hit.memory.id: hit.signals for hit in workspace.ask("where did the zebra go", explain=True).hits}
