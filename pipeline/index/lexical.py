@@ -83,8 +83,8 @@ class Corpus:
         kept = ~self.fresh[seqs]
         with self.lock:
             fresh, fresh_counts = self.tail.posting(term)
-        # Another thread may have taken in more than this corpus knew of.
-        known = fresh < len(self.norms)
+        # Another thread may have taken in more since: a word in more memories than are counted would weigh below 0.
+        known = values_at(self.fresh, fresh)
         return np.concatenate((seqs[kept], fresh[known])), np.concatenate((counts[kept], fresh_counts[known]))
 
     def mark_having(self, fields: Iterable[str], seqs: Seqs) -> NDArray[np.bool_]:
@@ -96,7 +96,7 @@ class Corpus:
         for field in fields:
             with self.lock:
                 fresh, _ = self.tail.posting(field)
-            marked[fresh[fresh < len(marked)]] = True
+            marked[fresh[values_at(self.fresh, fresh)]] = True
         return values_at(marked, seqs)
 
     def score_memories(self, postings: Mapping[str, Posting]) -> Floats:

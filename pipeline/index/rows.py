@@ -26,7 +26,7 @@ def values_at(values: NDArray[Any], seqs: Seqs) -> NDArray[Any]:
     """Return the values of given row numbers, 0 past the end."""
     if not len(values):
         return np.zeros(len(seqs), values.dtype)
-    return np.where(seqs < len(values), values[np.minimum(seqs, len(values) - 1)], 0)
+    return np.where(seqs < len(values), values[np.minimum(seqs, len(values) - 1)], values.dtype.type(0))
 
 
 def mask_scores(scores: Floats, allowed: NDArray[np.bool_] | None) -> Floats:

@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -27,18 +28,23 @@ class SegmentStore:
     def __init__(self, database):
         self.database = database
         self.folder = database.file.parent / "lexical"
-        self.index = LexicalIndex(self.folder, SessionMap())
+        self.sessions = SessionMap()
+        self.index = LexicalIndex(self.folder, self.sessions)
         self.loading = threading.Event()
         self.go_on = threading.Event()
         self.go_on.set()
 
     def write(self, *contents):
-        return [accept(self.database, Draft(content)).id for content in contents]
+        return [accept(self.database, Draft(content, session_id="one")).id for content in contents]
 
     def fold(self):
         rebuild_segment(self.database, self.folder)
         with self.database.read() as db:
             return meta.get(db, meta.SEGMENT)
+
+    def refresh_sessions(self):
+        with self.database.read() as db:
+            self.sessions.refresh(db)
 
     def find_ids(self, *tokens):
         with self.database.read() as db:
@@ -181,6 +187,20 @@ def test_a_search_on_an_older_snapshot_takes_nothing_back(serving_store):
     # It may show more than its snapshot knew: what is shown is checked against the store.
     assert done == [[1, 2, 3, 4]]
     assert serving_store.find_ids() == [1, 2, 3, 4]
+
+
+def test_a_search_counts_no_memory_that_another_thread_took_in_meanwhile(store):
+    store.write("zebra one")
+    with store.database.read() as older:
+        older.execute("SELECT count(*) FROM memory").fetchone()
+        store.write("zebra two", "zebra three")
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(store.refresh_sessions).result(LONG)
+        corpus = store.index.refresh(older)
+    store.find_ids()
+    posting = corpus.posting("zebra")
+    assert posting[0].tolist() == [1]
+    assert corpus.score_memories({"zebra": posting}).max() > 0
 
 
 def test_scores_that_a_search_holds_outlive_what_is_written_meanwhile(serving_store):
