@@ -43,7 +43,7 @@ class EmbedStage:
                 stamp = meta.get_int(db, meta.VECTORS_GENERATION) + 1
             wanted = {seq: passages for seq, passages in vectors.items() if seq in held}
             if wanted:
-                table.replace(wanted, stamp)
+                table.replace(wanted)
             with self.database.write() as db:
                 done = [item.seq for item in work.complete(db, items, owner) if item.seq in wanted]
                 for seq in done:

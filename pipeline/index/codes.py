@@ -1,12 +1,14 @@
 """Passage vectors in eight bits, in one file beside the table that holds them whole: what exact search reads.
 
 Records of one size are appended, and read on from where a reader stopped; a record of passage 0 begins its memory anew.
-Whatever takes records away replaces the file, whose header tells readers that it is another one. All of it can be made
-again from the table. It is read and not mapped: a mapped file that is cut short ends the process.
+The header counts them: what was torn off stands behind its count, and a file that was cut short shows. Whatever takes
+records away replaces the file, whose header tells readers that it is another one. All of it can be made again from the
+table. It is read and not mapped: a mapped file that is cut short ends the process.
 """
 
 import os
 import secrets
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import IndexUnavailable
+from pipeline.index.rows import Seqs
 
 Vector = NDArray[np.float32]
-Seqs = NDArray[np.int64]
 Codes = NDArray[np.int8]
 
-MAGIC = b"passage codes 1\n"
-# After it a number that no other file has.
-HEADER = len(MAGIC) + 16
+MAGIC = b"passage codes 2\n"
+# A number that no other file has, and how many records follow.
+HEADER = struct.Struct("<16s16sQ")
 FIELDS = ("seq", "passage", "code", "scale")
 STEPS = 127
 
@@ -105,15 +107,19 @@ class CodesFile:
     def append(self, rows: PassageCodes) -> None:
         """Add passages; IndexUnavailable where there is no file to add to."""
         with self._open("r+b") as file:
-            _read_header(file)
+            known, count = self._read_header(file)
+            end = HEADER.size + count * self._type.itemsize
             # Whatever was torn off by a crash is overwritten.
-            file.truncate(HEADER + self._count(file) * self._type.itemsize)
-            file.seek(0, os.SEEK_END)
+            file.truncate(end)
+            file.seek(end)
             file.write(self._pack(rows))
+            file.seek(0)
+            file.write(HEADER.pack(MAGIC, known, count + len(rows.seqs)))
 
     def replace(self, rows: PassageCodes) -> None:
         """Write a file of these passages in the place of what there is."""
-        self._partial.write_bytes(MAGIC + secrets.token_bytes(HEADER - len(MAGIC)) + self._pack(rows))
+        self._partial.parent.mkdir(mode=0o700, exist_ok=True)
+        self._partial.write_bytes(HEADER.pack(MAGIC, secrets.token_bytes(16), len(rows.seqs)) + self._pack(rows))
         self._partial.replace(self._path)
 
     def remove(self, seqs: Sequence[int]) -> None:
@@ -143,17 +149,16 @@ class CodesFile:
     def count(self) -> int:
         """Count the passages, with those that were written anew; IndexUnavailable where there is no file."""
         with self._open("rb") as file:
-            return self._count(file)
+            return self._read_header(file)[1]
 
     def read(self, position: Position | None) -> PassageCodes:
         """Return what was written since a position, everything if it is another file by now."""
         with self._open("rb") as file:
-            known = _read_header(file)
-            continues = position is not None and position.file == known and position.offset <= self._count(file)
+            known, count = self._read_header(file)
+            continues = position is not None and position.file == known and position.offset <= count
             first = position.offset if position is not None and continues else 0
-            file.seek(HEADER + first * self._type.itemsize)
-            read = file.read()
-        records = np.frombuffer(read, self._type, len(read) // self._type.itemsize)
+            file.seek(HEADER.size + first * self._type.itemsize)
+            records = np.frombuffer(file.read((count - first) * self._type.itemsize), self._type)
         if (records["check"] != _checks(records)).any():
             raise IndexUnavailable(f"vectors: {self._path.name} is damaged")
         end = Position(known, first + len(records))
@@ -167,21 +172,18 @@ class CodesFile:
         records["check"] = _checks(records)
         return records.tobytes()
 
-    def _count(self, file: BinaryIO) -> int:
-        return (os.fstat(file.fileno()).st_size - HEADER) // self._type.itemsize
+    def _read_header(self, file: BinaryIO) -> tuple[bytes, int]:
+        size = os.fstat(file.fileno()).st_size
+        magic, known, count = HEADER.unpack(file.read(HEADER.size)) if size >= HEADER.size else (b"", b"", 0)
+        if magic != MAGIC or size < HEADER.size + count * self._type.itemsize:
+            raise IndexUnavailable(f"vectors: {self._path.name} is damaged")
+        return known, count
 
     def _open(self, mode: str) -> Any:
         try:
             return self._path.open(mode)
         except OSError as error:
             raise IndexUnavailable(f"vectors: {error}") from error
-
-
-def _read_header(file: BinaryIO) -> bytes:
-    header = file.read(HEADER)
-    if len(header) < HEADER or not header.startswith(MAGIC):
-        raise IndexUnavailable("vectors: not a file of codes")
-    return header
 
 
 def _checks(records: NDArray[Any]) -> NDArray[np.uint32]:

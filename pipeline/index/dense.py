@@ -307,8 +307,7 @@ def _take_in(held: HeldVectors | None, rows: PassageCodes) -> HeldVectors:
 def _merge_rows(old: HeldVectors, new: PassageCodes) -> HeldVectors:
     if not len(new.seqs):
         return old
-    # What a writer had not finished adds passages to a memory that is held; a first passage begins it anew.
-    kept = ~np.isin(old.seqs, new.seqs[new.passages == 0])
+    kept = ~np.isin(old.seqs, new.seqs)
     merged = _order_rows(
         np.concatenate([old.seqs[kept], new.seqs]),
         np.concatenate([old.codes[kept], new.codes]),

@@ -73,7 +73,7 @@ class VectorTable:
         with self._lock:
             yield
 
-    def replace(self, vectors: Mapping[int, Vector], stamp: int) -> None:
+    def replace(self, vectors: Mapping[int, Vector]) -> None:
         """Store the passages (n × dimension) of memories in place of what was there; the caller holds the lock."""
         import pyarrow as pa
 
@@ -82,7 +82,6 @@ class VectorTable:
         rows = pa.table(
             {
                 "seq": pa.array(seqs, pa.int64()),
-                "stamp": pa.array([stamp] * len(seqs), pa.int64()),
                 "vector": pa.FixedSizeListArray.from_arrays(pa.array(flat), self._dimension),
             },
             schema=self._schema(),
@@ -134,16 +133,11 @@ class VectorTable:
     def repair_codes(self) -> bool:
         """Make the file of codes anew unless it holds what the table holds; tell whether; the caller holds the lock."""
         held = np.sort(self._rows(["seq"], None)["seq"].to_numpy()) if self.exists() else np.empty(0, np.int64)
-        try:
-            found = np.sort(self._codes.read(None).latest().seqs)
-        except IndexUnavailable:
-            found = np.empty(0, np.int64)
-        if np.array_equal(held, found):
-            return False
-        if self.exists():
-            self._codes.replace(self._read_all())
-        else:
-            self._codes.drop()
+        with suppress(IndexUnavailable):
+            if np.array_equal(held, np.sort(self._codes.read(None).latest().seqs)):
+                return False
+        # Of no passages too: recall asks for the repair as long as there is no file.
+        self._codes.replace(self._read_all())
         return True
 
     def _read_all(self) -> PassageCodes:
@@ -264,9 +258,7 @@ class VectorTable:
     def _schema(self) -> Any:
         import pyarrow as pa
 
-        return pa.schema(
-            [("seq", pa.int64()), ("stamp", pa.int64()), ("vector", pa.list_(pa.float32(), self._dimension))]
-        )
+        return pa.schema([("seq", pa.int64()), ("vector", pa.list_(pa.float32(), self._dimension))])
 
 
 def release_memory() -> None:

@@ -94,13 +94,14 @@ def repair_vectors(database: Database, table: VectorTable, folder: Path, model: 
             lost = [seq for seq in index_state.list_expected_passages(db, model) if seq not in present]
             missing = index_state.list_unembedded(db, model)
             gone = present.difference(memories.all_seqs(db))
+            ever_embedded = meta.get_int(db, meta.VECTORS_GENERATION) > 0
         if gone:
             # A store put back from a copy may know less than the index; a rebuild replaces only what the store knows.
             table.remove(sorted(gone))
             table.scrub()
             with database.write() as db:
                 meta.increment(db, meta.VECTORS_EPOCH)
-        if table.repair_codes():
+        if ever_embedded and table.repair_codes():
             with database.write() as db:
                 meta.increment(db, meta.VECTORS_EPOCH)
         if not lost and not missing:

@@ -50,7 +50,7 @@ def build_home(
         # Rows are numbered from 1 in the order of the corpus.
         rows = {first + place + 1: vector[None] for place, vector in enumerate(vectors)}
         with table.exclusive():
-            table.replace(rows, stamp)
+            table.replace(rows)
         with database.write() as db:
             for row in rows:
                 index_state.note_embedding(db, row, container.encoder.name, 1)

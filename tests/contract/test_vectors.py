@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.index.codes import CodesFile
 from pipeline.index.dense import NEIGHBOUR_SHARE, DenseIndex
@@ -34,7 +33,7 @@ class Trio:
     def replace(self, vectors):
         epoch, stamp = self.generation
         with self.table.exclusive():
-            self.table.replace(vectors, stamp + 1)
+            self.table.replace(vectors)
         self.advance(epoch, stamp + 1)
         self.passages |= vectors
 
@@ -155,7 +154,7 @@ def test_an_index_follows_the_writes_of_others(trio):
     trio.agree(unit(1))
     other = VectorTable(trio.table._folder, "model", DIMENSION)
     with other.exclusive():
-        other.replace({5: passages(5, 2)}, stamp=2)
+        other.replace({5: passages(5, 2)})
     trio.passages[5] = passages(5, 2)
     trio.advance(0, 2)
     trio.agree(unit(1))

@@ -64,7 +64,7 @@ class RecallWorkspace:
             for seq, content in rows
         }
         with self.table.exclusive():
-            self.table.replace(vectors, generation)
+            self.table.replace(vectors)
         with self.database.write() as db:
             meta.put(db, meta.VECTORS_GENERATION, str(generation))
 

@@ -56,6 +56,20 @@ def test_the_repair_is_asked_for_once(embedded, worker):
         assert runs.list_requested(db) == ["vectors"]
 
 
+def test_what_the_repair_leaves_does_not_ask_for_it_again(embedded, worker, client):
+    shutil.rmtree(worker.settings.paths.workspace("default").vectors)
+    heal(worker)
+    client.recall("memory number 1")
+    with worker.databases.get("default").read() as db:
+        assert runs.list_requested(db) == []
+
+
+def test_a_home_without_vectors_gets_no_folder_for_them(client, worker):
+    client.write("Nothing of this was embedded yet")
+    worker.context("default").repair_vectors()
+    assert not worker.settings.paths.workspace("default").vectors.exists()
+
+
 def test_a_broken_index_is_reported_and_built_anew(embedded, worker, client):
     for file in worker.settings.paths.workspace("default").vectors.rglob("*.manifest"):
         file.write_bytes(b"\x00" * 10)
