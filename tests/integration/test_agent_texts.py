@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 import anyio
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from mcp import Client
 from mcp_types import Tool
 

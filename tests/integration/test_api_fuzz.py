@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pipeline.records import Kind, ScopeKind, Source, Stage
 from tests.fakes.client import CheckedClient

@@ -4,8 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from demo.sample import load_sample
 from pipeline.records import OWNER, Scope

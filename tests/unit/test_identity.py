@@ -1,8 +1,7 @@
 import os
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from config.paths import is_workspace_id
 from pipeline.errors import InvalidField

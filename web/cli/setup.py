@@ -95,8 +95,7 @@ def _warn_of_cuda() -> None:
 
 
 def _choose_hosts(names: Sequence[str], host_env: "HostEnvironment", *, remove: bool) -> list["Host"]:
-    from web.hosts.hosts import BY_NAME
-    from web.hosts.hosts import HOSTS as KNOWN
+    from web.hosts.hosts import BY_NAME, HOSTS as KNOWN
 
     if names:
         return [BY_NAME[name] for name in dict.fromkeys(names)]

@@ -16,8 +16,19 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urljoin
 
-from flask import Flask, Request, Response, abort, current_app, g, redirect, request, session, url_for
-from flask import render_template as render
+from flask import (
+    Flask,
+    Request,
+    Response,
+    abort,
+    current_app,
+    g,
+    redirect,
+    render_template as render,
+    request,
+    session,
+    url_for,
+)
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
 from werkzeug.wrappers import Response as AnyResponse
 

@@ -28,8 +28,8 @@ from mcp_types import (
     ResourceTemplate,
     TextContent,
     TextResourceContents,
+    Tool as ListedTool,
 )
-from mcp_types import Tool as ListedTool
 
 from config.paths import is_workspace_id
 from pipeline.errors import InvalidField, NotFound, ReverieError

@@ -7,8 +7,7 @@ rests.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -24,8 +23,7 @@ from pipeline.jobs.mining.arc_graph import (
 )
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Scope
-from pipeline.store import arcs as store
-from pipeline.store import meta
+from pipeline.store import arcs as store, meta
 from pipeline.store.arcs import CUT, TITLE_JOINT, Arc, ArcStatus, StoredArc, Strand
 from pipeline.times import parse
 

@@ -27,8 +27,7 @@ from pipeline.jobs.mining.replacing import (
 )
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory
-from pipeline.store import changes, meta
-from pipeline.store import edges as store
+from pipeline.store import changes, edges as store, meta
 from pipeline.store.duplicates import EDGES_JOB
 from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, Relation, classify_pair
 from pipeline.times import parse

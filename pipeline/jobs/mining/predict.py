@@ -15,8 +15,7 @@ from sqlite3 import Connection
 
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EntityKind, Viewer
-from pipeline.store import arcs, changes, goals
-from pipeline.store import predictions as store
+from pipeline.store import arcs, changes, goals, predictions as store
 from pipeline.store.arcs import ArcStatus
 from pipeline.store.predictions import MAX_QUESTION_CHARS, Prediction, Reason, Repeated
 from pipeline.times import parse, utc_text

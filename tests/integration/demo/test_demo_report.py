@@ -1,7 +1,6 @@
 import io
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.console import Console
 
 from demo.report import Asked, describe_channels, describe_signals, one_line, print_asked, print_hook

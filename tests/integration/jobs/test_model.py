@@ -6,8 +6,7 @@ import multiprocessing
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 from config.settings import SettingsError, explain_settings, load_settings

@@ -1,8 +1,7 @@
 import click
 import pytest
 import tomlkit
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.store import audit
 from pipeline.times import utc_now

@@ -4,8 +4,7 @@ import contextlib
 from itertools import count
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pipeline.errors import FieldError, InvalidField, NotFound, StoreBusy
 from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source

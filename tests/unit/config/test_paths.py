@@ -3,8 +3,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from config.paths import CurrentToken, HomePaths, file_identity, is_workspace_id
 

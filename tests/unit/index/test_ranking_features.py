@@ -2,8 +2,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.errors import Conflict
 from pipeline.index.rows import FIRST_CAPACITY, RankingFeatures

@@ -2,8 +2,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.index.rows import FIRST_CAPACITY, NOBODY, SessionMap
 from pipeline.records import Draft

@@ -5,8 +5,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.ingest import entries as module

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.ingest.fields import id_of, metadata_of, name_of, session_of, tags_of, time_of
 from pipeline.records import MAX_METADATA_BYTES

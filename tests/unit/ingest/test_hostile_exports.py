@@ -4,8 +4,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.ingest.chatgpt import read_chatgpt

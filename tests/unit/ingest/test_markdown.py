@@ -3,8 +3,7 @@
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.ingest.fields import Unchanged

@@ -4,8 +4,7 @@ import hashlib
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.ingest import pdf as module

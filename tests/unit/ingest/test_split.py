@@ -2,8 +2,7 @@
 
 import re
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.ingest.fields import split_text, split_under_heading
 from pipeline.records import MAX_CONTENT_CHARS

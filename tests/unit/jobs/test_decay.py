@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.jobs import aging as module
 from pipeline.jobs.aging import FLOOR, IDLE_DAYS, decay, importance_of, measure_lived_time

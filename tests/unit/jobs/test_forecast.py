@@ -1,8 +1,7 @@
 """What is told of a memory's future, held against what the jobs do."""
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from pipeline.jobs.aging import UNIMPORTANT, decay, forecast, importance_of, may_go, measure_lived_time, tier_of
 from pipeline.kinds import TRAITS

@@ -6,8 +6,7 @@ import sqlite3
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import SessionMap

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from config.paths import WorkspacePaths
 from pipeline.errors import NotFound, StoreBusy

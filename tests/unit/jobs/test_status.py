@@ -2,8 +2,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.jobs.registry import NIGHTLY as EVERY_NIGHT
-from pipeline.jobs.registry import JobState, Schedule, ScheduledJob, job_statuses, list_due_jobs, list_unfinished_jobs
+from pipeline.jobs.registry import (
+    NIGHTLY as EVERY_NIGHT,
+    JobState,
+    Schedule,
+    ScheduledJob,
+    job_statuses,
+    list_due_jobs,
+    list_unfinished_jobs,
+)
 from pipeline.jobs.runner import Report
 from pipeline.store import changes, meta, runs
 from pipeline.times import utc_text

@@ -1,8 +1,7 @@
 """Each hit can be explained by numbers that hold, each miss by a reason that is true."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.recall.explain import ANOTHERS
 from pipeline.recall.rank import FEATURES_OF_GROUP, GROUP_OF_CHANNEL

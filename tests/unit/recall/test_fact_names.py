@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.recall import fact_names
 from pipeline.recall.fact_names import FactKey, FactNames, NameVectors, differ_in_ending, is_contraction, same_spelling

@@ -1,8 +1,7 @@
 """Who quotes a thing by its spelling gets the one memory that holds it."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.recall.evidence import longest_common_run
 from pipeline.records import Draft, Filter, Kind, Revision

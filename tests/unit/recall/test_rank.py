@@ -2,8 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.recall.rank import FEATURES, Evidence, neighbour_places, rank
 from tests.fakes.evidence import evidence, in_session

@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.recall.rank import RELEVANT, rank, relevance
 from tests.fakes.evidence import evidence

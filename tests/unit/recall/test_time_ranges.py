@@ -1,8 +1,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from pipeline.recall.query import TimeRange, parse_time_range
 

@@ -4,8 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from config.paths import HomePaths
 from config.process import process_owner

@@ -3,8 +3,7 @@
 from datetime import date, timedelta
 from itertools import pairwise
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.services.overview import MOST_PERIODS, GrowthUnit, chart_growth
 

@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.records import Draft, Kind
 from pipeline.services.lessons import ENOUGH, Usefulness, usefulness, wilson_interval, with_records

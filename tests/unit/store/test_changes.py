@@ -2,8 +2,7 @@ import itertools
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.store import changes
 from tests.fakes.in_process import scratch_database

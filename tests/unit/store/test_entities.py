@@ -1,8 +1,7 @@
 from collections import Counter
 from itertools import combinations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.records import OWNER, EntityKind
 from pipeline.records.digestion import EntityMention

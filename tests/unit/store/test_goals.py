@@ -1,8 +1,7 @@
 """Goals that are not finished: what is due first, then what matters most, and only what a viewer may see."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.records import Draft, Kind, Revision, Scope, ScopeKind, Viewer
 from pipeline.store import goals

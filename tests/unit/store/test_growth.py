@@ -3,8 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.records import FactKey, Kind, Scope, ScopeKind, Source
 from pipeline.store import agent_sessions, journal, memories

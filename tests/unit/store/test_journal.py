@@ -1,8 +1,7 @@
 """The journal: whatever is asked for comes in the order of time, page by page, and whole."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.records import Anchor, EntityKind, FactKey, Kind, Scope, ScopeKind, Source
 from pipeline.records.digestion import EntityMention

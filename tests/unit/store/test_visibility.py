@@ -1,8 +1,7 @@
 """The SQL condition and the rule in Python say the same of every scope and every viewer."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.records import OWNER, Draft, Filter, Kind, Scope, ScopeKind, Viewer
 from pipeline.store import memories

@@ -2,8 +2,7 @@ import base64
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.records import MAX_CONTENT_CHARS
 from pipeline.text.instructions import instructs

@@ -1,8 +1,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from pipeline.text.names import canonical_name
 

@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.text.similarity.normalizer import base_form
 from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, MERGE_COSINE, PAIR_COSINE, Relation, classify_pair

@@ -4,8 +4,7 @@ import re
 import string
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.text.redaction import Redaction, redact, redact_json
 

@@ -4,8 +4,7 @@ import json
 import string
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import Redaction, redact, redact_json

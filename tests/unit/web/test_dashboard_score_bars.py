@@ -4,8 +4,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.recall.rank import FEATURES
 from pipeline.records.recall import Signals

@@ -1,8 +1,7 @@
 """What a text says otherwise than another, word by word."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from web.dashboard.text_diff import (
     CHANGE_CHARS,

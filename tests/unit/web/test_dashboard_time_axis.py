@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.times import utc_text
 from web.dashboard.time_axis import MOST_MARKS, axis_over

@@ -4,8 +4,7 @@ import math
 from itertools import accumulate
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from prometheus_client import CollectorRegistry, Histogram
 
 from web.metrics import BUCKETS, Latency, latencies, quantile

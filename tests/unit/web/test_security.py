@@ -1,7 +1,6 @@
 import pytest
 from flask import Flask
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from web.security import register_security
 

@@ -5,8 +5,7 @@ import threading
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.context.render import Entry, render_block
 from pipeline.errors import Conflict, InvalidField
@@ -25,8 +24,7 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
-from pipeline.store import agent_sessions, history, index_state, memories, review, work
-from pipeline.store import edges as edges_table
+from pipeline.store import agent_sessions, edges as edges_table, history, index_state, memories, review, work
 from pipeline.store.database import Database
 from pipeline.text.normalize import content_hash
 from pipeline.text.redaction import redact

@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.records import MAX_CONTENT_CHARS, Kind, Scope, ScopeKind, Source
 from pipeline.write import admission

@@ -2,8 +2,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from ulid import ULID
 
 from pipeline.context.render import Entry, render_block

@@ -3,8 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, FactKey, Outcome, Scope, Source

@@ -3,8 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import InvalidField, NotFound
 from pipeline.records import Draft, FactKey, Outcome, Scope, Source

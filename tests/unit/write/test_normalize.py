@@ -2,8 +2,7 @@ import unicodedata
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES

@@ -1,8 +1,7 @@
 """What a tool call did: looking is nothing, secrets stay out, the rest is named by what it is."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.store.agent_sessions import ActionType
 from pipeline.write.tool_actions import (

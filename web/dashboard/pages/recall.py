@@ -23,8 +23,7 @@ from pipeline.services.recall import (
     parse_query,
 )
 from web.api.bodies import SessionId
-from web.dashboard import score_bars
-from web.dashboard import view as page
+from web.dashboard import score_bars, view as page
 from web.dashboard.view import Moment, Section, View, show
 
 section = Section("recall")

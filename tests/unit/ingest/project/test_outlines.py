@@ -4,8 +4,7 @@ import re
 from textwrap import dedent
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.ingest.project.files import language_of
 from pipeline.ingest.project.outline import outline_of

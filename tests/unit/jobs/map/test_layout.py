@@ -5,11 +5,9 @@ from itertools import combinations, count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from pipeline.jobs.map import layout as module
-from pipeline.jobs.map import placement
+from pipeline.jobs.map import layout as module, placement
 from pipeline.jobs.map.graph import OWN_TIES, build_graph, measure_change, number_communities
 from pipeline.jobs.map.layout import layout
 from pipeline.jobs.map.placement import push_apart, separate_discs

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from demo.sample import load_sample
 from pipeline.index.vectors import VectorRows
@@ -17,8 +16,7 @@ from pipeline.jobs.mining.arcs import LEAST_OVERLAP, arcs, is_thread, succession
 from pipeline.jobs.runner import JobRun
 from pipeline.records import Draft, EntityKind, Kind, Revision, Scope, ScopeKind, Source, Viewer
 from pipeline.records.digestion import EntityMention
-from pipeline.store import arcs as store
-from pipeline.store import entities, meta
+from pipeline.store import arcs as store, entities, meta
 from pipeline.store.arcs import Arc, ArcStatus, StoredArc, Strand
 from pipeline.times import utc_text
 from pipeline.write.accept import accept

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pipeline.jobs.mining import consolidate as job
 from pipeline.jobs.mining.consolidate import consolidate, extend_group, find_coherent_group

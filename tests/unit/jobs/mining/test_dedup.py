@@ -4,8 +4,7 @@ import json
 from itertools import count
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.jobs.mining import dedup as module
 from pipeline.jobs.mining.dedup import PARTED, SYSTEM, UNVOUCHED, dedup, says_more

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.digest.entities import SpacyTagger, extract_batch
 from pipeline.errors import NotFound
@@ -30,8 +29,7 @@ from pipeline.records import (
     Stage,
 )
 from pipeline.records.digestion import EntityMention
-from pipeline.store import agent_sessions, entities, history, memories, meta, work
-from pipeline.store import edges as store
+from pipeline.store import agent_sessions, edges as store, entities, history, memories, meta, work
 from pipeline.text.entities import find_by_rule
 from pipeline.write.revise import CALLER, add_edge, archive, edit, purge, remove_edge, restore
 from tests.fakes.in_process import scratch_database

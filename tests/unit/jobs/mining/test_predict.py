@@ -3,15 +3,13 @@
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pipeline.jobs.mining import predict as module
 from pipeline.jobs.mining.predict import MOST, choose_questions, likelihood, predict
 from pipeline.records import EntityKind, Kind, Scope, ScopeKind
 from pipeline.records.digestion import EntityMention
-from pipeline.store import arcs, entities
-from pipeline.store import predictions as store
+from pipeline.store import arcs, entities, predictions as store
 from pipeline.store.arcs import Arc, ArcStatus
 from pipeline.store.predictions import MOST_KEPT, OCCASION, Prediction, PredictionScore, Reason, Repeated
 from pipeline.times import utc_text

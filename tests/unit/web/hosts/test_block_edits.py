@@ -1,7 +1,6 @@
 """The block in a file of rules comes out again to the byte."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from web.hosts import block
 from web.hosts.entries import EntryUndo, RulesBlock

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from web.hooks import session_start
 from web.hosts.hosts import BY_NAME, HOSTS, is_our_hook, is_our_notify, is_our_server

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from web.hosts import json_edits
 from web.hosts.entries import CannotEdit, EntryUndo, HookEntry, JsonMember

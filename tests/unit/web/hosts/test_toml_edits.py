@@ -3,8 +3,7 @@
 import tomllib
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from web.hosts import toml_edits
 from web.hosts.entries import CannotEdit, EntryUndo, TomlKey, TomlTable
