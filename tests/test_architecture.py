@@ -416,7 +416,7 @@ from pipeline.index.vectors import VectorTable
 with tempfile.TemporaryDirectory() as folder:
     table = VectorTable(Path(folder) / "vectors", "m", 4)
     with table.exclusive():
-        table.replace({1: np.eye(4, dtype=np.float32)[:1]}, 1)
+        table.replace({1: np.eye(4, dtype=np.float32)[:1]})
     assert table.count() == 1
 print(json.dumps(sorted(name.replace(".", "/") for name in sys.modules)))
 """
