@@ -30,9 +30,13 @@ def normalize_text(text: str) -> str:
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     if unified.isascii():
         return _CONTROL.sub("", unified).strip()
-    composed = unicodedata.normalize("NFC", limit_marks(unified))
-    visible = _CONTROL.sub("", composed)
-    return (_INVISIBLE.sub("", visible) if _ANY_UNSEEN.search(visible) else visible).strip()
+    # What stood between a letter and its mark is gone before the two become one.
+    composed = _compose(_CONTROL.sub("", unified))
+    return (_compose(_INVISIBLE.sub("", composed)) if _ANY_UNSEEN.search(composed) else composed).strip()
+
+
+def _compose(text: str) -> str:
+    return unicodedata.normalize("NFC", limit_marks(text))
 
 
 def limit_marks(text: str) -> str:

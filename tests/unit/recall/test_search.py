@@ -335,7 +335,7 @@ def test_indexes_that_know_more_than_the_store_break_nothing(workspace):
     rows = [(1, ["zebra"]), (50, ["zebra"]), (70_000, ["zebra", "port"])]
     vector = workspace.encoder.encode_documents(["zebra"])
     with workspace.table.exclusive():
-        workspace.table.replace(dict.fromkeys((1, 60, 80_000), vector), 1)
+        workspace.table.replace(dict.fromkeys((1, 60, 80_000), vector))
     with workspace.database.write() as db:
         meta.put(db, meta.SEGMENT, build_segment(workspace.lexical, rows))
         meta.put(db, meta.VECTORS_GENERATION, "1")

@@ -2,7 +2,7 @@ import unicodedata
 from uuid import UUID
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from pipeline.errors import InvalidField
 from pipeline.records import MAX_CONTENT_CHARS, MAX_METADATA_BYTES
@@ -18,6 +18,8 @@ json_values = st.recursive(
 
 
 @given(wild)
+@example("A\x1f\u0323")
+@example("A\u00ad\u0323")
 def test_normalizing_twice_is_normalizing_once(text):
     assert normalize_text(normalize_text(text)) == normalize_text(text)
 
