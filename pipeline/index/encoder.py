@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Vectors = npt.NDArray[np.float32]
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 FP32: Final = "fp32"
 INT8: Final = "int8"
 MODEL_FILE: Final = "model.onnx"

@@ -7,7 +7,15 @@ import numpy as np
 
 from pipeline.index.rows import Floats, Seqs, values_at
 from pipeline.recall.evidence import Candidates
-from pipeline.recall.rank import FEATURES, FEATURES_OF_GROUP, GROUP_OF_CHANNEL, Ranking, neighbour_places, relevance
+from pipeline.recall.rank import (
+    FEATURES,
+    FEATURES_OF_GROUP,
+    GROUP_OF_CHANNEL,
+    Ranking,
+    least_relevance,
+    neighbour_places,
+    relevance,
+)
 from pipeline.records import Filter, Memory
 from pipeline.records.recall import (
     SEARCHED,
@@ -53,17 +61,21 @@ def explain_memory(
     if place < 0:
         reasons = _filter_reasons(query, memory) or _missing_reasons(query, seen)
         return MemoryExplanation(memory, None, None, seen, None, 0.0, tuple(reasons))
-    rank = int(np.flatnonzero(ranking.order == place)[0]) + 1
     signals = signals_of(db, ranking, candidates, np.array([place]))[0]
     score = float(ranking.score[place])
+    probable, least = relevance(ranking), least_relevance(ranking.evidence, query.min_relevance)
+    about = float(probable[place])
+    if about < least:
+        reason = f"left out: its relevance is {about:.4f}, and {least:.4f} is asked for"
+        return MemoryExplanation(memory, None, score, seen, signals, about, (reason,))
+    kept = ranking.order[probable[ranking.order] >= least]
+    rank = int(np.flatnonzero(kept == place)[0]) + 1
     if rank <= query.k:
-        reasons = [f"found: number {rank} of the results"]
+        reason = f"found: number {rank} of the results"
     else:
-        last = float(ranking.score[ranking.order[query.k - 1]])
-        reasons = [
-            f"ranked {rank}, and {query.k} were asked for: its score is {score:.3f}, the last result's {last:.3f}"
-        ]
-    return MemoryExplanation(memory, rank, score, seen, signals, float(relevance(ranking)[place]), tuple(reasons))
+        last = float(ranking.score[kept[query.k - 1]])
+        reason = f"ranked {rank}, and {query.k} were asked for: its score is {score:.3f}, the last result's {last:.3f}"
+    return MemoryExplanation(memory, rank, score, seen, signals, about, (reason,))
 
 
 def _view_in_channel(scores: Floats, seq: int, top: Seqs) -> ChannelView:

@@ -36,11 +36,13 @@ UNKNOWN_WORDS_GAIN = 4.0
 RECENCY_HALF_LIFE_DAYS = 30.0
 
 # Fitted to the calibration part of tests/data/messages.json by maximum likelihood, a message by its most probable hit.
-INTERCEPT = -8.76
-CLOSER_THAN_BACKGROUND = 8.4
-SHARED_INFORMATION = 2.63
-VOCABULARY_COVERAGE = 5.56
+INTERCEPT = -5.1
+CLOSER_THAN_BACKGROUND = 9.7
+SHARED_INFORMATION = 2.0
+VOCABULARY_COVERAGE = 2.4
+# From here on an agent is told unasked; below the other, nobody is shown what was not asked for whatever it is.
 RELEVANT = 0.5
+SURELY_NOT = 0.02
 
 
 class FeatureGroup(StrEnum):
@@ -178,7 +180,7 @@ def _before(pool: CandidatePool, place: int) -> list[int]:
 _WORDS, _MEANING, _NEIGHBOURS, _CUES, _PRIORS = FeatureGroup
 
 FEATURES: Final = (
-    RankFeature("lexical", 0.275, _WORDS, "shares words with the question", lambda pool: pool.lexical),
+    RankFeature("lexical", 0.375, _WORDS, "shares words with the question", lambda pool: pool.lexical),
     RankFeature(
         "dense",
         0.15,
@@ -188,14 +190,14 @@ FEATURES: Final = (
     ),
     RankFeature(
         "context",
-        0.35,
+        0.3,
         _MEANING,
         "is near in meaning together with its neighbours",
         lambda pool: pool.damp_lift(_share_of_best(pool.evidence.context, CONVINCING_COSINE)),
     ),
     RankFeature(
         "adjacent_turn",
-        0.2,
+        0.225,
         _NEIGHBOURS,
         "is the turn before or after one that fits",
         _adjacent_turn,
@@ -209,9 +211,9 @@ FEATURES: Final = (
         _two_turns_away,
         lambda pool, place: _steps(pool, place, 2),
     ),
-    RankFeature("follows_question", 0.225, _NEIGHBOURS, "follows a question that fits", _follows_question, _before),
+    RankFeature("follows_question", 0.25, _NEIGHBOURS, "follows a question that fits", _follows_question, _before),
     RankFeature("session", 0.125, _NEIGHBOURS, "is in the session of one that fits", _session, _same_session),
-    RankFeature("session_words", 0.2, _WORDS, "is in a session that shares words with the question", _session_words),
+    RankFeature("session_words", 0.1, _WORDS, "is in a session that shares words with the question", _session_words),
     RankFeature("speaker", 0.1, _CUES, "is said by whom the question names", lambda pool: pool.evidence.speaks),
     RankFeature(
         "names_time", 0.1, _CUES, "names a time, which the question asks for", lambda pool: pool.evidence.names_time
@@ -253,9 +255,12 @@ def neighbour_places(seqs: Seqs, neighbours: Seqs) -> Seqs:
 
 def _word_trust(evidence: Evidence) -> Floats:
     """Return how far words and what they lift may decide: fully for what has no vector to be judged by."""
+    return np.where(evidence.dense == 0, 1.0, _words_known(evidence)).astype(np.float32)
+
+
+def _words_known(evidence: Evidence) -> float:
     low, high = VOCABULARY_COVERED
-    trust = min(max((evidence.vocabulary_coverage - low) / (high - low), 0.0), 1.0)
-    return np.where(evidence.dense == 0, 1.0, trust).astype(np.float32)
+    return min(max((evidence.vocabulary_coverage - low) / (high - low), 0.0), 1.0)
 
 
 def _at(values: Floats | Flags, places: Seqs) -> Floats:
@@ -301,8 +306,8 @@ def rank(evidence: Evidence) -> Ranking:
 
 
 def relevance(ranking: Ranking) -> Floats:
-    """Return how probably each memory of the pool is about the question, 0 to 1."""
-    evidence = ranking.evidence
+    """Return how probably each memory of the pool, or a turn beside it, is about the question, 0 to 1."""
+    evidence, pool = ranking.evidence, ranking.pool
     logit = (
         INTERCEPT
         + CLOSER_THAN_BACKGROUND * (evidence.dense - evidence.background_similarity)
@@ -310,4 +315,13 @@ def relevance(ranking: Ranking) -> Floats:
         + VOCABULARY_COVERAGE * evidence.vocabulary_coverage
     )
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
-    return probability
+    beside = np.maximum(_at(probability, pool.before), _at(probability, pool.after))
+    return np.maximum(probability, beside)
+
+
+def least_relevance(evidence: Evidence, asked: float | None) -> float:
+    """Return the relevance that is asked for or, where none is, that of what is surely not about the question.
+
+    Where the workspace does not know the question's words, as in another language, nothing is sure.
+    """
+    return SURELY_NOT * _words_known(evidence) if asked is None else asked

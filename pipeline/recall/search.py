@@ -30,7 +30,7 @@ from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_by_words, gather_evidence
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
-from pipeline.recall.rank import Ranking, rank, relevance
+from pipeline.recall.rank import Ranking, least_relevance, rank, relevance
 from pipeline.records import Filter, Memory, Viewer
 from pipeline.records.recall import NOTHING, Answer, Channel, ChannelReport, ChannelState, Hit, MemoryExplanation, Query
 from pipeline.store import changes, facts, memories, meta
@@ -216,10 +216,8 @@ def _rank_candidates(
 
 def _build_hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query) -> tuple[Hit, ...]:
     shown: dict[int, Memory] = {}
-    probable, order = relevance(ranking), ranking.order
-    if query.least_relevance:
-        order = order[: query.k]
-        order = order[probable[order] >= query.least_relevance]
+    probable = relevance(ranking)
+    order = ranking.order[probable[ranking.order] >= least_relevance(ranking.evidence, query.min_relevance)]
     seqs = ranking.evidence.seqs[order].tolist()
     # The store has the last word; where it takes hits away, the next ones move up.
     for start in range(0, len(seqs), query.k):

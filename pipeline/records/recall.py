@@ -32,8 +32,8 @@ SEARCHED = (Channel.LEXICAL, Channel.DENSE)
 class Query:
     """One question: text, number of results, filter, deadline in milliseconds, and whether each hit is explained.
 
-    `channels` are those that are searched; any other is off. Of the best `k`, those stay that are at least so probably
-    about the question.
+    `channels` are those that are searched; any other is off. What is less probably about the question than
+    `min_relevance` is left out; None leaves out what surely is not, 0 nothing.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Query:
     budget_ms: int = 250
     explain: bool = False
     channels: tuple[Channel, ...] = SEARCHED
-    least_relevance: float = 0.0
+    min_relevance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def hook_recall_budget_ms(settings: Settings) -> int:
 
 def message_query(message: str, viewer: Viewer, budget_ms: int) -> Query:
     """Return what is asked of recall for a message."""
-    return Query(message, CONSIDERED, Filter(viewer=viewer), budget_ms, least_relevance=RELEVANT)
+    return Query(message, CONSIDERED, Filter(viewer=viewer), budget_ms, min_relevance=RELEVANT)
 
 
 def compose_briefing(

@@ -94,7 +94,7 @@ def find_lessons(
     """Return the lessons about a text, best first; finding them counts as showing them, unless incognito."""
     wanted = Filter(kinds=(Kind.LESSON,), viewer=viewer)
     budget_ms = workspace.settings.recall_budget_ms
-    query = Query(text, k=limit, filter=wanted, budget_ms=budget_ms, least_relevance=RELEVANT)
+    query = Query(text, k=limit, filter=wanted, budget_ms=budget_ms, min_relevance=RELEVANT)
     shown = [hit.memory for hit in search(contexts.get(workspace), query).hits]
     with workspace.database.read() as db:
         lessons = with_records(db, shown)

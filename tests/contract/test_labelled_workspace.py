@@ -23,7 +23,7 @@ def workspace(compiled_model, tmp_path_factory):
 def messages(workspace):
     """The messages of the test part, each with whether anything was thought relevant."""
     return [
-        (m, bool(workspace.ask(m["text"], least_relevance=RELEVANT).hits))
+        (m, bool(workspace.ask(m["text"], min_relevance=RELEVANT).hits))
         for m in load_labelled("messages.json")
         if m["part"] == "test"
     ]
@@ -41,7 +41,7 @@ def test_the_gate_stays_shut_for_what_it_does_not_know(messages):
 
 @pytest.mark.parametrize("text", ["thanks!", "good morning", "ok, go on", "danke dir", "спасибо", "tell me a joke"])
 def test_small_talk_is_met_with_silence(workspace, text):
-    assert workspace.ask(text, least_relevance=RELEVANT).hits == ()
+    assert workspace.ask(text, min_relevance=RELEVANT).hits == ()
 
 
 def test_a_relevance_says_how_often_it_is_right(workspace):

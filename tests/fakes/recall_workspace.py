@@ -74,8 +74,17 @@ class RecallWorkspace:
     def find_ids(self, text: str, **fields: Any) -> list[str]:
         return [hit.memory.id for hit in self.ask(text, **fields).hits]
 
-    def why(self, text: str, memory_id: str, *, wanted: Filter | None = None, k: int = 10) -> MemoryExplanation:
-        return explain_result(self.reader, Query(text, k, wanted or Filter(), LONG_MS), memory_id)
+    def why(
+        self,
+        text: str,
+        memory_id: str,
+        *,
+        wanted: Filter | None = None,
+        k: int = 10,
+        min_relevance: float | None = None,
+    ) -> MemoryExplanation:
+        query = Query(text, k, wanted or Filter(), LONG_MS, min_relevance=min_relevance)
+        return explain_result(self.reader, query, memory_id)
 
     def seq(self, memory_id: str) -> int:
         with self.database.read() as db:

@@ -30,8 +30,8 @@ class LabelledWorkspace:
         self._reader = reader
         self._keys = keys
 
-    def ask(self, text: str, k: int = 8, least_relevance: float = 0.0) -> Answer:
-        return search(self._reader, Query(text, k=k, budget_ms=PATIENT_MS, least_relevance=least_relevance))
+    def ask(self, text: str, k: int = 8, min_relevance: float | None = None) -> Answer:
+        return search(self._reader, Query(text, k=k, budget_ms=PATIENT_MS, min_relevance=min_relevance))
 
     def find_ids(self, text: str, k: int) -> list[str]:
         return [self._keys[hit.memory.id] for hit in self.ask(text, k).hits]

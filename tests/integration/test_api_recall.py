@@ -30,6 +30,26 @@ def test_an_identifier_is_found_whole_and_by_its_parts(client):
         assert client.find_ids(query)[0] == written
 
 
+def test_what_is_less_relevant_than_asked_for_is_left_out(client, digested):
+    port = client.write("The billing service listens on port 8123")
+    lunch = client.write("The lunch service changes its menus on Mondays", session_id="another")
+    digested()
+    question = "billing service port"
+    found = {hit["id"]: hit["relevance"] for hit in client.recall(question, min_relevance=0)["results"]}
+    assert list(found) == [port, lunch]
+    between = (found[port] + found[lunch]) / 2
+    assert client.find_ids(question, min_relevance=between) == [port]
+    why = client.post("/v1/recall/why", {"query": question, "id": lunch, "min_relevance": between}).json
+    assert why["reasons"] == [f"left out: its relevance is {found[lunch]:.4f}, and {between:.4f} is asked for"]
+
+
+@pytest.mark.parametrize("least", [-0.1, 1.1, "much"])
+def test_a_relevance_is_a_probability(client, least):
+    answer = client.post("/v1/recall", {"query": "port", "min_relevance": least})
+    assert answer.status_code == 422
+    assert "min_relevance" in answer.get_data(as_text=True)
+
+
 def test_the_dense_channel_finds_what_was_digested(client, digested):
     written = client.write("The billing service listens on port 8123")
     digested()

@@ -187,12 +187,16 @@ class SignalsAnswer(Answer):
 
 
 class HitAnswer(Answer):
-    """A memory that was found; `stale` when the code that it is about changed, `contradicted_by` who denies it."""
+    """A memory that was found; `relevance` tells how probably it, or a turn beside it, is about the question.
+
+    It is `stale` when the code that it is about changed; `contradicted_by` names who denies it.
+    """
 
     id: str = Field(validation_alias=AliasPath("memory", "id"))
     content: str = Field(validation_alias=AliasPath("memory", "content"))
     kind: Kind = Field(validation_alias=AliasPath("memory", "kind"))
     score: Rounded
+    relevance: Rounded
     created_at: str = Field(validation_alias=AliasPath("memory", "created_at"))
     occurred_at: str = Field(validation_alias=AliasPath("memory", "occurred_at"))
     session_id: str | None = Field(validation_alias=AliasPath("memory", "session_id"))

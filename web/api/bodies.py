@@ -249,6 +249,7 @@ class RecallBody(Body):
     group: Literal["memory", "session"] = "memory"
     budget_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
     explain: bool = False
+    min_relevance: Annotated[float, Field(ge=0, le=1)] | None = None
 
     def filter(self) -> Filter:
         """Return the record of what may be answered."""

@@ -38,6 +38,7 @@ def _query(call: Call, body: bodies.RecallBody) -> Query:
         filter=body.filter(),
         budget_ms=body.budget_ms or call.workspace.settings.recall_budget_ms,
         explain=body.explain,
+        min_relevance=body.min_relevance,
     )
 
 

@@ -72,6 +72,11 @@ def remember(state: State, /, text: str, **given: Any) -> None:
 )
 @click.option("--group", type=click.Choice(["memory", "session"]), help="What a result is.  [default: memory]")
 @click.option("--budget-ms", type=click.IntRange(1, 10_000), help="The deadline in milliseconds.")
+@click.option(
+    "--min-relevance",
+    type=click.FloatRange(0, 1),
+    help="How probably a result must be about QUERY, 0 for all.  [default: leave out what surely is not]",
+)
 @click.option("--explain", is_flag=True, help="Show why each result stands where it stands.")
 @click.option("--why-not", "wanted", metavar="ID", help="Show instead why this memory is or is not among the results.")
 @pass_state

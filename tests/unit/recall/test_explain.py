@@ -199,3 +199,14 @@ def test_a_listing_explains_nothing_and_breaks_nothing(workspace):
     verdict = explain_result(workspace.reader, Query("?!", budget_ms=10_000), written)
     assert verdict.rank is None
     assert "lexical: no word in common" in verdict.reasons
+
+
+def test_what_is_less_relevant_than_asked_for_says_so(workspace):
+    written = workspace.write("the zebra sleeps")
+    workspace.embed()
+    relevance = workspace.ask("zebra").hits[0].relevance
+    verdict = workspace.why("zebra", written, min_relevance=1.0)
+    assert (verdict.rank, verdict.reasons) == (
+        None,
+        (f"left out: its relevance is {relevance:.4f}, and 1.0000 is asked for",),
+    )

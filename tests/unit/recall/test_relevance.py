@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.recall.rank import RELEVANT, rank, relevance
-from tests.fakes.evidence import evidence
+from pipeline.recall.rank import RELEVANT, SURELY_NOT, least_relevance, rank, relevance
+from tests.fakes.evidence import evidence, in_session
 
 
 @given(st.lists(st.tuples(st.floats(-1, 1, width=32), st.floats(0, 1, width=32)), max_size=6))
@@ -17,3 +17,16 @@ def test_a_probability_is_one_whatever_the_evidence(pairs):
 def test_no_evidence_is_silence(ceiling):
     found = relevance(rank(evidence([1, 2], dense=[0.0, -0.3], ceiling=ceiling)))
     assert (found < RELEVANT).all()
+
+
+def test_an_answer_is_as_probable_as_the_question_that_it_answers():
+    found = relevance(rank(evidence(**in_session([1, 2, 3]), dense=[0.8, 0.0, 0.0])))
+    assert found[1] == found[0] > RELEVANT > found[2]
+
+
+@pytest.mark.parametrize(("known", "least"), [(0.0, 0.0), (0.4, 0.0), (0.55, SURELY_NOT / 2), (1.0, SURELY_NOT)])
+def test_nothing_is_surely_beside_the_question_where_its_words_are_unknown(known, least):
+    asked = evidence([1], vocabulary_coverage=known)
+    assert least_relevance(asked, None) == pytest.approx(least)
+    assert least_relevance(asked, 0.3) == 0.3
+    assert least_relevance(asked, 0.0) == 0.0

@@ -178,9 +178,9 @@ def test_of_the_best_those_stay_that_are_probable_enough(workspace, k):
     workspace.embed()
     best = workspace.ask("which port does billing use", k=k).hits
     for least in sorted({hit.relevance for hit in best}):
-        kept = workspace.ask("which port does billing use", k=k, least_relevance=least).hits
+        kept = workspace.ask("which port does billing use", k=k, min_relevance=least).hits
         assert kept == tuple(hit for hit in best if hit.relevance >= least)
-    assert workspace.ask("which port does billing use", k=k, least_relevance=1.01).hits == ()
+    assert workspace.ask("which port does billing use", k=k, min_relevance=1.01).hits == ()
 
 
 def test_what_was_written_after_an_empty_answer_is_found(workspace):
