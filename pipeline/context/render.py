@@ -16,11 +16,12 @@ LONGEST_LINE = 600
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A memory to be shown, what is to be remarked on it, and the id of its impression."""
+    """A memory to be shown, what is to be remarked on it, the id of its impression, and the part that is shown."""
 
     memory: Memory
     remarks: Annotations = NOTHING
     impression_id: str | None = None
+    excerpt: str | None = None
 
 
 def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tuple[str | None, list[Entry]]:
@@ -42,7 +43,7 @@ def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tup
 def render_line(entry: Entry, now: datetime) -> str:
     """Render one memory: its short id, kind and age, its text, and the remarks on it."""
     memory = entry.memory
-    text = " ".join(render_text(memory).split())
+    text = " ".join((entry.excerpt or render_text(memory)).split())
     if len(text) > LONGEST_LINE:
         text = text[: LONGEST_LINE - 1].rstrip() + "…"
     said = find_speaker(memory.source, memory.trust, instructs=memory.instructs).say(text)

@@ -35,6 +35,20 @@ _ASKS_TIME = re.compile(
     r"什么时候|何时|いつ",
     re.IGNORECASE,
 )
+# How people ask what was done lately and is to be done, in the languages that the gate knows.
+_ASKS_PROGRESS = re.compile(
+    r"\b(left off|where (are|were|did) we\b|where was i\b|catch me up|next steps?|what'?s? (is |comes )?next\b(?!\.)|"
+    r"what (have|had|did|were|was) (we|i|you) (done?|doing|work(ing|ed)?|been|changed?|finish(ed)?)\b|"
+    r"what'?s? (is )?(still )?(left to do|to be done|open|pending|unfinished|under way)\b|"
+    r"(our|open|unfinished|remaining|pending) (goals?|tasks?|to-?dos?|work)|project('s)? (status|progress)|"
+    r"(status|progress|state) of (the|this|our) (project|work)|"
+    r"wo (waren|sind) wir|was steht an|was ist (noch )?(offen|als nächstes)|nächste schritte|stand der dinge|"
+    r"offene\w* (ziele|aufgaben)|dónde (lo )?(quedamos|dejamos)|qué (falta|sigue|queda) por|próximos pasos|"
+    r"où en (étions|sommes)[- ]nous|prochaines étapes|onde (paramos|ficamos)|o que (falta|resta)|próximos passos|"
+    r"на ч[её]м мы остановились|что осталось|на чому ми зупинились|що залишилось)|"
+    r"上次.{0,4}哪|接下来做|前回の続き|次は何",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +63,11 @@ class TimeRange:
         """Return the span as Julian days."""
         since = -float("inf") if self.since is None else _julian(self.since)
         return since, float("inf") if self.until is None else _julian(self.until)
+
+
+def asks_progress(text: str) -> bool:
+    """Tell whether a text asks what was done lately or is to be done."""
+    return _ASKS_PROGRESS.search(text) is not None
 
 
 def parse_time_range(text: str, now: datetime) -> TimeRange | None:

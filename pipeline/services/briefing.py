@@ -1,7 +1,7 @@
 """Briefing: what an agent is told before it answers a message, and when its session begins.
 
-One recall finds everything that is about a message; the store adds what is under way. Where nothing is about it,
-nothing is told.
+One recall finds what is about a message. What is under way, which the store knows, is told to who asks for it and when
+a session begins. Where nothing is about a message, nothing is told.
 """
 
 import hashlib
@@ -11,10 +11,12 @@ from datetime import UTC, datetime, timedelta
 from sqlite3 import Connection
 
 from config.settings import Settings
+from pipeline.context.excerpt import find_excerpt
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
 from pipeline.kinds import render_text
 from pipeline.recall.annotations import find_annotations
+from pipeline.recall.query import asks_progress
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import SearchContext, search
 from pipeline.records import Filter, Kind, Memory, Trust, Viewer, sessions_named
@@ -28,11 +30,16 @@ from pipeline.store import agent_sessions, arcs, goals, memories
 from pipeline.store.agent_sessions import Action
 from pipeline.store.arcs import VisibleArc
 from pipeline.store.database import Database
+from pipeline.text.tokens import search_tokens
 from pipeline.times import utc_text
 from pipeline.write.fields import Severity
 
 CONSIDERED = 40
-SHOWN_MEMORIES = 8
+# What an agent is told unasked stands between it and its work: the few best, and no more text than is read at a glance.
+TOLD = 5
+TOLD_SHARE_OF_BEST = 0.7
+EXCERPT_CHARS = 200
+MESSAGE_CHARS = 1600
 SHOWN_EACH = 5
 UNDER_WAY = (Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE)
 LATELY = timedelta(days=14)
@@ -74,8 +81,9 @@ class LessonHit(Hit):
 class Briefing:
     """What is about a message, by what it is; all empty when nothing is.
 
-    `text` is what an agent reads: the lessons, then what is about the message, best first, then what is under way, as
-    far as there is room: the memories `shown`. `lessons` are those that it holds, `impressions` theirs.
+    `text` is what an agent reads: the lessons, then what is about the message, best first, then, where it asks for it,
+    what is under way, as far as there is room: the memories `shown`. `lessons` are those that it holds, `impressions`
+    theirs.
     """
 
     relevant: bool = False
@@ -148,13 +156,15 @@ def compose_briefing(
     only_new: bool = False,
 ) -> Briefing:
     """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
-    hits = search(context, message_query(message, session.viewer, limits.budget_ms)).hits
+    found = search(context, message_query(message, session.viewer, limits.budget_ms)).hits
+    wants_progress = asks_progress(message)
     with context.database.read() as db:
+        hits = _choose_told(_drop_dead_lessons(db, found))
         if only_new:
             new = {memory.seq for memory in drop_seen(db, session, [hit.memory for hit in hits])}
-            hits = tuple(hit for hit in hits if hit.memory.seq in new)
-        about = _sort_by_use(_drop_dead_lessons(db, hits))
-        if about == _About():
+            hits = [hit for hit in hits if hit.memory.seq in new]
+        about = _sort_by_use(hits)
+        if not hits and not wants_progress:
             return Briefing()
         open_goals = _once(
             [*(hit.memory for hit in about.goals), *goals.list_unfinished(db, session.viewer, SHOWN_EACH)]
@@ -162,10 +172,16 @@ def compose_briefing(
         open_goals = open_goals[:SHOWN_EACH]
         activity = _list_recent_activity(db, session.viewer, now)
         threads = arcs.active_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
-        beside = [Entry(hit.memory, hit.annotations) for hit in about.beside_lessons()]
-        under_way = _once((*open_goals, *activity), but=beside)
+        asked = frozenset(search_tokens(message))
+        beside = [
+            Entry(hit.memory, hit.annotations, excerpt=find_excerpt(render_text(hit.memory), asked, EXCERPT_CHARS))
+            for hit in about.beside_lessons()
+        ]
+        under_way = _once((*open_goals, *activity), but=beside) if wants_progress else []
         if only_new:
             under_way = drop_seen(db, session, under_way)
+        if not hits and not under_way:
+            return Briefing()
         remarks = find_annotations(db, under_way)
     beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in under_way]
     briefing = Briefing(
@@ -177,7 +193,7 @@ def compose_briefing(
         memories=about.memories,
         active_arcs=tuple(threads),
     )
-    return _render(briefing, session, about.lessons, beside, limits.max_chars, now)
+    return _render(briefing, session, about.lessons, beside, min(limits.max_chars, MESSAGE_CHARS), now)
 
 
 def brief_project(database: Database, viewer: Viewer, max_chars: int, now: datetime) -> SessionBrief | None:
@@ -244,6 +260,12 @@ def _render(
     )
 
 
+def _choose_told(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the few best of what is about a message: what is near the best of them."""
+    best = max((hit.score for hit in hits), default=0.0)
+    return [hit for hit in hits if hit.score >= TOLD_SHARE_OF_BEST * best][:TOLD]
+
+
 def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
     """Leave out the lessons that are ignored, and put those first that cost most or are known to help."""
     lessons = [hit for hit in hits if _is_rule(hit.memory)]
@@ -271,13 +293,7 @@ def _sort_by_use(hits: Sequence[Hit]) -> _About:
             unfinished.append(hit)
         else:
             others.append(hit)
-    return _About(
-        tuple(lessons[:SHOWN_EACH]),
-        tuple(decisions[:SHOWN_EACH]),
-        tuple(facts[:SHOWN_EACH]),
-        tuple(unfinished[:SHOWN_EACH]),
-        tuple(others[:SHOWN_MEMORIES]),
-    )
+    return _About(tuple(lessons), tuple(decisions), tuple(facts), tuple(unfinished), tuple(others))
 
 
 def _is_rule(memory: Memory) -> bool:

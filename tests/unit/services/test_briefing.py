@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
-from pipeline.services.briefing import SHOWN_EACH, AgentSession, Briefing, BriefingLimits, compose_briefing
+from pipeline.services.briefing import SHOWN_EACH, TOLD, AgentSession, Briefing, BriefingLimits, compose_briefing
 from pipeline.services.lessons import ENOUGH
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression
@@ -86,8 +86,40 @@ def test_everything_is_told_as_what_it_is(workspace, tell):
     short = [line[3:11] for line in list_lines(briefing)]
     assert short[0] == lesson[-8:]
     assert set(short[1:4]) == {memory_id[-8:] for memory_id in (fact, decision, keyed)}
-    assert short[4:] == [goal[-8:], activity[-8:]]
+    assert short[4:] == []
     assert all(LINE.fullmatch(line) for line in list_lines(briefing))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Where did we leave off?",
+        "what's next",
+        "Show me our open goals",
+        "Wo waren wir?",
+        "¿Dónde lo dejamos?",
+        "接下来做什么",
+    ],
+)
+def test_what_is_under_way_is_told_to_who_asks_for_it(workspace, tell, message):
+    goal = workspace.write("Open the archive to everyone", kind=Kind.GOAL)
+    activity = workspace.write("Renamed the queue", kind=Kind.ACTIVITY)
+    workspace.write("The archive is closed on Sundays")
+    assert [line[3:11] for line in list_lines(tell(message))] == [goal[-8:], activity[-8:]]
+
+
+def test_where_nothing_is_under_way_nothing_is_told_of_it(workspace, tell):
+    workspace.write("The archive is closed on Sundays")
+    assert tell("Where did we leave off?") == Briefing()
+
+
+def test_only_the_few_best_are_told(workspace, tell):
+    for number in range(12):
+        workspace.write(f"Billing listens on port {8000 + number}")
+    far = workspace.write("Some day somebody may look into where the old billing of the north listened " * 3)
+    told = [line[3:11] for line in list_lines(tell())]
+    assert len(told) == TOLD
+    assert far[-8:] not in told
 
 
 def test_only_a_lesson_carries_a_surface_id(workspace, tell):
@@ -206,7 +238,8 @@ def test_what_is_denied_says_so_also_where_it_is_merely_under_way(workspace, tel
     goal = workspace.write("Open the archive to everyone", kind=Kind.GOAL)
     edge = EdgeDraft(EdgeKind.CONTRADICTS, goal)
     other = accept(workspace.database, Draft("The archive stays closed", edges=(edge,))).id
-    assert f"Open the archive to everyone (open) (contradicted by [{other[-8:]}])" in tell().text
+    text = tell(f"{MESSAGE} And what is next?").text
+    assert f"Open the archive to everyone (open) (contradicted by [{other[-8:]}])" in text
 
 
 def test_nobody_is_told_what_another_owns(workspace, tell):
@@ -215,5 +248,6 @@ def test_nobody_is_told_what_another_owns(workspace, tell):
     workspace.write("Billing must listen on the port that ops gave it", kind=Kind.LESSON, scope=own)
     workspace.write("Open the archive to everyone", kind=Kind.GOAL, scope=own)
     workspace.write("Renamed the queue", kind=Kind.ACTIVITY, scope=own)
-    assert [line[3:11] for line in list_lines(tell(viewer=Viewer(session="s2")))] == [about[-8:]]
-    assert len(list_lines(tell(viewer=Viewer(session="s1")))) == 4
+    message = f"{MESSAGE} And what is next?"
+    assert [line[3:11] for line in list_lines(tell(message, Viewer(session="s2")))] == [about[-8:]]
+    assert len(list_lines(tell(message, Viewer(session="s1")))) == 4
