@@ -261,9 +261,9 @@ def _render(
 
 
 def _choose_told(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the few best of what is about a message: what is near the best of them."""
+    """Return the few best of what is about a message: the rules, and what is near the best."""
     best = max((hit.score for hit in hits), default=0.0)
-    return [hit for hit in hits if hit.score >= TOLD_SHARE_OF_BEST * best][:TOLD]
+    return [hit for hit in hits if _is_rule(hit.memory) or hit.score >= TOLD_SHARE_OF_BEST * best][:TOLD]
 
 
 def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
