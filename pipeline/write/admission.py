@@ -44,6 +44,7 @@ _OPENING = re.compile(
     rf"(?:(?P<intent>{_LEXICON.alternatives('intent')})|(?P<polite>{_LEXICON.alternatives('polite')}|$)"
     rf"|(?P<request>{_LEXICON.alternatives('request')}|{_WORK_ORDER}))"
 )
+_SENTENCE = re.compile(r"[^\s.!?。！？].*?(?:[.!?](?=\s|$)|[。！？\n]|$)", re.DOTALL)
 _ASKS = re.compile(r"[?？؟]\W{0,9}\Z")
 
 # A line that a program wrote.
@@ -175,7 +176,7 @@ def durability(offer: Offer) -> float:
     value = _saturate(_substance(lowered, words))
     lasting = is_lasting(lowered, words)
     value += 0.2 * lasting + 0.1 * (_ANCHOR.search(text) is not None)
-    return min(1.0, value) * measure_durable_share(lowered, words, lasting=lasting, answers=offer.kind is Kind.QA)
+    return min(1.0, value) * measure_durable_share(lowered, lasting=lasting, answers=offer.kind is Kind.QA)
 
 
 def scope_clarity(offer: Offer) -> float:
@@ -266,15 +267,27 @@ def is_lasting(text: str, words: AbstractSet[str]) -> bool:
     return not text.isascii() and any(phrase in text for phrase in _LASTING_BEYOND_ASCII)
 
 
-def measure_durable_share(text: str, words: AbstractSet[str], *, lasting: bool, answers: bool) -> float:
-    """Return the share of a lower-case text's worth that outlives the moment; `answers` if it answers its question."""
+def measure_durable_share(text: str, *, lasting: bool, answers: bool) -> float:
+    """Return the share of a lower-case text's worth that outlives the moment; `answers` if it answers its question.
+
+    A request, a question or what is put off takes its own sentence away, not what is stated beside it.
+    """
     kept = 1.0 - _noise_share(text)
-    opening = _OPENING.match(text)
+    sentences = [(found[0], len(found[0])) for found in _SENTENCE.finditer(text)]
+    total = sum(length for _, length in sentences)
+    if not total:
+        return kept
+    return kept * sum(length * _keep(one, lasting=lasting, answers=answers) for one, length in sentences) / total
+
+
+def _keep(sentence: str, *, lasting: bool, answers: bool) -> float:
+    kept = 1.0
+    opening = _OPENING.match(sentence)
     if opening is not None and not (lasting or (answers and opening.lastgroup == "request")):
         kept *= _KEPT[str(opening.lastgroup)]
-    if not answers and _ASKS.search(text, max(0, len(text) - 10)):
+    if not answers and _ASKS.search(sentence, max(0, len(sentence) - 10)):
         kept *= _QUESTION_KEEPS
-    if not lasting and _puts_off(text, words):
+    if not lasting and _puts_off(sentence, _words(sentence)):
         kept *= _LATER_KEEPS
     return kept
 

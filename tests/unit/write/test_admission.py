@@ -199,3 +199,21 @@ def test_an_answer_keeps_a_text_that_ends_with_a_question():
 def test_hostile_text_of_full_length_is_read(unit):
     content = (unit * MAX_CONTENT_CHARS)[: MAX_CONTENT_CHARS - 1] + "!"
     assert admit(replace(FACT, content=content), review=True).verdict in set(AdmissionVerdict)
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "Let me get started. ",
+        "Could you look at the logs? ",
+        "I'll rename the queue tomorrow. ",
+        "Good. Next up is billing. ",
+    ],
+)
+def test_what_passes_takes_nothing_from_what_is_stated_beside_it(beside):
+    stated = "The shop runs on FastAPI with PostgreSQL, and Redis caches its carts."
+    assert admit(replace(FACT, content=stated, source=Source.AGENT), review=False).verdict is AdmissionVerdict.ACTIVE
+    both = replace(FACT, content=beside + stated, source=Source.AGENT)
+    assert admit(both, review=False).verdict is AdmissionVerdict.ACTIVE
+    alone = replace(FACT, content=beside.strip(), source=Source.AGENT)
+    assert admit(alone, review=False).verdict is AdmissionVerdict.REJECTED
