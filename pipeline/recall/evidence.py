@@ -18,6 +18,7 @@ from pipeline.recall.query import ParsedQuery
 from pipeline.recall.rank import Evidence, Flags
 from pipeline.records.recall import Channel
 from pipeline.store import memories
+from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import ASKS, NAMES_TIME, search_tokens, speaker_term
 
 # More holders than this cannot come down to one by what the filter hides.
@@ -26,6 +27,9 @@ SHORTEST_RUN = 5
 # A run can only be in a memory that holds a good part of the question.
 RUN_COVERAGE = 0.5
 RUN_CANDIDATES = 4
+# A sentence that holds fewer words of a question says the same as another one by chance.
+LEAST_STATED = 3
+STATING_LOOKED_AT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Candidates:
     lexical: LexicalScores | None
     dense: DenseScores | None
     literal: Seqs
+    stating: Seqs
 
     def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
         """Yield what answered: the channel, its scores, its best."""
@@ -49,14 +54,15 @@ class Candidates:
 class LexicalFindings:
     """What words alone tell of a question, found while the encoder works.
 
-    Row numbers of the best, best first, of those who hold an identifier of the question, and of those who alone hold a
-    literal of it.
+    Row numbers of the best, best first, of those who hold an identifier of the question, of those who alone hold a
+    literal of it, and of those of which one sentence holds every word of it.
     """
 
     scores: LexicalScores
     top: Seqs
     holders: Seqs
     literal: Seqs
+    stating: Seqs
 
 
 def find_by_words(
@@ -66,7 +72,11 @@ def find_by_words(
     top = lexical.top(limit, allowed)
     holders = [seqs[values_at(allowed, seqs).astype(np.bool_)] for seqs in _list_identifier_holders(question, lexical)]
     return LexicalFindings(
-        lexical, top, np.concatenate([*holders, NO_ROWS]), _find_literals(db, question, lexical, holders, top)
+        lexical,
+        top,
+        np.concatenate([*holders, NO_ROWS]),
+        _find_literals(db, question, lexical, holders, top),
+        _find_stating(db, question, lexical, top),
     )
 
 
@@ -98,6 +108,7 @@ def gather_evidence(
         names_time=_flag_holders(lexical, (NAMES_TIME,) if question.asks_time else (), seqs),
         speaks=_speaks(question, lexical, seqs),
         literal=np.isin(seqs, candidates.literal),
+        states=np.isin(seqs, candidates.stating),
         in_time_range=_in_time_range(question, days),
         personal_fact=ranking_features.keyed[seqs] & question.personal,
         importance=ranking_features.importance[seqs],
@@ -138,6 +149,23 @@ def _find_literals(
         texts = {seq: search_tokens(memory.content) for seq, memory in found.items()}
         alone = [np.array([_only_run(texts, question.tokens)])]
     return np.unique(np.concatenate([*alone, NO_ROWS]))
+
+
+def _find_stating(db: Connection, question: ParsedQuery, lexical: LexicalScores, top: Seqs) -> Seqs:
+    """Return those of the best of which one sentence holds every word of the question."""
+    asked = frozenset(question.tokens)
+    if len(asked) < LEAST_STATED:
+        return NO_ROWS
+    holding = [np.isin(top, lexical.corpus.posting(token)[0]) for token in asked]
+    near = top[np.logical_and.reduce(holding)][:STATING_LOOKED_AT].tolist()
+    return np.array(
+        [
+            seq
+            for seq, memory in memories.by_seqs(db, near).items()
+            if any(asked <= set(search_tokens(sentence)) for sentence in split_sentences(memory.content))
+        ],
+        np.int64,
+    )
 
 
 def _only_run(texts: Mapping[int, Sequence[str]], asked: Sequence[str]) -> int:

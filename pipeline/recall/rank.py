@@ -83,6 +83,7 @@ class Evidence:
     speaks: Flags
     names_time: Flags
     literal: Flags
+    states: Flags
     in_time_range: Flags
     personal_fact: Flags
     importance: Floats
@@ -177,9 +178,20 @@ def _before(pool: CandidatePool, place: int) -> list[int]:
     return [int(at) for at in pool.before[place : place + 1] if at >= 0]
 
 
+def _newest_first(pool: CandidatePool) -> Floats:
+    """Return what puts those of which one sentence says all that is asked into the order of their time."""
+    shift = np.zeros(len(pool.own), np.float32)
+    evidence, told = pool.evidence, np.flatnonzero(pool.evidence.states)
+    if len(told) > 1:
+        score = _sum(_OWN, [feature.compute(pool) for feature in _OWN])[told]
+        newest = np.lexsort((evidence.seqs[told], evidence.days[told]))[::-1]
+        shift[told[newest]] = np.sort(score)[::-1] - score[newest]
+    return shift
+
+
 _WORDS, _MEANING, _NEIGHBOURS, _CUES, _PRIORS = FeatureGroup
 
-FEATURES: Final = (
+_OWN: Final = (
     RankFeature("lexical", 0.375, _WORDS, "shares words with the question", lambda pool: pool.lexical),
     RankFeature(
         "dense",
@@ -233,6 +245,12 @@ FEATURES: Final = (
         _CUES,
         "alone holds an identifier or a phrase of the question",
         lambda pool: pool.evidence.literal,
+    ),
+)
+FEATURES: Final = (
+    *_OWN,
+    RankFeature(
+        "newest_first", 1.0, _PRIORS, "says all that is asked, and is newer than others that do", _newest_first
     ),
 )
 FEATURES_OF_GROUP: Final[Mapping[FeatureGroup, tuple[RankFeature, ...]]] = {
@@ -298,11 +316,16 @@ def rank(evidence: Evidence) -> Ranking:
     """Order the pool, best first; equal scores go to the newer memory."""
     pool = CandidatePool(evidence)
     values: Floats = np.array([feature.compute(pool) for feature in FEATURES], np.float32)
-    weights = np.array([feature.weight for feature in FEATURES], np.float32)
-    # Added up row by row: a matrix product may round equal columns differently, and equal scores go by age.
-    score: Floats = (weights[:, None] * values).sum(axis=0)
+    score = _sum(FEATURES, values)
     order = np.lexsort((-evidence.seqs, -score))
     return Ranking(pool, order, values, score)
+
+
+def _sum(features: Sequence[RankFeature], values: Sequence[Floats | Flags] | Floats) -> Floats:
+    # Added up row by row: a matrix product may round equal columns differently, and equal scores go by age.
+    weights = np.array([feature.weight for feature in features], np.float32)
+    score: Floats = (weights[:, None] * np.array(values, np.float32)).sum(axis=0)
+    return score
 
 
 def relevance(ranking: Ranking) -> Floats:

@@ -300,7 +300,9 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
     if dense is not None:
         tops[Channel.DENSE] = dense.top(BEST_OF_CHANNEL, allowed)
     lifted = [context.sessions.around(top[:LIFTING]) for top in tops.values()]
-    holders, literal = (NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal)
+    holders, literal, stating = (
+        (NO_ROWS, NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal, words.stating)
+    )
     pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, NO_ROWS]))
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
-    return Candidates(pooled, tops, None if words is None else words.scores, dense, literal)
+    return Candidates(pooled, tops, None if words is None else words.scores, dense, literal, stating)

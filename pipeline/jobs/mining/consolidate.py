@@ -18,12 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipeline.errors import IndexUnavailable
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.mining.derived import (
+    READ_CHARS,
     Derivation,
     find_central_sentences,
     is_grounded,
     rewrite,
     shorten,
-    split_sentences,
     write_new,
 )
 from pipeline.jobs.model import JobModel, as_data
@@ -31,6 +31,7 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EntityKind, Kind, Memory
 from pipeline.store import derivations, memories, meta
 from pipeline.store.derivations import CONSOLIDATE, Bucket, Subject
+from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import search_tokens
 from pipeline.times import utc_text
 
@@ -226,7 +227,10 @@ def _ask_wording(run: _Consolidation, subject: str, members: Sequence[Memory]) -
     if run.model is None:
         return None
     notes = [
-        {"date": memory.occurred_at[:10], "note": " ".join(map(shorten, split_sentences(memory.content)[:3]))}
+        {
+            "date": memory.occurred_at[:10],
+            "note": " ".join(map(shorten, split_sentences(memory.content[:READ_CHARS])[:3])),
+        }
         for memory in members[-30:]
     ]
     prompt = as_data(subject=subject, notes=notes)

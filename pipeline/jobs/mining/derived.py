@@ -18,6 +18,7 @@ from pipeline.store.database import Database
 from pipeline.store.review import Decision
 from pipeline.text.instructions import instructs
 from pipeline.text.redaction import redact
+from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import memory_tokens, search_tokens
 from pipeline.write.accept import DIGESTION
 from pipeline.write.prepare import prepare
@@ -28,8 +29,6 @@ MAX_SENTENCE_CHARS = 400
 READ_CHARS = 2000
 CUT = "…"
 
-_ENDS = re.compile(r"(?<=[.!?…])[\"'”»)]*\s+(?=[^\W_a-zà-ÿа-яёіїєґ]|[\"'«„“(\[`])|(?<=[。！？])(?=.)|\n+")
-_ABBREVIATED = re.compile(r"(?:^|[\s(])(?:[^\W\d_]|\d{1,2}|[A-ZÀ-ÞА-ЯЁІЇЄҐ]\w{1,2}|vs|etc|bzw|ca|approx)\.$")
 _DIGIT = re.compile(r"\d")
 # Of what a model says, this much must stand in what it was told.
 _GROUNDED = 0.6
@@ -133,17 +132,6 @@ def _add_edges(db: Connection, seq: int, derivation: Derivation, at: str) -> Non
         edges.add(db, seq, EdgeKind.DERIVED_FROM, source.seq, derivation.job, at)
 
 
-def split_sentences(text: str) -> list[str]:
-    """Split a text into its sentences and lines."""
-    found: list[str] = []
-    for part in (piece.strip() for piece in _ENDS.split(text[:READ_CHARS])):
-        if found and _ABBREVIATED.search(found[-1]):
-            found[-1] = f"{found[-1]} {part}"
-        elif part:
-            found.append(part)
-    return found
-
-
 def shorten(sentence: str) -> str:
     """Return a sentence of at most so many characters, cut between words."""
     if len(sentence) <= MAX_SENTENCE_CHARS:
@@ -154,7 +142,11 @@ def shorten(sentence: str) -> str:
 
 def find_central_sentences(given: Sequence[Memory]) -> list[tuple[Memory, str]]:
     """Return the sentences that say most of what memories have in common, with their memories, one of each."""
-    parts = [(place, sentence) for place, memory in enumerate(given) for sentence in split_sentences(memory.content)]
+    parts = [
+        (place, sentence)
+        for place, memory in enumerate(given)
+        for sentence in split_sentences(memory.content[:READ_CHARS])
+    ]
     tokens = [frozenset(search_tokens(sentence)) for _, sentence in parts]
     mentions: Counter[str] = Counter()
     for place in range(len(given)):

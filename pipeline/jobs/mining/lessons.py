@@ -16,12 +16,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.jobs.mining.derived import Derivation, is_grounded, shorten, split_sentences, write_new
+from pipeline.jobs.mining.derived import READ_CHARS, Derivation, is_grounded, shorten, write_new
 from pipeline.jobs.model import JobModel, as_data
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import Kind, Memory, Scope, Source
 from pipeline.store import derivations
 from pipeline.store.derivations import LESSONS
+from pipeline.text.sentences import split_sentences
 from pipeline.text.tokens import identifiers, search_tokens
 from pipeline.times import parse, utc_text
 
@@ -91,7 +92,7 @@ def _remarks(page: Sequence[Memory]) -> Iterator[_Remark]:
     for memory in page:
         if memory.source not in (Source.USER, Source.AMBIENT):
             continue
-        sentence = next((one for one in split_sentences(memory.content) if corrects(one)), None)
+        sentence = next((one for one in split_sentences(memory.content[:READ_CHARS]) if corrects(one)), None)
         if sentence is not None:
             yield _Remark(memory, sentence, frozenset(search_tokens(sentence)), frozenset(identifiers(memory.content)))
 
@@ -163,8 +164,8 @@ def _propose_fix(job: JobRun, model: JobModel | None, failure: Memory) -> bool:
         later = derivations.list_later(db, failure, until, FOLLOWING)
         fix = next((memory for memory in later if fixes(memory.content) and _of_one_thing(db, failure, memory)), None)
     if fix is not None:
-        rule = next((one for one in split_sentences(fix.content) if fixes(one)), fix.content)
-        when = next((one for one in split_sentences(failure.content) if fails(one)), failure.content)
+        rule = next((one for one in split_sentences(fix.content[:READ_CHARS]) if fixes(one)), fix.content)
+        when = next((one for one in split_sentences(failure.content[:READ_CHARS]) if fails(one)), failure.content)
         _propose(job, model, [failure, fix], shorten(rule), shorten(when), "fixes")
     return True
 

@@ -172,3 +172,16 @@ def test_a_neighbour_is_found_where_it_stands():
     seqs = np.array([3, 5, 8])
     assert neighbour_places(seqs, np.array([8, 0, 4, 5, 99])).tolist() == [2, -1, -1, 1, -1]
     assert neighbour_places(seqs[:0], np.array([8])).tolist() == []
+
+
+@given(pools(), st.data())
+def test_of_those_that_say_all_that_is_asked_the_newer_comes_first_and_no_other_moves(pool, data):
+    states = data.draw(st.lists(st.booleans(), min_size=len(pool.seqs), max_size=len(pool.seqs)))
+    ranking = rank(dataclasses.replace(pool, states=np.array(states, np.bool_)))
+    told = [place for place in ranking.order.tolist() if states[place]]
+    assert told == sorted(told, key=lambda place: (-pool.days[place], -pool.seqs[place]))
+    before = rank(pool)
+    for place, moved in enumerate(states):
+        if not moved:
+            assert ranking.score[place] == before.score[place]
+    assert np.sort(ranking.score) == pytest.approx(np.sort(before.score), abs=1e-5)

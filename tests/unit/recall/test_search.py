@@ -479,3 +479,24 @@ def test_who_writes_finds_it_at_once_while_others_read_and_indexes_are_built(wor
             reader.join(LONG)
     assert failures == []
     assert workspace.errors == []
+
+
+@pytest.mark.parametrize("fold", [False, True])
+def test_of_rules_for_the_same_thing_the_newest_comes_first(workspace, fold):
+    rules = [
+        workspace.write(text, occurred_at=f"2026-0{month}-01T00:00:00Z", session_id=f"s{month}")
+        for month, text in (
+            (2, "Good work so far. Please start all method names with o_ in this code base. Thanks."),
+            (3, "One more thing: method names start with x_ from now on, I think that reads better. Any questions?"),
+            (1, "Method names start with a_."),
+        )
+    ]
+    other = workspace.write(
+        "Method arguments get names of their own. We start tomorrow.", occurred_at="2026-04-01T00:00:00Z"
+    )
+    workspace.embed()
+    if fold:
+        workspace.fold()
+    found = workspace.find_ids("What do method names have to start with?")
+    assert [one for one in found if one != other] == [rules[1], rules[0], rules[2]]
+    assert found[0] != other

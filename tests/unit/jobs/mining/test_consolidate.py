@@ -9,11 +9,12 @@ from hypothesis import given, settings, strategies as st
 
 from pipeline.jobs.mining import consolidate as job
 from pipeline.jobs.mining.consolidate import consolidate, extend_group, find_coherent_group
-from pipeline.jobs.mining.derived import MAX_SENTENCE_CHARS, find_central_sentences, is_grounded, split_sentences
+from pipeline.jobs.mining.derived import MAX_SENTENCE_CHARS, find_central_sentences, is_grounded
 from pipeline.jobs.model import Failure, JobModel
 from pipeline.records import EntityKind, Kind, Revision, Scope, ScopeKind, Source, Tier, Trust
 from pipeline.records.digestion import EntityMention
 from pipeline.store import agent_sessions, changes, derivations, edges, entities, memories
+from pipeline.text.sentences import split_sentences
 from pipeline.write import revise
 from tests.fakes.in_process import scratch_database
 from tests.fakes.job_runs import Killed, after, job_run_on, moment, read, write
