@@ -161,22 +161,15 @@ def compose_briefing(
     with context.database.read() as db:
         hits = _choose_told(_drop_dead_lessons(db, found))
         if only_new:
-            new = {memory.seq for memory in drop_seen(db, session, [hit.memory for hit in hits])}
-            hits = [hit for hit in hits if hit.memory.seq in new]
-        about = _sort_by_use(hits)
+            hits = _drop_seen_hits(db, session, hits)
         if not hits and not wants_progress:
             return Briefing()
-        open_goals = _once(
-            [*(hit.memory for hit in about.goals), *goals.list_unfinished(db, session.viewer, SHOWN_EACH)]
-        )
-        open_goals = open_goals[:SHOWN_EACH]
+        about = _sort_by_use(hits)
+        unfinished = goals.list_unfinished(db, session.viewer, SHOWN_EACH)
+        open_goals = _once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]
         activity = _list_recent_activity(db, session.viewer, now)
         threads = arcs.active_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
-        asked = frozenset(search_tokens(message))
-        beside = [
-            Entry(hit.memory, hit.annotations, excerpt=find_excerpt(render_text(hit.memory), asked, EXCERPT_CHARS))
-            for hit in about.beside_lessons()
-        ]
+        beside = _excerpts(about.beside_lessons(), message)
         under_way = _once((*open_goals, *activity), but=beside) if wants_progress else []
         if only_new:
             under_way = drop_seen(db, session, under_way)
@@ -229,6 +222,11 @@ def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) ->
     return [memory for memory in found if seen.get(memory.seq) != version_of(memory)]
 
 
+def _drop_seen_hits(db: Connection, session: AgentSession, hits: Sequence[Hit]) -> list[Hit]:
+    new = {memory.seq for memory in drop_seen(db, session, [hit.memory for hit in hits])}
+    return [hit for hit in hits if hit.memory.seq in new]
+
+
 def version_of(memory: Memory) -> str:
     """Return a fingerprint of what an agent reads of a memory."""
     return hashlib.sha256(render_text(memory).encode()).hexdigest()[:16]
@@ -258,6 +256,14 @@ def _render(
         shown=tuple(entry.memory for entry in kept),
         impressions=tuple(one for one in impressions if one.id in ids),
     )
+
+
+def _excerpts(hits: Sequence[Hit], message: str) -> list[Entry]:
+    asked = frozenset(search_tokens(message))
+    return [
+        Entry(hit.memory, hit.annotations, excerpt=find_excerpt(render_text(hit.memory), asked, EXCERPT_CHARS))
+        for hit in hits
+    ]
 
 
 def _choose_told(hits: Sequence[Hit]) -> list[Hit]:
