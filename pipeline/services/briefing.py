@@ -157,34 +157,33 @@ def compose_briefing(
 ) -> Briefing:
     """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
     found = search(context, message_query(message, session.viewer, limits.budget_ms)).hits
-    wants_progress = asks_progress(message)
     with context.database.read() as db:
         hits = _choose_told(_drop_dead_lessons(db, found))
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
-        if not hits and not wants_progress:
+        if not hits and not asks_progress(message):
             return Briefing()
         about = _sort_by_use(hits)
         unfinished = goals.list_unfinished(db, session.viewer, SHOWN_EACH)
-        open_goals = _once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]
-        activity = _list_recent_activity(db, session.viewer, now)
-        threads = arcs.active_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)
+        open_goals = tuple(_once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH])
+        activity = tuple(_list_recent_activity(db, session.viewer, now))
+        threads = tuple(arcs.active_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH))
         beside = _excerpts(about.beside_lessons(), message)
-        under_way = _once((*open_goals, *activity), but=beside) if wants_progress else []
+        under_way = _once((*open_goals, *activity), but=beside) if asks_progress(message) else []
         if only_new:
             under_way = drop_seen(db, session, under_way)
         if not hits and not under_way:
             return Briefing()
         remarks = find_annotations(db, under_way)
-    beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in under_way]
+        beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in under_way]
     briefing = Briefing(
         relevant=True,
         decisions=about.decisions,
         facts=about.facts,
-        open_goals=tuple(open_goals),
-        recent_activity=tuple(activity),
+        open_goals=open_goals,
+        recent_activity=activity,
         memories=about.memories,
-        active_arcs=tuple(threads),
+        active_arcs=threads,
     )
     return _render(briefing, session, about.lessons, beside, min(limits.max_chars, MESSAGE_CHARS), now)
 
