@@ -65,6 +65,8 @@ def _notes(entry: Entry) -> str:
     if entry.remarks.contradicted_by:
         short = ", ".join(f"[{memory_id[-SHORT_ID:]}]" for memory_id in entry.remarks.contradicted_by)
         notes.append(f"contradicted by {short}")
+    if entry.remarks.superseded_by:
+        notes.append(f"superseded by [{entry.remarks.superseded_by[-SHORT_ID:]}]")
     if entry.impression_id is not None:
         notes.append(f"surface {entry.impression_id}")
     return f" ({'; '.join(notes)})" if notes else ""

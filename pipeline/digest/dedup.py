@@ -1,4 +1,4 @@
-"""The dedup stage: a memory that says what another says is merged, one that denies it is linked, a doubt waits.
+"""The dedup stage: what says the same is merged, what denies or supersedes another is linked, a doubt waits.
 
 The newer always goes into the older, whichever of the two is looked at first: workers digest in no fixed order. What
 is kept in step with a source is compared with what people and agents said, never with its like: the source alone says
@@ -14,18 +14,12 @@ import numpy as np
 from pipeline.index.codes import Vector
 from pipeline.index.dense import DenseIndex
 from pipeline.index.vectors import VectorTable
-from pipeline.records import EdgeKind, Memory
+from pipeline.records import Memory
 from pipeline.records.digestion import WorkItem
 from pipeline.store import changes, duplicates, edges, ingested, memories, meta, work
 from pipeline.store.database import Database
-from pipeline.text.similarity.pair_classifier import (
-    DENIAL_COSINE,
-    PAIR_COSINE,
-    Judgement,
-    Relation,
-    classify_pair,
-    find_merge_blockers,
-)
+from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, PAIR_COSINE, Judgement, Relation, classify_pair
+from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
 from pipeline.times import utc_now
 
 NEIGHBOURS = 8
@@ -142,9 +136,10 @@ def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
     if len(ingested.in_step(db, list(found))) == 2:
         return
     relation = finding.judgement.relation
-    if relation is Relation.CONTRADICTS:
-        if edges.find(db, newer.seq, EdgeKind.CONTRADICTS, older.seq, duplicates.DEDUP, now):
-            changes.append(db, changes.RELATE, [newer.id, older.id])
+    earlier, later = sorted((older, newer), key=lambda memory: (memory.occurred_at, memory.seq))
+    if kind := choose_edge(relation, earlier, later):
+        if edges.find(db, later.seq, kind, earlier.seq, duplicates.DEDUP, now):
+            changes.append(db, changes.RELATE, [later.id, earlier.id])
     elif older.kind is newer.kind and not duplicates.is_known(db, older.seq, newer.seq):
         blockers = find_merge_blockers(older, newer)
         reasons = (*finding.judgement.reasons, *blockers)

@@ -27,6 +27,9 @@ from pipeline.index.segment import K1, Posting, Segment, idf, index_documents, l
 from pipeline.store import changes, index_state, meta
 from pipeline.text.tokens import is_field
 
+# In a workspace of fewer memories, a word tells as much as in one of so many: few share it because there are few.
+YOUNG = 200
+
 
 class TailPostings:
     """Postings of the tail, which grow with every write; the owner's lock guards them."""
@@ -187,7 +190,7 @@ class LexicalIndex:
         rarities = {token: rarity(token) for token in postings}
         information = np.zeros(len(corpus.norms), np.float32)
         for token, (seqs, _) in postings.items():
-            information[seqs] += weights[token] * rarities[token]
+            information[seqs] += float(idf(max(corpus.count, YOUNG), len(seqs))) * rarities[token]
         sessions, session_weight = corpus.score_sessions(postings)
         known = sum(rarities[token] for token, (seqs, _) in postings.items() if len(seqs))
         return LexicalScores(

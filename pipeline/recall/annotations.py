@@ -1,4 +1,4 @@
-"""What a reader must know beside a memory's text: who denies it, and whether the code that it is about has changed."""
+"""What a reader must know beside a memory's text: who denies or supersedes it, and whether its code has changed."""
 
 import json
 from collections.abc import Sequence
@@ -25,11 +25,29 @@ def find_annotations(db: Connection, shown: Sequence[Memory]) -> dict[int, Annot
         # An edge is drawn where both could see each other; one of them may have moved since.
         if reaches(denial.other_scope, viewer_within(scopes[denial.seq])):
             denied.setdefault(denial.seq, []).append(denial)
+    newer = _find_newer(db, shown)
     found = {}
     for memory in shown:
         stale = None if memory.anchor is None else is_stale(memory.anchor)
         by = denied.get(memory.seq, [])
-        if by or stale is not None:
+        if by or stale is not None or memory.seq in newer:
             settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
-            found[memory.seq] = Annotations(tuple(denial.other_id for denial in by), stale, settled)
+            found[memory.seq] = Annotations(
+                tuple(denial.other_id for denial in by), stale, settled, newer.get(memory.seq)
+            )
     return found
+
+
+def drop_superseded(db: Connection, found: Sequence[Memory]) -> list[Memory]:
+    """Return some memories without those of which something newer says otherwise."""
+    newer = _find_newer(db, found)
+    return [memory for memory in found if memory.seq not in newer]
+
+
+def _find_newer(db: Connection, found: Sequence[Memory]) -> dict[int, str]:
+    scopes = {memory.seq: memory.scope for memory in found}
+    return {
+        one.seq: one.by_id
+        for one in edges.list_superseding(db, list(scopes))
+        if reaches(one.by_scope, viewer_within(scopes[one.seq]))
+    }

@@ -34,7 +34,10 @@ STATING_LOOKED_AT = 20
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Row numbers of what may be an answer, ascending, each channel's best in order, and what the channels scored."""
+    """Row numbers of what may be an answer, ascending, each channel's best in order, and what the channels scored.
+
+    `superseded` maps what was said earlier of a thing to what was said of it last.
+    """
 
     seqs: Seqs
     tops: Mapping[Channel, Seqs]
@@ -42,6 +45,7 @@ class Candidates:
     dense: DenseScores | None
     literal: Seqs
     stating: Seqs
+    superseded: Mapping[int, int]
 
     def channels(self) -> Iterator[tuple[Channel, LexicalScores | DenseScores, Seqs]]:
         """Yield what answered: the channel, its scores, its best."""
@@ -109,6 +113,7 @@ def gather_evidence(
         speaks=_speaks(question, lexical, seqs),
         literal=np.isin(seqs, candidates.literal),
         states=np.isin(seqs, candidates.stating),
+        superseded_by=np.array([candidates.superseded.get(seq, NOBODY) for seq in seqs.tolist()], np.int64),
         in_time_range=_in_time_range(question, days),
         personal_fact=ranking_features.keyed[seqs] & question.personal,
         importance=ranking_features.importance[seqs],

@@ -84,6 +84,7 @@ class Evidence:
     names_time: Flags
     literal: Flags
     states: Flags
+    superseded_by: Seqs
     in_time_range: Flags
     personal_fact: Flags
     importance: Floats
@@ -180,13 +181,28 @@ def _before(pool: CandidatePool, place: int) -> list[int]:
 
 def _newest_first(pool: CandidatePool) -> Floats:
     """Return what puts those of which one sentence says all that is asked into the order of their time."""
-    shift = np.zeros(len(pool.own), np.float32)
-    evidence, told = pool.evidence, np.flatnonzero(pool.evidence.states)
-    if len(told) > 1:
-        score = _sum(_OWN, [feature.compute(pool) for feature in _OWN])[told]
-        newest = np.lexsort((evidence.seqs[told], evidence.days[told]))[::-1]
-        shift[told[newest]] = np.sort(score)[::-1] - score[newest]
+    evidence = pool.evidence
+    newer = neighbour_places(evidence.seqs, evidence.superseded_by)
+    groups = _group_same_thing(np.flatnonzero(evidence.states).tolist(), newer)
+    if not groups:
+        return np.zeros(len(pool.own), np.float32)
+    score = _sum(_OWN, [feature.compute(pool) for feature in _OWN])
+    placed = score.copy()
+    for told in map(np.array, groups):
+        newest = told[np.lexsort((evidence.seqs[told], evidence.days[told]))[::-1]]
+        placed[newest] = np.sort(score[told])[::-1]
+    shift: Floats = placed - score
     return shift
+
+
+def _group_same_thing(states: list[int], newer: Seqs) -> list[list[int]]:
+    """Group the places of what speaks of one thing: all that says what is asked, and what supersedes what."""
+    pairs = [(place, int(newer[place])) for place in np.flatnonzero(newer >= 0).tolist()]
+    groups = [set(states)] if len(states) > 1 else []
+    for pair in pairs:
+        touched = [group for group in groups if not group.isdisjoint(pair)]
+        groups = [group for group in groups if group not in touched] + [set(pair).union(*touched)]
+    return [sorted(group) for group in groups]
 
 
 _WORDS, _MEANING, _NEIGHBOURS, _CUES, _PRIORS = FeatureGroup

@@ -33,7 +33,7 @@ from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, least_relevance, rank, relevance
 from pipeline.records import Filter, Memory, Viewer
 from pipeline.records.recall import NOTHING, Answer, Channel, ChannelReport, ChannelState, Hit, MemoryExplanation, Query
-from pipeline.store import changes, facts, memories, meta
+from pipeline.store import changes, edges, facts, memories, meta
 from pipeline.store.database import Database
 from pipeline.times import elapsed_ms, utc_text
 
@@ -304,5 +304,7 @@ def _pool_candidates(context: SearchContext, db: Connection, results: ChannelRes
         (NO_ROWS, NO_ROWS, NO_ROWS) if words is None else (words.holders, words.literal, words.stating)
     )
     pooled = np.unique(np.concatenate([*tops.values(), *lifted, holders, NO_ROWS]))
+    superseded = {one.seq: one.by for one in edges.list_superseding(db, pooled.tolist())}
+    pooled = np.union1d(pooled, np.array(list(superseded.values()), np.int64))
     pooled = pooled[values_at(allowed, pooled).astype(np.bool_)]
-    return Candidates(pooled, tops, None if words is None else words.scores, dense, literal, stating)
+    return Candidates(pooled, tops, None if words is None else words.scores, dense, literal, stating, superseded)

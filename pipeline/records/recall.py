@@ -49,12 +49,14 @@ class Query:
 class Annotations:
     """The ids of memories that deny one, and whether its code changed (None where there is none, or nobody can say).
 
-    `settled` tells that a keyed fact that holds denies it: the fact is right.
+    `settled` tells that a keyed fact that holds denies it: the fact is right. `superseded_by` is the id of what was
+    said later of the same thing.
     """
 
     contradicted_by: tuple[str, ...] = ()
     stale: bool | None = None
     settled: bool = False
+    superseded_by: str | None = None
 
 
 NOTHING = Annotations()

@@ -16,6 +16,7 @@ from pipeline.context.advice import LOOKED_AT, lessons_about
 from pipeline.context.render import Entry, render_block
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.recall.annotations import drop_superseded
 from pipeline.records import MAX_SESSION_ID_CHARS, Draft, Kind, Memory, Source, Viewer, sessions_named
 from pipeline.services.briefing import (
     AgentSession,
@@ -124,7 +125,7 @@ class AgentSessionService:
         # What was told a moment ago is noted by then.
         self._feedback.flush()
         with workspace.database.read() as db:
-            lessons = drop_seen(db, session, found)[:ADVICE_AT_ONCE]
+            lessons = drop_seen(db, session, drop_superseded(db, found))[:ADVICE_AT_ONCE]
         made = make_impressions(lessons, session.id, session.agent_id)
         entries = [Entry(lesson, impression_id=one.id) for lesson, one in zip(lessons, made, strict=True)]
         text, kept = render_block(entries, workspace.settings.hook_max_chars, datetime.now(UTC))

@@ -15,7 +15,7 @@ from pipeline.context.excerpt import find_excerpt
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
 from pipeline.kinds import render_text
-from pipeline.recall.annotations import find_annotations
+from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.query import asks_progress
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import SearchContext, search
@@ -193,7 +193,8 @@ def brief_project(database: Database, viewer: Viewer, max_chars: int, now: datet
     with database.read() as db:
         found = goals.list_unfinished(db, viewer, SHOWN_EACH)
         for kind in BRIEF_KINDS:
-            found += memories.list_leading(db, Filter(kinds=(kind,), viewer=viewer), SHOWN_EACH)
+            leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=viewer), 2 * SHOWN_EACH)
+            found += drop_superseded(db, leading)[:SHOWN_EACH]
     return _brief([], found, max_chars, now)
 
 
@@ -208,9 +209,10 @@ def brief_resumed_session(
         )
         noted = memories.page(db, Filter(session_id=session_id, viewer=viewer), 2 * SHOWN_EACH, None)
         open_goals = goals.list_unfinished(db, viewer, SHOWN_EACH)
-    if not did and not noted:
-        return None
-    return _brief(_render_actions(did, max_chars // 2), _once([*decided, *open_goals, *noted]), max_chars, now)
+        if not did and not noted:
+            return None
+        current = drop_superseded(db, _once([*decided, *open_goals, *noted]))
+    return _brief(_render_actions(did, max_chars // 2), current, max_chars, now)
 
 
 def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) -> list[Memory]:
@@ -267,6 +269,7 @@ def _excerpts(hits: Sequence[Hit], message: str) -> list[Entry]:
 
 def _choose_told(hits: Sequence[Hit]) -> list[Hit]:
     """Return the few best of what is about a message: the rules, and what is near the best."""
+    hits = [hit for hit in hits if hit.annotations.superseded_by is None]
     best = max((hit.score for hit in hits), default=0.0)
     return [hit for hit in hits if _is_rule(hit.memory) or hit.score >= TOLD_SHARE_OF_BEST * best][:TOLD]
 

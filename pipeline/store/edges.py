@@ -52,6 +52,15 @@ class Denial:
     other_scope: Scope
 
 
+class Superseded(NamedTuple):
+    """A memory and what supersedes it, by row number; the latter's id and scope."""
+
+    seq: int
+    by: int
+    by_id: str
+    by_scope: Scope
+
+
 class TextChange(NamedTuple):
     """A change of a text: its number, and the memory's row number while the memory is there."""
 
@@ -173,6 +182,25 @@ def denials(db: Connection, seqs: str) -> list[Denial]:
         Denial(seq, other, Kind(kind), Scope(ScopeKind(scope_kind), scope_id or None))
         for seq, other, kind, scope_kind, scope_id in rows
     ]
+
+
+def list_superseding(db: Connection, seqs: Sequence[int]) -> list[Superseded]:
+    """List what of some memories is superseded, and by what that is active, reviewed and holds, the latest last.
+
+    What was merged away is spoken for, and what holds by a key has a history of its own: neither is superseded.
+    """
+    rows = db.execute(
+        """
+        SELECT old.seq, new.seq, new.id, new.scope_kind, new.scope_id
+            FROM json_each(?1) JOIN edge e ON e.to_seq = value AND e.kind = 'supersedes'
+            JOIN memory old ON old.seq = e.to_seq AND old.subject IS NULL AND old.merged_into IS NOT e.from_seq
+            JOIN memory new ON new.seq = e.from_seq AND new.archived_at IS NULL AND new.candidate = 0
+                AND (new.valid_to IS NULL OR new.valid_to > ?2)
+            ORDER BY old.seq, new.occurred_at, new.seq
+        """,
+        (json.dumps(list(seqs)), utc_now()),
+    )
+    return [Superseded(old, new, other, Scope(ScopeKind(kind), scope or None)) for old, new, other, kind, scope in rows]
 
 
 def forget_found(db: Connection, seq: int, makers: Sequence[str]) -> None:

@@ -46,7 +46,7 @@ _LOOSE = """
     AND NOT EXISTS (SELECT 1 FROM edge e JOIN memory other ON other.seq = e.to_seq
         WHERE e.from_seq = m.seq AND e.kind <> 'next_in_session'
         AND NOT (e.kind = 'supersedes' AND other.merged_into IS m.seq))
-    AND NOT EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind <> 'next_in_session')
+    AND NOT EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind NOT IN ('next_in_session', 'supersedes'))
     AND NOT EXISTS (SELECT 1 FROM arc_member am JOIN arc a ON a.seq = am.arc_seq
         WHERE am.memory_seq = m.seq AND a.status = 'active')
     AND NOT (kind IN ('code', 'document')

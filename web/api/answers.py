@@ -189,7 +189,8 @@ class SignalsAnswer(Answer):
 class HitAnswer(Answer):
     """A memory that was found; `relevance` tells how probably it, or a turn beside it, is about the question.
 
-    It is `stale` when the code that it is about changed; `contradicted_by` names who denies it.
+    It is `stale` when the code that it is about changed; `contradicted_by` names who denies it, `superseded_by` what
+    was said later of the same thing.
     """
 
     id: str = Field(validation_alias=AliasPath("memory", "id"))
@@ -206,6 +207,9 @@ class HitAnswer(Answer):
     stale: bool | None = Field(default=None, validation_alias=AliasPath("annotations", "stale"), exclude_if=is_missing)
     contradicted_by: list[str] = Field(
         default_factory=list, validation_alias=AliasPath("annotations", "contradicted_by"), exclude_if=is_missing
+    )
+    superseded_by: str | None = Field(
+        default=None, validation_alias=AliasPath("annotations", "superseded_by"), exclude_if=is_missing
     )
     signals: SignalsAnswer | None = Field(default=None, exclude_if=is_missing)
 

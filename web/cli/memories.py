@@ -125,6 +125,8 @@ def _print_results(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
             )
             for line in plain(hit["content"]).splitlines():
                 click.echo(f"     {line}")
+            if "superseded_by" in hit:
+                click.echo(f"     superseded by {hit['superseded_by']}")
     return hits
 
 

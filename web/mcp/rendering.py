@@ -160,6 +160,8 @@ def _notes(memory: Mapping[str, Any], shown: ShownIds) -> str:
         notes.append("stale")
     if memory.get("contradicted_by"):
         notes.append("contradicted by " + ", ".join(f"[{shown.short(other)}]" for other in memory["contradicted_by"]))
+    if memory.get("superseded_by"):
+        notes.append(f"superseded by [{shown.short(memory['superseded_by'])}]")
     if memory.get("surface_id"):
         notes.append(f"surface {memory['surface_id']}")
     return f" ({'; '.join(notes)})" if notes else ""

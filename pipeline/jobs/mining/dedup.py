@@ -15,17 +15,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.jobs.model import as_data
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.records import EdgeKind, Memory, Trust
+from pipeline.records import Memory, Trust
 from pipeline.store import changes, duplicates, edges, ingested, memories
 from pipeline.store.duplicates import ASKED, DEDUP_JOB, TOLD_APART, Pair, PairState
 from pipeline.text.similarity.normalizer import normalize_pair
-from pipeline.text.similarity.pair_classifier import (
-    MERGE_COSINE,
-    Judgement,
-    Relation,
-    classify_pair,
-    find_merge_blockers,
-)
+from pipeline.text.similarity.pair_classifier import MERGE_COSINE, Judgement, Relation, classify_pair
+from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
 
 PAGE = 100
 PARTED = "parts of them were told apart"
@@ -100,7 +95,7 @@ def _look_at_pair(job: JobRun, ask: Ask | None, pair: Pair) -> None:
 def judge_pair(older: Memory, newer: Memory, cosine: float) -> Verdict:
     """Return what two memories are to each other by rules alone."""
     found = classify_pair(older.content, newer.content, max(cosine, MERGE_COSINE))
-    if found.relation in (Relation.DIFFERENT, Relation.CONTRADICTS):
+    if found.relation in (Relation.DIFFERENT, Relation.CONTRADICTS, Relation.SUPERSEDES):
         return Verdict(found.relation, reasons=(*found.reasons, TOLD_APART))
     survivor = older
     if found.relation is Relation.BORDERLINE:
@@ -145,11 +140,11 @@ def _ask_model(job: JobRun, ask: Ask, verdict: Verdict, older: Memory, newer: Me
 
 def _apply_verdict(db: Connection, pair: Pair, verdict: Verdict, both: tuple[Memory, Memory], at: str) -> str:
     older, newer = both
-    if verdict.relation is Relation.CONTRADICTS and edges.find(
-        db, newer.seq, EdgeKind.CONTRADICTS, older.seq, DEDUP_JOB, at
-    ):
-        changes.append(db, changes.RELATE, [newer.id, older.id])
-    if verdict.relation in (Relation.CONTRADICTS, Relation.DIFFERENT):
+    earlier, later = sorted(both, key=lambda memory: (memory.occurred_at, memory.seq))
+    kind = choose_edge(verdict.relation, earlier, later)
+    if kind is not None and edges.find(db, later.seq, kind, earlier.seq, DEDUP_JOB, at):
+        changes.append(db, changes.RELATE, [later.id, earlier.id])
+    if kind is not None or verdict.relation is Relation.DIFFERENT:
         duplicates.note(db, pair.id, verdict.reasons, at)
         duplicates.settle(db, pair.id, PairState.KEPT, at)
         return "kept"

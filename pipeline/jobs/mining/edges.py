@@ -29,7 +29,8 @@ from pipeline.jobs.runner import JobRun, Report
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory
 from pipeline.store import changes, edges as store, meta
 from pipeline.store.duplicates import EDGES_JOB
-from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, Relation, classify_pair
+from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, classify_pair
+from pipeline.text.similarity.pair_outcome import choose_edge
 from pipeline.times import parse
 
 CURSOR = "edges_cursor"
@@ -200,9 +201,10 @@ def _contradictions(memory: Memory, around: Surroundings) -> Iterator[Finding]:
         cosine = around.cosine(memory, other)
         # The rules align every word: without vectors, words in common stand for likeness.
         cosine = max(alike, DENIAL_COSINE) if cosine is None else cosine
-        if classify_pair(memory.content, other.content, cosine).relation is Relation.CONTRADICTS:
-            older, newer = sorted((memory, other), key=_key_by_time)
-            yield Finding(newer, EdgeKind.CONTRADICTS, older)
+        older, newer = sorted((memory, other), key=_key_by_time)
+        kind = choose_edge(classify_pair(memory.content, other.content, cosine).relation, older, newer)
+        if kind is not None:
+            yield Finding(newer, kind, older)
 
 
 def _causes(memory: Memory, around: Surroundings) -> Iterator[Finding]:

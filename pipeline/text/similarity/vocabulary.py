@@ -87,6 +87,10 @@ CONDITIONS: Final = _words("conditions")
 STATIVE: Final = _words("stative")
 STATIVE_PARTICIPLES: Final = _words("stative_participles")
 SINGULAR: Final = _words("singular")
+ONE_VALUED: Final = _words("one_valued")
+LABELS: Final = _LEXICON.words("labels")
+OPENINGS: Final = _LEXICON.words("openings")
+ENDINGS: Final = _LEXICON.words("endings")
 
 
 def same_meaning(first: str, second: str) -> bool:

@@ -485,3 +485,31 @@ def test_every_memory_is_done_even_one_without_vectors(dedup_store):
     dedup_store.digest()
     with dedup_store.database.read() as db:
         assert work.count_pending(db)[Stage.DEDUP] == 0
+
+
+RULE, NEW_RULE = "Start test names with `it_`", "From now on, start test names with `should_`."
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_rule_with_another_value_supersedes_the_one_that_was_said_before(dedup_store, newest_first):
+    later = dedup_store.write(NEW_RULE, CLOSE, occurred_at="2026-02-01T00:00:00Z")
+    earlier = dedup_store.write(RULE, occurred_at="2026-01-01T00:00:00Z")
+    dedup_store.digest(newest_first=newest_first)
+    assert dedup_store.edges() == [(later, "supersedes", earlier)]
+    assert dedup_store.active() == {earlier, later}
+
+
+@pytest.mark.parametrize("fields", [{"kind": Kind.EPISODE}, {"source": Source.AMBIENT, "importance": 0.9}])
+def test_what_happened_or_is_less_to_be_trusted_only_denies_a_rule(dedup_store, fields):
+    earlier = dedup_store.write(RULE, source=Source.USER)
+    later = dedup_store.write(NEW_RULE, CLOSE, **fields)
+    dedup_store.digest()
+    assert dedup_store.edges() == [(later, "contradicts", earlier)]
+
+
+def test_what_a_person_took_away_does_not_supersede_again(dedup_store):
+    earlier, later = dedup_store.write(RULE), dedup_store.write(NEW_RULE, CLOSE)
+    dedup_store.digest()
+    revise.remove_edge(dedup_store.database, later, EdgeKind.SUPERSEDES, earlier)
+    dedup_store.digest_again()
+    assert dedup_store.edges() == []

@@ -140,7 +140,7 @@ def test_what_is_pinned_stays(database):
 
 
 @pytest.mark.parametrize("outgoing", [True, False])
-@pytest.mark.parametrize("kind", [EdgeKind.CAUSE, EdgeKind.DERIVED_FROM, EdgeKind.CONTRADICTS, EdgeKind.SUPERSEDES])
+@pytest.mark.parametrize("kind", [EdgeKind.CAUSE, EdgeKind.DERIVED_FROM, EdgeKind.CONTRADICTS])
 def test_either_end_of_an_edge_stays(database, kind, outgoing):
     one = chatter(database)
     other = write(database, 0, "The worker was restarted", kind=Kind.MILESTONE)
@@ -151,6 +151,19 @@ def test_either_end_of_an_edge_stays(database, kind, outgoing):
     live_until(database, LATE)
     archive(job_run_on(database, LATE))
     assert list_archived(database) == []
+
+
+@pytest.mark.parametrize("outgoing", [True, False])
+def test_what_is_superseded_may_go_and_what_supersedes_it_stays(database, outgoing):
+    one = chatter(database)
+    other = write(database, 0, "The worker was restarted", kind=Kind.MILESTONE)
+    ends = [read(database, memory_id).seq for memory_id in (one, other)]
+    begin, end = ends if outgoing else reversed(ends)
+    with database.write() as db:
+        edges.add(db, begin, EdgeKind.SUPERSEDES, end, "user", text_of(0))
+    live_until(database, LATE)
+    archive(job_run_on(database, LATE))
+    assert list_archived(database) == ([] if outgoing else [one])
 
 
 def test_what_only_absorbed_another_goes(database):

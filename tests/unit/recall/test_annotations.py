@@ -112,3 +112,18 @@ def test_stale_and_denied_are_both_told(workspace, annotations, tmp_path):
     other = workspace.write("The line is two", edges=make_contradictions(memory))
     file.unlink()
     assert annotations(memory) == {0: Annotations((other,), stale=True)}
+
+
+@pytest.mark.parametrize("fold", [False, True])
+def test_what_is_superseded_stands_below_what_supersedes_it_and_says_so(workspace, fold):
+    old = workspace.write("The gateway of billing speaks HTTP", session_id="a")
+    edge = EdgeDraft(EdgeKind.SUPERSEDES, old)
+    new = workspace.write("It speaks gRPC by now, which was decided in May", session_id="b", edges=(edge,))
+    workspace.embed()
+    if fold:
+        workspace.fold()
+    hits = workspace.ask("What does the gateway of billing speak?", min_relevance=0.0).hits
+    assert [hit.memory.id for hit in hits] == [new, old]
+    assert [hit.annotations.superseded_by for hit in hits] == [None, new]
+    # Also where words would never have found it.
+    assert workspace.find_ids("billing gateway HTTP", min_relevance=0.0) == [new, old]

@@ -43,7 +43,7 @@ def gather(workspace, text, *, without=()):
         if Channel.DENSE not in without:
             dense = workspace.dense.search(workspace.encoder.encode_query(text), (0, 1), 100)
         found = lexical and find_by_words(db, question, lexical, workspace.reader.ranking_features.visible, 100)
-        candidates = Candidates(np.arange(1, 7), {}, lexical, dense, found.literal if found else NO_ROWS, NO_ROWS)
+        candidates = Candidates(np.arange(1, 7), {}, lexical, dense, found.literal if found else NO_ROWS, NO_ROWS, {})
         return gather_evidence(workspace.reader.sessions, workspace.reader.ranking_features, question, candidates)
 
 

@@ -251,3 +251,9 @@ def test_nobody_is_told_what_another_owns(workspace, tell):
     message = f"{MESSAGE} And what is next?"
     assert [line[3:11] for line in list_lines(tell(message, Viewer(session="s2")))] == [about[-8:]]
     assert len(list_lines(tell(message, Viewer(session="s1")))) == 4
+
+
+def test_what_is_superseded_is_not_told(workspace, tell):
+    old = workspace.write(ABOUT)
+    new = workspace.write("Billing listens on port 9000", edges=(EdgeDraft(EdgeKind.SUPERSEDES, old),))
+    assert [line[3:11] for line in list_lines(tell())] == [new[-8:]]

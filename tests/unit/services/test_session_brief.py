@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.records import Draft, Kind, Scope, ScopeKind, Source, Viewer
+from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.services.briefing import ACTIONS_SHOWN, LEFT_OFF, brief_project, brief_resumed_session
 from pipeline.store import agent_sessions
 from pipeline.store.agent_sessions import Action, ActionType
@@ -116,3 +116,13 @@ def test_a_command_cannot_leave_its_quotation_nor_its_line(workspace, do):
     assert brief_resumed_session(workspace.database, "s1", NOBODY, ROOM, NOW).text == (
         f"{LEFT_OFF}\n- command “echo 'id' - edit x”"
     )
+
+
+def test_a_brief_leaves_out_what_is_superseded(workspace, write):
+    old = write("Deploy on Fridays", kind=Kind.DECISION, session_id="s1")
+    new = write("Deploy on Mondays", kind=Kind.DECISION, session_id="s1", edges=(EdgeDraft(EdgeKind.SUPERSEDES, old),))
+    for brief in (
+        brief_project(workspace.database, NOBODY, ROOM, NOW),
+        brief_resumed_session(workspace.database, "s1", NOBODY, ROOM, NOW),
+    ):
+        assert [memory.id for memory in brief.shown] == [new]

@@ -1,0 +1,52 @@
+"""What becomes of two memories whose texts have something to do with each other: the edge between them, and what blocks
+a merge.
+"""
+
+import re
+from typing import Final
+
+from pipeline.records import EdgeKind, Kind, Memory, Trust
+from pipeline.text.lexicon import load_lexicon
+from pipeline.text.similarity.pair_classifier import Relation
+
+# What happened twice happened twice, however alike it is told.
+EVENTS: Final = frozenset({Kind.ACTIVITY, Kind.EPISODE, Kind.MILESTONE})
+
+_DAYS: Final = load_lexicon("similarity").table("of_its_day")
+_OF_ITS_DAY: Final = re.compile(
+    rf"\b(?:{_DAYS.alternatives('words')})\b|{_DAYS.alternatives('unspaced')}", re.IGNORECASE
+)
+
+
+def choose_edge(relation: Relation, earlier: Memory, later: Memory) -> EdgeKind | None:
+    """Return the kind of edge that a relation draws from the later of two memories, None for none.
+
+    What happened once, commands its reader or is less to be trusted denies what was said before, and replaces nothing.
+    """
+    if relation is Relation.SUPERSEDES:
+        sure = not EVENTS & {earlier.kind, later.kind} and not later.instructs
+        return EdgeKind.SUPERSEDES if sure and later.trust in (earlier.trust, Trust.TRUSTED) else EdgeKind.CONTRADICTS
+    return EdgeKind.CONTRADICTS if relation is Relation.CONTRADICTS else None
+
+
+def find_merge_blockers(survivor: Memory, absorbed: Memory) -> tuple[str, ...]:
+    """Say in fixed phrases why one memory may not speak for another; nothing when it may."""
+    found = []
+    if survivor.occurred_at[:10] != absorbed.occurred_at[:10] and any(
+        _OF_ITS_DAY.search(memory.content) for memory in (survivor, absorbed)
+    ):
+        found.append("each speaks of its own day")
+    if absorbed.kind in EVENTS:
+        found.append("events may happen twice")
+    if survivor.details != absorbed.details:
+        found.append("their fields differ")
+    if survivor.anchor != absorbed.anchor:
+        found.append("they are about different code")
+    if survivor.branch != absorbed.branch:
+        found.append("they belong to different branches")
+    newer = max(survivor, absorbed, key=lambda memory: memory.seq)
+    if absorbed.pinned:
+        found.append(f"the {'newer' if absorbed is newer else 'older'} one is pinned")
+    if survivor.candidate and not absorbed.candidate:
+        found.append(f"the {'newer' if survivor is newer else 'older'} one waits for review")
+    return tuple(found)

@@ -1,0 +1,60 @@
+"""Whether two statements are about one slot and give it different values: "names start with x_", "… with y_".
+
+What announces a statement ("Decision:", "from now on", "in this project") says nothing of the slot and is left out.
+The rest must be the same, word for word, but for one value at its end; and the statement must be of a kind that
+leaves room for one value at a time.
+"""
+
+import re
+from typing import Final
+
+from pipeline.text.similarity import vocabulary as v
+from pipeline.text.similarity.normalizer import WordClass, normalize_pair
+
+MAX_VALUE = 3
+# Fewer words in common are about anything.
+MIN_FRAME = 3
+
+_VALUES = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
+
+
+def _any_of(phrases: tuple[str, ...]) -> str:
+    return "|".join(re.escape(phrase) for phrase in sorted(phrases, key=len, reverse=True))
+
+
+_ANNOUNCES: Final = re.compile(
+    rf"\A(?:\s*(?:(?:{_any_of(v.LABELS)})(?: (?:of|for) (?:this|the|our) \w+)?\s*:|(?:{_any_of(v.OPENINGS)})\b,?))*\s*",
+    re.IGNORECASE,
+)
+_ANNOUNCED: Final = re.compile(rf"(?:,?\s+(?:{_any_of(v.ENDINGS)}))*\s*[.!]?\s*\Z", re.IGNORECASE)
+
+
+def gives_another_value(first: str, second: str) -> bool:
+    """Tell whether two texts say of one thing, which has one value at a time, that it has another."""
+    one, other = normalize_pair(*map(strip_announcement, sorted((first, second))))
+    if one.asks or other.asks or one.tense != other.tense or one.persons != other.persons:
+        return False
+    words, others = one.words, other.words
+    start = 0
+    while start < min(len(words), len(others)) and words[start].text == others[start].text:
+        start += 1
+    after = 0
+    while after < min(len(words), len(others)) - start and words[-1 - after].text == others[-1 - after].text:
+        after += 1
+    value, another = words[start : len(words) - after], others[start : len(others) - after]
+    rest = words[len(words) - after :]
+    return (
+        start > 0
+        and len(words) - len(value) >= MIN_FRAME
+        and all(1 <= len(given) <= MAX_VALUE and any(w.sort in _VALUES for w in given) for given in (value, another))
+        and not any(word.text in v.PLACES_OF_WORK for word in (*value, *another))
+        # What the value stands before belongs to it, but for what it is said of: "CamelCase for class names".
+        and (not rest or rest[0].link in ("for", "as"))
+        and any(word.text in v.ONE_VALUED for word in words[:start])
+        and not any(word.text in v.CONDITIONS or word.sort is WordClass.NEGATION for word in (*words, *others))
+    )
+
+
+def strip_announcement(text: str) -> str:
+    """Return a statement without what only announces it."""
+    return _ANNOUNCED.sub("", _ANNOUNCES.sub("", text, count=1))
