@@ -100,6 +100,10 @@ bench-recall: $(STAMP) ## Measure recall over 10,000 and 100,000 memories (ARGS=
 bench-peer: $(STAMP) ## Compare quality and speed with another memory, PMB (ARGS="--locomo FILE")
 	$(BIN)/python -m tests.benchmarks.peer $(ARGS)
 
+.PHONY: bench-quality
+bench-quality: $(STAMP) ## Measure recall on public sets beside FTS5 (ARGS="FOLDER", where their files are)
+	$(BIN)/python -m tests.benchmarks.quality $(ARGS)
+
 .PHONY: bench-largest
 bench-largest: $(STAMP) ## Measure the CPU of each route's largest hostile body, worst first (ARGS="--route hooks")
 	$(BIN)/python -m tests.benchmarks.largest $(ARGS)

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from demo.sample import Question
 
-CHANNELS = ("lexical", "dense", "graph")
+CHANNELS = ("lexical", "dense")
 INDENT = 5
 
 

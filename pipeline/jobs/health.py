@@ -139,12 +139,6 @@ def _checks(database: Database, paths: WorkspacePaths) -> list[_Check]:
             for rule in invariants.DERIVED
         ),
         _Check(
-            "co_mention_counts",
-            "pairs of entities counted wrongly",
-            reading(invariants.list_miscounted_pairs),
-            invariants.recount_pairs,
-        ),
-        _Check(
             "segment",
             "reasons for a new lexical segment",
             partial(_segment_faults, database, paths.lexical),

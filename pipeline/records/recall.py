@@ -21,11 +21,9 @@ class Channel(StrEnum):
 
     LEXICAL = "lexical"
     DENSE = "dense"
-    GRAPH = "graph"
 
 
-# The graph is off until it earns its place: docs/recall.md has the figures.
-SEARCHED = (Channel.LEXICAL, Channel.DENSE)
+SEARCHED = tuple(Channel)
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,8 +273,6 @@ def _ask_for_repair(database: Database, channel: Channel, error: IndexUnavailabl
             return ask_for_segment(database, error.part)
         case Channel.DENSE:
             return ask_for_vectors(database)
-        case _:
-            return True
 
 
 def ask_for_vectors(database: Database) -> bool:

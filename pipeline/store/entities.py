@@ -1,9 +1,8 @@
-"""Entities, who mentions them, and which stand together: one canonical row per kind and name."""
+"""Entities and who mentions them: one canonical row per kind and name."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
@@ -15,9 +14,6 @@ from pipeline.store import maps
 from pipeline.store.memories import select_newest
 from pipeline.store.visibility import condition, within_reach
 from pipeline.times import utc_now
-
-# Pairs grow with the square of the mentions: a long list of names says little about any two of them.
-MAX_PAIRED = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +50,10 @@ class EntityTie:
 
 
 class GraphCounts(NamedTuple):
-    """Entities, who mentions them, and which are mentioned together."""
+    """Entities, and who mentions them."""
 
     entities: int
     mentions: int
-    co_mentions: int
 
 
 class EntitySpan(NamedTuple):
@@ -69,34 +64,22 @@ class EntitySpan(NamedTuple):
 
 
 def link(db: Connection, memory_seq: int, mentions: Sequence[EntityMention]) -> None:
-    """Replace what a memory mentions, and the co-mention edges that follow from it."""
+    """Replace what a memory mentions."""
     unlink(db, memory_seq)
-    seqs: list[int] = []
-    for mention in mentions:
-        seq = _canonical(db, mention)
-        inserted = db.execute(
-            "INSERT OR IGNORE INTO mention (memory_seq, entity_seq, surface) VALUES (?, ?, ?)",
-            (memory_seq, seq, mention.surface),
-        ).rowcount
-        if inserted:
-            seqs.append(seq)
     db.executemany(
-        "INSERT INTO co_mention VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET memories = memories + 1",
-        _pairs(seqs),
+        "INSERT OR IGNORE INTO mention (memory_seq, entity_seq, surface) VALUES (?, ?, ?)",
+        [(memory_seq, _canonical(db, mention), mention.surface) for mention in mentions],
     )
 
 
 def unlink(db: Connection, memory_seq: int) -> None:
-    """Remove a memory's mentions, their edges, and entities that nothing mentions any more."""
+    """Remove a memory's mentions, and entities that nothing mentions any more."""
     seqs = [
         row[0] for row in db.execute("SELECT entity_seq FROM mention WHERE memory_seq = ?", (memory_seq,)).fetchall()
     ]
     if not seqs:
         return
     db.execute("DELETE FROM mention WHERE memory_seq = ?", (memory_seq,))
-    pairs = _pairs(seqs)
-    db.executemany("UPDATE co_mention SET memories = memories - 1 WHERE low = ? AND high = ?", pairs)
-    db.executemany("DELETE FROM co_mention WHERE low = ? AND high = ? AND memories <= 0", pairs)
     gone = [
         row[0]
         for row in db.execute(
@@ -225,8 +208,8 @@ def count(db: Connection) -> int:
 
 
 def counts(db: Connection) -> GraphCounts:
-    """Count entities, mentions and co-mention edges."""
-    tables = ("entity", "mention", "co_mention")
+    """Count entities and mentions."""
+    tables = ("entity", "mention")
     return GraphCounts(*(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables))  # noqa: S608 - constant names
 
 
@@ -279,8 +262,3 @@ def _canonical(db: Connection, mention: EntityMention) -> int:
         cursor = db.execute("INSERT INTO entity (id, kind, name) VALUES (?, ?, ?)", (str(ULID()), *key))
         return int(cursor.lastrowid or 0)
     return int(row[0])
-
-
-def _pairs(seqs: Sequence[int]) -> list[tuple[int, int]]:
-    # By number, so that a memory's pairs are the same when they are taken back as when they were counted.
-    return list(combinations(sorted(seqs)[:MAX_PAIRED], 2))

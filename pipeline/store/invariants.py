@@ -11,7 +11,7 @@ from enum import StrEnum
 from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
 
 from pipeline.records import Kind, ScopeKind, Source, Stage, Tier, Trust
-from pipeline.store import changes, entities, meta
+from pipeline.store import changes, meta
 
 # How many broken rows are looked at or removed at once.
 BATCH = 500
@@ -51,13 +51,6 @@ DERIVED: tuple[Derived, ...] = (
         "entity",
         ("seq",),
         "NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_seq = entity.seq)",
-    ),
-    Derived(
-        "co_mentions",
-        "co_mention",
-        ("low", "high"),
-        "NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = co_mention.low) "
-        "OR NOT EXISTS (SELECT 1 FROM entity WHERE entity.seq = co_mention.high)",
     ),
     Derived(
         "places",
@@ -165,50 +158,6 @@ def list_lost_mentions(db: Connection) -> list[int]:
     condition = _is_gone("mention.memory_seq")
     rows = db.execute(f"SELECT DISTINCT memory_seq FROM mention WHERE {condition} LIMIT ?", (BATCH,))  # noqa: S608 - constant text
     return [row[0] for row in rows]
-
-
-_TOTAL = """
-SELECT (SELECT coalesce(sum(memories), 0) FROM co_mention),
-    (SELECT coalesce(sum(n * (n - 1) / 2), 0) FROM (SELECT min(count(*), ?) AS n FROM mention GROUP BY memory_seq))
-"""
-
-# The pairs of a memory are those of its first entities by number.
-_DIFFERENT = """
-WITH placed AS (
-    SELECT memory_seq, entity_seq, row_number() OVER (PARTITION BY memory_seq ORDER BY entity_seq) AS place FROM mention
-), named AS MATERIALIZED (SELECT memory_seq, entity_seq FROM placed WHERE place <= ?),
-paired AS MATERIALIZED (
-    SELECT a.entity_seq AS low, b.entity_seq AS high, count(*) AS memories
-    FROM named a JOIN named b ON a.memory_seq = b.memory_seq AND a.entity_seq < b.entity_seq GROUP BY 1, 2
-)
-SELECT low, high FROM (SELECT * FROM paired EXCEPT SELECT low, high, memories FROM co_mention)
-UNION
-SELECT low, high FROM (SELECT low, high, memories FROM co_mention EXCEPT SELECT * FROM paired)
-LIMIT ?
-"""
-
-_COUNT = """
-SELECT count(*) FROM mention a JOIN mention b ON b.memory_seq = a.memory_seq AND b.entity_seq = ?2
-WHERE a.entity_seq = ?1 AND (SELECT count(*) FROM mention c
-    WHERE c.memory_seq = a.memory_seq AND c.entity_seq < ?2) < ?3
-"""
-
-
-def list_miscounted_pairs(db: Connection) -> list[tuple[int, int]]:
-    """Return some pairs of entities that stand together in more or fewer memories than was counted."""
-    counted, expected = db.execute(_TOTAL, (entities.MAX_PAIRED,)).fetchone()
-    if counted == expected:
-        return []
-    return db.execute(_DIFFERENT, (entities.MAX_PAIRED, BATCH)).fetchall()
-
-
-def recount_pairs(db: Connection, pairs: Sequence[tuple[int, int]]) -> None:
-    """Count anew in how many memories pairs of entities stand together."""
-    for low, high in pairs:
-        count = db.execute(_COUNT, (low, high, entities.MAX_PAIRED)).fetchone()[0]
-        db.execute("DELETE FROM co_mention WHERE low = ? AND high = ?", (low, high))
-        if count:
-            db.execute("INSERT INTO co_mention VALUES (?, ?, ?)", (low, high, count))
 
 
 def findable_outside_tail(db: Connection) -> list[int]:

@@ -31,6 +31,12 @@ def m001_schema(db: Database) -> None:
     db.execute("INSERT INTO meta VALUES ('node', ?)", [secrets.token_hex(4)])
 
 
+@MIGRATIONS()
+def m002_no_co_mentions(db: Database) -> None:
+    """Drop the counts of entities that are mentioned together: what needs them counts mentions."""
+    db.execute("DROP TABLE IF EXISTS co_mention")
+
+
 # What a store has that nobody has written to.
 _FURNITURE = frozenset({"_sqlite_migrations", "meta"})
 # What no migration is to blame for.

@@ -144,15 +144,6 @@ CREATE TABLE mention (
 
 CREATE INDEX mention_entity ON mention (entity_seq);
 
-CREATE TABLE co_mention (
-    low INTEGER NOT NULL REFERENCES entity (seq),
-    high INTEGER NOT NULL REFERENCES entity (seq),
-    memories INTEGER NOT NULL,
-    PRIMARY KEY (low, high)
-) WITHOUT ROWID;
-
-CREATE INDEX co_mention_high ON co_mention (high);
-
 -- The map of entities. A drawing is made row by row beside the one that is shown, and then shown as a whole.
 CREATE TABLE entity_place (
     entity_seq INTEGER NOT NULL REFERENCES entity (seq),

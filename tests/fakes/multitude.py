@@ -3,7 +3,6 @@
 import hashlib
 import random
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
 from sqlite3 import Connection
 
 from ulid import ULID
@@ -86,13 +85,9 @@ def _mention(db: Connection, seqs: list[int], chance: random.Random) -> None:
     ]
     db.executemany("INSERT INTO entity (seq, id, kind, name) VALUES (?, ?, ?, ?)", rows)
     mentions: list[tuple[int, int, str]] = []
-    ties: dict[tuple[int, int], int] = {}
     for seq in seqs:
         # Neighbours in number are mentioned together, so that the graph has parts.
         centre = int(kept * chance.random() ** 2)
         named = {1 + (centre + int(chance.gauss(0, 12))) % kept for _ in range(MENTIONS)}
         mentions += [(seq, one, rows[one - 1][3]) for one in named]
-        for pair in combinations(sorted(named), 2):
-            ties[pair] = ties.get(pair, 0) + 1
     db.executemany("INSERT INTO mention VALUES (?, ?, ?)", mentions)
-    db.executemany("INSERT INTO co_mention VALUES (?, ?, ?)", [(*pair, shared) for pair, shared in ties.items()])

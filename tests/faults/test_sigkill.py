@@ -16,7 +16,6 @@ import pytest
 from pipeline.digest.entities import SpacyTagger, extract_batch
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.vectors import VectorTable
-from pipeline.store.entities import MAX_PAIRED
 from tests.faults.conftest import MODEL
 from tests.support.stack import Client, Stack, wait_until
 
@@ -260,11 +259,3 @@ def test_mentions_are_what_the_texts_give(rows):
         found[seq].add((kind, name))
     assert {seq: found[seq] for seq in chosen} == expected
     assert all(found.values())
-
-
-def test_co_mentions_count_each_memory_once(rows):
-    named: dict[int, list[int]] = {}
-    for memory, entity in rows.execute("SELECT memory_seq, entity_seq FROM mention ORDER BY entity_seq"):
-        named.setdefault(memory, []).append(entity)
-    expected = Counter(pair for entities in named.values() for pair in itertools.combinations(entities[:MAX_PAIRED], 2))
-    assert {(low, high): n for low, high, n in rows.execute("SELECT * FROM co_mention")} == expected

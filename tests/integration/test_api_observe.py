@@ -70,7 +70,7 @@ def test_statistics_count_what_there_is(client, digested, worker):
         "by_kind": {"fact": 1, "lesson": 3},
         "by_source": {"import": 1, "user": 3},
     }
-    assert stats["graph"] == {"entities": 2, "mentions": 6, "co_mentions": 1}
+    assert stats["graph"] == {"entities": 2, "mentions": 6}
     assert (stats["index"]["segment"], stats["index"]["tail_rows"], stats["index"]["passages"]) == (None, 4, 5)
     assert stats["bytes"]["events"] > 0
     assert stats["bytes"]["vectors"] > 0

@@ -52,7 +52,6 @@ class GraphCountsAnswer(Answer):
 
     entities: int
     mentions: int
-    co_mentions: int
 
 
 class IndexAnswer(Answer):

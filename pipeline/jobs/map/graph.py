@@ -21,13 +21,14 @@ import igraph
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.store.entities import MAX_PAIRED
 from pipeline.store.maps import STRAY
 
 Ids = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 Pausing = Callable[[], bool]
 
+# Pairs grow with the square of the mentions: a long list of names says little about any two of them.
+MAX_PAIRED = 24
 # With fewer entities that are mentioned twice, those that are mentioned once are shown too.
 FEW = 200
 # The strongest ties of every entity are drawn, however weak beside those of others.

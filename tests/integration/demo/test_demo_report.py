@@ -45,12 +45,12 @@ def test_the_expected_memory_must_be_the_first():
 
 
 def test_signals_show_rank_and_score_and_a_dash_for_an_absent_channel():
-    signals = {"channels": {"lexical": {"rank": 1, "score": 7.214}, "dense": {"rank": 2}, "graph": None}}
-    assert describe_signals(signals) == "lexical #1 7.21 · dense #2 · graph -"
+    signals = {"channels": {"lexical": {"rank": 1, "score": 7.214}, "dense": {"rank": 2}}}
+    assert describe_signals(signals) == "lexical #1 7.21 · dense #2"
 
 
 def test_signals_may_be_absent_or_name_a_channel_of_their_own():
-    assert describe_signals(None) == "lexical - · dense - · graph -"
+    assert describe_signals(None) == "lexical - · dense -"
     assert describe_signals({"channels": {"session": {"rank": 3, "score": 1}}}).endswith("session #3 1.00")
 
 

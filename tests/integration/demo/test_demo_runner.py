@@ -47,7 +47,7 @@ def test_once_shows_everything_and_stops_the_stack(tmp_path, port, environ):
     assert "144 memories of 14 sessions" in text
     assert "→ merged" in text
     assert "[redacted]" in text
-    assert "lexical #1 7.25 · dense - · graph -" in text
+    assert "lexical #1 7.25 · dense -" in text
     assert "To “thanks!” the hook adds nothing" in text
     assert is_free(port)
 

@@ -47,7 +47,7 @@ STATS = {
     "workspace": "default",
     "generation": 3,
     "memories": {"active": 2, "archived": 1, "sessions": 1, "by_kind": {"fact": 2}, "by_source": {"user": 2}},
-    "graph": {"entities": 4, "mentions": 5, "co_mentions": 6},
+    "graph": {"entities": 4, "mentions": 5},
     "index": {"segment": None, "tail_rows": 2, "passages": 2, "model": "all-MiniLM-L6-v2", "encoder": "ready"},
     "bytes": {"events": 2048, "vectors": 0, "lexical": 3 * 1024 * 1024},
 }

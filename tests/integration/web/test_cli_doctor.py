@@ -246,13 +246,13 @@ def test_broken_indexes_are_repaired(stack, digested, monkeypatch):
     digested()
     database = stack.databases.get("default")
     with database.write() as db:
-        db.execute("UPDATE co_mention SET memories = memories + 1")
+        db.execute("INSERT INTO edge VALUES (1, 'cause', 4711, 'agent', '')")
     found = run_doctor()["default: indexes"]
     assert found["state"] == "warn"
-    assert "counted wrongly" in found["says"]
+    assert "rows that tell of what is gone" in found["says"]
     fixed = run_doctor("--fix")["default: indexes"]
     assert fixed["state"] == "ok"
-    assert fixed["done"] == "health found and repaired: co_mention_counts 1"
+    assert fixed["done"] == "health found and repaired: edges 1"
 
 
 def test_what_is_not_derived_is_not_repaired(stack, monkeypatch):

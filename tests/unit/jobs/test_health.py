@@ -6,7 +6,6 @@ import sqlite3
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import SessionMap
@@ -18,7 +17,7 @@ from pipeline.store import changes, entities, invariants, meta, runs, work
 from pipeline.text.tokens import search_tokens
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.in_process import digest_all, fast_settings, open_worker, scratch_database
+from tests.fakes.in_process import digest_all, fast_settings, open_worker
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -86,7 +85,7 @@ def data_version(watcher):
 
 def test_a_healthy_workspace_is_not_written_to(database, paths, worker):
     with database.read() as db:
-        assert entities.counts(db).co_mentions > 0
+        assert entities.counts(db).mentions > 0
         assert meta.get(db, meta.SEGMENT)
     with contextlib.closing(sqlite3.connect(database.file)) as watcher:
         before = data_version(watcher)
@@ -110,7 +109,6 @@ GONE = 4711
 ORPHANS = {
     "mentions": ["INSERT INTO mention VALUES (4711, 1, 'x')", "INSERT INTO mention VALUES (4712, 2, 'x')"],
     "entities": ["INSERT INTO entity VALUES (4711, 'i', 'person', 'Nobody')"],
-    "co_mentions": ["INSERT INTO co_mention VALUES (1, 4711, 2)", "INSERT INTO co_mention VALUES (4711, 4712, 1)"],
     "edges": [
         "INSERT INTO edge VALUES (1, 'cause', 4711, 'agent', '')",
         "INSERT INTO edge VALUES (4711, 'cause', 1, 'agent', '')",
@@ -132,7 +130,6 @@ ORPHANS = {
         "INSERT INTO work (memory_seq, stage, queued_at) VALUES (4711, 'embed', 0)",
         "INSERT INTO work (memory_seq, stage, queued_at) VALUES (1, 'unheard of', 0)",
     ],
-    "co_mention_counts": ["UPDATE co_mention SET memories = memories + 1", "DELETE FROM co_mention"],
 }
 
 
@@ -384,32 +381,3 @@ def test_a_folder_that_others_can_enter_is_reported(database, paths):
     assert run(database, paths, problems).counts == {"permissions": 1}
     assert str(paths.root) in problems[0]
     assert paths.root.stat().st_mode & 0o777 == 0o755
-
-
-mentioned = st.lists(st.sets(st.integers(1, 40), max_size=30), min_size=1, max_size=6)
-
-
-@settings(max_examples=30)
-@given(mentioned, st.data())
-def test_pairs_are_recounted_as_linking_counts_them(memories, data):
-    """Whatever was counted before, the counts are those that linking every memory would have left."""
-    with scratch_database() as database, database.write() as db:
-        for number in range(1, 41):
-            db.execute("INSERT INTO entity VALUES (?, ?, 'person', ?)", (number, f"e{number}", f"n{number}"))
-        for seq, found in enumerate(memories, start=1):
-            db.executemany("INSERT INTO mention VALUES (?, ?, '')", [(seq, entity) for entity in found])
-            for pair in entities._pairs(sorted(found)):
-                db.execute(
-                    "INSERT INTO co_mention VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET memories = memories + 1", pair
-                )
-        right = db.execute("SELECT * FROM co_mention").fetchall()
-        assert invariants.list_miscounted_pairs(db) == []
-        for low, high, count in right:
-            change = data.draw(st.sampled_from([0, 0, 1, -1]))
-            db.execute("UPDATE co_mention SET memories = ? WHERE low = ? AND high = ?", (count + change, low, high))
-        total = "SELECT coalesce(sum(memories), 0) FROM co_mention"
-        if db.execute(total).fetchone()[0] == sum(count for _, _, count in right):
-            return
-        while pairs := invariants.list_miscounted_pairs(db):
-            invariants.recount_pairs(db, pairs)
-        assert db.execute("SELECT * FROM co_mention").fetchall() == right

@@ -62,7 +62,7 @@ def test_a_store_of_the_version_before_keeps_its_memories_and_takes_more(old):
         assert "next_version" in tables(old)
 
 
-def test_the_schema_is_the_first_migration(file):
+def test_a_new_store_has_every_migration(file):
     Database(file, PROFILE, create=True).close()
     with contextlib.closing(sqlite3.connect(file)) as db:
-        assert [one.name for one in MIGRATIONS.applied(Schema(db))] == ["m001_schema"]
+        assert [one.name for one in MIGRATIONS.applied(Schema(db))] == ["m001_schema", "m002_no_co_mentions"]
