@@ -71,7 +71,7 @@ class Scores:
         if asked.stale:
             places = {identity: place for place, identity in reversed(list(enumerate(got)))}
             best = min(places.get(identity, len(got)) for identity in asked.evidence)
-            self.found["newest"].append(all(best < places.get(old, len(got) + 1) for old in asked.stale))
+            self.found["newest"].append(all(best < places.get(old, len(got)) for old in asked.stale))
 
     def mean(self, name: str) -> float | None:
         """Return a figure's mean, None where no question has it."""
@@ -83,7 +83,7 @@ def read_stores(file: Path) -> Iterator[Store]:
     if file.suffix == ".json":
         for conversation in conversations(file):
             memories = {str(place): memory for place, memory in enumerate(conversation.memories)}
-            asked = [Asked(one.query, frozenset(map(str, one.sources))) for one in conversation.questions]
+            asked = [Asked(one.text, frozenset(map(str, one.sources))) for one in conversation.questions]
             yield Store(conversation.name, memories, asked)
         return
     for line in filter(None, file.read_text(encoding="utf-8").split("\n")):
