@@ -20,9 +20,12 @@ from pipeline.store import changes, duplicates, edges, ingested, memories, meta,
 from pipeline.store.database import Database
 from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, PAIR_COSINE, Judgement, Relation, classify_pair
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
+from pipeline.text.similarity.replacement import gives_value
 from pipeline.times import utc_now
 
 NEIGHBOURS = 8
+# Rules for one thing and its like crowd together: the one that is replaced need not be among the nearest.
+RULES_NEARBY = 64
 # How many are looked through for them: most of what is near may be archived, or of another scope.
 CONSIDERED = 512
 # A write of the web server waits for a few memories, not for a whole batch.
@@ -97,7 +100,7 @@ class DedupStage:
                 other
                 for other in candidates[memory.seq]
                 if scopes.get(other) == memory.scope and not (memory.seq in synced and other in synced)
-            ][:NEIGHBOURS]
+            ][: RULES_NEARBY if gives_value(memory.content) else NEIGHBOURS]
             for memory in mine
         }
 

@@ -55,6 +55,12 @@ def gives_another_value(first: str, second: str) -> bool:
     )
 
 
+def gives_value(text: str) -> bool:
+    """Tell whether a text may give something that has one value at a time a value."""
+    words = normalize_pair(strip_announcement(text), "")[0].words
+    return any(word.text in v.ONE_VALUED for word in words) and any(word.sort in _VALUES for word in words)
+
+
 def strip_announcement(text: str) -> str:
     """Return a statement without what only announces it."""
     return _ANNOUNCED.sub("", _ANNOUNCES.sub("", text, count=1))

@@ -513,3 +513,13 @@ def test_what_a_person_took_away_does_not_supersede_again(dedup_store):
     revise.remove_edge(dedup_store.database, later, EdgeKind.SUPERSEDES, earlier)
     dedup_store.digest_again()
     assert dedup_store.edges() == []
+
+
+def test_a_rule_is_found_among_many_of_its_like(dedup_store):
+    earlier = dedup_store.write(RULE, 0.9)
+    for number in range(20):
+        dedup_store.write(f"Start test class names with `T{number}x`", 0.99)
+    dedup_store.digest()
+    later = dedup_store.write(NEW_RULE)
+    dedup_store.digest()
+    assert (later, "supersedes", earlier) in dedup_store.edges()
