@@ -18,7 +18,14 @@ from pipeline.records import Memory
 from pipeline.records.digestion import WorkItem
 from pipeline.store import changes, duplicates, edges, ingested, memories, meta, work
 from pipeline.store.database import Database
-from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, PAIR_COSINE, Judgement, Relation, classify_pair
+from pipeline.text.similarity.pair_classifier import (
+    DENIAL_COSINE,
+    PAIR_COSINE,
+    REPLACEMENT_COSINE,
+    Judgement,
+    Relation,
+    classify_pair,
+)
 from pipeline.text.similarity.pair_outcome import choose_edge, find_merge_blockers
 from pipeline.text.similarity.replacement import gives_value
 from pipeline.times import utc_now
@@ -32,7 +39,7 @@ CONSIDERED = 512
 PER_TRANSACTION = 16
 # A cosine of two texts in eight bits strays from the true one by less than this.
 CODING_ERROR = 0.02
-NEAR = min(PAIR_COSINE, DENIAL_COSINE)
+NEAR = min(PAIR_COSINE, DENIAL_COSINE, REPLACEMENT_COSINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ MERGE_COSINE: Final = 0.92
 PAIR_COSINE: Final = 0.80
 # From here a denial counts as one of the same subject: the rules for it are strict, a cosine alone says little.
 DENIAL_COSINE: Final = 0.60
+# What gives one thing another value is the same but for the value, which is most of what a short vector tells.
+REPLACEMENT_COSINE: Final = 0.45
 
 
 class TokenDiff(NamedTuple):
@@ -344,15 +346,17 @@ class Judgement:
 
 def classify_pair(first: str, second: str, cosine: float) -> Judgement:
     """Decide what two memories of one scope are to each other, whichever comes first; the newer one supersedes."""
-    if not cosine >= min(DENIAL_COSINE, PAIR_COSINE):
+    if not cosine >= REPLACEMENT_COSINE:
         return Judgement(Relation.DIFFERENT, ("not similar",))
     if first == second and cosine >= MERGE_COSINE:
         return Judgement(Relation.SAME)
     one, other = normalize_pair(*sorted((first, second)))
     one, other = to_active_voice(one, other), to_active_voice(other, one)
     comparison = diff_tokens(one, other)
-    if cosine >= DENIAL_COSINE and (conflict := _find_conflict(comparison, first, second)):
-        return conflict
+    if cosine >= DENIAL_COSINE and (how := find_denial(comparison)):
+        return Judgement(Relation.CONTRADICTS, (how,))
+    if gives_another_value(first, second):
+        return Judgement(Relation.SUPERSEDES, ("another value",))
     hard = find_hard_differences(comparison) or (["not similar"] if cosine < PAIR_COSINE else [])
     if hard:
         return Judgement(Relation.DIFFERENT, tuple(hard))
@@ -360,9 +364,3 @@ def classify_pair(first: str, second: str, cosine: float) -> Judgement:
     if cosine < MERGE_COSINE:
         soft.insert(0, "not similar enough to merge")
     return Judgement(Relation.BORDERLINE if soft else Relation.SAME, tuple(soft))
-
-
-def _find_conflict(comparison: TokenDiff, first: str, second: str) -> Judgement | None:
-    if how := find_denial(comparison):
-        return Judgement(Relation.CONTRADICTS, (how,))
-    return Judgement(Relation.SUPERSEDES, ("another value",)) if gives_another_value(first, second) else None

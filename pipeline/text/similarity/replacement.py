@@ -14,6 +14,8 @@ from pipeline.text.similarity.normalizer import WordClass, normalize_pair
 MAX_VALUE = 3
 # Fewer words in common are about anything.
 MIN_FRAME = 3
+# What says more is about more than one thing.
+LONGEST = 300
 
 _VALUES = (WordClass.NUMBER, WordClass.DATE, WordClass.NAME, WordClass.CODE)
 
@@ -31,6 +33,8 @@ _ANNOUNCED: Final = re.compile(rf"(?:,?\s+(?:{_any_of(v.ENDINGS)}))*\s*[.!]?\s*\
 
 def gives_another_value(first: str, second: str) -> bool:
     """Tell whether two texts say of one thing, which has one value at a time, that it has another."""
+    if max(len(first), len(second)) > LONGEST:
+        return False
     one, other = normalize_pair(*map(strip_announcement, sorted((first, second))))
     if one.asks or other.asks or one.tense != other.tense or one.persons != other.persons:
         return False
@@ -57,7 +61,7 @@ def gives_another_value(first: str, second: str) -> bool:
 
 def gives_value(text: str) -> bool:
     """Tell whether a text may give something that has one value at a time a value."""
-    words = normalize_pair(strip_announcement(text), "")[0].words
+    words = normalize_pair(strip_announcement(text), "")[0].words if len(text) <= LONGEST else ()
     return any(word.text in v.ONE_VALUED for word in words) and any(word.sort in _VALUES for word in words)
 
 

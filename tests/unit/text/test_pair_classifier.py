@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from pipeline.text.similarity.normalizer import base_form
-from pipeline.text.similarity.pair_classifier import DENIAL_COSINE, MERGE_COSINE, PAIR_COSINE, Relation, classify_pair
+from pipeline.text.similarity.pair_classifier import (
+    DENIAL_COSINE,
+    MERGE_COSINE,
+    PAIR_COSINE,
+    REPLACEMENT_COSINE,
+    Relation,
+    classify_pair,
+)
 
 SENTENCES = [
     "We use Postgres 16 for the billing service.",
@@ -200,3 +207,9 @@ def test_long_texts_are_read_in_linear_time(unit):
 )
 def test_inflections_have_one_base(form, base):
     assert base_form(form) == base
+
+
+def test_another_value_is_seen_where_the_value_is_most_of_what_a_vector_tells():
+    old, new = "Start test names with `it_`", "From now on, start test names with `should_`."
+    assert relation(old, new, REPLACEMENT_COSINE) is Relation.SUPERSEDES
+    assert relation(old, new, REPLACEMENT_COSINE - 0.01) is Relation.DIFFERENT
