@@ -302,8 +302,10 @@ def _commands(text: str) -> Iterator[EntityMention]:
         if install and any(_find_installed(line, install)):
             continue
         lead = len(line) - len(line.lstrip(" $"))
-        if line.strip(" $"):
-            yield _mention(EntityKind.COMMAND, text, start + lead, start + len(line.rstrip()))
+        command = _mention(EntityKind.COMMAND, text, start + lead, start + len(line.rstrip()))
+        # A prompt with nothing but a full stop behind it asks for nothing.
+        if command.name:
+            yield command
 
 
 def _is_command(quoted: str) -> bool:

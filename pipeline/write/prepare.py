@@ -34,7 +34,7 @@ from pipeline.records import (
     Trust,
 )
 from pipeline.text.instructions import instructs
-from pipeline.text.normalize import content_hash, normalize_id
+from pipeline.text.normalize import content_hash, normalize_id, normalize_text
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
@@ -218,9 +218,10 @@ def find_echoes(content: str) -> tuple[Echo, ...]:
 
 def is_echo_of(echo: Echo, content: str) -> bool:
     """Tell whether a memory with this content says all that the line says."""
-    text = echo.text.translate(INNER_QUOTES)
+    # Beside another quotation mark an unseen character reads otherwise.
+    text = normalize_text(echo.text.translate(INNER_QUOTES))
     for form in _forms(" ".join(content.split())):
-        whole = form.translate(INNER_QUOTES)
+        whole = normalize_text(form.translate(INNER_QUOTES))
         if whole == text or (echo.cut and whole.startswith(text)):
             return True
     return False

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention
@@ -240,6 +240,7 @@ def texts() -> st.SearchStrategy[str]:
 
 
 @given(texts())
+@example("$ .")
 def test_offsets_are_exact_and_names_are_canonical(text):
     for mention in find_by_rule(text):
         assert text[mention.start : mention.end] == mention.surface != ""

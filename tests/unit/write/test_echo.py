@@ -200,3 +200,9 @@ def test_an_ellipsis_alone_begins_no_memory():
 )
 def test_hostile_text_of_full_length_is_read(content):
     assert all(is_echo_of(one, one.text) or one.cut for one in find_echoes(content))
+
+
+def test_an_unseen_character_beside_a_quotation_mark_changes_no_echo():
+    memory = replace(MEMORY, content="import noted: “\u00adimport", source=Source.AMBIENT, trust=Trust.EVIDENCE)
+    (echo,) = find_echoes(normalize_text(render_block([Entry(memory)], 1000, NOW)[0]))
+    assert is_echo_of(echo, render_text(memory))
