@@ -66,3 +66,16 @@ def test_a_new_store_has_every_migration(file):
     Database(file, PROFILE, create=True).close()
     with contextlib.closing(sqlite3.connect(file)) as db:
         assert [one.name for one in MIGRATIONS.applied(Schema(db))] == ["m001_schema", "m002_no_co_mentions"]
+
+
+def test_a_store_with_counts_of_co_mentions_opens_without_them(file):
+    with contextlib.closing(Database(file, PROFILE, create=True)) as database:
+        accept(database, Draft("zebra"))
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_no_co_mentions'")
+        db.execute("CREATE TABLE co_mention (low INTEGER, high INTEGER, memories INTEGER)")
+        db.execute("INSERT INTO co_mention VALUES (1, 2, 3)")
+        db.commit()
+    with contextlib.closing(Database(file, PROFILE, create=False)) as database, database.read() as db:
+        assert memories.all_seqs(db) == [1]
+    assert "co_mention" not in tables(file)
