@@ -15,6 +15,7 @@ from pipeline.store import runs
 from pipeline.store.database import Database
 from tests.fakes.in_process import PROFILE, scratch_database
 from tests.fakes.model_server import breaks_off, drips, hangs, hangs_up, model_server, says, sends
+from tests.support.stack import wait_until
 
 DAY = "2026-11-21"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -105,6 +106,7 @@ def test_whatever_goes_wrong_is_counted_and_costs_what_was_reserved(database, se
     calls, failures, tokens = list_use(database)["consolidate"]
     assert (calls, failures) == (1, 1)
     assert tokens > 0
+    wait_until("the server has read the request", lambda: server.paths)
     assert server.paths == ["/v1/chat/completions"], "no redirect is followed and nothing is tried again"
 
 
