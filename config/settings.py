@@ -15,6 +15,8 @@ from config.paths import WORKSPACE_ID, HomePaths, is_workspace_id
 ENVIRONMENT_PREFIX = "REVERIE_"
 HOME = Path("~/.reverie")
 NO_SECRET = Secret("")
+# The model that follows the languages of a workspace.
+AUTO = "auto"
 
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - of a server, never of a client
 
@@ -52,8 +54,9 @@ class Settings:
     )
     encoder_threads: int = declare(1, "ONNX Runtime threads of each process that encodes.", least=1, most=64)
     embedding_model: str = declare(
-        "all-MiniLM-L6-v2",
-        "The sentence-transformers model, by name or path; changing it embeds everything again.",
+        AUTO,
+        "The sentence-transformers model, by name or path, or `auto` for one of a workspace's languages; changing it "
+        "embeds everything again.",
         pattern=r"(?s:.+)",
     )
     queue_url: str = declare(

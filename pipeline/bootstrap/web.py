@@ -13,7 +13,7 @@ from pipeline.index.encoder import Encoder
 from pipeline.recall.search import warm
 from pipeline.records import Stage
 from pipeline.services.agent_sessions import AgentSessionService
-from pipeline.services.encoder import QueryEncoder
+from pipeline.services.encoder import QueryEncoders, find_model, usual_model
 from pipeline.services.facts import FactKeyResolver
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.prefetch import AnswerPrefetcher
@@ -46,12 +46,12 @@ class WebContainer:
         profile = WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
         self.databases = Databases(settings.paths, profile, self._notify_workers)
         self._settings = WorkspaceSettings(settings, self.operations)
-        self.encoder = QueryEncoder(settings, lambda message: self.operations.record_error("encoder", message))
+        self.encoders = QueryEncoders(settings, lambda message: self.operations.record_error("encoder", message))
         self.feedback = FeedbackWriter(self.operations)
         self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback)
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.agent_sessions = AgentSessionService(self.workspace(settings.workspace), self.contexts, self.feedback)
-        self.fact_keys = FactKeyResolver(self.encoder.get)
+        self.fact_keys = FactKeyResolver(lambda: self._get_encoder(usual_model(settings)))
 
     @property
     def token(self) -> str:
@@ -70,26 +70,28 @@ class WebContainer:
     def close(self) -> None:
         """Let go of every thread and file."""
         self.stopping.set()
-        self.encoder.stop()
+        self.encoders.stop()
         self.prefetcher.close()
         self.contexts.close()
         self.feedback.close()
         self.databases.close()
         self.operations.close()
 
-    def _get_encoder(self) -> Encoder:
-        return self.encoder.get()
+    def _get_encoder(self, model: str) -> Encoder:
+        return self.encoders.get(model)
 
     def _load(self, afterwards: Callable[[], object]) -> None:
         # Before the encoder: the imports that it needs would hold up the first lexical answer threefold.
-        usual = self.workspace(self.settings.workspace)
+        usual, model = self.workspace(self.settings.workspace), usual_model(self.settings)
         try:
             warm(self.contexts.get(usual))
+            with usual.database.read() as db:
+                model = find_model(self.settings, db)
         except NotFound:
             log.debug("nothing was written to %s yet", usual.id)
         except ReverieError as error:
             self.operations.record_error("warm-up", str(error), workspace=usual.id)
-        self.encoder.load()
+        self.encoders.load(model)
         # Without the encoder no answer is whole enough to be kept.
         self.prefetcher.start()
         self.prefetcher.notify_activity(usual.id)

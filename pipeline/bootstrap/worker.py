@@ -1,10 +1,8 @@
 """What a worker is made of."""
 
-import logging
 import threading
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TypeVar
 
 from config.process import limit_threads, process_owner, thread_owner
 from config.settings import Settings
@@ -20,14 +18,10 @@ from pipeline.index.vectors import VectorTable
 from pipeline.jobs.context import JobContext
 from pipeline.lru import LruCache
 from pipeline.records import Stage
-from pipeline.services.encoder import compile_model_apart, is_encoder_compiled, load_encoder, vector_table
+from pipeline.services.encoder import DocumentEncoders, choose_model, follows_languages, vector_table
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
 from pipeline.store.operations import Operations
-
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 CHECKPOINT_PAGES = 1_000
 # Work items that a worker claims at once: enough for the encoder to batch, few enough for others to have their turn.
@@ -48,9 +42,10 @@ class WorkerContainer:
         self.databases = Databases(settings.paths, profile, on_commit)
         self.workspace_settings = WorkspaceSettings(settings, self.operations)
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
+        self.encoders = DocumentEncoders(settings)
         self._dense: LruCache[str, tuple[Encoder, DenseIndex]] = LruCache(MOST_DENSE)
-        # Threads that need the same model wait for the first one to load it.
-        self._loading = threading.RLock()
+        # Threads that need the tagger wait for the first one to load it.
+        self._loading = threading.Lock()
 
     @property
     def owner(self) -> str:
@@ -58,44 +53,32 @@ class WorkerContainer:
         return thread_owner(self.process)
 
     @cached_property
-    def encoder(self) -> Encoder:
-        """Return the encoder, compiling it on first use."""
-        return self._load_once("encoder", self._load_encoder)
-
-    @cached_property
     def tagger(self) -> Tagger:
         """Return the named-entity tagger."""
-        return self._load_once("tagger", self._load_tagger)
-
-    def _load_once(self, name: str, load: Callable[[], T]) -> T:
         # A cached property alone would let every thread that asks meanwhile load a model of its own.
         with self._loading:
-            if name not in vars(self):
-                vars(self)[name] = load()
-            loaded: T = vars(self)[name]
+            if "tagger" not in vars(self):
+                vars(self)["tagger"] = SpacyTagger.load()
+                limit_threads(self.settings.encoder_threads)
+            loaded: Tagger = vars(self)["tagger"]
         return loaded
 
-    def _load_encoder(self) -> Encoder:
-        if not is_encoder_compiled(self.settings):
-            log.info("compiling the encoder %s; this happens once", self.settings.embedding_model)
-            compile_model_apart(self.settings)
-        return load_encoder(self.settings)
+    def encoder(self, workspace_id: str) -> Encoder:
+        """Return the encoder of a workspace's memories, compiling it on first use."""
+        with self.databases.get(workspace_id).read() as db:
+            model = choose_model(self.settings, db)
+        return self.encoders.get(model)
 
-    def _load_tagger(self) -> Tagger:
-        tagger = SpacyTagger.load()
-        limit_threads(self.settings.encoder_threads)
-        return tagger
-
-    def vectors(self, workspace_id: str) -> VectorTable:
-        """Return a workspace's vector table."""
-        return vector_table(self.settings.paths.workspace(workspace_id), self.encoder)
+    def vectors(self, workspace_id: str, encoder: Encoder | None = None) -> VectorTable:
+        """Return the table of an encoder's vectors, of the one that embeds a workspace's memories unless given."""
+        return vector_table(self.settings.paths.workspace(workspace_id), encoder or self.encoder(workspace_id))
 
     def dense(self, workspace_id: str) -> DenseIndex:
         """Return a workspace's dense index, which takes in by itself what workers embed."""
-        encoder = self.encoder
+        encoder = self.encoder(workspace_id)
 
         def make() -> tuple[Encoder, DenseIndex]:
-            table = self.vectors(workspace_id)
+            table = self.vectors(workspace_id, encoder)
             return encoder, DenseIndex(table, self.settings.dense_exact_rows, encoder.background)
 
         return self._dense.get(workspace_id, lambda known: known[0] is encoder, make)[1]
@@ -107,15 +90,20 @@ class WorkerContainer:
             self.settings.paths.workspace(workspace_id),
             self.databases.get(workspace_id),
             partial(self.vectors, workspace_id),
-            lambda: self.encoder.name,
             partial(self.operations.record_error, workspace=workspace_id),
         )
 
     def stages(self, workspace_id: str) -> StageRegistry:
         """Return the stages of a workspace."""
         context, vectors = self.context(workspace_id), partial(self.vectors, workspace_id)
+        embed = EmbedStage(
+            context.database,
+            vectors,
+            partial(self.encoder, workspace_id),
+            follows_languages(self.settings),
+        )
         return {
-            Stage.EMBED: EmbedStage(context.database, vectors, lambda: self.encoder),
+            Stage.EMBED: embed,
             Stage.ENTITIES: EntitiesStage(context.database, lambda: self.tagger),
             Stage.DEDUP: DedupStage(context.database, vectors, partial(self.dense, workspace_id)),
             Stage.PURGE: PurgeStage(context.database, vectors, context.rebuild_segment, context.scrub_snapshots),

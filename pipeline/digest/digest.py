@@ -71,9 +71,8 @@ def digest(
     with database.read() as db:
         if stage not in work.list_due_stages(db, time.time()):
             return DigestReport(0, more=False, retry_in_s=None)
-    runner.load()
     claimed, shared = 0, False
-    while items := _claim(database, stage, owner, policy):
+    while items := _claim(database, stage, runner, owner, policy):
         claimed += len(items)
         _run(database, runner, items, owner, policy, log)
         if len(items) == policy.batch and not shared:
@@ -90,7 +89,9 @@ def digest(
     )
 
 
-def _claim(database: Database, stage: Stage, owner: str, policy: DigestPolicy) -> list[WorkItem]:
+def _claim(database: Database, stage: Stage, runner: StageRunner, owner: str, policy: DigestPolicy) -> list[WorkItem]:
+    # Before each: what was digested may ask for another model.
+    runner.load()
     with database.write() as db:
         return work.claim(db, stage, owner, limit=policy.batch, lease_s=policy.lease_s, now=time.time())
 

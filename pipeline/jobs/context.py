@@ -24,13 +24,12 @@ MANY_FRAGMENTS = 64
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """A workspace's settings, files and database; its vector table and the encoder's name load the encoder."""
+    """A workspace's settings, files and database; its vector table loads the encoder."""
 
     settings: Settings
     paths: WorkspacePaths
     database: Database
     table: Callable[[], VectorTable]
-    encoder_name: Callable[[], str]
     # Takes a component's name and what is wrong.
     log_problem: Callable[[str, str], None]
 
@@ -90,7 +89,7 @@ class JobContext:
     def repair_vectors(self) -> int:
         """Queue again what the vector index should hold and does not; return how many memories."""
         log = partial(self.log_problem, "vectors")
-        return indexes.repair_vectors(self.database, self.table(), self.paths.vectors, self.encoder_name(), log)
+        return indexes.repair_vectors(self.database, self.table(), self.paths.vectors, log)
 
     def compact_vectors(self) -> bool:
         """Merge what appends to the vector index have left behind, if that is worth it; return whether it was."""

@@ -83,16 +83,19 @@ def needs_compaction(table: VectorTable, fragments: int) -> bool:
     return table.fragments() >= fragments
 
 
-def repair_vectors(database: Database, table: VectorTable, folder: Path, model: str, log: Callable[[str], None]) -> int:
+def repair_vectors(database: Database, table: VectorTable, folder: Path, log: Callable[[str], None]) -> int:
     """Queue memories whose vectors are missing, or of another model; return how many. Drop vectors of no memory.
+
+    Those of the model that serves are kept until the table's own is whole.
 
     A table that cannot be read is deleted: everything in it can be computed again.
     """
     with table.exclusive():
         present = _present(table, folder, log)
         with database.read() as db:
-            lost = [seq for seq in index_state.list_expected_passages(db, model) if seq not in present]
-            missing = index_state.list_unembedded(db, model)
+            lost = [seq for seq in index_state.list_expected_passages(db, table.model) if seq not in present]
+            missing = index_state.list_unembedded(db, table.model)
+            serving = index_state.find_serving_model(db)
             gone = present.difference(memories.all_seqs(db))
             ever_embedded = meta.get_int(db, meta.VECTORS_GENERATION) > 0
         if gone:
@@ -101,6 +104,12 @@ def repair_vectors(database: Database, table: VectorTable, folder: Path, model: 
             table.scrub()
             with database.write() as db:
                 meta.increment(db, meta.VECTORS_EPOCH)
+        if serving not in (None, table.model):
+            # The last memory that only the other had embedded may have been deleted.
+            with database.write() as db:
+                index_state.serve_when_whole(db, table.model)
+                serving = index_state.find_serving_model(db)
+        table.drop_others(keep=serving)
         if ever_embedded and table.repair_codes():
             with database.write() as db:
                 meta.increment(db, meta.VECTORS_EPOCH)

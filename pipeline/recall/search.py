@@ -33,7 +33,7 @@ from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import Ranking, least_relevance, rank, relevance
 from pipeline.records import Filter, Memory, Viewer
 from pipeline.records.recall import NOTHING, Answer, Channel, ChannelReport, ChannelState, Hit, MemoryExplanation, Query
-from pipeline.store import changes, edges, facts, memories, meta
+from pipeline.store import changes, edges, facts, index_state, memories, meta
 from pipeline.store.database import Database
 from pipeline.times import elapsed_ms, utc_text
 
@@ -93,15 +93,23 @@ class AnswerCache:
 
 
 @dataclass(frozen=True, slots=True)
+class DenseSearch:
+    """An encoder of questions, and the index of the memories that its model embedded."""
+
+    encoder: Encoder
+    index: DenseIndex
+
+
+@dataclass(frozen=True, slots=True)
 class SearchContext:
     """Everything that recall reads of one workspace."""
 
     database: Database
     lexical: LexicalIndex
-    dense: Callable[[], DenseIndex]
+    # Of a model's name, None before anything was embedded.
+    dense: Callable[[str | None], DenseSearch]
     sessions: SessionMap
     ranking_features: RankingFeatures
-    encoder: Callable[[], Encoder]
     channels: ChannelPool
     answers: AnswerCache
     on_error: ErrorSink
@@ -276,11 +284,12 @@ def _find_by_words(context: SearchContext, question: ParsedQuery, allowed: Mask 
 
 
 def _search_dense(context: SearchContext, text: str, allowed: Mask | None) -> DenseScores:
-    vector = context.encoder().encode_query(text)
     with context.database.read() as db:
-        generation = _vectors_generation(db)
+        generation, model = _vectors_generation(db), index_state.find_serving_model(db)
+    dense = context.dense(model)
+    vector = dense.encoder.encode_query(text)
     only = None if allowed is None else np.flatnonzero(allowed).tolist()
-    return context.dense().search(vector, generation, 2 * BEST_OF_CHANNEL, only)
+    return dense.index.search(vector, generation, 2 * BEST_OF_CHANNEL, only)
 
 
 def _vectors_generation(db: Connection) -> tuple[int, int]:

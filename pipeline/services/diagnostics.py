@@ -11,7 +11,7 @@ from typing import Any
 
 from config.modes import close_place, find_open_places
 from config.paths import HomePaths
-from config.settings import Settings, SettingsError, environment_of, load_settings
+from config.settings import AUTO, Settings, SettingsError, environment_of, load_settings
 from pipeline.errors import ReverieError
 from pipeline.jobs import health, snapshot
 from pipeline.jobs.registry import BY_NAME
@@ -110,8 +110,8 @@ def _name_some(places: Sequence[Path], shown: int = 3) -> str:
 
 def check_model(context: CheckContext) -> Iterator[CheckResult]:
     """Check whether the encoder is compiled, and loaded where a server runs."""
-    name = context.settings.embedding_model
-    if not encoder.is_encoder_compiled(context.settings):
+    name = encoder.usual_model(context.settings)
+    if not encoder.is_encoder_compiled(context.settings, name):
         says, hint = f"{name} is not compiled", "`reverie model compile`; otherwise a worker does when it needs it"
         yield CheckResult("model", "warn", says, hint, lambda: f"compiled in {encoder.compile_model(context.settings)}")
     elif context.is_up and context.encoder != "ready":
@@ -142,6 +142,7 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
     try:
         yield from _check_queue(context, name, database)
         yield from _check_indexes(context, name, database)
+        yield from _check_languages(context, name, database)
         yield from _check_jobs(name, database)
         yield from _check_errors(context, name)
         yield from _check_snapshots(context, name)
@@ -199,6 +200,20 @@ def _check_indexes(context: CheckContext, name: str, database: Database) -> Iter
             yield CheckResult(f"{name}: store", "fail", problem.says, hint)
     if not problems:
         yield CheckResult(f"{name}: indexes", "ok", "store and indexes agree")
+
+
+def _check_languages(context: CheckContext, name: str, database: Database) -> Iterator[CheckResult]:
+    with database.read() as db:
+        progress = encoder.measure_encoder(context.settings, db)
+    if progress.languages is None or context.settings.embedding_model != AUTO:
+        return
+    if encoder.follows_languages(context.settings):
+        says = f"{progress.languages} are not in English: embedded by {progress.next_model or progress.model}"
+        yield CheckResult(f"{name}: languages", "ok", says)
+    else:
+        says = f"{progress.languages} are not in English, the only language that {progress.model} knows"
+        hint = "`reverie model use intfloat/multilingual-e5-small`, or another model that knows them, from its hub"
+        yield CheckResult(f"{name}: languages", "warn", says, hint)
 
 
 def _check_jobs(name: str, database: Database) -> Iterator[CheckResult]:

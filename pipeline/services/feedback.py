@@ -20,13 +20,15 @@ from ulid import ULID
 from pipeline.errors import IndexUnavailable, NotFound, ReverieError
 from pipeline.records import Memory, sessions_named
 from pipeline.records.recall import Channel
+from pipeline.services.encoder import follows_languages
 from pipeline.services.incognito import is_incognito
 from pipeline.services.workspace import Workspace
-from pipeline.store import changes, impressions, memories, memory_usage, meta, predictions, runs
+from pipeline.store import changes, impressions, languages, memories, memory_usage, meta, predictions, runs
 from pipeline.store.database import Database, wake_on_commit
 from pipeline.store.impressions import Impression
 from pipeline.store.operations import Operations
 from pipeline.store.predictions import MAX_QUESTION_CHARS
+from pipeline.text.languages import is_foreign
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
 from pipeline.times import utc_now
@@ -120,6 +122,15 @@ def write_usage(db: Connection, noted: NotedUsage, at: str) -> int:
         texts = {text: times for text, times in noted.texts.items() if redact(text).text == text}
         predictions.note(db, noted.questions, texts, at)
     return memory_usage.add_accesses(db, noted.accesses, at) if noted.accesses else 0
+
+
+def note_languages(db: Connection, noted: NotedUsage, *, embed_again: bool) -> None:
+    """Note in which languages was asked, within a transaction, until that has shown another language than English."""
+    if noted.texts and languages.find_other_languages(db) is None:
+        foreign = sum(times for text, times in noted.texts.items() if is_foreign(text))
+        shown = languages.note_questions(db, foreign, sum(noted.texts.values()))
+        if shown is not None:
+            languages.note_other_languages(db, shown, embed_again=embed_again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +228,7 @@ class FeedbackWriter:
         try:
             with workspace.database.write() as db:
                 counted = write_usage(db, noted, now)
+                note_languages(db, noted, embed_again=follows_languages(workspace.settings))
                 run_id = runs.begin(db, USAGE_JOB, now, changes.generation(db))
                 runs.end(db, run_id, utc_now(), {"memories": counted}, None)
         except NotFound:

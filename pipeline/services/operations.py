@@ -10,6 +10,7 @@ from config.paths import WorkspacePaths
 from config.process import is_alive
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.records import Memory, Page, Stage, page_of
+from pipeline.services.encoder import EncoderProgress, measure_encoder
 from pipeline.services.workspace import Workspace
 from pipeline.store import changes, entities, index_state, journal, memories, meta, predictions, work
 from pipeline.store.entities import GraphCounts
@@ -86,8 +87,17 @@ class IndexStatistics:
     segment: str | None
     tail_rows: int
     passages: int
-    model: str
+    progress: EncoderProgress
     encoder: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceSummary:
+    """A workspace, its number of active memories, and its encoder."""
+
+    id: str
+    memories: int
+    progress: EncoderProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,23 +154,24 @@ def list_errors(operations: Operations, workspace_id: str, limit: int, before: i
     return page_of(found, limit, lambda error: error.seq)
 
 
-def count_active_memories(workspace: Workspace) -> int:
-    """Count the memories of a workspace that are not archived."""
+def summarize_workspace(workspace: Workspace) -> WorkspaceSummary:
+    """Count the active memories of a workspace and name its encoder."""
     with workspace.database.read() as db:
-        return journal.count_memories(db).active
+        progress = measure_encoder(workspace.settings, db)
+        return WorkspaceSummary(workspace.id, journal.count_memories(db).active, progress)
 
 
 def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics:
     """Count what a workspace holds; `encoder` is the state of the one that asks its indexes."""
-    model = workspace.settings.embedding_model
     with workspace.database.read() as db:
-        passages = index_state.count_expected_passages(db, model)
+        progress = measure_encoder(workspace.settings, db)
+        passages = index_state.count_expected_passages(db, progress.model)
         return WorkspaceStatistics(
             workspace.id,
             changes.generation(db),
             journal.count_memories(db),
             entities.counts(db),
-            IndexStatistics(meta.get(db, meta.SEGMENT), index_state.count_tail(db), passages, model, encoder),
+            IndexStatistics(meta.get(db, meta.SEGMENT), index_state.count_tail(db), passages, progress, encoder),
             predictions.score(db, _first_scored_day(datetime.now(UTC))),
             _measure_files(workspace.paths),
         )

@@ -1,7 +1,7 @@
 """Recall: a question to the memory, answered by what is read of a workspace; and why an answer is what it is."""
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import Encoder
@@ -11,9 +11,9 @@ from pipeline.lru import LruCache
 from pipeline.recall.channels import ChannelPool
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import FEATURES_OF_GROUP
-from pipeline.recall.search import AnswerCache, SearchContext, explain_result, search, search_uncached
+from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext, explain_result, search, search_uncached
 from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
-from pipeline.services.encoder import vector_table
+from pipeline.services.encoder import usual_model, vector_table
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.incognito import is_incognito
 from pipeline.services.workspace import Workspace
@@ -57,7 +57,7 @@ def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:
 class SearchContexts:
     """Keep what recall reads of the workspaces that were asked last."""
 
-    def __init__(self, encoder: Callable[[], Encoder], exact_rows: int, feedback: FeedbackWriter) -> None:
+    def __init__(self, encoder: Callable[[str], Encoder], exact_rows: int, feedback: FeedbackWriter) -> None:
         self._encoder = encoder
         self._exact_rows = exact_rows
         self._feedback = feedback
@@ -78,20 +78,25 @@ class SearchContexts:
     def _make(self, workspace: Workspace, database: Database) -> SearchContext:
         on_error = partial(self._feedback.report_channel_error, workspace)
 
-        @cache
-        def dense_index() -> DenseIndex:
-            encoder = self._encoder()
+        # A workspace's model changes once in its life, if ever.
+        searches: LruCache[str, DenseSearch] = LruCache(1)
+
+        def make(encoder: Encoder) -> DenseSearch:
             table = vector_table(workspace.paths, encoder)
-            return DenseIndex(table, self._exact_rows, encoder.background, partial(on_error, Channel.DENSE))
+            report = partial(on_error, Channel.DENSE)
+            return DenseSearch(encoder, DenseIndex(table, self._exact_rows, encoder.background, report))
+
+        def dense_search(model: str | None) -> DenseSearch:
+            encoder = self._encoder(model or usual_model(workspace.settings))
+            return searches.get(encoder.name, lambda known: known.encoder is encoder, partial(make, encoder))
 
         sessions = SessionMap()
         return SearchContext(
             database,
             LexicalIndex(workspace.paths.lexical, sessions),
-            dense_index,
+            dense_search,
             sessions,
             RankingFeatures(),
-            self._encoder,
             self._channels,
             AnswerCache(),
             on_error,

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from sqlite3 import Connection
 
+from pipeline.store import meta
+from pipeline.store.database import wake_on_commit
+
 
 def put_tokens(db: Connection, seq: int, tokens: Sequence[str], change_seq: int) -> None:
     """Keep a memory's tokens, in place of what the tail held of it."""
@@ -55,6 +58,35 @@ def count_expected_passages(db: Connection, model: str) -> int:
     """Count the passages that the index must hold."""
     total = db.execute("SELECT coalesce(sum(passages), 0) FROM embedding WHERE model = ?", (model,)).fetchone()[0]
     return int(total)
+
+
+def find_serving_model(db: Connection) -> str | None:
+    """Return the model whose vectors answer, None before anything was embedded."""
+    return meta.get(db, meta.SERVING_MODEL)
+
+
+def serve(db: Connection, model: str) -> None:
+    """Have a model's vectors answer from now on."""
+    before = find_serving_model(db)
+    if before == model:
+        return
+    meta.put(db, meta.SERVING_MODEL, model)
+    if before is not None:
+        # The other's vectors are deleted by the sweep.
+        meta.increment(db, meta.VECTORS_EPOCH)
+        wake_on_commit(db, None)
+
+
+def serve_when_whole(db: Connection, model: str) -> None:
+    """Have a model's vectors answer as soon as no memory is embedded by another alone."""
+    others = db.execute("SELECT 1 FROM embedding WHERE model != ? LIMIT 1", (model,)).fetchone()
+    if others is None:
+        serve(db, model)
+
+
+def count_embedded_by(db: Connection) -> dict[str, int]:
+    """Count the memories that each model embedded last."""
+    return dict(db.execute("SELECT model, count(*) FROM embedding GROUP BY model ORDER BY count(*)").fetchall())
 
 
 def list_unembedded(db: Connection, model: str) -> list[int]:

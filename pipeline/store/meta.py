@@ -7,6 +7,12 @@ SEGMENT = "segment"
 SEGMENT_COVERS = "segment_covers"
 # The change number that the next segment must cover; set by a purge, or 0 when the segment is broken.
 SEGMENT_WANTED = "segment_wanted"
+# The model whose vectors answer; those of another are made beside them.
+SERVING_MODEL = "serving_model"
+# What showed that a workspace is not in English alone, in words; and of how many questions how many were not.
+OTHER_LANGUAGES = "other_languages"
+QUESTIONS_SEEN = "questions_seen"
+QUESTIONS_FOREIGN = "questions_foreign"
 VECTORS_GENERATION = "vectors_generation"
 VECTORS_EPOCH = "vectors_epoch"
 

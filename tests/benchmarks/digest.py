@@ -27,7 +27,7 @@ from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.index.vectors import VectorTable, preload_vectors
 from pipeline.records import Draft, Kind, Stage
-from pipeline.services.encoder import compile_model
+from pipeline.services.encoder import compile_model, usual_model
 from pipeline.store.database import Database
 from tests.benchmarks.corpus import memories
 from tests.benchmarks.homes import share_models
@@ -129,7 +129,7 @@ def encode_bare(settings: Settings, texts: Sequence[str], cores: int) -> Rate:
 
     What else runs here gets as much before it as it gets before workers: they all give way.
     """
-    directory = encoder_directory(settings.embedding_model, settings.paths.models)
+    directory = encoder_directory(usual_model(settings), settings.paths.models)
     encoders = [OnnxEncoder.load(directory, threads=1) for _ in range(cores)]
     rates = []
     with ThreadPoolExecutor(cores, initializer=os.nice, initargs=(NICENESS,)) as pool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from config.settings import SETTINGS, load_settings
 from pipeline.bootstrap.worker import WorkerContainer
+from pipeline.services.encoder import usual_model
 from tests.benchmarks.corpus import fingerprint, memories
 from tests.benchmarks.large_homes import ENCODED, build_home
 from tests.support.stack import QUICK, Client, Stack, wait_until
@@ -106,7 +107,7 @@ def has_answered(client: Client, *channels: str) -> bool:
 
 
 def _encoder() -> str:
-    name = load_settings().embedding_model
+    name = usual_model(load_settings())
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 

@@ -22,6 +22,7 @@ from flask.testing import FlaskClient
 
 from config.settings import load_settings
 from pipeline.bootstrap.web import WebContainer
+from pipeline.services.encoder import usual_model
 from tests.benchmarks.figures import Latency, latency
 from tests.benchmarks.homes import BENCH, bench_folder, copy_of, prepare_home
 from tests.benchmarks.questions import questions
@@ -58,7 +59,7 @@ def measure_hooks(size: int, bench: Path) -> dict[str, Latency]:
     with copy_of(home) as folder:
         environment = {"REVERIE_HOME": str(folder)}
         container = WebContainer(load_settings(environment), lambda _workspace, _stage: None)
-        container.encoder.load()
+        container.encoders.load(usual_model(container.settings))
         client = create_app(container).test_client()
         try:
             found = dict(_events(container, client, asked))

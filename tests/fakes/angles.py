@@ -54,7 +54,7 @@ class DedupStore:
         self.encoder = AngleEncoder()
         table = VectorTable(database.file.parent / "vectors.lance", self.encoder.name, self.encoder.dimension)
         self.dense = DenseIndex(table, exact_rows, self.encoder.background)
-        self.embedding = EmbedStage(database, lambda: table, lambda: self.encoder)
+        self.embedding = EmbedStage(database, lambda _encoder: table, lambda: self.encoder)
         self.stage = DedupStage(database, lambda: table, lambda: self.dense)
 
     def write(self, content: str, cosine: float = 1.0, *, policy: WritePolicy = _OPEN, **fields: Any) -> str:

@@ -51,7 +51,7 @@ class RecordingNotifier:
 
 
 class HeldEncoder:
-    """What a web server holds its encoder in: there from the start, or never."""
+    """What a process holds its encoders in, the same for every model: there from the start, or never."""
 
     def __init__(self, encoder: HashEncoder | None) -> None:
         self._encoder = encoder
@@ -60,7 +60,7 @@ class HeldEncoder:
     def state(self) -> str:
         return "loading" if self._encoder is None else "ready"
 
-    def get(self) -> HashEncoder:
+    def get(self, _model: str = "hash") -> HashEncoder:
         if self._encoder is None:
             raise EncoderUnavailable("no encoder in this test")
         return self._encoder
@@ -104,7 +104,7 @@ def fast_settings(home: Path, **changes: object) -> Settings:
 
 def open_web(settings: Settings, encoder: HashEncoder | None = None) -> WebContainer:
     container = WebContainer(settings, RecordingNotifier())
-    container.encoder = HeldEncoder(encoder or HashEncoder())
+    container.encoders = HeldEncoder(encoder or HashEncoder())
     return container
 
 
@@ -125,7 +125,7 @@ def list_unannounced(container: WebContainer) -> set[tuple[str, Stage]]:
 
 def open_worker(settings: Settings, on_commit: Callable[[str, WakeUps], None] | None = None) -> WorkerContainer:
     worker = WorkerContainer(settings) if on_commit is None else WorkerContainer(settings, on_commit)
-    worker.encoder = HashEncoder()
+    worker.encoders = HeldEncoder(HashEncoder())
     worker.tagger = FakeTagger()
     return worker
 

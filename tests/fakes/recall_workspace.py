@@ -10,7 +10,7 @@ from pipeline.index.rows import RankingFeatures, SessionMap
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.indexes import rebuild_segment
 from pipeline.recall.channels import ChannelPool
-from pipeline.recall.search import AnswerCache, SearchContext, explain_result, search
+from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext, explain_result, search
 from pipeline.records import Draft, Filter
 from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
 from pipeline.store import memories, meta
@@ -37,10 +37,9 @@ class RecallWorkspace:
         self.reader = SearchContext(
             database,
             LexicalIndex(self.lexical, sessions),
-            lambda: self.dense,
+            lambda _model: DenseSearch(self.encoder, self.dense),
             sessions,
             RankingFeatures(),
-            lambda: self.encoder,
             self.channels,
             AnswerCache(),
             lambda channel, error: self.errors.append((channel, error)),

@@ -11,7 +11,7 @@ from pipeline.index.encoder import Encoder
 from pipeline.recall.search import search
 from pipeline.records import Draft, Kind, Stage
 from pipeline.records.recall import Answer, Query
-from tests.fakes.in_process import accept_batch, digest_stage, open_web, open_worker
+from tests.fakes.in_process import HeldEncoder, accept_batch, digest_stage, open_web, open_worker
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 PATIENT_MS = 10_000
@@ -41,7 +41,7 @@ class LabelledWorkspace:
 def open_labelled_workspace(settings: Settings, encoder: Encoder) -> Iterator[LabelledWorkspace]:
     memories = load_labelled("workspace.json")
     container, worker = open_web(settings, encoder), open_worker(settings)
-    worker.encoder = encoder
+    worker.encoders = HeldEncoder(encoder)
     try:
         database = container.databases.get("labelled", create=True)
         drafts = [Draft(content=m["content"], kind=Kind(m["kind"]), session_id=m["session"]) for m in memories]

@@ -245,7 +245,7 @@ def digest_both_stages(file, folder, number):
     encoder = HashEncoder()
     table = VectorTable(folder, "hash", encoder.dimension)
     policy = DigestPolicy(batch=20, lease_s=60, backoff_s=0.01)
-    embed = EmbedStage(database, lambda: table, lambda: encoder)
+    embed = EmbedStage(database, lambda _encoder: table, lambda: encoder)
     link = EntitiesStage(database, FakeTagger)
     for stage, runner in ((Stage.EMBED, embed), (Stage.ENTITIES, link)):
         turn(database, runner, f"process-{number}", stage=stage, policy=policy)

@@ -99,7 +99,7 @@ def test_a_row_number_that_is_given_out_again_brings_no_old_vector_back(settings
         accept(worker.databases.get("default"), Draft("Tapirs swim at night"))
         digest_all(worker)
         table = worker.vectors("default")
-        again = worker.encoder.encode_query("Tapirs swim at night").reshape(-1)
+        again = worker.encoder("default").encode_query("Tapirs swim at night").reshape(-1)
         assert table.nearest(again, 1)[0] == (4, pytest.approx(1, abs=0.01))
 
 

@@ -35,7 +35,7 @@ class HangingEncoder(HashEncoder):
 @pytest.fixture
 def hanging(container):
     encoder = HangingEncoder()
-    container.encoder = HeldEncoder(encoder)
+    container.encoders = HeldEncoder(encoder)
     yield encoder
     encoder.released.set()
 

@@ -62,7 +62,7 @@ def test_the_dense_channel_finds_what_was_digested(client, digested):
 
 def test_without_an_encoder_recall_is_lexical_and_says_so(home):
     container = open_web(home)
-    container.encoder._encoder = None
+    container.encoders._encoder = None
     client = CheckedClient(create_app(container), container.token)
     written = client.write("The billing service listens on port 8123")
     answer = client.recall("billing port")
@@ -184,7 +184,7 @@ def test_no_query_breaks_the_search(shared, query):
 def test_a_channel_past_its_budget_is_late_and_left_out(client, container, monkeypatch):
     written = client.write("The port is 8123")
     release = threading.Event()
-    encoder = container.encoder.get()
+    encoder = container.encoders.get()
     monkeypatch.setattr(encoder, "encode_query", lambda _text: release.wait(60))
     answer = client.recall("port", budget_ms=50)
     release.set()
@@ -197,7 +197,7 @@ def test_a_millisecond_is_enough_for_an_answer(client, container, monkeypatch):
     client.write("The port is 8123")
     release = threading.Event()
     monkeypatch.setattr("pipeline.index.lexical.LexicalIndex.search", lambda *_: release.wait(60))
-    monkeypatch.setattr(container.encoder.get(), "encode_query", lambda _text: release.wait(60))
+    monkeypatch.setattr(container.encoders.get(), "encode_query", lambda _text: release.wait(60))
     answer = client.recall("port", budget_ms=1)
     release.set()
     assert answer["results"] == []

@@ -154,8 +154,9 @@ def test_an_answer_is_measured_anew(container, memory_ids):
     reader = container.contexts.get(container.workspace("default"))
     query = Query("zebra", filter=Filter(), budget_ms=5000)
     asked = []
-    encode = reader.encoder().encode_query
-    reader.encoder().encode_query = lambda text: asked.append(text) or encode(text)
+    encoder = reader.dense("hash").encoder
+    encode = encoder.encode_query
+    encoder.encode_query = lambda text: asked.append(text) or encode(text)
     answers = [search_uncached(reader, query) for _ in range(2)]
     assert asked == ["zebra", "zebra"]
     assert [hit.memory.id for hit in answers[0].hits] == [hit.memory.id for hit in answers[1].hits]

@@ -114,7 +114,7 @@ def test_what_is_noted_of_many_workspaces_is_written_and_then_forgotten(containe
 def test_a_new_web_server_opens_no_workspace_before_it_is_asked(container, home):
     container.close()
     restarted = open_web(home)
-    restarted.encoder.load = lambda: None
+    restarted.encoders.load = lambda _model: None
     try:
         create_app(restarted)
         restarted._load(lambda: None)

@@ -170,10 +170,10 @@ def test_a_request_comes_first_and_the_rest_is_computed_later(
 
 
 def test_nothing_is_kept_while_a_channel_is_missing(likely, container, prefetcher, monkeypatch, computed_texts):
-    def absent():
+    def absent(_model):
         raise EncoderUnavailable("no encoder yet")
 
-    monkeypatch.setattr(container.encoder, "get", absent)
+    monkeypatch.setattr(container.encoders, "get", absent)
     monkeypatch.setattr(container.contexts, "_kept", LruCache(1))
     foresee(container, OTHER, QUESTION)
     assert prefetcher.look("default") is LookResult.UNSETTLED

@@ -20,11 +20,12 @@ DEADLINE_S = 90
 
 IMPATIENT = """
 from huey.bin.huey_consumer import consumer_main
-from pipeline.bootstrap.worker import WorkerContainer
+from pipeline.services.encoder import DocumentEncoders
 from tests.fakes.encoder import HashEncoder
 from workers import crew
 crew.IDLE_S = 0.2
-WorkerContainer._load_encoder = lambda _worker: HashEncoder()
+encoder = HashEncoder()
+DocumentEncoders.get = lambda _encoders, _model: encoder
 consumer_main()
 """
 

@@ -38,5 +38,5 @@ def check_health(call: Call) -> HealthAnswer:
     """Tell that the server answers; open without a token."""
     now = time.monotonic()
     container = call.container
-    state = EncoderState(container.encoder.state)
+    state = EncoderState(container.encoders.state)
     return HealthAnswer(encoder=state, uptime_s=now - container.started, idle_s=now - container.requested)

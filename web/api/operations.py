@@ -14,7 +14,7 @@ from pydantic import AliasPath, BeforeValidator, Field, PlainSerializer
 from pipeline.records import Kind, Page, Source, Stage
 from pipeline.services import maintenance, operations
 from pipeline.services.maintenance import JobStatus
-from pipeline.services.operations import LoggedError, QueueCounts, WorkspaceStatistics
+from pipeline.services.operations import LoggedError, QueueCounts, WorkspaceStatistics, WorkspaceSummary
 from pipeline.times import utc_text
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, SecondsText
@@ -26,8 +26,20 @@ from web.problems import problem
 api = Api("operations")
 
 
-class WorkspaceAnswer(Answer):
-    """A workspace and its number of active memories."""
+class EncoderProgressAnswer(Answer):
+    """The model whose vectors answer, and the one that is to follow it, with the number of memories it has embedded.
+
+    `languages` says what showed that the workspace is not in English alone.
+    """
+
+    model: str = Field(validation_alias=AliasPath("progress", "model"))
+    languages: str | None = Field(validation_alias=AliasPath("progress", "languages"))
+    next_model: str | None = Field(validation_alias=AliasPath("progress", "next_model"))
+    embedded: int | None = Field(validation_alias=AliasPath("progress", "embedded"))
+
+
+class WorkspaceAnswer(EncoderProgressAnswer):
+    """A workspace, its number of active memories, and its encoder."""
 
     id: str
     memories: int
@@ -54,13 +66,12 @@ class GraphCountsAnswer(Answer):
     mentions: int
 
 
-class IndexAnswer(Answer):
+class IndexAnswer(EncoderProgressAnswer):
     """The derived indexes."""
 
     segment: str | None
     tail_rows: int
     passages: int
-    model: str
     encoder: EncoderState
 
 
@@ -107,17 +118,16 @@ class ErrorPage(PageAnswer[ErrorAnswer]):
 
 
 @api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage))
-def list_workspaces(call: Call) -> Page[WorkspaceAnswer]:
+def list_workspaces(call: Call) -> Page[WorkspaceSummary]:
     """List the workspaces of this home."""
     names = call.container.settings.paths.workspace_ids()
-    counted = {name: operations.count_active_memories(call.container.workspace(name)) for name in names}
-    return Page([WorkspaceAnswer(id=name, memories=count) for name, count in counted.items()])
+    return Page([operations.summarize_workspace(call.container.workspace(name)) for name in names])
 
 
 @api.route(Endpoint("GET", "/v1/stats", answer=StatsAnswer, problems=(404,)))
 def measure_workspace(call: Call) -> WorkspaceStatistics:
     """Count what a workspace holds and how large it is."""
-    return operations.measure_workspace(call.workspace, call.container.encoder.state)
+    return operations.measure_workspace(call.workspace, call.container.encoders.state)
 
 
 @api.route(Endpoint("GET", "/v1/errors", answer=ErrorPage))

@@ -12,6 +12,7 @@ from pipeline.times import format_duration
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
 from web.cli.render import format_minute, format_size, plain, print_if_none, print_pairs, show_progress, table
+from web.cli.status import describe_encoder
 
 if TYPE_CHECKING:
     from pipeline.bootstrap.worker import WorkerContainer
@@ -190,7 +191,8 @@ def stats(state: State) -> None:
         ("sources", _counts(memories["by_source"])),
         ("entities", f"{graph['entities']}, mentioned {graph['mentions']} times"),
         ("segment", f"{index['segment'] or 'none yet'}, {index['tail_rows']} writes since"),
-        ("vectors", f"{index['passages']} passages by {index['model']} ({index['encoder']})"),
+        ("vectors", f"{index['passages']} passages ({index['encoder']})"),
+        ("encoder", describe_encoder(index)),
         ("files", ", ".join(f"{name} {format_size(count)}" for name, count in stored.items())),
     ]
     state.show(found, lambda: print_pairs(pairs))

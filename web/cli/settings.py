@@ -172,15 +172,20 @@ def _loaded_model(state: State) -> str:
             served = client.stats()["index"]["model"]
     except ReverieError as error:
         return NO_SERVER if isinstance(error, ServerUnreachable) else "yes"
-    configured = state.settings.embedding_model
-    return "yes" if served == configured else f"{served}, until a restart"
+    return "yes" if served == _usual_model(state) else f"{served}, in this workspace"
+
+
+def _usual_model(state: State) -> str:
+    from pipeline.services.encoder import usual_model
+
+    return usual_model(state.settings)
 
 
 @model.command("compile")
 @pass_state
 def compile_now(state: State) -> None:
     """Compile the configured model now; nothing is done when it is compiled already."""
-    _compile(state, state.settings.embedding_model)
+    _compile(state, _usual_model(state))
     found = _describe(state)
     state.show(found, f"compiled in {found['directory']}")
 
@@ -189,7 +194,7 @@ def compile_now(state: State) -> None:
 @click.argument("name", metavar="NAME")
 @pass_state
 def use(state: State, name: str) -> None:
-    """Compile the model NAME (a name or a folder) and use it from the next start on."""
+    """Compile the model NAME (a name or a folder) and use it from the next start on; `auto` follows the languages."""
     from config.settings import load_settings, save_setting
 
     # The processes that will load it have other working folders.

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,9 +73,9 @@ def _print_status(found: dict[str, Any]) -> None:
     if found["workspaces"]:
         click.echo()
         table(
-            ["workspace", "memories", "pending", "dead"],
+            ["workspace", "memories", "pending", "dead", "encoder"],
             [
-                [w["id"], w["memories"], sum(w["pending"].values()), sum(w["dead"].values())]
+                [w["id"], w["memories"], sum(w["pending"].values()), sum(w["dead"].values()), describe_encoder(w)]
                 for w in found["workspaces"]
             ],
             right=["memories", "pending", "dead"],
@@ -83,6 +84,14 @@ def _print_status(found: dict[str, Any]) -> None:
         click.echo("\nlast errors")
         for error in found["errors"]:
             click.echo(f"  {error['at'][:19]}  {error['component']}: {plain(error['message'])}")
+
+
+def describe_encoder(progress: Mapping[str, Any]) -> str:
+    """Say which model answers, why it is not the usual one, and how far another has come."""
+    says: str = progress["model"]
+    if progress["next_model"]:
+        says += f"; {progress['next_model']} has embedded {progress['embedded']}"
+    return f"{says}; {progress['languages']} not in English" if progress["languages"] else says
 
 
 @click.command(cls=Command)

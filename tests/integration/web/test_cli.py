@@ -43,12 +43,14 @@ QUEUE = {
     "workers": [{"owner": "h:1:2", "started_at": "2026-01-02T03:04:05Z", "seen_at": "2026-01-02T03:04:05Z"}],
 }
 IDLE = QUEUE | {"pending": {"embed": 0, "entities": 0, "purge": 0}, "oldest_pending_s": None}
+ENCODER = {"model": "all-MiniLM-L6-v2", "languages": None, "next_model": None, "embedded": None}
+ON_THE_WAY = ENCODER | {"languages": "9 of 40 memories", "next_model": "multilingual-e5-small", "embedded": 7}
 STATS = {
     "workspace": "default",
     "generation": 3,
     "memories": {"active": 2, "archived": 1, "sessions": 1, "by_kind": {"fact": 2}, "by_source": {"user": 2}},
     "graph": {"entities": 4, "mentions": 5},
-    "index": {"segment": None, "tail_rows": 2, "passages": 2, "model": "all-MiniLM-L6-v2", "encoder": "ready"},
+    "index": {"segment": None, "tail_rows": 2, "passages": 2, "encoder": "ready"} | ENCODER,
     "bytes": {"events": 2048, "vectors": 0, "lexical": 3 * 1024 * 1024},
 }
 
@@ -63,7 +65,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         "GET /v1/queue": QUEUE,
         "POST /v1/queue/retry": {"retried": 3},
         "POST /v1/rebuild": {"queued": 2},
-        "GET /v1/workspaces": {"items": [{"id": "default", "memories": 2}], "next_cursor": None},
+        "GET /v1/workspaces": {"items": [{"id": "default", "memories": 2} | ON_THE_WAY], "next_cursor": None},
         "GET /v1/errors": {
             "items": [
                 {
@@ -277,6 +279,7 @@ def test_stats_for_a_reader(server):
     output = run("stats").stdout
     assert "2 active, 1 archived" in output
     assert "none yet, 2 writes since" in output
+    assert "encoder    all-MiniLM-L6-v2\n" in output
     assert "events 2.0 KiB, vectors 0 B, lexical 3.0 MiB" in output
 
 
@@ -306,10 +309,13 @@ def test_status_with_a_server(server):
     found = run_json("status")
     assert found["answers"]
     assert found["encoder"] == "ready"
-    assert found["workspaces"] == [{"id": "default", "memories": 2, "pending": QUEUE["pending"], "dead": QUEUE["dead"]}]
+    queued = {"pending": QUEUE["pending"], "dead": QUEUE["dead"]}
+    assert found["workspaces"] == [{"id": "default", "memories": 2} | queued | ON_THE_WAY]
     output = run("status").stdout
     assert "answers (version 0.1.0)" in output
     assert "digest.embed: broken [2J" in output
+    on_the_way = "all-MiniLM-L6-v2; multilingual-e5-small has embedded 7; 9 of 40 memories not in English"
+    assert on_the_way in output
 
 
 def test_status_and_down_without_anything(empty_home):

@@ -160,7 +160,7 @@ class Embedding:
             return encode(texts)
 
         self.encoder.encode_documents = encode_documents
-        self.stage = EmbedStage(database, lambda: self.table, lambda: self.encoder)
+        self.stage = EmbedStage(database, lambda _encoder: self.table, lambda: self.encoder)
 
 
 @pytest.mark.parametrize("event", ["edit", "purge"])

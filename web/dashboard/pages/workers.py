@@ -166,4 +166,4 @@ def _processes(view: View, workers: tuple[Worker, ...]) -> Processes:
     container = view.container
     scheduler = Role(container.settings.paths.root, SCHEDULER)
     started = view.now - timedelta(seconds=time.monotonic() - container.started)
-    return Processes(started.timestamp(), container.encoder.state, workers, scheduler.is_held())
+    return Processes(started.timestamp(), container.encoders.state, workers, scheduler.is_held())

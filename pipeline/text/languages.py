@@ -1,0 +1,50 @@
+"""Whether a text is in another language than English, told by its letters and its function words.
+
+It errs towards English: names, commands and code have few words of any language.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+
+from pipeline.text.lexicon import load_lexicon
+
+# More of a text says no more about its language.
+READ_CHARS = 600
+LEAST_WORDS = 2
+# Of the words, how many tell the language: in prose twice as many do, in code next to none.
+LEAST_SHARE = 0.15
+LEAST_LETTERS = 3
+LEAST_LETTERS_SHARE = 0.3
+
+_WORD = re.compile(r"[^\W\d_]+")
+# Greek and everything after it, but for what extends Latin, and for signs.
+_OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u1f00-\u1fff\u2c80-\ua71f\ua780-\ufaff\ufb13-\uffdc\U00010000-\U000bffff]")
+_ENGLISH = "english"
+
+
+def is_foreign(text: str) -> bool:
+    """Tell whether a text is surely in another language than English."""
+    written = _WORD.findall(text[:READ_CHARS])
+    words, letters = [word.lower() for word in written], "".join(written)
+    others = len(_OTHER_SCRIPT.findall(letters))
+    if others >= max(LEAST_LETTERS, LEAST_LETTERS_SHARE * len(letters)):
+        return True
+    counts = Counter(language for word in words for language in _languages_of_words().get(word, ()))
+    english = counts.pop(_ENGLISH, 0)
+    # What is capitalized may be a name.
+    accented: int = sum(not word.isascii() and word.islower() and len(word) > 1 for word in written)
+    telling = max(counts.values(), default=0) + accented
+    return telling >= max(LEAST_WORDS, LEAST_SHARE * len(words)) and telling > english
+
+
+@cache
+def _languages_of_words() -> Mapping[str, tuple[str, ...]]:
+    """Return the languages of which each function word is one."""
+    lists = load_lexicon("languages").table("function_words")
+    known: dict[str, tuple[str, ...]] = {}
+    for language in lists.entries:
+        for word in lists.words(language):
+            known[word] = (*known.get(word, ()), language)
+    return known
