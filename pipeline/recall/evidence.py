@@ -117,7 +117,8 @@ def gather_evidence(
         in_time_range=_in_time_range(question, days),
         personal_fact=ranking_features.keyed[seqs] & question.personal,
         importance=ranking_features.importance[seqs],
-        days=days.astype(np.float32),
+        # Counted from the newest: of the days since the epoch, so few bits keep hours at best.
+        days=(days - days.max(initial=0.0)).astype(np.float32),
         repeats=ranking_features.repeats[seqs],
     )
 

@@ -185,8 +185,9 @@ _EXPRESSIONS: Final[tuple[tuple["re.Pattern[str]", Read], ...]] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query's tokens and identifiers, the time that it names, whether it is about the asker, and asks for a time."""
+    """A query: its text, tokens and identifiers, the time it names, if it is about the asker, if it asks for a time."""
 
+    text: str
     tokens: tuple[str, ...]
     identifiers: tuple[str, ...]
     time_range: TimeRange | None
@@ -197,6 +198,7 @@ class ParsedQuery:
 def parse_query(text: str, now: datetime) -> ParsedQuery:
     """Read a query as of a timestamp (UTC), which relative times count from."""
     return ParsedQuery(
+        text,
         tuple(search_tokens(text)),
         tuple(identifiers(text)),
         parse_time_range(text, now),

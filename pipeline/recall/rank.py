@@ -11,7 +11,7 @@ regression turns the answers into a probability.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -187,12 +187,18 @@ def _newest_first(pool: CandidatePool) -> Floats:
     if not groups:
         return np.zeros(len(pool.own), np.float32)
     score = _sum(_OWN, [feature.compute(pool) for feature in _OWN])
-    placed = score.copy()
-    for told in map(np.array, groups):
-        newest = told[np.lexsort((evidence.seqs[told], evidence.days[told]))[::-1]]
-        placed[newest] = np.sort(score[told])[::-1]
-    shift: Floats = placed - score
+    shift: Floats = _place_by_time(evidence, score, groups) - score
     return shift
+
+
+def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[int]]) -> Floats:
+    """Return scores of which each group's go to its newest first, and to what is superseded last."""
+    placed = score.copy()
+    holds = neighbour_places(evidence.seqs, evidence.superseded_by) < 0
+    for told in map(np.array, groups):
+        newest = told[np.lexsort((evidence.seqs[told], evidence.days[told], holds[told]))[::-1]]
+        placed[newest] = np.sort(score[told])[::-1]
+    return placed
 
 
 def _group_same_thing(states: list[int], newer: Seqs) -> list[list[int]]:
@@ -266,7 +272,11 @@ _OWN: Final = (
 FEATURES: Final = (
     *_OWN,
     RankFeature(
-        "newest_first", 1.0, _PRIORS, "says all that is asked, and is newer than others that do", _newest_first
+        "newest_first",
+        1.0,
+        _PRIORS,
+        "says all that is asked, or gives its slot a value, and is newer than others that do",
+        _newest_first,
     ),
 )
 FEATURES_OF_GROUP: Final[Mapping[FeatureGroup, tuple[RankFeature, ...]]] = {
@@ -335,6 +345,17 @@ def rank(evidence: Evidence) -> Ranking:
     score = _sum(FEATURES, values)
     order = np.lexsort((-evidence.seqs, -score))
     return Ranking(pool, order, values, score)
+
+
+def put_newest_first(ranking: Ranking, groups: Sequence[Sequence[int]]) -> Ranking:
+    """Return a ranking in which each group of places stands in the order of its time, what is superseded last."""
+    if not groups:
+        return ranking
+    evidence, values = ranking.evidence, ranking.values.copy()
+    row = next(number for number, feature in enumerate(FEATURES) if feature.compute is _newest_first)
+    values[row] += _place_by_time(evidence, ranking.score, groups) - ranking.score
+    score = _sum(FEATURES, values)
+    return replace(ranking, order=np.lexsort((-evidence.seqs, -score)), values=values, score=score)
 
 
 def _sum(features: Sequence[RankFeature], values: Sequence[Floats | Flags] | Floats) -> Floats:

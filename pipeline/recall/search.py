@@ -27,6 +27,7 @@ from pipeline.index.lexical import LexicalIndex
 from pipeline.index.rows import NO_ROWS, RankingFeatures, Seqs, SessionMap, values_at
 from pipeline.recall.annotations import find_annotations, refresh_staleness
 from pipeline.recall.channels import ChannelPool, ChannelResult, ErrorSink
+from pipeline.recall.currency import put_current_first
 from pipeline.recall.evidence import Candidates, LexicalFindings, find_by_words, gather_evidence
 from pipeline.recall.explain import explain_memory, signals_of
 from pipeline.recall.query import ParsedQuery, parse_query
@@ -219,7 +220,7 @@ def _rank_candidates(
         context.on_error(Channel.DENSE, error)
         cold = ChannelResult(replace(results.found[Channel.DENSE].report, state=ChannelState.COLD))
         return _rank_candidates(context, db, replace(results, found={**results.found, Channel.DENSE: cold}))
-    return results, candidates, rank(evidence)
+    return results, candidates, put_current_first(db, rank(evidence), results.question.text)
 
 
 def _build_hits(db: Connection, ranking: Ranking, candidates: Candidates, query: Query) -> tuple[Hit, ...]:

@@ -1,0 +1,89 @@
+"""The current one first: of the best that give one slot different values, the one that was said last stands first.
+
+A slot is taken from how a text states it, word for word; where one says it in fewer words, the question must name what
+is left out. Only what stands near the top is looked at, and it changes places among itself alone.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import combinations
+from sqlite3 import Connection
+
+from pipeline.recall.rank import Ranking, put_newest_first
+from pipeline.records import Kind, Memory, Trust
+from pipeline.store import memories
+from pipeline.text.similarity.stated_values import LEAST_WORDS, StatedValue, find_stated_values, slot_words
+from pipeline.text.tokens import speaker_of
+
+LOOKED_AT = 30
+# Of a question that one stated slot answers, so much of its words stands in that slot.
+ANSWERED = 0.6
+# Two slots of fewer words are the same by chance: "a total of 30 pages".
+SURE_WORDS = 3
+# What holds so many more words of the question elsewhere is about the question by those.
+MORE_BESIDE = 2
+# What holds something of its own of every kind it lists is replaced by nothing.
+LISTING = frozenset({Kind.CODE, Kind.DOCUMENT, Kind.KEYED_FACT})
+# Who asks for an earlier value does not ask for the current one.
+_EARLIER = re.compile(
+    r"\b(?:(?:original|previous|former|initial)(?:ly)?|earlier|before|at first|back then|used to|old)\b", re.IGNORECASE
+)
+
+
+def put_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
+    """Return a ranking in which of values of one slot the newest stands first."""
+    if _EARLIER.search(text):
+        return ranking
+    top = ranking.order[:LOOKED_AT].tolist()
+    found = memories.by_seqs(db, ranking.evidence.seqs[top].tolist())
+    told = [(place, memory) for place in top if (memory := found.get(int(ranking.evidence.seqs[place]))) is not None]
+    return put_newest_first(ranking, _group_by_slot(told, text))
+
+
+def _group_by_slot(told: Sequence[tuple[int, Memory]], text: str) -> list[list[int]]:
+    asked = frozenset(slot_words(text))
+    stated = {
+        place: [one for one in find_stated_values(memory.content) if _is_asked(one, asked, text)]
+        for place, memory in told
+        if memory.kind not in LISTING and not memory.instructs
+    }
+    answering = {place: [one for one in values if _answers(one, asked)] for place, values in stated.items()}
+    if any(answering.values()):
+        stated = answering
+    groups: list[set[int]] = []
+    for (place, memory), (other_place, other) in combinations([one for one in told if stated.get(one[0])], 2):
+        if _may_replace(memory, other) and any(
+            _give_other_values(one, another, asked) for one in stated[place] for another in stated[other_place]
+        ):
+            pair = {place, other_place}
+            touched = [group for group in groups if not group.isdisjoint(pair)]
+            groups = [group for group in groups if group not in touched] + [pair.union(*touched)]
+    return [sorted(group) for group in groups]
+
+
+def _is_asked(one: StatedValue, asked: frozenset[str], text: str) -> bool:
+    # Who names a value asks about that one, whatever holds by now; and what stands beside it may be the better answer.
+    return one.value not in text and len(one.beside & asked) < MORE_BESIDE
+
+
+def _answers(one: StatedValue, asked: frozenset[str]) -> bool:
+    return len(one.slot & asked) >= max(LEAST_WORDS, ANSWERED * len(asked))
+
+
+def _may_replace(one: Memory, other: Memory) -> bool:
+    """Tell whether what one memory says may be meant as a change of what another says, whichever is newer."""
+    older, newer = sorted((one, other), key=lambda memory: (memory.occurred_at, memory.seq))
+    return (
+        (older.scope, older.branch, speaker_of(older.content)) == (newer.scope, newer.branch, speaker_of(newer.content))
+        and (newer.trust is Trust.TRUSTED or older.trust is Trust.EVIDENCE)
+        and not older.pinned
+    )
+
+
+def _give_other_values(one: StatedValue, other: StatedValue, asked: frozenset[str]) -> bool:
+    if one.value == other.value:
+        return False
+    short, long = sorted((one.slot, other.slot), key=len)
+    if short == long:
+        return len(short) >= SURE_WORDS
+    return short < long and long - short <= asked and 2 * len(short & asked) >= len(asked)

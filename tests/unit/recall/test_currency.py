@@ -1,0 +1,92 @@
+"""Of what gives one slot different values, what was said last stands first."""
+
+import pytest
+
+from pipeline.records import EdgeDraft, EdgeKind, Kind, Source
+
+ASKED = "Write a table for orders"
+OLD = "Mia: Good. For a new table, please start table names with 't_'. Orders come next."
+NEW = "Mia: An update on a rule from before. Going forward, start all table names with 'tbl_'."
+OTHER = "Mia: Orders need a table of their own, write it today."
+
+
+@pytest.fixture
+def places(workspace):
+    """Return the given memories in the order in which recall gives them."""
+
+    def run(text, *ids):
+        workspace.embed()
+        return [ids.index(found) for found in workspace.find_ids(text, min_relevance=0.0) if found in ids]
+
+    return run
+
+
+def write(workspace, text, day, **fields):
+    fields = {"kind": Kind.EPISODE, **fields}
+    return workspace.write(text, occurred_at=f"2026-03-{day:02}T00:00:00.000Z", session_id=f"s{day}", **fields)
+
+
+def test_the_newest_value_stands_first_and_nothing_else_moves(workspace, places):
+    alone = write(workspace, OLD, 1)
+    other = write(workspace, OTHER, 5)
+    before = places(ASKED, alone, other)
+    newer = write(workspace, NEW, 9)
+    after = places(ASKED, alone, newer, other)
+    assert after.index(1) < after.index(0)
+    assert (after.index(2) == 0) == (before[0] == 1)
+
+
+def test_time_decides_and_not_the_order_of_writing(workspace, places):
+    newer, older = write(workspace, NEW, 9), write(workspace, OLD, 1)
+    assert places(ASKED, newer, older) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"source": Source.IMPORT}, {"kind": Kind.DOCUMENT}, {"branch": "try-it"}],
+    ids=["hearsay", "lists", "branch"],
+)
+def test_what_may_not_replace_stays_where_it_is(workspace, places, fields):
+    older = write(workspace, OLD, 1, source=Source.USER)
+    newer = write(workspace, NEW, 9, **{"source": Source.USER, **fields})
+    assert places(ASKED, older, newer) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Who wanted tables to start with 't_' in orders?", "How did we start the table names of orders originally?"],
+)
+def test_who_asks_for_an_old_value_gets_it(workspace, places, text):
+    older, newer = write(workspace, f"{OLD} {OTHER}", 1), write(workspace, NEW, 9)
+    assert places(text, older, newer) == [0, 1]
+
+
+def test_another_speaker_or_another_slot_replaces_nothing(workspace, places):
+    older = write(workspace, OLD, 1)
+    others = [
+        write(workspace, NEW.replace("Mia", "Tom"), 8),
+        write(workspace, NEW.replace("table names", "view names"), 9),
+    ]
+    assert places(ASKED, older, *others)[0] == 0
+
+
+def test_the_parts_of_a_score_still_add_up(workspace):
+    write(workspace, OLD, 1)
+    write(workspace, NEW, 9)
+    workspace.embed()
+    hits = workspace.ask(ASKED, min_relevance=0.0, explain=True).hits
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(abs(sum(hit.signals.parts.values()) - hit.score) < 1e-4 for hit in hits)
+    assert any(abs(hit.signals.parts["newest_first"]) > 0 for hit in hits)
+
+
+def test_an_old_value_that_holds_again_stands_above_what_it_replaced(workspace, places):
+    newer = write(workspace, "Orders are deployed on Mondays", 9, kind=Kind.FACT)
+    older = write(
+        workspace,
+        "Orders are deployed on Fridays",
+        1,
+        kind=Kind.FACT,
+        edges=(EdgeDraft(EdgeKind.SUPERSEDES, newer),),
+    )
+    assert places("When are orders deployed?", newer, older) == [1, 0]

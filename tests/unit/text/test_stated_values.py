@@ -1,0 +1,53 @@
+"""What a text of many sentences gives to which slot."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from pipeline.text.similarity.stated_values import MAX_CHARS, find_stated_values
+
+
+def slots_of(text):
+    return {(one.value, " ".join(sorted(one.slot))) for one in find_stated_values(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Great! Going forward, when naming tables, please start the name with 't_'. It helps.", "t_"),
+        ("Mia: I want you to begin all table names with the prefix `tbl_`.", "tbl_"),
+        ("Table names matter. Start all your table names with something telling. Let us use 'x_' as that.", "x_"),
+    ],
+)
+def test_one_slot_is_known_however_it_is_told(text, value):
+    [(found, slot)] = slots_of(text)
+    assert found == value
+    assert {"name", "start", "tabl"} <= set(slot.split())
+
+
+def test_one_verb_holds_for_both_of_two_values():
+    assert slots_of("Start table names with 't_' and view names with 'v_'.") == {
+        ("t_", "name start tabl"),
+        ("v_", "name start view"),
+    }
+
+
+def test_the_unit_tells_what_is_counted():
+    assert slots_of("Keep functions below 30 lines.") != slots_of("Keep functions below 30 branches.")
+
+
+def test_what_stands_beside_a_value_is_known():
+    [one] = find_stated_values("Catch every error in the worker. Start table names with 't_'.")
+    assert {"catch", "error", "worker"} <= one.beside
+    assert not one.beside & one.slot
+
+
+@pytest.mark.parametrize("text", ["We talked about tables all day.", "'t_'", "", "Start table names with 't_'. " * 200])
+def test_most_texts_state_nothing(text):
+    assert len(text) > MAX_CHARS or not find_stated_values(text)
+    assert find_stated_values(text) == ()
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read(text):
+    for one in find_stated_values(text):
+        assert one.value in text
