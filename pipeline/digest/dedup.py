@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.index.codes import Vector
 from pipeline.index.dense import DenseIndex
 from pipeline.index.vectors import VectorTable
-from pipeline.records import Memory
+from pipeline.records import EdgeKind, Memory
 from pipeline.records.digestion import WorkItem
 from pipeline.store import changes, duplicates, edges, ingested, memories, meta, work
 from pipeline.store.database import Database
@@ -146,8 +146,11 @@ def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
     if len(ingested.in_step(db, list(found))) == 2:
         return
     relation = finding.judgement.relation
-    earlier, later = sorted((older, newer), key=lambda memory: (memory.occurred_at, memory.seq))
+    earlier, later = sorted((older, newer), key=lambda memory: duplicates.find_last_told(db, memory.seq))
     if kind := choose_edge(relation, earlier, later):
+        if edges.maker(db, earlier.seq, EdgeKind.SUPERSEDES, later.seq) == duplicates.DEDUP:
+            # The old value was told again.
+            edges.remove(db, earlier.seq, EdgeKind.SUPERSEDES, later.seq)
         if edges.find(db, later.seq, kind, earlier.seq, duplicates.DEDUP, now):
             changes.append(db, changes.RELATE, [later.id, earlier.id])
     elif older.kind is newer.kind and not duplicates.is_known(db, older.seq, newer.seq):

@@ -1,6 +1,7 @@
 """Near-duplicates: pairs that wait for a verdict, and how two memories become one, and two again."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,8 +11,8 @@ from typing import Any
 from ulid import ULID
 
 from pipeline.kinds import says_as_much
-from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Trust, Viewer
-from pipeline.store import audit, changes, edges, history, index_state, memories
+from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Stage, Trust, Viewer
+from pipeline.store import audit, changes, edges, history, index_state, memories, work
 from pipeline.store.memories import select
 from pipeline.store.visibility import not_incognito, within_reach
 
@@ -80,6 +81,24 @@ def find_scopes(db: Connection, seqs: Sequence[int]) -> dict[int, Scope]:
         (json.dumps(list(seqs)),),
     )
     return {seq: Scope(ScopeKind(kind), owner or None) for seq, kind, owner in rows}
+
+
+def find_last_told(db: Connection, seq: int) -> tuple[str, int]:
+    """Return when what a memory says was told last, by itself or by what repeats it: (moment, row number)."""
+    row = db.execute(
+        """
+        WITH RECURSIVE told (seq) AS (
+            SELECT ?1 UNION SELECT m.seq FROM told JOIN memory m ON m.merged_into = told.seq
+        )
+        SELECT occurred_at, seq FROM memory WHERE seq IN told
+        UNION ALL
+        SELECT json_extract(detail, '$.occurred_at'), 0 FROM history
+            WHERE memory_seq IN told AND event = 'merged' AND json_extract(detail, '$.occurred_at') IS NOT NULL
+        ORDER BY 1 DESC, 2 DESC LIMIT 1
+        """,
+        (seq,),
+    ).fetchone()
+    return str(row[0]), int(row[1])
 
 
 def get(db: Connection, pair_id: str) -> Pair | None:
@@ -218,6 +237,9 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
     )
     if absorbed.pinned and not survivor.pinned:
         memories.update(db, survivor.seq, {"pinned": 1}, at)
+    if edges.is_superseded(db, survivor.seq):
+        # What was replaced is told again: which of the two holds is looked at anew.
+        work.add(db, [survivor.seq], [Stage.DEDUP], time.time())
     noted = {"memory_id": absorbed.id, "by": actor, **detail}
     history.add(db, survivor.seq, at, "merged", absorbed.content, noted, about_seq=absorbed.seq)
     edges.add(db, survivor.seq, EdgeKind.SUPERSEDES, absorbed.seq, actor, at)
@@ -240,6 +262,7 @@ def undo_merge(
     if not absorbed.candidate:
         index_state.put_tokens(db, absorbed.seq, tokens, number)
     take_back(db, survivor, absorbed, entry, at)
+    work.add(db, [survivor.seq, absorbed.seq], [Stage.DEDUP], time.time())
     older, newer = sorted((survivor.seq, absorbed.seq))
     keep(db, older, newer, at)
 

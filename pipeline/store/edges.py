@@ -77,8 +77,8 @@ def add(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str
 def find(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
     """Draw an edge that nobody asked for; return whether it is new. What somebody erased does not come back."""
     ends = [(from_seq, to_seq)]
-    if kind is EdgeKind.CONTRADICTS:
-        # Of two that deny each other, either may be said to deny the other.
+    if kind in (EdgeKind.CONTRADICTS, EdgeKind.SUPERSEDES):
+        # Of two that deny each other, either may be said to deny the other; of two, one supersedes.
         ends.append((to_seq, from_seq))
     for one, other in ends:
         if db.execute(
@@ -119,6 +119,16 @@ def maker(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> str | N
         "SELECT made_by FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq)
     ).fetchone()
     return None if row is None else str(row[0])
+
+
+def is_superseded(db: Connection, seq: int) -> bool:
+    """Tell whether a memory that is active supersedes one."""
+    row = db.execute(
+        "SELECT 1 FROM edge e JOIN memory m ON m.seq = e.from_seq "
+        "WHERE e.to_seq = ? AND e.kind = 'supersedes' AND m.archived_at IS NULL AND m.candidate = 0",
+        (seq,),
+    ).fetchone()
+    return row is not None
 
 
 def remove(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> bool:

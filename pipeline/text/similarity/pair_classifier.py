@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from pipeline.text.similarity import vocabulary as v
 from pipeline.text.similarity.normalizer import NormalizedText, Tense, Word, WordClass, normalize_pair
-from pipeline.text.similarity.replacement import gives_another_value
+from pipeline.text.similarity.replacement import gives_another_value, strip_announcement
 
 Words = Sequence[Word]
 
@@ -37,6 +37,7 @@ PAIR_COSINE: Final = 0.80
 DENIAL_COSINE: Final = 0.60
 # What gives one thing another value is the same but for the value, which is most of what a short vector tells.
 REPLACEMENT_COSINE: Final = 0.45
+ANOTHER_VALUE: Final = "another value"
 
 
 class TokenDiff(NamedTuple):
@@ -229,7 +230,7 @@ def to_active_voice(reading: NormalizedText, other: NormalizedText) -> Normalize
 
 
 def find_denial(c: TokenDiff) -> str | None:
-    """Say how one text denies the other, if it does."""
+    """Say how one text denies the other, if it does; `ANOTHER_VALUE` where one slot has another value."""
     if abs(c.first.tense - c.second.tense) > 1 or c.first.asks or c.second.asks:
         return None
     if (mid := _find_swapped(c)) is not None:
@@ -244,7 +245,7 @@ def find_denial(c: TokenDiff) -> str | None:
     _, other_end = _find_difference(c.second.words, c.first.words)
     if _turns_opposite(c, start, end, other_end):
         return "opposites"
-    return "value differs" if _states_another_value(c, start, end, other_end) else None
+    return _find_other_value(c, start, end, other_end)
 
 
 def _negates(c: TokenDiff) -> bool:
@@ -280,22 +281,23 @@ def _turns_opposite(c: TokenDiff, start: int, end: int, other_end: int) -> bool:
     return claimed or not ({word.text, other.text} & v.PREDICATES or other.text in v.by_prefix(word.text))
 
 
-def _states_another_value(c: TokenDiff, start: int, end: int, other_end: int) -> bool:
+def _find_other_value(c: TokenDiff, start: int, end: int, other_end: int) -> str | None:
     value, other = c.first.words[start:end], c.second.words[start:other_end]
     if not (0 < len(value) <= MAX_VALUE and 0 < len(other) <= MAX_VALUE) or start == 0:
-        return False
+        return None
     if Tense.PAST in (c.first.tense, c.second.tense) or any(word.text in v.PLACES_OF_WORK for word in (*value, *other)):
-        return False
+        return None
     subject, rest = c.first.words[:start], c.first.words[end:]
-    if any(word.text in v.CONDITIONS for word in subject):
-        return False
-    if set(word_texts(value)) & set(word_texts(other)):
-        return False
+    if any(word.text in v.CONDITIONS for word in subject) or set(word_texts(value)) & set(word_texts(other)):
+        return None
     typed = any(w.sort in _VALUES for w in value) and any(w.sort in _VALUES for w in other)
     singular = any(word.text in v.SINGULAR for word in subject)
     if subject[-1].text == "use":
-        return bool(rest) and rest[0].link == "for" and typed
-    return (typed or singular) and _has_one_value(subject, value[0].stated and other[0].stated)
+        return "value differs" if rest and rest[0].link == "for" and typed else None
+    if not (typed or singular) or not _has_one_value(subject, value[0].stated and other[0].stated):
+        return None
+    # A noun or a verb says that there is one at a time, and both are one by their form: the later one holds.
+    return ANOTHER_VALUE if typed and (singular or subject[-1].text in v.SETTLED) else "value differs"
 
 
 def _has_one_value(subject: Words, stated: bool) -> bool:
@@ -344,23 +346,34 @@ class Judgement:
     reasons: tuple[str, ...] = ()
 
 
+def _find_conflict(first: str, second: str, near: TokenDiff | None) -> Judgement | None:
+    if near is not None:
+        how = find_denial(near)
+        if ANOTHER_VALUE in (how, find_denial(_compare(strip_announcement(first), strip_announcement(second)))):
+            return Judgement(Relation.SUPERSEDES, (ANOTHER_VALUE,))
+        if how is not None:
+            return Judgement(Relation.CONTRADICTS, (how,))
+    return Judgement(Relation.SUPERSEDES, (ANOTHER_VALUE,)) if gives_another_value(first, second) else None
+
+
+def _compare(first: str, second: str) -> TokenDiff:
+    one, other = normalize_pair(*sorted((first, second)))
+    return diff_tokens(to_active_voice(one, other), to_active_voice(other, one))
+
+
 def classify_pair(first: str, second: str, cosine: float) -> Judgement:
     """Decide what two memories of one scope are to each other, whichever comes first; the newer one supersedes."""
     if not cosine >= REPLACEMENT_COSINE:
         return Judgement(Relation.DIFFERENT, ("not similar",))
     if first == second and cosine >= MERGE_COSINE:
         return Judgement(Relation.SAME)
-    one, other = normalize_pair(*sorted((first, second)))
-    one, other = to_active_voice(one, other), to_active_voice(other, one)
-    comparison = diff_tokens(one, other)
-    if cosine >= DENIAL_COSINE and (how := find_denial(comparison)):
-        return Judgement(Relation.CONTRADICTS, (how,))
-    if gives_another_value(first, second):
-        return Judgement(Relation.SUPERSEDES, ("another value",))
+    comparison = _compare(first, second)
+    if conflict := _find_conflict(first, second, comparison if cosine >= DENIAL_COSINE else None):
+        return conflict
     hard = find_hard_differences(comparison) or (["not similar"] if cosine < PAIR_COSINE else [])
     if hard:
         return Judgement(Relation.DIFFERENT, tuple(hard))
-    soft = find_soft_differences(comparison) if one.words else ["too little to compare"]
+    soft = find_soft_differences(comparison) if comparison.first.words else ["too little to compare"]
     if cosine < MERGE_COSINE:
         soft.insert(0, "not similar enough to merge")
     return Judgement(Relation.BORDERLINE if soft else Relation.SAME, tuple(soft))

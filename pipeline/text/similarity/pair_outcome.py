@@ -21,10 +21,12 @@ _OF_ITS_DAY: Final = re.compile(
 def choose_edge(relation: Relation, earlier: Memory, later: Memory) -> EdgeKind | None:
     """Return the kind of edge that a relation draws from the later of two memories, None for none.
 
-    What happened once, commands its reader or is less to be trusted denies what was said before, and replaces nothing.
+    What happened once, commands its reader or is less to be trusted denies what was said before, and replaces nothing;
+    nor does anything replace what somebody pinned, or what is about other code.
     """
     if relation is Relation.SUPERSEDES:
-        sure = not EVENTS & {earlier.kind, later.kind} and not later.instructs
+        sure = not (EVENTS & {earlier.kind, later.kind} or later.instructs or later.candidate or earlier.pinned)
+        sure = sure and (earlier.branch, earlier.anchor) == (later.branch, later.anchor)
         return EdgeKind.SUPERSEDES if sure and later.trust in (earlier.trust, Trust.TRUSTED) else EdgeKind.CONTRADICTS
     return EdgeKind.CONTRADICTS if relation is Relation.CONTRADICTS else None
 

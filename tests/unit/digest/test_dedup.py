@@ -523,3 +523,65 @@ def test_a_rule_is_found_among_many_of_its_like(dedup_store):
     later = dedup_store.write(NEW_RULE)
     dedup_store.digest()
     assert (later, "supersedes", earlier) in dedup_store.edges()
+
+
+HERE, THERE = "The gateway listens on port 8080.", "From now on, the gateway listens on port 9090."
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_another_value_supersedes_the_one_before(dedup_store, newest_first):
+    older, newer = dedup_store.write(HERE), dedup_store.write(THERE, BETWEEN, kind=Kind.DECISION)
+    dedup_store.digest(newest_first=newest_first)
+    dedup_store.digest_again()
+    assert dedup_store.edges() == [(newer, "supersedes", older)]
+    assert dedup_store.active() == {older, newer}
+    assert dedup_store.pairs() == []
+
+
+def test_which_is_newer_follows_when_it_was_said(dedup_store):
+    later = dedup_store.write(HERE, occurred_at="2026-03-02T00:00:00.000Z")
+    earlier = dedup_store.write(THERE, BETWEEN, occurred_at="2026-03-01T00:00:00.000Z")
+    dedup_store.digest()
+    assert dedup_store.edges() == [(later, "supersedes", earlier)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "others"),
+    [
+        ({"branch": "main"}, {"branch": "try-it"}),
+        ({}, {"anchor": Anchor("/src/door.py")}),
+    ],
+)
+def test_what_is_said_elsewhere_supersedes_nothing(dedup_store, fields, others):
+    dedup_store.write(HERE, **fields)
+    dedup_store.write(THERE, BETWEEN, **others)
+    dedup_store.digest()
+    assert "supersedes" not in [kind for _, kind, _ in dedup_store.edges()]
+
+
+def test_what_is_pinned_is_not_superseded(dedup_store):
+    revise.edit(dedup_store.database, dedup_store.write(HERE), Revision(pinned=True))
+    dedup_store.write(THERE, BETWEEN)
+    dedup_store.digest()
+    assert "supersedes" not in [kind for _, kind, _ in dedup_store.edges()]
+
+
+@pytest.mark.parametrize("again", [HERE, "the gateway listens on port 8080"])
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_an_old_value_that_is_told_again_holds_again(dedup_store, again, newest_first):
+    here = dedup_store.write(HERE, occurred_at="2026-03-01T00:00:00.000Z")
+    there = dedup_store.write(THERE, BETWEEN, occurred_at="2026-03-02T00:00:00.000Z")
+    dedup_store.digest()
+    assert dedup_store.edges() == [(there, "supersedes", here)]
+    dedup_store.write(again, occurred_at="2026-03-03T00:00:00.000Z")
+    dedup_store.digest(newest_first=newest_first)
+    dedup_store.digest()
+    assert (here, "supersedes", there) in dedup_store.edges()
+    assert (there, "supersedes", here) not in dedup_store.edges()
+
+
+def test_a_slot_that_changed_often_is_one_chain(dedup_store):
+    ports = [dedup_store.write(f"The gateway listens on port {port}.", CLOSE) for port in range(8000, 8009)]
+    dedup_store.digest()
+    found = {(newer, older) for newer, kind, older in dedup_store.edges() if kind == "supersedes"}
+    assert found == {(newer, older) for number, newer in enumerate(ports) for older in ports[:number]}

@@ -38,7 +38,7 @@ from tests.fakes.job_runs import Killed, after, job_run_on, read, set_fact, text
 DATA = Path(__file__).parents[3] / "data" / "edges.json"
 OLD, NEW = "The search index runs on Elasticsearch 8.", "We moved search from Elasticsearch to Meilisearch."
 FAILED, WHY = "TUR-411: the nightly export has failed.", "TUR-411: root cause found, a grant was missing."
-HERE, ELSEWHERE = "`fetch_rates` listens on port 5433.", "`fetch_rates` listens on port 6543."
+HERE, ELSEWHERE = "`fetch_rates` listens on port 5433.", "`fetch_rates` does not listen on port 5433."
 
 
 @pytest.fixture
