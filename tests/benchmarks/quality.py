@@ -6,6 +6,8 @@ Run by `make bench-quality ARGS="FOLDER"`. The sets are not part of this reposit
     {"id", "sessions": [{"session", "at", "turns": [{"id", "speaker", "text", "at"?}]}],
      "questions": [{"q", "category", "evidence": [id], "stale"?: [id], "allowed"?: [id]}]}
 
+A workspace that is asked in another language gets an encoder that knows it, and is asked again: that is what counts.
+
 hit@k: any of the first k is evidence. newest: where older statements are `stale`, the evidence stands above all of
 them. quiet: of questions without evidence, how many get nothing beside what is `allowed`.
 """
@@ -132,7 +134,7 @@ def ask_fts(store: Store) -> Scores:
 
 def ask_stack(stack: Stack, name: str, store: Store) -> Scores:
     """Write a store's memories, let them be digested, and ask."""
-    scores, client = Scores(), stack.client(name)
+    client = stack.client(name)
     own: dict[str, list[str]] = defaultdict(list)
     given = list(store.memories.items())
     for start in range(0, len(given), BATCH):
@@ -141,10 +143,20 @@ def ask_stack(stack: Stack, name: str, store: Store) -> Scores:
             own[result["id"]].append(identity)
     stack.wait_until_digested(client, PATIENCE_S)
     stack.wait_for_encoder()
+    scores = _ask_all(client, store, own)
+    client.call("POST", "/v1/jobs/touches")
+    if client.call("GET", "/v1/stats").body["index"]["next_model"]:
+        stack.wait_until_digested(client, PATIENCE_S)
+        scores = _ask_all(client, store, own)
+    client.close()
+    return scores
+
+
+def _ask_all(client: Client, store: Store, own: Mapping[str, Sequence[str]]) -> Scores:
+    scores = Scores()
     for asked in store.questions:
         hits = client.recall(asked.text, k=max(K, len(asked.evidence)))["results"]
         scores.judge(asked, [identity for hit in hits for identity in own[hit["id"]]])
-    client.close()
     return scores
 
 
