@@ -5,16 +5,19 @@ values given to a name such as `password`. A rule runs only when a plain substri
 in its input. Entropy and addresses decide nothing: hashes, ULIDs and IP addresses are no secrets.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pipeline.text.redaction.assigned import find_assigned, find_pairs_backwards, kind_of_key
-from pipeline.text.redaction.formats import FORMATS, NOTHING, FoundSecret, SecretRule
+from pipeline.text.redaction.formats import FORMATS, NOTHING, FoundSecret, SecretRule, looks_random
 from pipeline.text.redaction.positions import POSITIONS
 from pipeline.text.redaction.values import is_harmless
 
 _MAX_PASSES: Final = 8  # a second pass settles what the first one uncovered; more is never seen in practice
+# Long enough to be the secret wherever it is said again.
+_REPEATABLE: Final = re.compile(r"[^\s\"'`=,;:<>()\[\]]{12,}+")
 _NAMED: Final = (
     SecretRule(
         (
@@ -81,27 +84,36 @@ def _woken_by(text: str) -> list[SecretRule]:
     return [_RULES[number] for number in sorted(numbers)]
 
 
-def _replace(text: str, found: Iterator[FoundSecret], kinds: set[str]) -> str:
+def _replace(text: str, found: Iterator[FoundSecret], cut: list[tuple[str, str]]) -> str:
     pieces: list[str] = []
     position = 0
     for start, end, kind in found:
         if start >= position and not NOTHING.fullmatch(text, start, end):
             pieces += (text[position:start], f"[REDACTED:{kind}]")
             position = end
-            kinds.add(kind)
+            cut.append((text[start:end], kind))
     return "".join((*pieces, text[position:])) if pieces else text
+
+
+def _find_again(text: str, cut: Sequence[tuple[str, str]]) -> Iterator[FoundSecret]:
+    again = {secret: kind for secret, kind in cut if looks_random(secret)}
+    for word in _REPEATABLE.finditer(text) if again else ():
+        said = word[0].rstrip(".!?")
+        if said in again:
+            yield FoundSecret(word.start(), word.start() + len(said), again[said])
 
 
 def redact(text: str) -> Redaction:
     """Replace every secret by `[REDACTED:<kind>]`; redacting the result again changes nothing."""
-    kinds: set[str] = set()
+    cut: list[tuple[str, str]] = []  # secrets with their kinds
     for _ in range(_MAX_PASSES):
         before = text
         for rule in _woken_by(text):
-            text = _replace(text, rule.find(text), kinds)
+            text = _replace(text, rule.find(text), cut)
         if text == before:
             break
-    return Redaction(text, tuple(sorted(kinds)))
+        text = _replace(text, _find_again(text, cut), cut)
+    return Redaction(text, tuple(sorted({kind for _, kind in cut})))
 
 
 def redact_json(value: Any) -> tuple[Any, tuple[str, ...]]:

@@ -279,6 +279,18 @@ def test_a_long_token_leaves_no_tail():
     assert redact(f"a {token} b").text == "a [REDACTED:github-token] b"
 
 
+def test_a_secret_goes_wherever_the_text_says_it_again():
+    secret = MIXED[:20]
+    text = f"session={secret}x stays\nclient_secret={secret}\nthe id is {secret}."
+    assert redact(f"{secret} and api_key={secret}").text == "[REDACTED:api-key] and api_key=[REDACTED:api-key]"
+    assert f" {secret}" not in redact(text).text
+
+
+def test_what_is_named_twice_stays_unless_it_looks_like_a_secret():
+    text = "password=correct-horse-battery\nthe tests call it correct-horse-battery"
+    assert redact(text).text == "password=[REDACTED:password]\nthe tests call it correct-horse-battery"
+
+
 # --- JSON -----------------------------------------------------------------------------------------------
 
 
