@@ -5,11 +5,11 @@ is left out. Only what stands near the top is looked at, and it changes places a
 """
 
 import re
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Mapping
+from itertools import combinations, product
 from sqlite3 import Connection
 
-from pipeline.recall.rank import Ranking, put_newest_first
+from pipeline.recall.rank import Ranking, join_groups, put_newest_first
 from pipeline.records import Kind, Memory, Trust
 from pipeline.store import memories
 from pipeline.text.similarity.stated_values import LEAST_WORDS, StatedValue, find_stated_values, slot_words
@@ -35,30 +35,31 @@ def put_current_first(db: Connection, ranking: Ranking, text: str) -> Ranking:
     if _EARLIER.search(text):
         return ranking
     top = ranking.order[:LOOKED_AT].tolist()
-    found = memories.by_seqs(db, ranking.evidence.seqs[top].tolist())
-    told = [(place, memory) for place in top if (memory := found.get(int(ranking.evidence.seqs[place]))) is not None]
-    return put_newest_first(ranking, _group_by_slot(told, text))
-
-
-def _group_by_slot(told: Sequence[tuple[int, Memory]], text: str) -> list[list[int]]:
+    places = dict(zip(ranking.evidence.seqs[top].tolist(), top, strict=True))
     asked = frozenset(slot_words(text))
     stated = {
-        place: [one for one in find_stated_values(memory.content) if _is_asked(one, asked, text)]
-        for place, memory in told
-        if memory.kind not in LISTING and not memory.instructs
+        seq: values
+        for seq, content in memories.contents(db, list(places)).items()
+        if (values := [one for one in find_stated_values(content) if _is_asked(one, asked, text)])
     }
-    answering = {place: [one for one in values if _answers(one, asked)] for place, values in stated.items()}
+    groups = _group_by_slot(memories.by_seqs(db, stated), stated, asked) if len(stated) > 1 else []
+    return put_newest_first(ranking, [[places[seq] for seq in group] for group in groups])
+
+
+def _group_by_slot(
+    told: Mapping[int, Memory], stated: Mapping[int, list[StatedValue]], asked: frozenset[str]
+) -> list[list[int]]:
+    """Group memories, by row number, that give one slot different values."""
+    stated = {seq: stated[seq] for seq, memory in told.items() if memory.kind not in LISTING and not memory.instructs}
+    answering = {seq: [one for one in values if _answers(one, asked)] for seq, values in stated.items()}
     if any(answering.values()):
         stated = answering
-    groups: list[set[int]] = []
-    for (place, memory), (other_place, other) in combinations([one for one in told if stated.get(one[0])], 2):
-        if _may_replace(memory, other) and any(
-            _give_other_values(one, another, asked) for one in stated[place] for another in stated[other_place]
-        ):
-            pair = {place, other_place}
-            touched = [group for group in groups if not group.isdisjoint(pair)]
-            groups = [group for group in groups if group not in touched] + [pair.union(*touched)]
-    return [sorted(group) for group in groups]
+    return join_groups(
+        (seq, other)
+        for seq, other in combinations(stated, 2)
+        if any(_give_other_values(one, another, asked) for one, another in product(stated[seq], stated[other]))
+        and _may_replace(told[seq], told[other])
+    )
 
 
 def _is_asked(one: StatedValue, asked: frozenset[str], text: str) -> bool:

@@ -10,7 +10,7 @@ does it share words that they seldom say, and does this workspace know the quest
 regression turns the answers into a probability.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -183,7 +183,8 @@ def _newest_first(pool: CandidatePool) -> Floats:
     """Return what puts those of which one sentence says all that is asked into the order of their time."""
     evidence = pool.evidence
     newer = neighbour_places(evidence.seqs, evidence.superseded_by)
-    groups = _group_same_thing(np.flatnonzero(evidence.states).tolist(), newer)
+    superseded = [(place, int(newer[place])) for place in np.flatnonzero(newer >= 0).tolist()]
+    groups = join_groups([np.flatnonzero(evidence.states).tolist(), *superseded])
     if not groups:
         return np.zeros(len(pool.own), np.float32)
     score = _sum(_OWN, [feature.compute(pool) for feature in _OWN])
@@ -201,14 +202,13 @@ def _place_by_time(evidence: Evidence, score: Floats, groups: Sequence[Sequence[
     return placed
 
 
-def _group_same_thing(states: list[int], newer: Seqs) -> list[list[int]]:
-    """Group the places of what speaks of one thing: all that says what is asked, and what supersedes what."""
-    pairs = [(place, int(newer[place])) for place in np.flatnonzero(newer >= 0).tolist()]
-    groups = [set(states)] if len(states) > 1 else []
-    for pair in pairs:
-        touched = [group for group in groups if not group.isdisjoint(pair)]
-        groups = [group for group in groups if group not in touched] + [set(pair).union(*touched)]
-    return [sorted(group) for group in groups]
+def join_groups(places: Iterable[Collection[int]]) -> list[list[int]]:
+    """Join groups of places that share one; what stands alone is none."""
+    groups: list[set[int]] = []
+    for together in places:
+        touched = [group for group in groups if not group.isdisjoint(together)]
+        groups = [group for group in groups if group not in touched] + [set(together).union(*touched)]
+    return [sorted(group) for group in groups if len(group) > 1]
 
 
 _WORDS, _MEANING, _NEIGHBOURS, _CUES, _PRIORS = FeatureGroup
@@ -352,8 +352,7 @@ def put_newest_first(ranking: Ranking, groups: Sequence[Sequence[int]]) -> Ranki
     if not groups:
         return ranking
     evidence, values = ranking.evidence, ranking.values.copy()
-    row = next(number for number, feature in enumerate(FEATURES) if feature.compute is _newest_first)
-    values[row] += _place_by_time(evidence, ranking.score, groups) - ranking.score
+    values[len(_OWN)] += _place_by_time(evidence, ranking.score, groups) - ranking.score
     score = _sum(FEATURES, values)
     return replace(ranking, order=np.lexsort((-evidence.seqs, -score)), values=values, score=score)
 

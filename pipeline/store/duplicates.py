@@ -101,6 +101,12 @@ def find_last_told(db: Connection, seq: int) -> tuple[str, int]:
     return str(row[0]), int(row[1])
 
 
+def compare_again(db: Connection, seq: int) -> None:
+    """Have workers look anew at what holds, where a memory that is told again is superseded."""
+    if edges.list_superseding(db, [seq]):
+        work.add(db, [seq], [Stage.DEDUP], time.time())
+
+
 def get(db: Connection, pair_id: str) -> Pair | None:
     """Return a pair by id."""
     row = db.execute(f"{_SELECT} WHERE p.id = ?", (pair_id,)).fetchone()
@@ -237,9 +243,7 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
     )
     if absorbed.pinned and not survivor.pinned:
         memories.update(db, survivor.seq, {"pinned": 1}, at)
-    if edges.is_superseded(db, survivor.seq):
-        # What was replaced is told again: which of the two holds is looked at anew.
-        work.add(db, [survivor.seq], [Stage.DEDUP], time.time())
+    compare_again(db, survivor.seq)
     noted = {"memory_id": absorbed.id, "by": actor, **detail}
     history.add(db, survivor.seq, at, "merged", absorbed.content, noted, about_seq=absorbed.seq)
     edges.add(db, survivor.seq, EdgeKind.SUPERSEDES, absorbed.seq, actor, at)

@@ -121,16 +121,6 @@ def maker(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> str | N
     return None if row is None else str(row[0])
 
 
-def is_superseded(db: Connection, seq: int) -> bool:
-    """Tell whether a memory that is active supersedes one."""
-    row = db.execute(
-        "SELECT 1 FROM edge e JOIN memory m ON m.seq = e.from_seq "
-        "WHERE e.to_seq = ? AND e.kind = 'supersedes' AND m.archived_at IS NULL AND m.candidate = 0",
-        (seq,),
-    ).fetchone()
-    return row is not None
-
-
 def remove(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int) -> bool:
     """Take an edge away; return whether it was there."""
     cursor = db.execute("DELETE FROM edge WHERE from_seq = ? AND kind = ? AND to_seq = ?", (from_seq, kind, to_seq))

@@ -86,7 +86,7 @@ def serve_when_whole(db: Connection, model: str) -> None:
 
 def count_embedded_by(db: Connection) -> dict[str, int]:
     """Count the memories that each model embedded last."""
-    return dict(db.execute("SELECT model, count(*) FROM embedding GROUP BY model ORDER BY count(*)").fetchall())
+    return dict(db.execute("SELECT model, count(*) FROM embedding GROUP BY model").fetchall())
 
 
 def list_unembedded(db: Connection, model: str) -> list[int]:

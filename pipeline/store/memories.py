@@ -163,6 +163,13 @@ def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
     return {memory.seq: memory for memory in found}
 
 
+def contents(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
+    """Return the texts of memories by row number, archived or not."""
+    return dict(
+        db.execute("SELECT seq, content FROM memory WHERE seq IN (SELECT value FROM json_each(?))", (json.dumps(seqs),))
+    )
+
+
 def by_ids(db: Connection, ids: Iterable[str]) -> dict[str, Memory]:
     """Return the memories with these ids, archived or not."""
     found = select(db, "id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))

@@ -13,7 +13,7 @@ from sqlite3 import Connection
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import render_text, says_as_much
 from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
-from pipeline.store import agent_sessions, changes, edges, history, index_state, memories, review, work
+from pipeline.store import agent_sessions, changes, duplicates, edges, history, index_state, memories, review, work
 from pipeline.store.database import Database
 from pipeline.store.review import Decision
 from pipeline.store.visibility import reaches, viewer_within
@@ -41,7 +41,6 @@ class WriteEffects:
     queued: list[int] = field(default_factory=list)
     merged: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
-    repeated: list[int] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
 
 
@@ -85,9 +84,7 @@ def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: Writ
     _draw_edges(db, duplicate.seq, item, None, effects)
     _reinforce(db, duplicate, replace(memory, trust=_inherit_trust(db, item)))
     effects.merged.append(duplicate.id)
-    if edges.is_superseded(db, duplicate.seq):
-        # An old value is told again: a worker turns the edge round.
-        effects.repeated.append(duplicate.seq)
+    duplicates.compare_again(db, duplicate.seq)
     if duplicate.candidate:
         _review_again(db, duplicate, item, policy, effects)
     return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("says what is known",), duplicate.id)
@@ -231,7 +228,6 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
     if effects.ended:
         changes.append(db, changes.CLOSE, effects.ended)
     work.add(db, [*(seq for seq, _ in effects.created), *effects.queued], DIGESTION, time.time())
-    work.add(db, effects.repeated, [Stage.DEDUP], time.time())
     # After the announcement: the change log names a memory's creation before anything else that befell it.
     if effects.merged:
         changes.append(db, changes.MERGE, effects.merged)

@@ -349,7 +349,8 @@ class Judgement:
 def _find_conflict(first: str, second: str, near: TokenDiff | None) -> Judgement | None:
     if near is not None:
         how = find_denial(near)
-        if ANOTHER_VALUE in (how, find_denial(_compare(strip_announcement(first), strip_announcement(second)))):
+        bare = strip_announcement(first), strip_announcement(second)
+        if how == ANOTHER_VALUE or (bare != (first, second) and find_denial(_compare(*bare)) == ANOTHER_VALUE):
             return Judgement(Relation.SUPERSEDES, (ANOTHER_VALUE,))
         if how is not None:
             return Judgement(Relation.CONTRADICTS, (how,))

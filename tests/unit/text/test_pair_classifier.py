@@ -157,35 +157,37 @@ def test_what_needs_a_look_waits(first, second, reason):
     assert reason in judgement.reasons
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("The worker retries jobs.", "The worker does not retry jobs."),
-        ("Always squash commits.", "Never squash commits."),
-        ("Telemetry is enabled.", "Telemetry is disabled."),
-        ("La taille du cache est 200.", "La taille du cache est 400."),
-        ("The job runs on Mondays.", "The job runs on Thursdays."),
-        ("Use tabs instead of spaces.", "Use spaces instead of tabs."),
-        ("Der Server läuft nachts.", "Der Server läuft nachts nicht."),
-        ("Мы используем Redis.", "Мы не используем Redis."),
-    ],
-)
+DENIALS = [
+    ("The worker retries jobs.", "The worker does not retry jobs."),
+    ("Always squash commits.", "Never squash commits."),
+    ("Telemetry is enabled.", "Telemetry is disabled."),
+    ("La taille du cache est 200.", "La taille du cache est 400."),
+    ("The job runs on Mondays.", "The job runs on Thursdays."),
+    ("Use tabs instead of spaces.", "Use spaces instead of tabs."),
+    ("Der Server läuft nachts.", "Der Server läuft nachts nicht."),
+    ("Мы используем Redis.", "Мы не используем Redis."),
+]
+OTHER_VALUES = [
+    ("The pool size is 20.", "The pool size is 50."),
+    ("Marta lives in Lisbon.", "Marta lives in Madrid."),
+    ("The gateway listens on 8080.", "The gateway listens on 9090."),
+    ("The owner of orders_api is Marta.", "The owner of orders_api is Jonas."),
+    ("The default of MAX_BATCH is 500.", "The default of MAX_BATCH is 1000."),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), DENIALS)
 def test_a_denial_of_the_same_subject_contradicts(first, second):
     assert relation(first, second, 0.9) is Relation.CONTRADICTS
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("The pool size is 20.", "The pool size is 50."),
-        ("Marta lives in Lisbon.", "Marta lives in Madrid."),
-        ("The gateway listens on 8080.", "The gateway listens on 9090."),
-        ("The owner of orders_api is Marta.", "The owner of orders_api is Jonas."),
-        ("The default of MAX_BATCH is 500.", "The default of MAX_BATCH is 1000."),
-    ],
-)
+@pytest.mark.parametrize(("first", "second"), OTHER_VALUES)
 def test_another_value_of_what_has_one_at_a_time_supersedes(first, second):
     assert relation(first, second, 0.9) is Relation.SUPERSEDES
+
+
+@pytest.mark.parametrize(("first", "second"), DENIALS + OTHER_VALUES)
+def test_what_is_less_alike_neither_denies_nor_supersedes(first, second):
     assert relation(first, second, DENIAL_COSINE - 0.01) is Relation.DIFFERENT
 
 
