@@ -1,6 +1,8 @@
 """Markdown is read section by section: headings head, code stays whole, what stands in front is understood."""
 
 import os
+import re
+from itertools import zip_longest
 
 import pytest
 from hypothesis import given, strategies as st
@@ -187,9 +189,17 @@ LINE = st.sampled_from(["# A", "## B", "```", "~~~", "text text", "", "---", "==
 def test_every_line_that_says_something_is_kept(lines):
     text = "\n".join(lines)
     kept = "\n".join("\n".join((*section.path, section.text)) for section in split_sections(text))
-    for line in text.splitlines():
-        if line.startswith(("- x", "    code", "text text")):
+    said = text.splitlines()
+    for line, below in zip_longest(said, said[1:], fillvalue=""):
+        # A line that is underlined is a heading.
+        heads = line.startswith("text text") and re.fullmatch(r" {0,3}(-{2,}|=+)[ \t]*", below)
+        if line.startswith(("- x", "    code", "text text")) and not heads:
             assert line in kept
+
+
+@pytest.mark.parametrize("text", ["# A\n", "text text\n---\n", "text text\n===\n# A\n"])
+def test_a_heading_that_heads_nothing_says_nothing(text):
+    assert list(split_sections(text)) == []
 
 
 def test_long_lines_of_one_sign_are_read_in_one_pass():
