@@ -112,6 +112,10 @@ bench-largest: $(STAMP) ## Measure the CPU of each route's largest hostile body,
 bench-hooks: $(STAMP) ## Measure what a host waits for at each event of its hooks (ARGS="--size 2000")
 	$(BIN)/python -m tests.benchmarks.hooks $(ARGS)
 
+.PHONY: bench-mcp
+bench-mcp: $(STAMP) ## Measure what a host waits for when it starts the MCP server (ARGS="--runs 5")
+	$(BIN)/python -m tests.benchmarks.mcp $(ARGS)
+
 .PHONY: bench-year
 bench-year: $(STAMP) ## Live through a year of 20,000 memories and 365 nights (ARGS="--memories 2000")
 	$(BIN)/python -m tests.benchmarks.year $(ARGS)

@@ -1,7 +1,8 @@
 """Serve agents over the Model Context Protocol."""
 
-import os
+import functools
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from web.cli.command import Command, State, choose_for_folder, pass_state
 
 if TYPE_CHECKING:
     from web.mcp.bridge import Bridge
+    from web.mcp.opening import OpeningLine
 
 PORT = 7078
 
@@ -36,16 +38,27 @@ def mcp(state: State, *, http: bool, port: int, profile: str) -> None:
 
 def _serve_stdio(state: State, profile: str) -> None:
     # The host waits for these answers: they are given before anything heavy is imported.
-    heard = _greet()
+    from web.mcp.opening import HostInput, Loading, answer_opening
+
+    loading = Loading(lambda: _load_server(state, profile))
+    host = HostInput(sys.stdin.fileno())
+    heard = answer_opening(host, sys.stdout, profile, loading)
     if not heard:
         return
+    serve, bridge = loading.result()
+    serve(heard)
+    bridge.close()
+
+
+def _load_server(state: State, profile: str) -> "tuple[Callable[[Sequence[OpeningLine]], None], Bridge]":
+    """Return how to serve a host on the SDK, and the way to the web server."""
     bridge = _bridge(state)
     from web.mcp.full_tools import PROFILES
     from web.mcp.server import build_server
-    from web.mcp.transports import OpeningLine, serve_stdio
+    from web.mcp.transports import serve_stdio
 
-    serve_stdio(build_server(bridge, PROFILES[profile], str(_folder() or "")), [OpeningLine(*one) for one in heard])
-    bridge.close()
+    server = build_server(bridge, PROFILES[profile], str(_folder() or ""))
+    return functools.partial(serve_stdio, server), bridge
 
 
 def _folder() -> Path | None:
@@ -54,26 +67,6 @@ def _folder() -> Path | None:
         return Path.cwd()
     except FileNotFoundError:
         return None
-
-
-def _greet() -> list[tuple[str, bool]]:
-    """Answer the host until its handshake is over or it asks for more; return its lines, and which were answered."""
-    from web.mcp.greeting import MOST_HEARD, greet
-    from web.version import VERSION
-
-    heard: list[tuple[str, bool]] = []
-    while len(heard) < MOST_HEARD and (line := _next_line()):
-        greeting = greet(line, VERSION, opened=any(answered for _, answered in heard))
-        if greeting is None:
-            heard.append((line.decode(errors="replace"), False))
-            break
-        if greeting.answer is not None:
-            sys.stdout.write(f"{greeting.answer}\n")
-            sys.stdout.flush()
-        heard.append((greeting.replay, greeting.answer is not None))
-        if greeting.finished:
-            break
-    return heard
 
 
 def _serve_http(state: State, port: int, profile: str) -> None:
@@ -108,14 +101,3 @@ def _bridge(state: State) -> "Bridge":
     bridge = Bridge(settings, workspace, lambda: launch(settings).process)
     bridge.start_in_background()
     return bridge
-
-
-def _next_line() -> bytes:
-    """Read one line of standard input, and not a byte more: the rest is the SDK's."""
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        read = os.read(sys.stdin.fileno(), 1)
-        if not read:
-            break
-        line += read
-    return bytes(line)

@@ -1,13 +1,15 @@
-"""The answers to what a host says first, given before the SDK is loaded.
+"""The answers to what a host asks at its start, given before the SDK is loaded.
 
-The SDK needs about a second to be imported. What it would answer to a handshake of either era, and to what a host may
-send before one, is known beforehand, so it is answered here; the SDK is then given the same lines and its own answers
-are left out. A test holds the two against each other. Whatever is not plain is left to the SDK, with all that follows.
+The SDK needs about a second to be imported, and hosts ask their model without the tools that are not listed by then.
+What it would answer to a handshake of either era, to what a host may send before one, and to the lists that follow, is
+known beforehand, so it is answered here. The SDK is then given the handshake, and its own answer is left out. A test
+holds the two against each other. Whatever is not plain is left to the SDK, with all that follows.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 NAME = "reverie"
 INSTRUCTIONS = (
@@ -20,7 +22,7 @@ VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
 ENVELOPE = "io.modelcontextprotocol/"
 METHOD_NOT_FOUND = -32601
-# What comes before a handshake and is more than this waits for the SDK.
+# Lines for the SDK to hear; one more, and it is loaded.
 MOST_HEARD = 8
 CAPABILITIES: dict[str, Any] = {
     "prompts": {"listChanged": False},
@@ -31,14 +33,24 @@ CAPABILITIES: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a host is answered, None for a notification, and the line by which the SDK hears the same.
+    """What a host is answered, None for a notification, and the line by which the SDK hears the same, if it need.
 
-    `finished` tells that the handshake is over: what follows is for the SDK.
+    `finished` tells that the handshake is over, what follows may be a list; `modern` that it was the newer era's.
     """
 
     answer: str | None
-    replay: str
+    replay: str | None
     finished: bool = False
+    modern: bool = False
+
+
+class Request(NamedTuple):
+    """A plain request of the protocol, or a notification, which has no id."""
+
+    method: str
+    id: str | int | None
+    params: dict[str, Any]
+    line: str
 
 
 def greet(line: bytes, version: str, *, opened: bool = False) -> Greeting | None:
@@ -46,18 +58,42 @@ def greet(line: bytes, version: str, *, opened: bool = False) -> Greeting | None
 
     `opened` tells that a request came before: the first one decides in which of the protocol's two eras a host speaks.
     """
+    request = _read(line)
+    if request is None:
+        return None
+    if request.id is None:
+        return Greeting(None, request.line)
+    return _answer(request.method, request.id, request.params, version, opened=opened)
+
+
+def answer_list(line: bytes, version: str, catalog: Mapping[str, dict[str, Any]], *, modern: bool) -> Greeting | None:
+    """Answer what a host asks after the handshake of its era, by the result of each list; None for anything else."""
+    request = _read(line)
+    if request is None:
+        return None
+    if request.id is None:
+        return Greeting(None, request.line)
+    result = catalog.get(request.method)
+    if result is None or _has_envelope(request.params) != modern:
+        return None
+    if modern and not _is_modern(request.params["_meta"]):
+        return None
+    return Greeting(_message(request.id, result=result | (_signature(version) if modern else {})), None)
+
+
+def _read(line: bytes) -> Request | None:
     try:
-        request = json.loads(line)
+        said = json.loads(line)
     except ValueError:
         return None
-    if not isinstance(request, dict) or request.get("jsonrpc") != "2.0" or not isinstance(request.get("method"), str):
+    if not isinstance(said, dict) or said.get("jsonrpc") != "2.0" or not isinstance(said.get("method"), str):
         return None
-    if "id" not in request:
-        return Greeting(None, json.dumps(request))
-    request_id, params = request["id"], request.get("params", {})
+    if "id" not in said:
+        return Request(said["method"], None, {}, json.dumps(said))
+    request_id, params = said["id"], said.get("params", {})
     if not isinstance(request_id, str | int) or isinstance(request_id, bool) or not isinstance(params, dict):
         return None
-    return _answer(request["method"], request_id, params, version, opened=opened)
+    return Request(said["method"], request_id, params, json.dumps(said))
 
 
 def _answer(
@@ -94,25 +130,35 @@ def _handshake(request_id: str | int, params: dict[str, Any], version: str) -> G
 
 
 def _discovery(request_id: str | int, meta: dict[str, Any], version: str) -> Greeting | None:
-    if meta.get(f"{ENVELOPE}protocolVersion") not in MODERN_VERSIONS:
-        return None
-    if not isinstance(meta.get(f"{ENVELOPE}clientCapabilities"), dict):
+    if not _is_modern(meta):
         return None
     result = {
-        "cacheScope": "private",
         "capabilities": CAPABILITIES,
         "instructions": INSTRUCTIONS,
-        "resultType": "complete",
         "supportedVersions": list(MODERN_VERSIONS),
-        "ttlMs": 0,
-        "_meta": {f"{ENVELOPE}serverInfo": {"name": NAME, "version": version}},
-    }
+    } | _signature(version)
     envelope = {
         f"{ENVELOPE}protocolVersion": meta[f"{ENVELOPE}protocolVersion"],
         f"{ENVELOPE}clientCapabilities": {},
     }
     replay = _message(request_id, method="server/discover", params={"_meta": envelope})
-    return Greeting(_message(request_id, result=result), replay, finished=True)
+    return Greeting(_message(request_id, result=result), replay, finished=True, modern=True)
+
+
+def _signature(version: str) -> dict[str, Any]:
+    """Return what every answer of the newer era carries."""
+    server = {"name": NAME, "version": version}
+    return {
+        "cacheScope": "private",
+        "resultType": "complete",
+        "ttlMs": 0,
+        "_meta": {f"{ENVELOPE}serverInfo": server},
+    }
+
+
+def _is_modern(meta: dict[str, Any]) -> bool:
+    capabilities = meta.get(f"{ENVELOPE}clientCapabilities")
+    return meta.get(f"{ENVELOPE}protocolVersion") in MODERN_VERSIONS and isinstance(capabilities, dict)
 
 
 def _message(request_id: str | int, **rest: Any) -> str:

@@ -20,45 +20,24 @@ from mcp_types import (
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
-    Prompt,
     PromptMessage,
     ReadResourceRequestParams,
     ReadResourceResult,
-    Resource,
-    ResourceTemplate,
     TextContent,
     TextResourceContents,
-    Tool as ListedTool,
 )
 
 from config.paths import is_workspace_id
 from pipeline.errors import InvalidField, NotFound, ReverieError
 from web.contract import WORKSPACE_HEADER
 from web.mcp.bridge import Bridge
+from web.mcp.catalog import BRIEF, MEMORY, PLAIN, REVIEW, build_catalog
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import candidates, duplicates
 from web.mcp.greeting import INSTRUCTIONS, NAME
 from web.mcp.rendering import ShownIds
-from web.mcp.tool import Tool, ToolCall, ToolFailed, call_tool, describe_tool, find_tool
+from web.mcp.tool import Tool, ToolCall, ToolFailed, call_tool, find_tool
 from web.version import VERSION
-
-PLAIN = "text/plain"
-BRIEF: dict[str, Any] = {
-    "uri": "reverie://brief",
-    "name": "brief",
-    "description": "The project's brief: unfinished goals, lessons, decisions, facts.",
-    "mimeType": PLAIN,
-}
-MEMORY: dict[str, Any] = {
-    "uriTemplate": "reverie://memory/{id}",
-    "name": "memory",
-    "description": "A memory whole, with details, edges and history.",
-    "mimeType": PLAIN,
-}
-REVIEW: dict[str, Any] = {
-    "name": "review",
-    "description": "Go through the writes that wait for review and the pairs that may say the same.",
-}
 
 _BEFORE_ID = "reverie://memory/"
 
@@ -104,11 +83,11 @@ class Handlers:
         self._tools = tools
         self._folder = folder
         self._shown = ShownIds()
-        self._tools_as_listed = [ListedTool.model_validate(describe_tool(tool)) for tool in tools]
+        self._catalog = build_catalog(tools)
 
     async def list_tools(self, _context: Any, _params: Any) -> ListToolsResult:
         """List the tools of the profile."""
-        return ListToolsResult(tools=self._tools_as_listed)
+        return ListToolsResult.model_validate(self._catalog["tools/list"])
 
     async def call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
         """Call a tool; what goes wrong is told to the model."""
@@ -127,11 +106,11 @@ class Handlers:
 
     async def list_resources(self, _context: Any, _params: Any) -> ListResourcesResult:
         """List the resources."""
-        return ListResourcesResult(resources=[Resource.model_validate(BRIEF)])
+        return ListResourcesResult.model_validate(self._catalog["resources/list"])
 
     async def list_templates(self, _context: Any, _params: Any) -> ListResourceTemplatesResult:
         """List the kinds of resources."""
-        return ListResourceTemplatesResult(resource_templates=[ResourceTemplate.model_validate(MEMORY)])
+        return ListResourceTemplatesResult.model_validate(self._catalog["resources/templates/list"])
 
     async def read_resource(self, context: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Read a resource."""
@@ -141,7 +120,7 @@ class Handlers:
 
     async def list_prompts(self, _context: Any, _params: Any) -> ListPromptsResult:
         """List the prompts."""
-        return ListPromptsResult(prompts=[Prompt.model_validate(REVIEW)])
+        return ListPromptsResult.model_validate(self._catalog["prompts/list"])
 
     async def get_prompt(self, context: Any, params: GetPromptRequestParams) -> GetPromptResult:
         """Write a prompt."""

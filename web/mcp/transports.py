@@ -6,7 +6,6 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
-from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
 from pipeline.errors import ReverieError
+from web.mcp.opening import OpeningLine
 
 HOST = "127.0.0.1"
 PATH = "/mcp"
@@ -28,14 +28,6 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
 Send = Callable[[Scope], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class OpeningLine:
-    """A line that a host has said already, as the SDK shall read it, and whether its answer was given."""
-
-    line: str
-    answered: bool
 
 
 def serve_stdio(server: Server[Any], opening: Sequence[OpeningLine]) -> None:

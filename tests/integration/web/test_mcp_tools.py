@@ -1,4 +1,6 @@
+import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -20,9 +22,11 @@ from pipeline.write.prepare import find_echoes, is_echo_of
 from tests.support.stack import free_port
 from web.client import _problem_to_error
 from web.mcp.bridge import Bridge
+from web.mcp.catalog import build_catalog
 from web.mcp.core_tools import CORE
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES
-from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, greet
+from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, answer_list, greet
+from web.mcp.opening import HostInput, Loading, OpeningLine, answer_opening
 from web.mcp.rendering import SHORT_CHARS, ShownIds, render_goal, render_memory, shorten
 from web.mcp.server import build_server
 from web.mcp.tool import (
@@ -36,7 +40,7 @@ from web.mcp.tool import (
     segment,
     validate_arguments,
 )
-from web.mcp.transports import Omitting, OpeningLine, Replaying, answered_ids, parse_line
+from web.mcp.transports import Omitting, Replaying, answered_ids, parse_line
 
 ROOT = Path(__file__).parents[3]
 ULID = "01M7YZWD2TYS3P4A1GQPPBMFZK"
@@ -591,6 +595,81 @@ def test_the_sdk_goes_on_where_the_greeting_ended():
     assert [(one["id"], one["result"]) for one in answers] == [(0, {})]
 
 
+LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+
+
+@pytest.mark.parametrize("version", [*VERSIONS, *MODERN_VERSIONS])
+def test_lists_are_answered_as_the_sdk_does(version):
+    from web.version import VERSION
+
+    modern = version in MODERN_VERSIONS
+    asked = [wrap_request(name, name) if modern else bare(name, name, params={"cursor": "0"}) for name in LISTS]
+    hands = [] if modern else [hello(version), {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    answers = conversation([*hands, *asked])[-len(LISTS) :]
+    catalog = build_catalog(CORE)
+    for request, answer in zip(asked, answers, strict=True):
+        listed = answer_list(json.dumps(request).encode(), VERSION, catalog, modern=modern)
+        assert (json.loads(listed.answer), listed.replay) == (answer, None)
+        assert answer_list(json.dumps(request).encode(), VERSION, catalog, modern=not modern) is None
+
+
+@pytest.mark.parametrize(
+    "said", [bare("tools/call", 1), bare("ping", 1), hello("2025-06-18", 1), wrap_request("tools/list")]
+)
+def test_what_lists_nothing_is_left_to_the_sdk(said):
+    assert answer_list(json.dumps(said).encode(), "1", build_catalog(CORE), modern=False) is None
+
+
+def open_conversation(text, load=lambda: None):
+    """Have a host say these bytes and end; return its answers, what the SDK shall hear, and whether it was loaded."""
+    read, write = os.pipe()
+    os.write(write, text)
+    os.close(write)
+    answers, loaded = io.StringIO(), []
+    try:
+        heard = answer_opening(HostInput(read), answers, "core", Loading(lambda: loaded.append(load())))
+    finally:
+        os.close(read)
+    return [json.loads(line) for line in answers.getvalue().splitlines()], heard, loaded
+
+
+def test_all_that_is_said_at_once_is_answered_and_nothing_of_the_rest_is_lost():
+    call, half = bare("tools/call", 7, params={"name": "recall"}), b'{"jsonrpc": "2.0", "id": 8'
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    said = [hello("2025-06-18", 0), ready, *(bare(name, name) for name in LISTS), call, bare("ping", 9)]
+    answers, heard, _ = open_conversation(b"".join(json.dumps(one).encode() + b"\n" for one in said) + half)
+    assert [answer["id"] for answer in answers] == [0, *LISTS]
+    assert [(json.loads(one.line).get("id"), one.answered) for one in heard[:-1]] == [
+        (0, True),
+        (None, False),
+        (7, False),
+        (9, False),
+    ]
+    assert heard[-1] == OpeningLine(half.decode(), answered=False)
+
+
+def test_what_could_not_be_loaded_is_told_where_it_is_needed():
+    loading = Loading(lambda: 1 / 0)
+    loading.start()
+    with pytest.raises(ZeroDivisionError):
+        loading.result()
+
+
+@given(st.binary(max_size=60), st.integers(1, 9))
+def test_a_line_is_read_whole_and_not_a_byte_of_the_next_is_kept(text, chunk):
+    read, write = os.pipe()
+    os.write(write, text)
+    os.close(write)
+    host = HostInput(read)
+    first = host.next_line(chunk)
+    rest = host.take_rest()
+    beyond = b"".join(iter(lambda: os.read(read, 8), b""))
+    os.close(read)
+    assert first == (text.split(b"\n")[0] + b"\n" * (b"\n" in text))
+    assert first + b"".join(rest) + beyond == text
+    assert all(line.endswith(b"\n") for line in rest[:-1])
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -637,8 +716,8 @@ def modules_after(program):
     return {name.split(".")[0] for name in json.loads(done.stdout)}
 
 
-def test_nothing_heavy_is_loaded_before_the_greeting():
-    loaded = modules_after("import web.cli, web.contract, web.mcp.greeting")
+def test_nothing_heavy_is_loaded_before_the_lists():
+    loaded = modules_after("import web.cli, web.contract, web.mcp.opening, web.mcp.catalog, web.mcp.full_tools")
     assert loaded & {"mcp", "mcp_types", "pydantic", "urllib3", "anyio", "rich", "psutil"} == set()
 
 

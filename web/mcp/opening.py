@@ -1,0 +1,124 @@
+"""A host's first lines, read and answered while the SDK is loaded beside them."""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TextIO, TypeVar
+
+from web.mcp.greeting import MOST_HEARD, Greeting, answer_list, greet
+from web.version import VERSION
+
+CHUNK = 1 << 16
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningLine:
+    """A line that a host has said already, as the SDK shall read it, and whether its answer was given."""
+
+    line: str
+    answered: bool
+
+
+Reply = Callable[[bytes, list[OpeningLine]], Greeting | None]
+
+
+class HostInput:
+    """Lines of a descriptor that another reader goes on with."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._read = b""
+
+    @property
+    def has_line(self) -> bool:
+        """Tell whether another line is here already."""
+        return b"\n" in self._read
+
+    def next_line(self, chunk: int = CHUNK) -> bytes:
+        """Return the next line, waiting for it; empty where there is none to come."""
+        while not self.has_line and (more := os.read(self._descriptor, chunk)):
+            self._read += more
+        line, end, self._read = self._read.partition(b"\n")
+        return line + end
+
+    def take_rest(self) -> list[bytes]:
+        """Return the lines that were begun; after them the descriptor is another reader's."""
+        lines = []
+        while self._read:
+            # Of a line's missing end not a byte more than it.
+            lines.append(self.next_line(chunk=1))
+        return lines
+
+
+class Loading(Generic[T]):
+    """Something that takes long, made once: beside other work if it is started, else when it is asked for."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._thread: threading.Thread | None = None
+        self._made: list[T] = []
+        self._error: Exception | None = None
+
+    def start(self) -> None:
+        """Begin, unless it has begun."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="load", daemon=True)
+            self._thread.start()
+
+    def result(self) -> T:
+        """Return it, waiting for it; raise what went wrong."""
+        self.start()
+        if self._thread is not None:
+            self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._made[0]
+
+    def _run(self) -> None:
+        try:
+            self._made.append(self._make())
+        except Exception as error:  # noqa: BLE001 - raised where the result is asked for
+            self._error = error
+
+
+def answer_opening(host: HostInput, answers: TextIO, profile: str, loading: Loading[T]) -> list[OpeningLine]:
+    """Answer a host until it asks for more than lists; return what the SDK shall hear, with what was read beyond.
+
+    Once a list was given, the host has what it asks at its start, and the SDK is loaded while it goes on.
+    """
+    heard: list[OpeningLine] = []
+    reply: Reply = _greet_first
+    while len(heard) < MOST_HEARD and (line := host.next_line()):
+        greeting = reply(line, heard)
+        if greeting is None:
+            return [*heard, *_unanswered(line, *host.take_rest())]
+        if greeting.answer is not None:
+            answers.write(f"{greeting.answer}\n")
+            answers.flush()
+        if greeting.replay is not None:
+            heard.append(OpeningLine(greeting.replay, greeting.answer is not None))
+        elif not host.has_line:
+            loading.start()
+        if greeting.finished:
+            reply = _list_for(profile, modern=greeting.modern)
+    return [*heard, *_unanswered(*host.take_rest())]
+
+
+def _unanswered(*lines: bytes) -> list[OpeningLine]:
+    return [OpeningLine(line.decode(errors="replace"), answered=False) for line in lines]
+
+
+def _greet_first(line: bytes, heard: list[OpeningLine]) -> Greeting | None:
+    return greet(line, VERSION, opened=any(said.answered for said in heard))
+
+
+def _list_for(profile: str, *, modern: bool) -> Reply:
+    # Imported behind the handshake's answer, for which the host waits.
+    from web.mcp.catalog import build_catalog
+    from web.mcp.full_tools import PROFILES
+
+    catalog = build_catalog(PROFILES[profile])
+    return lambda line, _heard: answer_list(line, VERSION, catalog, modern=modern)
