@@ -142,6 +142,11 @@ def environment_workspace(environment: Mapping[str, str] | None = None) -> str |
     return _from_environment(os.environ if environment is None else environment).get("workspace")
 
 
+def environment_session(environment: Mapping[str, str] | None = None) -> str | None:
+    """Return the session of the agent that started this process, where its host names it: Claude Code does."""
+    return (os.environ if environment is None else environment).get("CLAUDE_CODE_SESSION_ID") or None
+
+
 def environment_with(changes: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with some variables changed, to read settings from."""
     return {**os.environ, **changes}

@@ -13,6 +13,7 @@ ReverieError
 ├── EncoderUnavailable   no compiled encoder is there yet
 ├── StageFailed          a stage could not digest a memory
 └── ServerUnreachable    a client found no Reverie server
+    └── AnswerLost       a server was there and broke off: whether it did what was asked is unknown
 """
 
 from dataclasses import dataclass
@@ -90,3 +91,7 @@ class StageFailed(ReverieError):
 
 class ServerUnreachable(ReverieError):
     """Say that no Reverie server answers at the configured address."""
+
+
+class AnswerLost(ServerUnreachable):
+    """Say that a server broke off before it answered: what was asked may have been done."""

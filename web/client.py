@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 from config.paths import CurrentToken
 from config.settings import Settings
 from pipeline.errors import (
+    AnswerLost,
     FieldError,
     InvalidField,
     ReverieError,
@@ -94,7 +95,7 @@ class Client:
         try:
             answer = self._connections.send(method, target, data, headers)
         except BrokenOff as error:
-            raise ServerUnreachable(f"the server at {self.url} broke off: {error}") from error
+            raise AnswerLost(f"the server at {self.url} broke off: {error}") from error
         except NotConnected as error:
             raise ServerUnreachable(f"no Reverie server answers at {self.url}; {HOW_TO_START}") from error
         return self._read_answer(answer.status, answer.media_type, answer.body)

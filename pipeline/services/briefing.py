@@ -83,10 +83,11 @@ class Briefing:
 
     `text` is what an agent reads: the lessons, then what is about the message, best first, then, where it asks for it,
     what is under way, as far as there is room: the memories `shown`. `lessons` are those that it holds, `impressions`
-    theirs.
+    theirs. A `degraded` one was made while a channel that should have answered could not: there may be more.
     """
 
     relevant: bool = False
+    degraded: bool = False
     lessons: tuple[LessonHit, ...] = ()
     decisions: tuple[Hit, ...] = ()
     facts: tuple[Hit, ...] = ()
@@ -156,13 +157,13 @@ def compose_briefing(
     only_new: bool = False,
 ) -> Briefing:
     """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
-    found = search(context, message_query(message, session.viewer, limits.budget_ms)).hits
+    found = search(context, message_query(message, session.viewer, limits.budget_ms))
     with context.database.read() as db:
-        hits = _choose_told(_drop_dead_lessons(db, found))
+        hits = _choose_told(_drop_dead_lessons(db, found.hits))
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not hits and not asks_progress(message):
-            return Briefing()
+            return Briefing(degraded=found.degraded)
         about = _sort_by_use(hits)
         unfinished = goals.list_unfinished(db, session.viewer, SHOWN_EACH)
         open_goals = tuple(_once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH])
@@ -173,11 +174,12 @@ def compose_briefing(
         if only_new:
             under_way = drop_seen(db, session, under_way)
         if not hits and not under_way:
-            return Briefing()
+            return Briefing(degraded=found.degraded)
         remarks = find_annotations(db, under_way)
         beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in under_way]
     briefing = Briefing(
         relevant=True,
+        degraded=found.degraded,
         decisions=about.decisions,
         facts=about.facts,
         open_goals=open_goals,

@@ -67,6 +67,7 @@ class PrepareAnswer(Answer):
     memories: list[HitAnswer]
     text: str
     took_ms: float
+    degraded: bool
 
 
 @api.route(Endpoint("POST", "/v1/prepare", answer=PrepareAnswer, problems=(404,), of_folder=True))

@@ -53,11 +53,12 @@ def _serve_stdio(state: State, profile: str) -> None:
 def _load_server(state: State, profile: str) -> "tuple[Callable[[Sequence[OpeningLine]], None], Bridge]":
     """Return how to serve a host on the SDK, and the way to the web server."""
     bridge = _bridge(state)
+    from config.settings import environment_session
     from web.mcp.full_tools import PROFILES
     from web.mcp.server import build_server
     from web.mcp.transports import serve_stdio
 
-    server = build_server(bridge, PROFILES[profile], str(_folder() or ""))
+    server = build_server(bridge, PROFILES[profile], str(_folder() or ""), environment_session())
     return functools.partial(serve_stdio, server), bridge
 
 

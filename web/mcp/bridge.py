@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from config.settings import Settings
-from pipeline.errors import ReverieError, ServerUnreachable
+from pipeline.errors import AnswerLost, ReverieError, ServerUnreachable
 from web.client import Client
 
 START_DEADLINE_S = 10.0
@@ -17,6 +17,8 @@ HEALTH_TIMEOUT_S = 5.0
 # A server that has just answered is not asked for its health before the next request.
 FRESH_S = 2.0
 
+# What only reads, though it is posted: asked again where its answer was lost.
+READS = frozenset({"/v1/recall", "/v1/recall/why", "/v1/prepare"})
 NEW = frozenset({"/v1/memories", "/v1/memories/batch", "/v1/goals"})
 
 log = logging.getLogger(__name__)
@@ -68,17 +70,24 @@ class Bridge:
         query: Mapping[str, Any] | None = None,
         workspace: str | None = None,
     ) -> Any:
-        """Send one request; raise ServerUnreachable when the stack does not come up in time."""
-        client = self._ready()
-        try:
-            chosen = workspace or self.workspace(to_write=_stores(method, path))
-            answer = client.call(method, path, body, query, chosen)
-        except ServerUnreachable:
-            # Not repeated, it may have been carried out; but the next call looks whether anybody is there.
-            self._answered_at = float("-inf")
-            raise
-        self._answered_at = time.monotonic()
-        return answer
+        """Send one request; raise ServerUnreachable when the stack does not come up in time.
+
+        A server that went away is waited for, and asked again whatever it never got and whatever only reads.
+        """
+        end = time.monotonic() + self._deadline_s
+        while True:
+            client = self._ready()
+            try:
+                chosen = workspace or self.workspace(to_write=_stores(method, path))
+                answer = client.call(method, path, body, query, chosen)
+            except ServerUnreachable as error:
+                self._answered_at = float("-inf")
+                lost = isinstance(error, AnswerLost) and not _reads(method, path)
+                if lost or time.monotonic() >= end:
+                    raise
+            else:
+                self._answered_at = time.monotonic()
+                return answer
 
     def close(self) -> None:
         """Close every connection; a stack that was started goes on."""
@@ -128,6 +137,10 @@ class Bridge:
         log = self._settings.paths.logs / "reverie.log"
         state = "is still starting" if self._started is None or self._started.poll() is None else "could not be started"
         return f"Reverie {state} at {self._settings.url}; try again in a moment, or see {log}"
+
+
+def _reads(method: str, path: str) -> bool:
+    return method == "GET" or path in READS
 
 
 def _stores(method: str, path: str) -> bool:

@@ -41,6 +41,8 @@ from web.mcp.tool import (
 RECALLED = 8
 SHOWN_EACH = 8
 NOTHING = "nothing is known about this"
+# Never "nothing": what is there was not looked through.
+STARTING = "memory is starting and could not look through everything; ask again in a moment"
 # A goal and a keyed fact have tools of their own.
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
 
@@ -56,7 +58,8 @@ def prepare(call: ToolCall) -> ToolResult:
     ids = list(dict.fromkeys(one["id"] for part in parts for one in answer[part]))
     for whole in ids:
         call.shown.short(whole)
-    return ToolResult(answer["text"] or NOTHING, {"relevant": answer["relevant"]}, ids)
+    none = STARTING if answer["degraded"] else NOTHING
+    return ToolResult(answer["text"] or none, {"relevant": answer["relevant"]}, ids)
 
 
 def recall(call: ToolCall) -> ToolResult:
@@ -68,7 +71,7 @@ def recall(call: ToolCall) -> ToolResult:
         return ToolResult(NOTHING, {"degraded": False})
     hits = [shorten(hit) for hit in answer["results"]]
     return ToolResult(
-        render_memories(hits, call.shown, NOTHING, call.now),
+        render_memories(hits, call.shown, STARTING if answer["degraded"] else NOTHING, call.now),
         {"degraded": answer["degraded"]},
         [hit["id"] for hit in hits],
         [hit["score"] for hit in hits],
@@ -83,10 +86,8 @@ def get(call: ToolCall) -> ToolResult:
 
 def remember_batch(call: ToolCall) -> ToolResult:
     """Store memories, attributed to the agent and its session."""
-    session = call.pick("session_id")
-    answer = call.server.call(
-        "POST", "/v1/memories/batch", {"items": [_memory_item(call, one) | session for one in call.arguments["items"]]}
-    )
+    items = [_memory_item(call, one) | call.origin() for one in call.arguments["items"]]
+    answer = call.server.call("POST", "/v1/memories/batch", {"items": items})
     said = [_render_outcome(call, one) for one in answer["results"]]
     return ToolResult("\n".join(said), ids=[one["id"] for one in answer["results"]])
 
@@ -99,7 +100,7 @@ def set_fact(call: ToolCall) -> ToolResult:
         query = {"valid_to": began["valid_from"]} if began else None
         ended = call.server.call("DELETE", path, query=query)
         return ToolResult(f"ended\n{render_fact(ended)}", ids=[ended["id"]])
-    body = call.pick("value", "valid_from", "session_id") | {"source": "agent"}
+    body = call.pick("value", "valid_from") | call.origin()
     answer = call.server.call("PUT", path, body)
     # The value is the caller's own, but the names may be those of a fact that is meant.
     said = f"{answer['outcome']}: {_quote_key(answer)} = {flatten(answer['value'])}"
@@ -135,8 +136,7 @@ def goals(call: ToolCall) -> ToolResult:
     if "id" in call.arguments:
         found = [call.server.call("PATCH", f"/v1/goals/{call.id()}", body)]
     elif "title" in call.arguments:
-        session = call.pick("session_id")
-        found = [call.server.call("POST", "/v1/goals", body | session | {"source": "agent"})]
+        found = [call.server.call("POST", "/v1/goals", body | call.origin())]
     else:
         found = _unfinished_goals(call)
     rows = [render_goal(one, call.shown, call.now) for one in found]
@@ -212,7 +212,7 @@ def _shorten_lesson(lesson: Mapping[str, Any]) -> dict[str, Any]:
 def _memory_item(call: ToolCall, given: Any) -> Any:
     if not isinstance(given, dict):
         return given
-    item = {name: value for name, value in given.items() if value is not None} | {"source": "agent"}
+    item = {name: value for name, value in given.items() if value is not None}
     agent = call.arguments.get("agent") or call.agent
     if agent:
         metadata = item.get("metadata", {})

@@ -29,6 +29,7 @@ from mcp_types import (
 
 from config.paths import is_workspace_id
 from pipeline.errors import InvalidField, NotFound, ReverieError
+from pipeline.records import MAX_SESSION_ID_CHARS
 from web.contract import WORKSPACE_HEADER
 from web.mcp.bridge import Bridge
 from web.mcp.catalog import BRIEF, MEMORY, PLAIN, REVIEW, build_catalog
@@ -58,9 +59,9 @@ class CallerWorkspace:
         return self.bridge.call(method, path, body, query, self.workspace)
 
 
-def build_server(bridge: Bridge, tools: tuple[Tool, ...], folder: str = "") -> Server[Any]:
-    """Return a server of these tools; `folder` is the one that every caller works in, if there is one."""
-    handlers = Handlers(bridge, tools, folder)
+def build_server(bridge: Bridge, tools: tuple[Tool, ...], folder: str = "", session: str | None = None) -> Server[Any]:
+    """Return a server of these tools; `folder` and `session` are those that every caller works in, if there are."""
+    handlers = Handlers(bridge, tools, folder, session)
     return Server(
         NAME,
         version=VERSION,
@@ -78,10 +79,11 @@ def build_server(bridge: Bridge, tools: tuple[Tool, ...], folder: str = "") -> S
 class Handlers:
     """What the server answers; whatever asks the web server does so in a thread of its own."""
 
-    def __init__(self, bridge: Bridge, tools: tuple[Tool, ...], folder: str) -> None:
+    def __init__(self, bridge: Bridge, tools: tuple[Tool, ...], folder: str, session: str | None) -> None:
         self._bridge = bridge
         self._tools = tools
         self._folder = folder
+        self._session = session
         self._shown = ShownIds()
         self._catalog = build_catalog(tools)
 
@@ -96,7 +98,7 @@ class Handlers:
         except InvalidField as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
         try:
-            call = self._tool_call(context, params.arguments or {})
+            call = self._tool_call(context, params.arguments or {}, params.meta)
             answer = await _in_thread(lambda: call_tool(tool, call))
         except (ToolFailed, InvalidField) as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
@@ -140,9 +142,10 @@ class Handlers:
         except ReverieError as error:
             raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
 
-    def _tool_call(self, context: Any, arguments: Mapping[str, Any]) -> ToolCall:
+    def _tool_call(self, context: Any, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None = None) -> ToolCall:
         place = CallerWorkspace(self._bridge, _workspace(context))
-        return ToolCall(place, self._shown, _client_name(context), self._folder, arguments)
+        session = _session(meta or {}) or self._session
+        return ToolCall(place, self._shown, _client_name(context), self._folder, arguments, session)
 
 
 async def _in_thread(work: Callable[[], Answer]) -> Answer:
@@ -157,6 +160,12 @@ def _workspace(context: Any) -> str | None:
     if named is not None and not is_workspace_id(named):
         raise ToolFailed(f"{WORKSPACE_HEADER} must match [a-z0-9][a-z0-9._-]{{0,63}}")
     return named
+
+
+def _session(meta: Mapping[str, Any]) -> str | None:
+    """Return the session that a call names: Codex sends its thread, which its hooks know as their session."""
+    thread = meta.get("threadId")
+    return thread[:MAX_SESSION_ID_CHARS] if isinstance(thread, str) and thread else None
 
 
 def _client_name(context: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -48,13 +48,14 @@ class Server(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool: whom to ask, which ids were shown, the caller's name and folder, the arguments, and when."""
+    """One call of a tool: whom to ask, which ids were shown, the caller's name, folder and session, the arguments."""
 
     server: Server
     shown: ShownIds
     agent: str | None
     folder: str
     arguments: Mapping[str, Any]
+    session: str | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def pick(self, *names: str) -> dict[str, Any]:
@@ -68,6 +69,11 @@ class ToolCall:
     def resolve_id(self, given: str, name: str) -> str:
         """Return the id of the memory that is meant; raise InvalidField where there is none."""
         return self.shown.resolve_id(given, name, lambda end: str(self.server.call("GET", f"/v1/memories/{end}")["id"]))
+
+    def origin(self) -> dict[str, str]:
+        """Return what is stored: as an agent's, in the session that the caller named, else in the one its host told."""
+        session = self.arguments.get("session_id") or self.session
+        return {"source": "agent"} | ({"session_id": session} if session else {})
 
     def viewer(self) -> dict[str, str]:
         """Return as whom the caller may see what is private to somebody."""
@@ -161,7 +167,7 @@ def call_tool(tool: Tool, call: ToolCall) -> ToolResult:
     """Run a tool; raise ToolFailed, which names the field where there is one, for whatever went wrong."""
     try:
         arguments = validate_arguments(tool, call.arguments)
-        return tool.run(ToolCall(call.server, call.shown, call.agent, call.folder, arguments))
+        return tool.run(replace(call, arguments=arguments))
     except ReverieError as error:
         raise ToolFailed(str(error)) from error
     except Exception as error:

@@ -4,7 +4,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import anyio
@@ -17,13 +19,13 @@ from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from config.settings import Settings
-from pipeline.errors import InvalidField, NotFound, ServerUnreachable
+from pipeline.errors import AnswerLost, InvalidField, NotFound, ServerUnreachable
 from pipeline.write.prepare import find_echoes, is_echo_of
 from tests.support.stack import free_port
 from web.client import _problem_to_error
 from web.mcp.bridge import Bridge
 from web.mcp.catalog import build_catalog
-from web.mcp.core_tools import CORE
+from web.mcp.core_tools import CORE, STARTING
 from web.mcp.full_tools import ADDED_BY_FULL, PROFILES
 from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, answer_list, greet
 from web.mcp.opening import HostInput, Loading, OpeningLine, answer_opening
@@ -477,6 +479,117 @@ def test_a_stack_that_cannot_be_started_is_told(tmp_path):
     bridge.close()
 
 
+class Forgetful(BaseHTTPRequestHandler):
+    """A server that is healthy, and hangs up on the first request of each path."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self._answer()
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer()
+
+    def _answer(self):
+        asked = self.server.asked
+        asked.append(self.path)
+        if self.path != "/healthz" and asked.count(self.path) == 1:
+            self.close_connection = True
+            return
+        body = b'{"status": "ok"}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def forgetful(tmp_path):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Forgetful)
+    server.asked = []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    bridge = Bridge(Settings(home=tmp_path, port=server.server_port), lambda **_: "default", Process)
+    yield bridge, server.asked
+    bridge.close()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/recall"), ("POST", "/v1/prepare"), ("GET", "/v1/stats")])
+def test_what_reads_is_asked_again_where_its_answer_was_lost(forgetful, method, path):
+    bridge, asked = forgetful
+    assert bridge.call(method, path, {"query": "x"} if method == "POST" else None) == {"status": "ok"}
+    assert asked.count(path) == 2
+
+
+def test_what_writes_is_not_done_twice_where_its_answer_was_lost(forgetful):
+    bridge, asked = forgetful
+    with pytest.raises(AnswerLost):
+        bridge.call("POST", "/v1/memories/batch", {"items": []})
+    assert asked.count("/v1/memories/batch") == 1
+
+
+# The session that a write belongs to
+
+
+class Recorder:
+    """A web server that keeps what it is sent."""
+
+    def __init__(self):
+        self.sent = []
+
+    def call(self, _method, _path, body=None):
+        self.sent.append(body)
+        return {"results": []}
+
+
+@pytest.mark.parametrize(
+    ("named", "told", "stored"),
+    [({}, "of-host", "of-host"), ({"session_id": "mine"}, "of-host", "mine"), ({}, None, None)],
+)
+def test_what_an_agent_stores_belongs_to_the_session_that_its_host_tells(named, told, stored):
+    server = Recorder()
+    call = ToolCall(server, ShownIds(), "agent", "", {"items": [{"content": "A"}, {"content": "B"}], **named}, told)
+    call_tool(find_tool(CORE, "remember_batch"), call)
+    assert [item.get("session_id") for item in server.sent[0]["items"]] == [stored, stored]
+
+
+def test_a_call_that_names_its_thread_belongs_to_it():
+    """Codex starts one server for many threads, and tells of each call whose it is."""
+    asked, tools = [], (Tool("probe", "Probe.", lambda call: asked.append(call.session) or ToolResult("ok")),)
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    params = [{"name": "probe", "_meta": {"threadId": "t-1"}}, {"name": "probe", "_meta": {"threadId": 7}}]
+    calls = [bare("tools/call", number, params=one) for number, one in enumerate(params, 1)]
+    conversation([hello("2025-06-18"), ready, *calls], server=build_server(None, tools, "", "of-host"))
+    assert sorted(asked) == ["of-host", "t-1"]
+
+
+# An answer that is not the whole
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "answer"),
+    [
+        ("recall", {"query": "port"}, {"results": [], "degraded": True}),
+        ("prepare", {"message": "Which port?"}, {"text": "", "relevant": False, "degraded": True}),
+    ],
+)
+def test_nothing_found_while_memory_starts_is_not_told_as_nothing_known(name, arguments, answer):
+    parts = dict.fromkeys(("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories"), ())
+    server = Recorder()
+    server.call = lambda *_args, **_more: parts | answer
+    told = call_tool(find_tool(CORE, name), ToolCall(server, ShownIds(), None, "", arguments))
+    assert told.text == STARTING
+    assert "ask again" in told.text
+
+
 # The greeting
 
 
@@ -485,13 +598,13 @@ def hello(version, request_id=0, **changes):
     return {"jsonrpc": "2.0", "id": request_id, "method": "initialize", "params": params | changes}
 
 
-def conversation(lines, *opening):
+def conversation(lines, *opening, server=None):
     """Return what the SDK's server answers to an opening and the lines after it."""
+    server = server or build_server(None, CORE)
 
     async def talk():
         to_server, from_host = anyio.create_memory_object_stream(10)
         to_host, from_server = anyio.create_memory_object_stream(10)
-        server = build_server(None, CORE)
         unanswered = [one for one in opening if not one.answered and '"id"' in one.line]
         async with from_server, anyio.create_task_group() as tasks:
             tasks.start_soon(
