@@ -175,8 +175,7 @@ def compose_briefing(
             under_way = drop_seen(db, session, under_way)
         if not hits and not under_way:
             return Briefing(degraded=found.degraded)
-        remarks = find_annotations(db, under_way)
-        beside += [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in under_way]
+        beside += _annotate(db, under_way)
     briefing = Briefing(
         relevant=True,
         degraded=found.degraded,
@@ -233,6 +232,11 @@ def _drop_seen_hits(db: Connection, session: AgentSession, hits: Sequence[Hit]) 
 def version_of(memory: Memory) -> str:
     """Return a fingerprint of what an agent reads of a memory."""
     return hashlib.sha256(render_text(memory).encode()).hexdigest()[:16]
+
+
+def _annotate(db: Connection, found: Sequence[Memory]) -> list[Entry]:
+    remarks = find_annotations(db, found)
+    return [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in found]
 
 
 def _render(
