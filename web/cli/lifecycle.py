@@ -1,6 +1,7 @@
 """Start and stop the stack."""
 
-import subprocess
+import os
+import signal
 import sys
 import threading
 import time
@@ -108,43 +109,50 @@ def speaker(stream: TextIO, names: Sequence[str]) -> Callable[[str, str], None]:
 class Launched:
     """A stack that was started in the background: its supervisor, its log, and where in the log it begins."""
 
-    process: "subprocess.Popen[bytes]"
+    pid: int
     log: Path
     start: int
 
+    def is_running(self) -> bool:
+        """Tell whether the supervisor lives; it is nobody's child, so that nobody learns how it ended."""
+        import psutil
+
+        try:
+            return bool(psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return False
+
 
 def launch(settings: "Settings") -> Launched:
-    """Start the stack in the background, without waiting for it."""
+    """Start the stack in the background, without waiting for it: by its service where that is installed."""
+    from config.settings import environment_of
+    from web.cli.service import start_installed
+    from web.detached import start_detached
+
     settings.paths.ensure()
     log = settings.paths.logs / "reverie.log"
     if log.exists() and log.stat().st_size > LARGEST_LOG:
         log.replace(log.with_suffix(".log.1"))
-    with log.open("ab") as output:
-        start = output.tell()
-        process = subprocess.Popen(
-            [sys.executable, "-u", "-P", "-m", "web.cli", "up"],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    return Launched(process, log, start)
+    start = log.stat().st_size if log.exists() else 0
+    pid = start_installed(settings)
+    if pid is None:
+        command = [sys.executable, "-u", "-P", "-m", "web.cli", "up"]
+        pid = start_detached(command, environment_of(settings.paths), str(log))
+    return Launched(pid, log, start)
 
 
 def _start_daemon(state: State) -> None:
-
     launched = launch(state.settings)
-    process, log = launched.process, launched.log
     with show_waiting("starting", quiet=state.json):
-        failure = _failure_to_start(state, process)
+        failure = _failure_to_start(state, launched)
     if failure is not None:
-        click.echo(_tail(log, launched.start), err=True)
-        raise DaemonFailed(f"{failure}; {log} says more")
-    url = state.settings.url
-    state.show({"url": url, "pid": process.pid, "log": str(log)}, f"{url} (pid {process.pid}, log {log})")
+        click.echo(_tail(launched), err=True)
+        raise DaemonFailed(f"{failure}; {launched.log} says more")
+    url, pid, log = state.settings.url, launched.pid, str(launched.log)
+    state.show({"url": url, "pid": pid, "log": log}, f"{url} (pid {pid}, log {log})")
 
 
-def _failure_to_start(state: State, process: "subprocess.Popen[bytes]") -> str | None:
+def _failure_to_start(state: State, launched: Launched) -> str | None:
     """Wait until the started stack answers; return what went wrong, None when it answers."""
     from pipeline.errors import ServerUnreachable
     from web.client import Client
@@ -153,23 +161,24 @@ def _failure_to_start(state: State, process: "subprocess.Popen[bytes]") -> str |
     end = time.monotonic() + HEALTH_DEADLINE_S
     # The server is asked for its health, whatever workspace this folder belongs to.
     with Client.from_settings(state.settings, timeout_s=5) as client:
-        while process.poll() is None:
+        while launched.is_running():
             try:
                 client.health()
             except ServerUnreachable:
                 if time.monotonic() >= end:
-                    process.terminate()
-                    process.wait()
+                    os.kill(launched.pid, signal.SIGTERM)
                     return f"no answer within {HEALTH_DEADLINE_S:.0f} s"
             else:
                 return None
             pause.wait(POLL_S)
-    return f"it ended with exit code {process.returncode}"
+    return "it ended again"
 
 
-def _tail(log: Path, start: int) -> str:
-    with log.open("rb") as file:
-        file.seek(start)
+def _tail(launched: Launched) -> str:
+    if not launched.log.exists():
+        return ""
+    with launched.log.open("rb") as file:
+        file.seek(launched.start)
         lines = file.read().decode(errors="replace").splitlines()
     return "\n".join(plain(line) for line in lines[-LOG_TAIL_LINES:])
 

@@ -99,6 +99,6 @@ def _bridge(state: State) -> "Bridge":
     def workspace(*, to_write: bool = False) -> str:
         return choose_for_folder(_folder(), settings, state.named_workspace, to_write=to_write).workspace
 
-    bridge = Bridge(settings, workspace, lambda: launch(settings).process)
+    bridge = Bridge(settings, workspace, lambda: launch(settings))
     bridge.start_in_background()
     return bridge

@@ -84,6 +84,33 @@ def remove(state: State, xdg_config_home: str | None) -> None:
     _say(state, {"file": str(found.file), "left_to_do": left}, f"deleted {found.file}", left)
 
 
+def start_installed(settings: "Settings") -> int | None:
+    """Start the service of these settings where systemd has it; return its process id, None where it has not."""
+    program = shutil.which("systemctl") if sys.platform.startswith("linux") else None
+    if program is None:
+        return None
+    file = _ask(program, "show", "--property=FragmentPath", "--value", UNIT)
+    try:
+        # The service of another home, or of another Python, is not this one.
+        if not file or Path(file).read_bytes() != service_of(sys.platform, Path.home(), None, settings).text:
+            return None
+    except OSError:
+        return None
+    _ask(program, "start", UNIT)
+    return int(_ask(program, "show", "--property=MainPID", "--value", UNIT) or 0) or None
+
+
+def _ask(program: str, *arguments: str) -> str:
+    """Return what the manager of the user's services answers, nothing where it does not."""
+    try:
+        done = subprocess.run(  # noqa: S603 - the platform's own program
+            [program, "--user", *arguments], capture_output=True, text=True, timeout=MANAGER_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    return "" if done.returncode else done.stdout.strip()
+
+
 def service_of(platform: str, home: Path, xdg_config_home: str | None, settings: "Settings") -> Service:
     """Return the service of a platform; raise NoService where there is none."""
     from config.settings import ENVIRONMENT_PREFIX, list_moving_variables

@@ -1,7 +1,6 @@
 """The way from a tool to the web server: starts the stack when it is down, and waits for it a little."""
 
 import logging
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +22,15 @@ NEW = frozenset({"/v1/memories", "/v1/memories/batch", "/v1/goals"})
 
 log = logging.getLogger(__name__)
 
-Start = Callable[[], "subprocess.Popen[bytes]"]
+
+class Started(Protocol):
+    """A stack that was started in the background."""
+
+    def is_running(self) -> bool:
+        """Tell whether it still runs."""
+
+
+Start = Callable[[], Started]
 
 
 class Choose(Protocol):
@@ -46,7 +53,7 @@ class Bridge:
         self._lock = threading.Lock()
         self._probe = Client(settings.url, timeout_s=HEALTH_TIMEOUT_S)
         self._client: Client | None = None
-        self._started: subprocess.Popen[bytes] | None = None
+        self._started: Started | None = None
         self._answered_at = float("-inf")
 
     def start_in_background(self) -> None:
@@ -127,7 +134,7 @@ class Bridge:
         return True
 
     def _start_once(self) -> None:
-        if self._started is None or self._started.poll() is not None:
+        if self._started is None or not self._started.is_running():
             try:
                 self._started = self._start()
             except OSError as error:
@@ -135,7 +142,7 @@ class Bridge:
 
     def _why(self) -> str:
         log = self._settings.paths.logs / "reverie.log"
-        state = "is still starting" if self._started is None or self._started.poll() is None else "could not be started"
+        state = "is still starting" if self._started is None or self._started.is_running() else "could not be started"
         return f"Reverie {state} at {self._settings.url}; try again in a moment, or see {log}"
 
 
