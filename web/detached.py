@@ -2,7 +2,7 @@
 
 Standard library alone, and little of it: the client of hooks imports it while an agent waits.
 """
-# ruff: noqa: PTH116, PTH123 - pathlib takes as long to import as all of this to run
+# ruff: noqa: PTH123 - pathlib takes as long to import as all of this to run
 
 import os
 import signal
@@ -54,7 +54,7 @@ def _start_orphan(
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
-            os.execve(command[0], command, environment)
+            os.execve(command[0], list(command), environment)  # noqa: S606 - our own programs
     finally:
         # Without what the starter would still do: its buffers and handlers are its own.
         os._exit(CANNOT_RUN)
@@ -64,7 +64,7 @@ def _replace_files(output: str, keep: int | None) -> None:
     if keep is not None and keep != KEPT:
         os.dup2(keep, KEPT)
     elif keep is not None:
-        os.set_inheritable(KEPT, True)  # noqa: FBT003 - its only parameter
+        os.set_inheritable(KEPT, True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(written, 1)

@@ -65,6 +65,7 @@ class WebContainer:
 
     def warm_up(self, afterwards: Callable[[], object]) -> None:
         """Load in a thread what the first requests would otherwise wait for; call a function once that is done."""
+        self.contexts.is_warming = True
         threading.Thread(target=self._load, args=(afterwards,), name="warm-up", daemon=True).start()
 
     def close(self) -> None:
@@ -92,6 +93,7 @@ class WebContainer:
         except ReverieError as error:
             self.operations.record_error("warm-up", str(error), workspace=usual.id)
         self.encoders.load(model)
+        self.contexts.is_warming = False
         # Without the encoder no answer is whole enough to be kept.
         self.prefetcher.start()
         self.prefetcher.notify_activity(usual.id)

@@ -7,11 +7,13 @@ anything is written.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
+from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, lessons_about
 from pipeline.context.render import Entry, render_block
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
@@ -42,6 +44,8 @@ from pipeline.write.tool_actions import find_target, recognize_action
 __all__ = ["AgentSession"]
 
 ADVICE_AT_ONCE = 3
+# Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
+WARMING_BUDGET_MS = 800
 TURN_ACTIONS = 200
 # Where a session goes on with less than it knew.
 RESUMED = frozenset({"compact", "resume"})
@@ -74,7 +78,7 @@ class AgentSessionService:
         began = time.perf_counter()
         if not _exists(workspace) or self._is_incognito(workspace, session):
             return None
-        settings = workspace.settings
+        settings = self._with_budget(workspace.settings)
         self._feedback.record_question(workspace, message)
         if session.id is not None:
             # What was told a moment ago is noted by then; nobody waits for the note of this turn.
@@ -92,6 +96,11 @@ class AgentSessionService:
         self._feedback.record_accesses(workspace, briefing.shown)
         self._note_seen(workspace, session, briefing.shown)
         return briefing.text or None
+
+    def _with_budget(self, settings: Settings) -> Settings:
+        if not self._contexts.is_warming:
+            return settings
+        return replace(settings, hook_budget_ms=max(settings.hook_budget_ms, WARMING_BUDGET_MS))
 
     def start_session(self, workspace: Workspace, session: AgentSession, source: str) -> str | None:
         """Return the project's brief, or where a session left off that goes on with less than it knew."""

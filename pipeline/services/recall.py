@@ -63,6 +63,8 @@ class SearchContexts:
         self._feedback = feedback
         self._channels = ChannelPool()
         self._kept: LruCache[str, SearchContext] = LruCache(MOST_CONTEXTS)
+        # Whether what every first answer needs is still being loaded, which holds all of them up.
+        self.is_warming = False
 
     def get(self, workspace: Workspace) -> SearchContext:
         """Return what recall reads of a workspace; raise NotFound when it does not exist."""

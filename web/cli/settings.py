@@ -45,17 +45,13 @@ def token(state: State, *, show: bool, renew: bool, yes: bool) -> int:
 
 
 def _renew(state: State, *, yes: bool) -> bool:
-    from web.hosts.files import find_token_files
-
     if state.json and not yes:
         raise click.UsageError("--json cannot ask; add --yes")
     warning = "Every browser will be signed out, and whoever holds the old token refused. Make a new one?"
     if not (yes or click.confirm(warning, err=True)):
         click.echo("the token stays", err=True)
         return False
-    paths = state.settings.paths
-    for holder in find_token_files(paths.root, paths.renew_token()):
-        click.echo(f"{holder.path} holds the old one: run `reverie setup {' '.join(holder.hosts)}`", err=True)
+    state.settings.paths.renew_token()
     return True
 
 

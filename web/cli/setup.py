@@ -68,11 +68,16 @@ def setup(
     root = state.settings.paths.root
     host_env = _host_environment({name.upper(): value for name, value in moved.items() if value}, project=project)
     chosen = _choose_hosts(hosts, host_env, remove=remove)
-    reverie = _installation(state.settings, writes=bool(chosen) and not dry_run and not remove)
-    changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, files.read_state(root))
+    reverie, records = _installation(state.settings), files.read_state(root)
+    changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, records)
+    if remove:
+        # Of files that no setup wrote and that hold nothing of Reverie there is nothing to say.
+        changes = [change for change in changes if change.action != "none" or str(change.path) in records]
     if not state.json:
         _warn_of_cuda()
-        _show(changes, reverie.token)
+        _show(changes)
+        if remove and not changes:
+            click.echo("no file of these hosts holds anything of Reverie")
         if not chosen:
             click.echo(f"no host was found here; name one: {', '.join(HOSTS)}")
     pending = any(change.action not in ("none", "error") for change in changes)
@@ -81,7 +86,7 @@ def setup(
     elif not dry_run:
         click.echo("nothing was written", err=True)
         return 0
-    _report(state, [host.name for host in chosen], changes, reverie.token, dry_run=dry_run)
+    _report(state, [host.name for host in chosen], changes, dry_run=dry_run)
     return 1 if any(change.error is not None for change in changes) else 0
 
 
@@ -122,14 +127,11 @@ def _here() -> Path:
         raise click.UsageError("--project needs a project: this folder is no longer there") from error
 
 
-def _installation(settings: "Settings", *, writes: bool) -> "Installation":
+def _installation(settings: "Settings") -> "Installation":
     from config.settings import list_moving_variables
     from web.hosts.environment import Installation, programs_folder
 
-    file = settings.paths.token_file
-    # A look at the changes must not leave a home behind.
-    token = settings.paths.token() if writes or file.exists() else HIDDEN
-    return Installation(settings.url, token, programs_folder(), list_moving_variables(settings))
+    return Installation(programs_folder(), list_moving_variables(settings))
 
 
 def _version(program: str) -> tuple[int, ...] | None:
@@ -156,31 +158,31 @@ def _version(program: str) -> tuple[int, ...] | None:
     return None if found is None else tuple(int(part) for part in found.groups())
 
 
-def _show(changes: Sequence["FileChange"], token: str) -> None:
+def _show(changes: Sequence["FileChange"]) -> None:
     for change in changes:
-        for line in _diff(change, token):
+        for line in _diff(change):
             click.echo(click.style(line, fg=_COLOURS.get(line[:1])))
 
 
-def _diff(change: "FileChange", token: str) -> Iterator[str]:
-    """Yield the lines of a unified diff, the token hidden."""
+def _diff(change: "FileChange") -> Iterator[str]:
+    """Yield the lines of a unified diff, tokens hidden."""
     if change.error is not None or change.before == change.after:
         return
-    before, after = (_lines(content, token) for content in (change.before, change.after))
+    before, after = (_lines(content) for content in (change.before, change.after))
     old, new = ("/dev/null" if content is None else str(change.path) for content in (change.before, change.after))
     for line in difflib.unified_diff(before, after, old, new, lineterm=""):
         yield plain(line).rstrip("\n")
 
 
-def _lines(content: bytes | None, token: str) -> list[str]:
-    text = _BEARER.sub(HIDDEN, (content or b"").decode("utf-8", "replace").replace(token, HIDDEN))
+def _lines(content: bytes | None) -> list[str]:
+    text = _BEARER.sub(HIDDEN, (content or b"").decode("utf-8", "replace"))
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
 
 
-def _report(state: State, hosts: Sequence[str], changes: Sequence["FileChange"], token: str, *, dry_run: bool) -> None:
+def _report(state: State, hosts: Sequence[str], changes: Sequence["FileChange"], *, dry_run: bool) -> None:
     if state.json:
-        items = [_describe(change, token) for change in changes]
+        items = [_describe(change) for change in changes]
         state.print_json({"hosts": hosts, "dry_run": dry_run, "files": items})
         return
     for change in changes:
@@ -194,12 +196,12 @@ def _report(state: State, hosts: Sequence[str], changes: Sequence["FileChange"],
         click.echo("nothing was written", err=True)
 
 
-def _describe(change: "FileChange", token: str) -> dict[str, Any]:
+def _describe(change: "FileChange") -> dict[str, Any]:
     return {
         "path": str(change.path),
         "hosts": change.hosts,
         "action": change.action,
         "error": change.error,
         "remarks": change.remarks,
-        "diff": "\n".join(_diff(change, token)),
+        "diff": "\n".join(_diff(change)),
     }

@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # The one-file clients that hosts start, beside `reverie` itself.
-SESSION_START_CLIENT = "reverie-session-start"
+HOOK_CLIENT = "reverie-hook"
 CODEX_NOTIFY_CLIENT = "reverie-codex-notify"
 MAIN = "reverie"
-# A variable of the user's own choosing could not be known; names with REVERIE_ are settings.
-TOKEN_VARIABLE = "CLAUDE_REVERIE_TOKEN"  # noqa: S105 - the name of a variable
 VARIABLE_PREFIX = "REVERIE_"
 # The options by which the clients are told what the variables of the same names say.
 CLIENT_OPTIONS = ("home", "host", "port")
@@ -54,10 +52,8 @@ class HostEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What hosts are told: where the server is, its token, and the programs to start."""
+    """What hosts are told: the programs to start, and how those find home and server."""
 
-    url: str
-    token: str
     bin: Path
     variables: Mapping[str, str] = field(default_factory=dict)
     """By which variables its programs find home and server, where neither is the usual one."""

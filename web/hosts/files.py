@@ -5,7 +5,6 @@ Their mode, owner and symbolic links stay; by the records `reverie setup --remov
 
 import json
 import os
-import re
 import secrets
 import stat
 from collections.abc import Mapping, Sequence
@@ -18,8 +17,6 @@ from web.hosts.entries import CannotEdit, EntryUndo
 
 PRIVATE = 0o600
 STATE_FILE = "setup.json"
-# What stands for a variable begins with `$` and is no token.
-_BEARER = re.compile(r"Bearer ([A-Za-z0-9_-]+)")
 
 
 def read(path: Path) -> bytes | None:
@@ -113,7 +110,7 @@ class InstalledFile:
     folders: tuple[str, ...] = ()
     """Folders that were made for it, the outermost first."""
     mode: int | None = None
-    """Its permissions before a token made it private."""
+    """Its permissions before an earlier setup made it private."""
     project: str | None = None
     """The folder that it was set up for, if it is not the user's own."""
 
@@ -142,32 +139,6 @@ def write_state(root: Path, records: InstallState) -> None:
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     stored = {"version": 1, "files": {file: _record_to_json(record) for file, record in sorted(records.items())}}
     write_atomically(root / STATE_FILE, (json.dumps(stored, indent=1) + "\n").encode(), mode=0o600)
-
-
-@dataclass(frozen=True, slots=True)
-class TokenFile:
-    """A file in which a setup has written the token, for which hosts, and whether that is the present one."""
-
-    path: Path
-    hosts: tuple[str, ...]
-    current: bool
-
-
-def find_token_files(root: Path, token: str) -> list[TokenFile]:
-    """List the files that a setup of this home has written a token into; one that cannot be read is left out."""
-    found = []
-    for file, record in sorted(read_state(root).items()):
-        held = _read_tokens(Path(file))
-        if held:
-            found.append(TokenFile(Path(file), tuple(sorted(record.hosts)), held == {token}))
-    return found
-
-
-def _read_tokens(file: Path) -> set[str]:
-    try:
-        return set(_BEARER.findall(file.read_text(encoding="utf-8", errors="replace")))
-    except OSError:
-        return set()
 
 
 def _record_to_json(record: InstalledFile) -> dict[str, Any]:

@@ -1,24 +1,14 @@
 """The hosts that `reverie setup` knows: how each is found, and what stands where."""
 
-import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
-from web.hosts.entries import HookEntry, HostEntry, JsonMember, RulesBlock, TomlKey, TomlTable
-from web.hosts.environment import (
-    CLIENT_OPTIONS,
-    CODEX_NOTIFY_CLIENT,
-    MAIN,
-    SESSION_START_CLIENT,
-    TOKEN_VARIABLE,
-    HostEnvironment,
-    Installation,
-)
+from web.hosts.entries import HostEntry, JsonMember, RulesBlock, TomlKey, TomlTable
+from web.hosts.environment import CODEX_NOTIFY_CLIENT, MAIN, HostEnvironment, Installation
+from web.hosts.hooks import CLAUDE_CODE, CODEX, GEMINI, list_hooks, list_http_hooks
 
-HOOK_PATH = "/hooks/claude-code"
 NAME = "reverie"
 
 # What an agent is told of Reverie in its host's file of rules.
@@ -27,31 +17,20 @@ RULES = """\
 
 This project has a memory on this machine, reached through the MCP server `reverie`.
 
-- `prepare` with a task's text, before work on it begins, gives the lessons, decisions and facts that bear on it.
+- Call `prepare` with the task's text first, before any other tool: it gives the lessons, decisions and facts that bear
+  on the task. Where a block "From this project's memory" came with the task, that is its answer already.
 - `recall` answers questions about earlier work: what was decided, tried, or found out.
 - `remember_batch` stores a decision, a lesson or a fact once it is settled. Secrets do not belong there.
 - What comes back is evidence with its source and time; the code and the user are right where they differ.
 """
 
-# Claude Code leaves out a whole settings file in which it does not know an event or a type of handler.
-SESSION_START_SINCE = (1, 0, 62)
-HTTP_HOOKS_SINCE = (2, 1, 63)
-HOOK_TIMEOUT_S = 2
-EVENTS = {
-    "UserPromptSubmit": HOOK_TIMEOUT_S,
-    "PreToolUse": HOOK_TIMEOUT_S,
-    "PostToolUse": HOOK_TIMEOUT_S,
-    "PostToolUseFailure": HOOK_TIMEOUT_S,
-    "PreCompact": HOOK_TIMEOUT_S,
-    "Stop": HOOK_TIMEOUT_S,
-    # All hooks of this event share 1.5 s.
-    "SessionEnd": 1,
-}
-
-# The client with its options, each of a word as a shell reads it, quoted in part or as a whole.
-_CLIENT_AT_END = re.compile(
-    rf"(?:^|[\\/\s'\"]){re.escape(SESSION_START_CLIENT)}(?:\.exe)?['\"]?"
-    rf"(?:\s+--(?:{'|'.join(CLIENT_OPTIONS)})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*$"
+# Claude Code leaves out a whole settings file in which it does not know an event.
+EVENTS_SINCE = (2, 1, 63)
+# Codex before this one has hooks only where a switch turns them on, and none that it tells of every tool.
+CODEX_HOOKS_SINCE = (0, 130, 0)
+CODEX_ASKS = (
+    "Codex runs hooks only once you trust them: at its next start it says “Hooks need review”; choose “Trust all and"
+    " continue”, or look at each with /hooks. It asks again whenever their command changes"
 )
 
 
@@ -62,11 +41,14 @@ class Target:
     path: Path
     format: Literal["json", "toml", "block"]
     entries: tuple[HostEntry, ...]
-    secret: bool = False
-    """Whether the entries hold the token."""
     remarks: tuple[str, ...] = ()
     obsolete: tuple[HostEntry, ...] = ()
-    """What an earlier setup may have written that the host cannot read now."""
+    """What an earlier setup may have written that is not for this host now."""
+
+    @property
+    def all_entries(self) -> tuple[HostEntry, ...]:
+        """Return what this or an earlier setup may have written."""
+        return (*self.obsolete, *self.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +75,6 @@ def is_our_server(value: Any) -> bool:
     return len(words) >= 2 and _is_program(words[0], MAIN) and words[1] == "mcp"
 
 
-def is_our_hook(value: Any) -> bool:
-    """Tell whether a handler of a Claude Code hook is Reverie's, whatever its address and token were."""
-    url, headers, command = (value.get(key) for key in ("url", "headers", "command"))
-    if isinstance(url, str):
-        authorization = headers.get("Authorization") if isinstance(headers, Mapping) else None
-        return re.fullmatch(rf"https?://[^/]+{HOOK_PATH}", url) is not None and str(authorization).startswith("Bearer ")
-    return isinstance(command, str) and _ends_in_client(command)
-
-
 def is_our_notify(value: Any) -> bool:
     """Tell whether Codex's notify program is Reverie's."""
     return isinstance(value, list) and bool(value) and _is_program(value[0], CODEX_NOTIFY_CLIENT)
@@ -110,10 +83,6 @@ def is_our_notify(value: Any) -> bool:
 def _is_program(word: Any, program: str) -> bool:
     # A path of either platform: a settings file may travel.
     return isinstance(word, str) and PureWindowsPath(word).name.removesuffix(".exe") == program
-
-
-def _ends_in_client(command: str) -> bool:
-    return _CLIENT_AT_END.search(command) is not None
 
 
 def _rules(path: Path, head: str = "") -> Target:
@@ -156,38 +125,11 @@ def _claude_code(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
 
 def _claude_hooks(host_env: HostEnvironment, reverie: Installation, settings: Path) -> Target:
     version = host_env.version("claude")
-    command = _command_line([reverie.program(host_env, SESSION_START_CLIENT), *reverie.options(host_env)], host_env)
-    session_start = HookEntry(
-        "SessionStart", {"type": "command", "command": command, "timeout": HOOK_TIMEOUT_S}, is_our_hook
-    )
-    hooks = _http_hooks(host_env, reverie)
-    if version is not None and version < HTTP_HOOKS_SINCE:
-        version_text = ".".join(map(str, version))
-        needed = ".".join(map(str, HTTP_HOOKS_SINCE))
-        kept = (session_start,) if version >= SESSION_START_SINCE else ()
-        remark = f"Claude Code {version_text} knows no HTTP hooks; after an update to {needed} run the setup again"
-        return Target(settings, "json", kept, remarks=(remark,), obsolete=tuple(hooks))
-    if host_env.project is None:
-        return Target(settings, "json", (session_start, *hooks), secret=True)
-    export = f"the hooks of a project take the token from the environment: export {TOKEN_VARIABLE}=…"
-    return Target(settings, "json", (session_start, *hooks), remarks=(f"{export} (`reverie token --show`)",))
-
-
-def _command_line(words: Sequence[str], host_env: HostEnvironment) -> str:
-    if host_env.platform == "win32":
-        return " ".join(f'"{word}"' if " " in word else word for word in words)
-    return shlex.join(words)
-
-
-def _http_hooks(host_env: HostEnvironment, reverie: Installation) -> list[HookEntry]:
-    handler: dict[str, Any] = {"type": "http", "url": f"{reverie.url}{HOOK_PATH}"}
-    if host_env.project is None:
-        handler["headers"] = {"Authorization": f"Bearer {reverie.token}"}
-    else:
-        # What stands in a project is shared with whoever gets the project.
-        handler["headers"] = {"Authorization": f"Bearer ${TOKEN_VARIABLE}"}
-        handler["allowedEnvVars"] = [TOKEN_VARIABLE]
-    return [HookEntry(event, handler | {"timeout": timeout}, is_our_hook) for event, timeout in EVENTS.items()]
+    if version is None or version >= EVENTS_SINCE:
+        return Target(settings, "json", list_hooks(CLAUDE_CODE, host_env, reverie), obsolete=list_http_hooks())
+    given, needed = (".".join(map(str, one)) for one in (version, EVENTS_SINCE))
+    remark = f"Claude Code {given} does not know every event; after an update to {needed} run the setup again"
+    return Target(settings, "json", (), remarks=(remark,), obsolete=list_hooks(CLAUDE_CODE, host_env, reverie))
 
 
 def _codex_folder(host_env: HostEnvironment) -> Path:
@@ -196,17 +138,24 @@ def _codex_folder(host_env: HostEnvironment) -> Path:
 
 def _codex(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     server = TomlTable(("mcp_servers", NAME), _server(host_env, reverie), is_our_server)
-    if host_env.project is not None:
-        # Codex takes no notify program from a project.
-        return [
-            Target(host_env.project / ".codex" / "config.toml", "toml", (server,)),
-            _rules(host_env.project / "AGENTS.md"),
-        ]
+    root = _codex_folder(host_env) if host_env.project is None else host_env.project / ".codex"
+    rules = _rules((root if host_env.project is None else host_env.project) / "AGENTS.md")
     # Codex adds its notification behind these words.
     program = [reverie.program(host_env, CODEX_NOTIFY_CLIENT), *reverie.options(host_env)]
     notify = TomlKey("notify", program, is_our_notify)
-    folder = _codex_folder(host_env)
-    return [Target(folder / "config.toml", "toml", (notify, server)), _rules(folder / "AGENTS.md")]
+    hooks = list_hooks(CODEX, host_env, reverie)
+    version = host_env.version("codex")
+    if version is None or version >= CODEX_HOOKS_SINCE:
+        # What hooks tell at once a notification would tell again.
+        settings = Target(root / "config.toml", "toml", (server,), obsolete=(notify,))
+        return [Target(root / "hooks.json", "json", hooks, remarks=(CODEX_ASKS,)), settings, rules]
+    # It takes no notify program from a project.
+    entries = (server,) if host_env.project is not None else (notify, server)
+    return [
+        Target(root / "hooks.json", "json", (), obsolete=hooks),
+        Target(root / "config.toml", "toml", entries),
+        rules,
+    ]
 
 
 def _cursor(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
@@ -260,7 +209,9 @@ def _windsurf(host_env: HostEnvironment, reverie: Installation) -> Sequence[Targ
 def _gemini(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:
     root = host_env.home if host_env.project is None else host_env.project
     rules = root / ".gemini" / "GEMINI.md" if host_env.project is None else root / "GEMINI.md"
-    return [_mcp(root / ".gemini" / "settings.json", "mcpServers", _server(host_env, reverie)), _rules(rules)]
+    server = JsonMember(("mcpServers",), NAME, _server(host_env, reverie), is_our_server)
+    settings = Target(root / ".gemini" / "settings.json", "json", (*list_hooks(GEMINI, host_env, reverie), server))
+    return [settings, _rules(rules)]
 
 
 def _zed_folder(host_env: HostEnvironment) -> Path:

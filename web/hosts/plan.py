@@ -156,23 +156,23 @@ def _plan_addition(
         # Whatever was recorded is about a file that is no more.
         folders = _folders_of(path, records)
         record = InstalledFile(frozenset(), created=before is None, folders=folders, project=_project_name(host_env))
-    undo = record.undo
+    # An earlier setup wrote the token into the file, and made it private.
+    undo, mode, bare = record.undo, record.mode, False
     remarks: list[str] = []
     for _, target in uses:
         if target.obsolete and text is not None:
-            text = REMOVE[target.format](text, target.obsolete, undo).text
+            taken = REMOVE[target.format](text, target.obsolete, undo)
+            text, bare = taken.text, taken.bare
         remarks.extend(target.remarks)
         if target.entries:
             edited = ADD[target.format](text, target.entries, undo)
-            text, undo = edited.text, edited.undo
+            text, undo, bare = edited.text, edited.undo, False
             remarks.extend(edited.remarks)
-    mode = _private_mode(path) if any(target.secret for _, target in uses) else None
-    if mode is not None and before is not None:
-        record = replace(record, mode=record.mode if record.mode is not None else files.mode_of(path))
-        remarks.append("it holds the token now, so that only its owner may read it")
+    if bare and record.created:
+        return FileChange(path, _host_names(uses), before, None, folders=record.folders, remarks=_unique(remarks))
     if host_env.project is not None and text is not None and str(reverie.bin) in text:
         remarks.append("it names programs of this machine: to share it, put `reverie` on everybody's PATH first")
-    record = replace(record, undo=undo, hosts=record.hosts | {host for host, _ in uses})
+    record = replace(record, undo=undo, mode=None, hosts=record.hosts | {host for host, _ in uses})
     after = None if text is None else text.encode()
     return FileChange(
         path, _host_names(uses), before, after, mode, None if after is None else record, remarks=_unique(remarks)
@@ -194,7 +194,7 @@ def _plan_removal(
     undo = None if record is None else record.undo
     bare = False
     for _, target in reversed(uses):
-        taken = REMOVE[target.format](text, target.entries, undo)
+        taken = REMOVE[target.format](text, target.all_entries, undo)
         text, bare = taken.text, bare or taken.bare
     made = record is not None and record.created
     own = any(isinstance(entry, RulesBlock) and entry.head for _, target in uses for entry in target.entries)
@@ -206,7 +206,7 @@ def _plan_removal(
 
 
 def _holds_entries(text: str, uses: Sequence[HostTarget]) -> bool:
-    return any(REMOVE[target.format](text, target.entries, None).text != text for _, target in uses)
+    return any(REMOVE[target.format](text, target.all_entries, None).text != text for _, target in uses)
 
 
 def _folders_of(path: Path, records: InstallState) -> tuple[str, ...]:
@@ -214,12 +214,6 @@ def _folders_of(path: Path, records: InstallState) -> tuple[str, ...]:
     made = {folder for record in records.values() for folder in record.folders}
     missing = files.list_missing_folders(path)
     return (*(str(folder) for folder in reversed(path.parents) if str(folder) in made), *missing)
-
-
-def _private_mode(path: Path) -> int | None:
-    """Return the permissions that a file with the token needs, None where it has them."""
-    mode = files.mode_of(path)
-    return files.PRIVATE if os.name == "posix" and (mode is None or mode & 0o077) else None
 
 
 def _decode(content: bytes | None) -> str | None:

@@ -33,7 +33,6 @@ from pipeline.services import incognito
 from pipeline.services.incognito import IncognitoSession
 from web.api.bodies import SessionId
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
-from web.hosts.files import TokenFile, find_token_files
 
 section = Section("settings")
 
@@ -65,12 +64,11 @@ class SessionForm(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Where the token stands, since when (seconds since the epoch), who may read it, and which files hold a copy."""
+    """Where the token stands, since when (seconds since the epoch), and who may read it."""
 
     file: Path
     made: float
     mode: int
-    holders: tuple[TokenFile, ...]
 
     @property
     def is_open(self) -> bool:
@@ -220,8 +218,7 @@ def _token(view: View) -> Token | None:
     if not paths.token_file.is_file():
         return None
     status = paths.token_file.stat()
-    holders = find_token_files(paths.root, view.container.token)
-    return Token(paths.token_file, status.st_mtime, stat.S_IMODE(status.st_mode), tuple(holders))
+    return Token(paths.token_file, status.st_mtime, stat.S_IMODE(status.st_mode))
 
 
 def _parse_value(name: str, given: str) -> int | bool:

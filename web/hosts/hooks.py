@@ -1,0 +1,81 @@
+"""The hooks of hosts: which events are handed over, by which command, and how an entry is known again."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from web.hosts.entries import HookEntry
+from web.hosts.environment import CLIENT_OPTIONS, HOOK_CLIENT, HostEnvironment, Installation
+
+# More than the client ever takes. All hooks of Claude Code's SessionEnd share 1.5 s.
+TIMEOUT_S = 3
+LAST_TIMEOUT_S = 1
+CLAUDE_CODE = "claude-code"
+CODEX = "codex"
+GEMINI = "gemini"
+
+EVENTS: Mapping[str, tuple[str, ...]] = {
+    CLAUDE_CODE: (
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "PreCompact",
+        "Stop",
+        "SessionEnd",
+    ),
+    # Of its other events none says what is to be told or noted.
+    CODEX: ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PreCompact", "Stop"),
+    GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "PreCompress", "AfterAgent", "SessionEnd"),
+}
+
+# The client with its host and options, each of a word as a shell reads it, quoted in part or as a whole.
+_CLIENT_AT_END = re.compile(
+    rf"(?:^|[\\/\s'\"])(?:{re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+(?:{'|'.join(EVENTS)})"
+    # By this name a client of one event came before.
+    rf"|reverie-session-start(?:\.exe)?['\"]?)"
+    rf"(?:\s+--(?:{'|'.join(CLIENT_OPTIONS)})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*$"
+)
+_OLD_URL = re.compile(r"https?://[^/]+/hooks/claude-code")
+
+
+def list_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> tuple[HookEntry, ...]:
+    """Return the handlers of a host's events."""
+    words = [reverie.program(host_env, HOOK_CLIENT), host, *reverie.options(host_env)]
+    handler: dict[str, Any] = {"type": "command", "command": _command_line(words, host_env)}
+    if host == GEMINI:
+        # By this name `/hooks` lists it, and `/hooks disable reverie` turns it off.
+        handler = {"name": "reverie"} | handler
+    entries = []
+    for event in EVENTS[host]:
+        seconds = LAST_TIMEOUT_S if event == "SessionEnd" else TIMEOUT_S
+        timeout = seconds * 1000 if host == GEMINI else seconds
+        entries.append(HookEntry(event, handler | {"timeout": timeout}, is_our_hook))
+    return tuple(entries)
+
+
+def list_http_hooks() -> tuple[HookEntry, ...]:
+    """Return what an earlier setup wrote into Claude Code's settings in the place of these handlers."""
+    return tuple(HookEntry(event, {}, is_http_hook) for event in EVENTS[CLAUDE_CODE])
+
+
+def is_our_hook(value: Any) -> bool:
+    """Tell whether a handler of a host's event is Reverie's, in this form or in an earlier one."""
+    command = value.get("command")
+    return (isinstance(command, str) and _CLIENT_AT_END.search(command) is not None) or is_http_hook(value)
+
+
+def is_http_hook(value: Any) -> bool:
+    """Tell whether a handler is Reverie's earlier form, by which the host sent the event and the token itself."""
+    url, headers = value.get("url"), value.get("headers")
+    authorization = headers.get("Authorization") if isinstance(headers, Mapping) else None
+    known = isinstance(url, str) and _OLD_URL.fullmatch(url) is not None
+    return known and str(authorization).startswith("Bearer ")
+
+
+def _command_line(words: Sequence[str], host_env: HostEnvironment) -> str:
+    if host_env.platform == "win32":
+        return " ".join(f'"{word}"' if " " in word else word for word in words)
+    return shlex.join(words)
