@@ -15,14 +15,14 @@ from werkzeug.exceptions import HTTPException
 from pipeline.bootstrap.web import WebContainer
 from web.api import health, memories, recall
 from web.endpoint import Api
-from web.hooks import claude_code
+from web.hooks import claude_code, hosts
 from web.metrics import Metrics, register_metrics
 from web.problems import register_problems
 from web.security import Door, register_security
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 
-FIRST_APIS = (health.api, memories.api, recall.api, claude_code.api)
+FIRST_APIS = (health.api, memories.api, recall.api, claude_code.api, hosts.api)
 
 
 def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door] | None = None) -> Flask:
@@ -31,9 +31,20 @@ def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions["container"] = container
     register_metrics(app, container, metrics)
-    register_security(app, lambda: container.token, container.settings.host, doors or {})
+    register_security(
+        app, lambda: container.token, container.settings.host, doors or {}, partial(_note_refusal, container)
+    )
     register_problems(app)
     return app
+
+
+def _note_refusal(container: WebContainer, route: str) -> None:
+    # A host shows its user nothing of it, and the agent works without memory.
+    if route.startswith("/hooks/"):
+        says = (
+            f"{route} was refused: the request did not hold this home's token; `reverie setup` brings hooks up to date"
+        )
+        container.operations.record_error("hooks", says)
 
 
 def enter_apis(app: Flask, apis: Iterable[Api]) -> None:

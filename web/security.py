@@ -1,6 +1,7 @@
 """Who may call: loopback names against DNS rebinding, our own pages only, and the bearer token or a way of its own."""
 
 import hmac
+import time
 from collections.abc import Callable, Collection, Mapping
 from urllib.parse import urlsplit
 
@@ -14,12 +15,22 @@ OPEN_PATHS = frozenset({"/healthz"})
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
+# Of refused requests of the same route one is told in so many seconds: anybody may send them.
+REFUSAL_TOLD_S = 60.0
+
 # Answers None to let a request in.
 Door = Callable[[], Response | None]
+OnRefusal = Callable[[str], None]
 
 
-def register_security(app: Flask, token: Callable[[], str], host: str, doors: Mapping[str, Door]) -> None:
-    """Check every request before anything else sees it; a blueprint may have a door for those without the token."""
+def register_security(
+    app: Flask, token: Callable[[], str], host: str, doors: Mapping[str, Door], on_refusal: OnRefusal = lambda _: None
+) -> None:
+    """Check every request before anything else sees it; a blueprint may have a door for those without the token.
+
+    `on_refusal` is told the route of a request that held no token, or another one.
+    """
+    told: dict[str, float] = {}
     names = LOOPBACK_NAMES | {host.lower()}
 
     @app.before_request
@@ -41,6 +52,10 @@ def register_security(app: Flask, token: Callable[[], str], host: str, doors: Ma
         door = doors.get(request.blueprint or "")
         if door is not None and "Authorization" not in request.headers:
             return door()
+        route = "" if request.url_rule is None else request.url_rule.rule
+        if time.monotonic() - told.get(route, -REFUSAL_TOLD_S) >= REFUSAL_TOLD_S:
+            told[route] = time.monotonic()
+            on_refusal(route)
         refusal = problem(401, "a bearer token is needed; it stands in the file `token` of the Reverie home")
         refusal.headers["WWW-Authenticate"] = "Bearer"
         return refusal

@@ -2,9 +2,11 @@
 
 import signal
 import sys
+import threading
 from datetime import UTC, datetime
 from types import FrameType
 
+from apscheduler.events import EVENT_SCHEDULER_STARTED
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from config.process import run_in_role, start_program
@@ -25,10 +27,18 @@ def tick(settings: Settings) -> int:
     """Send what is due whenever a trigger fires, until a signal comes."""
     container = SchedulerContainer(settings)
     clock = build_clock(container)
+    asked = threading.Event()
+
+    def end() -> None:
+        if asked.is_set() and clock.running:
+            clock.shutdown(wait=False)
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        clock.shutdown(wait=False)
+        asked.set()
+        end()
 
+    # Whoever asks before the clock runs is heard as soon as it does.
+    clock.add_listener(lambda _event: end(), EVENT_SCHEDULER_STARTED)
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     clock.start()

@@ -47,9 +47,14 @@ class HookEvent(BaseModel):
     )
 )
 def claude_code(call: Call) -> Response:
-    """Answer one event; whatever is wrong with it goes to the error log and the answer stays empty."""
+    """Answer one event."""
+    return answer_event(call, request.get_data(cache=False))
+
+
+def answer_event(call: Call, body: bytes) -> Response:
+    """Answer an event; whatever is wrong with it goes to the error log and the answer stays empty."""
     try:
-        event = HookEvent.model_validate_json(request.get_data(cache=False))
+        event = HookEvent.model_validate_json(body)
         handle = HANDLERS.get(event.hook_event_name)
         if handle is None:
             _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")

@@ -22,7 +22,14 @@ START_LOCK = "start.lock"
 LONGEST_EVENT = 1 << 20
 CHUNK = 1 << 16
 HERE = "127.0.0.1"
-HOSTS = ("claude-code", "codex", "gemini")
+# Of a host: the variable that moves its folder, that folder in the home, and its file of hooks.
+SETTINGS = {
+    "claude-code": ("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+    "codex": ("CODEX_HOME", ".codex", "hooks.json"),
+    "gemini": ("", ".gemini", "settings.json"),
+}
+# By this option a plugin starts the client: where the setup has written the same, the event comes twice.
+PLUGIN = "--plugin"
 
 
 def main() -> int:
@@ -36,11 +43,13 @@ def main() -> int:
 
 def _answer(words: list[str]) -> None:
     event = sys.stdin.buffer.read(LONGEST_EVENT)
+    name = words[0] if words and words[0] in SETTINGS else "claude-code"
+    if PLUGIN in words and _is_set_up(name):
+        return
     variables = {**os.environ, **read_variables(words)}
     home = os.path.abspath(os.path.expanduser(variables.get("REVERIE_HOME") or "~/.reverie"))
     variables["REVERIE_HOME"] = home
     host, port = address(home, variables)
-    name = words[0] if words and words[0] in HOSTS else HOSTS[0]
     began, body, waited = time.monotonic(), None, False
     while body is None:
         deadline = time.monotonic() + WITHIN_S
@@ -59,6 +68,14 @@ def _answer(words: list[str]) -> None:
     if body.startswith(b"{"):
         sys.stdout.buffer.write(body)
         sys.stdout.buffer.flush()
+
+
+def _is_set_up(name: str) -> bool:
+    variable, folder, file = SETTINGS[name]
+    places = [os.environ.get(variable) or os.path.join(os.path.expanduser("~"), folder)]
+    if "CLAUDE_PROJECT_DIR" in os.environ:
+        places.append(os.path.join(os.environ["CLAUDE_PROJECT_DIR"], folder))
+    return any("reverie-hook" in _read_text(place, file) for place in places)
 
 
 def _is_prompt(event: bytes) -> bool:

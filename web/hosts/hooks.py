@@ -26,9 +26,9 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
         "Stop",
         "SessionEnd",
     ),
-    # Of its other events none says what is to be told or noted.
-    CODEX: ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PreCompact", "Stop"),
-    GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "PreCompress", "AfterAgent", "SessionEnd"),
+    # What its other events say of a tool leaves out whether it failed: its notification tells that.
+    CODEX: ("SessionStart", "UserPromptSubmit", "PreToolUse"),
+    GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"),
 }
 
 # The client with its host and options, each of a word as a shell reads it, quoted in part or as a whole.

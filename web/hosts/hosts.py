@@ -26,8 +26,6 @@ This project has a memory on this machine, reached through the MCP server `rever
 
 # Claude Code leaves out a whole settings file in which it does not know an event.
 EVENTS_SINCE = (2, 1, 63)
-# Codex before this one has hooks only where a switch turns them on, and none that it tells of every tool.
-CODEX_HOOKS_SINCE = (0, 130, 0)
 CODEX_ASKS = (
     "Codex runs hooks only once you trust them: at its next start it says “Hooks need review”; choose “Trust all and"
     " continue”, or look at each with /hooks. It asks again whenever their command changes"
@@ -140,22 +138,13 @@ def _codex(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]
     server = TomlTable(("mcp_servers", NAME), _server(host_env, reverie), is_our_server)
     root = _codex_folder(host_env) if host_env.project is None else host_env.project / ".codex"
     rules = _rules((root if host_env.project is None else host_env.project) / "AGENTS.md")
+    hooks = Target(root / "hooks.json", "json", list_hooks(CODEX, host_env, reverie), remarks=(CODEX_ASKS,))
     # Codex adds its notification behind these words.
     program = [reverie.program(host_env, CODEX_NOTIFY_CLIENT), *reverie.options(host_env)]
     notify = TomlKey("notify", program, is_our_notify)
-    hooks = list_hooks(CODEX, host_env, reverie)
-    version = host_env.version("codex")
-    if version is None or version >= CODEX_HOOKS_SINCE:
-        # What hooks tell at once a notification would tell again.
-        settings = Target(root / "config.toml", "toml", (server,), obsolete=(notify,))
-        return [Target(root / "hooks.json", "json", hooks, remarks=(CODEX_ASKS,)), settings, rules]
     # It takes no notify program from a project.
     entries = (server,) if host_env.project is not None else (notify, server)
-    return [
-        Target(root / "hooks.json", "json", (), obsolete=hooks),
-        Target(root / "config.toml", "toml", entries),
-        rules,
-    ]
+    return [hooks, Target(root / "config.toml", "toml", entries), rules]
 
 
 def _cursor(host_env: HostEnvironment, reverie: Installation) -> Sequence[Target]:

@@ -8,8 +8,6 @@ from web.hosts.environment import HostEnvironment, Installation
 from web.hosts.hosts import BY_NAME
 from web.hosts.plan import apply, plan_removal, plan_setup
 
-TOKEN = "a-token-of-the-tests-only"
-
 
 class Sandbox:
     """A home, a project and an installed Reverie in a scratch folder."""
@@ -21,7 +19,7 @@ class Sandbox:
         for folder in (self.home, self.project, programs):
             folder.mkdir(parents=True)
         (programs / "reverie").touch()
-        self.reverie = Installation("http://127.0.0.1:7077", TOKEN, programs)
+        self.reverie = Installation(programs)
         self.host_env = HostEnvironment(self.home, "linux", lambda _name: None, lambda _name: None)
         self.on_path = replace(self.host_env, which=lambda name: f"/usr/bin/{name}")
 

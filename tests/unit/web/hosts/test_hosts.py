@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from web.hooks import session_start
-from web.hosts.hosts import BY_NAME, HOSTS, is_our_hook, is_our_notify, is_our_server
+from web.hooks import client
+from web.hosts.hooks import EVENTS, is_our_hook
+from web.hosts.hosts import BY_NAME, HOSTS, is_our_notify, is_our_server
 
 HOME = Path("/home/ann")
 
@@ -44,7 +45,7 @@ def test_files_stand_where_the_platform_has_them(sandbox, platform, vscode, zed)
 def test_variables_move_folders(sandbox):
     moved = {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/x", "XDG_CONFIG_HOME": "/g", "APPDATA": "not/absolute"}
     assert paths(sandbox, "claude-code", environment=moved) == ["/c/settings.json", "/c/.claude.json", "/c/CLAUDE.md"]
-    assert paths(sandbox, "codex", environment=moved) == ["/x/config.toml", "/x/AGENTS.md"]
+    assert paths(sandbox, "codex", environment=moved) == ["/x/hooks.json", "/x/config.toml", "/x/AGENTS.md"]
     assert paths(sandbox, "opencode", environment=moved)[0] == "/g/opencode/opencode.json"
     assert paths(sandbox, "vscode", environment=moved, platform="win32")[0].startswith("/home/ann/AppData/Roaming/")
 
@@ -71,44 +72,41 @@ def test_only_its_own_folder_finds_a_host(sandbox):
     assert [host.name for host in HOSTS if not host.is_found(sandbox.host_env)] == ["cursor"]
 
 
-def test_a_current_claude_code_gets_every_event(sandbox):
+def test_a_current_claude_code_gets_every_event_by_one_program(sandbox):
     sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 1, 63))
-    hooks = hooks_of(sandbox)
-    assert set(hooks) == {
-        "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PreCompact", "Stop",
-        "SessionEnd",
-    }  # fmt: skip
-    assert hooks["SessionStart"][0]["hooks"][0]["type"] == "command"
-    assert {group[0]["hooks"][0]["type"] for event, group in hooks.items() if event != "SessionStart"} == {"http"}
-    assert all(group[0]["hooks"][0]["timeout"] <= 2 for group in hooks.values())
+    handlers = {event: groups[0]["hooks"][0] for event, groups in hooks_of(sandbox).items()}
+    assert set(handlers) == set(EVENTS["claude-code"])
+    assert {handler["command"] for handler in handlers.values()} == {f"{sandbox.reverie.bin}/reverie-hook claude-code"}
+    assert all(handler["timeout"] <= 3 for handler in handlers.values())
 
 
-def test_a_claude_code_without_http_hooks_gets_none_that_would_cost_it_the_whole_file(sandbox):
+def test_a_claude_code_that_does_not_know_every_event_keeps_its_file(sandbox):
     [settings, *_] = sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 1, 62))
-    assert set(hooks_of(sandbox)) == {"SessionStart"}
-    assert "2.1.62 knows no HTTP hooks" in settings.remarks[0]
-    sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 2, 0))
-    assert len(hooks_of(sandbox)) == 8
+    assert "2.1.62 does not know every event" in settings.remarks[0]
+    assert not (sandbox.home / ".claude" / "settings.json").exists()
+    assert (sandbox.home / ".claude.json").exists()
 
 
 def test_what_a_downgraded_claude_code_cannot_read_is_taken_out_again(sandbox):
     sandbox.setup("claude-code")
     sandbox.setup("claude-code", host_env=with_version(sandbox, 2, 0, 0))
-    assert set(hooks_of(sandbox)) == {"SessionStart"}
+    assert not (sandbox.home / ".claude" / "settings.json").exists()
     sandbox.remove("claude-code")
     assert sandbox.files() == {}
 
 
-def test_a_claude_code_from_before_session_start_gets_no_hooks_at_all(sandbox):
-    sandbox.setup("claude-code", host_env=with_version(sandbox, 1, 0, 61))
-    assert not (sandbox.home / ".claude" / "settings.json").exists()
-    assert (sandbox.home / ".claude.json").exists()
+def test_gemini_is_given_milliseconds_and_a_name_to_turn_the_hook_off_by(sandbox):
+    sandbox.setup("gemini")
+    hooks = json.loads((sandbox.home / ".gemini" / "settings.json").read_text())["hooks"]
+    assert set(hooks) == set(EVENTS["gemini"])
+    [handler] = hooks["BeforeAgent"][0]["hooks"]
+    assert (handler["name"], handler["timeout"]) == ("reverie", 3000)
 
 
-def test_the_token_stands_in_no_file_of_a_project(sandbox):
-    for host in HOSTS:
-        sandbox.setup(host.name, host_env=sandbox.in_project())
-    assert not any(sandbox.reverie.token.encode() in (content or b"") for content in sandbox.files().values())
+def test_who_sets_up_codex_is_told_what_codex_will_ask(sandbox):
+    [hooks, *_] = sandbox.setup("codex")
+    assert set(json.loads(hooks.after)["hooks"]) == {"SessionStart", "UserPromptSubmit", "PreToolUse"}
+    assert any("Trust all and continue" in remark for remark in hooks.remarks)
 
 
 def test_a_home_of_its_own_is_told_to_the_servers_of_the_user_but_to_no_project(sandbox):
@@ -125,7 +123,7 @@ ELSEWHERE = {"REVERIE_HOME": "/srv/ann's memory", "REVERIE_PORT": "7099"}
 
 def read_start_words(sandbox):
     """Return the words by which Claude Code and Codex start the clients."""
-    [[group]] = [hooks_of(sandbox)["SessionStart"]]
+    [group] = hooks_of(sandbox)["SessionStart"]
     notify = tomllib.loads((sandbox.home / ".codex" / "config.toml").read_text())["notify"]
     return shlex.split(group["hooks"][0]["command"]), notify
 
@@ -135,9 +133,9 @@ def test_the_clients_are_told_of_a_home_of_its_own_by_options(sandbox):
     sandbox.setup("claude-code", "codex")
     options = ["--home", "/srv/ann's memory", "--port", "7099"]
     start, notify = read_start_words(sandbox)
-    assert start == [str(sandbox.reverie.bin / "reverie-session-start"), *options]
+    assert start == [str(sandbox.reverie.bin / "reverie-hook"), "claude-code", *options]
     assert notify == [str(sandbox.reverie.bin / "reverie-codex-notify"), *options]
-    assert session_start.read_variables(start[1:]) == ELSEWHERE
+    assert client.read_variables(start[1:]) == ELSEWHERE
     assert {change.action for change in sandbox.plan("claude-code", "codex")} == {"none"}
 
 
@@ -149,7 +147,7 @@ def test_a_home_that_moves_is_followed_and_every_byte_comes_back(sandbox):
         sandbox.reverie = replace(sandbox.reverie, variables=variables)
         sandbox.setup("claude-code", "codex")
         start, notify = read_start_words(sandbox)
-        assert start[1:] == notify[1:] == [word for n, v in variables.items() for word in (f"--{n[8:].lower()}", v)]
+        assert start[2:] == notify[1:] == [word for n, v in variables.items() for word in (f"--{n[8:].lower()}", v)]
     sandbox.reverie = replace(sandbox.reverie, variables=ELSEWHERE)
     sandbox.setup("claude-code", "codex")
     sandbox.reverie = replace(sandbox.reverie, variables={})
@@ -157,18 +155,18 @@ def test_a_home_that_moves_is_followed_and_every_byte_comes_back(sandbox):
     assert sandbox.files() == before
 
 
-def test_on_windows_a_home_with_a_space_is_quoted_for_the_session_start(sandbox):
+def test_on_windows_a_home_with_a_space_is_quoted_for_the_client(sandbox):
     host_env = replace(sandbox.host_env, platform="win32")
     sandbox.reverie = replace(sandbox.reverie, variables={"REVERIE_HOME": r"C:\Ann B\memory"})
     sandbox.setup("claude-code", host_env=host_env)
-    [[group]] = [hooks_of(sandbox)["SessionStart"]]
-    assert group["hooks"][0]["command"].endswith('reverie-session-start --home "C:\\Ann B\\memory"')
+    [group] = hooks_of(sandbox)["SessionStart"]
+    assert group["hooks"][0]["command"].endswith('reverie-hook claude-code --home "C:\\Ann B\\memory"')
     assert is_our_hook(group["hooks"][0])
 
 
 @given(st.dictionaries(st.sampled_from(["home", "host", "port"]), st.text(min_size=1)))
 def test_whatever_the_home_is_called_the_client_is_recognised(moved):
-    command = shlex.join(["/opt/bin/reverie-session-start", *(w for n, v in moved.items() for w in (f"--{n}", v))])
+    command = shlex.join(["/opt/bin/reverie-hook", "gemini", *(w for n, v in moved.items() for w in (f"--{n}", v))])
     assert is_our_hook({"type": "command", "command": command})
 
 
@@ -212,6 +210,10 @@ def test_servers_are_told_apart(value, known):
         ({"type": "command", "command": "log-reverie-session-start"}, False),
         ({"type": "command", "command": "reverie-session-start --home '/a b' --port 7099"}, True),
         ({"type": "command", "command": "reverie-session-start | tee log"}, False),
+        ({"type": "command", "command": "'/a b/bin/reverie-hook' codex --port 7099"}, True),
+        ({"type": "command", "command": "reverie-hook"}, False),
+        ({"type": "command", "command": "my-reverie-hook codex"}, False),
+        ({"type": "command", "command": "reverie-hook codex && rm x"}, False),
         ({"type": "command", "command": "reverie-session-start --home /a && rm x"}, False),
         ({"type": "prompt", "prompt": "x"}, False),
         ({"type": "http", "url": "http://[broken/x"}, False),

@@ -9,6 +9,7 @@ import pytest
 
 from config import modes
 from web.hosts import files
+from web.hosts.entries import EntryUndo
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions and links as POSIX has them")
 
@@ -82,6 +83,7 @@ def test_without_the_record_the_entries_go_and_no_file_does(sandbox):
         "home/.claude/settings.json": b"{}\n",
         "home/.codex/AGENTS.md": b"",
         "home/.codex/config.toml": b"",
+        "home/.codex/hooks.json": b"{}\n",
         "home/.cursor/mcp.json": b"{}\n",
     }
 
@@ -114,15 +116,51 @@ def test_what_was_reverted_by_hand_is_recorded_afresh(sandbox):
     assert file.read_text() == "{ }"
 
 
-def test_a_new_address_replaces_the_old_one(sandbox):
-    file = write_file(sandbox.home / ".claude" / "settings.json", '{"hooks": {}, "a": [\n]}')
+def http_hook(token="former"):
+    """Return a handler as an earlier version wrote it."""
+    headers = {"Authorization": f"Bearer {token}"}
+    return {"type": "http", "url": "http://127.0.0.1:7077/hooks/claude-code", "headers": headers, "timeout": 2}
+
+
+def with_http_hooks(sandbox):
+    """Write Claude Code's settings as an earlier version left them, from `before`; return the file and `before`."""
+    events = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PreCompact", "Stop", "SessionEnd")
+    hooks = {event: [{"hooks": [http_hook()]}] for event in events}
+    hooks["SessionStart"] = [{"hooks": [{"type": "command", "command": "/opt/bin/reverie-session-start", "timeout": 2}]}]
+    file = write_file(sandbox.home / ".claude" / "settings.json", json.dumps({"hooks": hooks, "a": 1}, indent=2))
+    created = frozenset({("hooks",), *(("hooks", event) for event in hooks)})
+    record = files.InstalledFile(frozenset({"claude-code"}), EntryUndo(created), mode=0o644)
+    files.write_state(sandbox.state, {str(file): record})
+    file.chmod(0o600)
+    return file
+
+
+def test_hooks_that_held_the_token_become_the_program_that_reads_it(sandbox):
+    file = with_http_hooks(sandbox)
     sandbox.setup("claude-code")
-    sandbox.reverie = replace(sandbox.reverie, url="http://127.0.0.1:9999", token="another-token")
-    sandbox.setup("claude-code")
-    text = file.read_text()
-    assert (text.count(":9999/hooks"), text.count(":7077"), text.count("Bearer another-token")) == (7, 0, 7)
+    assert "Bearer" not in file.read_text()
+    assert "session-start" not in file.read_text()
+    handlers = [group["hooks"] for groups in json.loads(file.read_text())["hooks"].values() for group in groups]
+    assert [len(found) for found in handlers] == [1] * 8
+    assert {change.action for change in sandbox.plan("claude-code")} == {"none"}
     sandbox.remove("claude-code")
-    assert file.read_text() == '{"hooks": {}, "a": [\n]}'
+    assert file.read_text() == json.dumps({"a": 1}, indent=2)
+
+
+@posix
+def test_a_file_that_held_the_token_gets_its_mode_back(sandbox):
+    file = with_http_hooks(sandbox)
+    sandbox.setup("claude-code")
+    assert mode(file) == 0o644
+    file.chmod(0o640)
+    sandbox.setup("claude-code")
+    assert mode(file) == 0o640
+
+
+def test_hooks_that_held_the_token_are_removed_as_they_are(sandbox):
+    file = with_http_hooks(sandbox)
+    sandbox.remove("claude-code")
+    assert file.read_text() == json.dumps({"a": 1}, indent=2)
 
 
 @posix
@@ -143,28 +181,6 @@ def test_a_file_keeps_its_mode(sandbox):
     assert mode(file) == 0o640
     sandbox.remove("cursor")
     assert mode(file) == 0o640
-
-
-@posix
-def test_a_file_with_the_token_is_the_owner_s_alone_as_long_as_it_has_it(sandbox):
-    file = write_file(sandbox.home / ".claude" / "settings.json", "{}")
-    file.chmod(0o644)
-    [settings, *_] = sandbox.setup("claude-code")
-    assert mode(file) == 0o600
-    assert "it holds the token now, so that only its owner may read it" in settings.remarks
-    file.chmod(0o604)
-    assert sandbox.plan("claude-code")[0].action == "change"
-    sandbox.setup("claude-code")
-    assert mode(file) == 0o600
-    sandbox.remove("claude-code")
-    assert (mode(file), file.read_text()) == (0o644, "{}")
-
-
-@posix
-def test_a_new_file_with_the_token_is_the_owner_s_alone(sandbox):
-    sandbox.setup("claude-code")
-    assert mode(sandbox.home / ".claude" / "settings.json") == 0o600
-    assert mode(sandbox.state / "setup.json") == 0o600
 
 
 @posix
