@@ -208,8 +208,8 @@ def test_a_library_is_imported_only_in_its_home(library):
     assert wrong == []
 
 
-# Who may read the environment. The session-start client is one file that imports nothing of the project.
-READERS_OF_THE_ENVIRONMENT = frozenset({"config.settings", "web.hooks.session_start"})
+# Who may read the environment. The client of hooks is one file that imports no settings: an agent waits for it.
+READERS_OF_THE_ENVIRONMENT = frozenset({"config.settings", "web.hooks.client"})
 
 
 def test_only_the_settings_read_the_environment():

@@ -8,8 +8,6 @@ import pytest
 from config.settings import SETTINGS, WORKSPACE_SETTINGS
 from tests.fakes.client import CheckedClient
 from tests.fakes.dashboard import sign_in
-from web.hosts import files
-from web.hosts.files import InstalledFile
 
 PAGE = "/w/default/settings"
 
@@ -198,18 +196,6 @@ def test_a_new_token_is_made_in_a_second_step_and_this_browser_stays(client, con
     assert client.get("/v1/incognito").status_code == 401
     assert CheckedClient(app, container.token).get("/v1/workspaces").status_code == 200
     assert container.token not in answer
-
-
-def test_who_holds_a_former_token_is_named(container, browser, tmp_path):
-    held = tmp_path / "settings.json"
-    held.write_text(f'{{"headers": {{"Authorization": "Bearer {container.token}"}}}}')
-    files.write_state(container.settings.paths.root, {str(held): InstalledFile(frozenset({"claude-code"}))})
-    page = browser.page(PAGE)
-    assert str(held) in page
-    assert "holds a former one" not in page
-    confirm = browser.follow(page, "Make a new token …")
-    assert "reverie setup claude-code" in confirm
-    assert "holds a former one" in browser.submit_in(confirm, "Make a new token")
 
 
 def test_a_token_that_others_may_read_is_told(container, browser):

@@ -438,6 +438,7 @@ def test_an_error_within_disturbs_nobody(client, monkeypatch, name):
 def test_a_body_beyond_every_bound_disturbs_nobody(client):
     huge = {"hook_event_name": "PostToolUse", "tool_name": "Write", "tool_input": {"content": "x" * (9 << 20)}}
     assert is_silent(post(client, event(**huge)))
+    assert is_silent(client.post("/hooks/gemini", event(**huge)))
 
 
 def test_an_agent_is_told_no_more_than_there_is_room_for(client, container, digested):
@@ -446,3 +447,66 @@ def test_an_agent_is_told_no_more_than_there_is_room_for(client, container, dige
     digested()
     told = context(post(client, event(prompt=PORT)))
     assert 0 < len(told) <= container.settings.hook_max_chars
+
+
+def list_refusals(client):
+    return [e["message"] for e in client.get("/v1/errors").get_json()["items"] if e["component"] == "hooks"]
+
+
+def test_a_refused_hook_is_in_the_error_log_once_a_minute(client, app):
+    stranger = app.test_client()
+    for _ in range(3):
+        headers = {"Host": "127.0.0.1:7077", "Authorization": "Bearer former"}
+        assert stranger.post("/hooks/claude-code", json=event(), headers=headers).status_code == 401
+        assert stranger.get("/v1/errors", headers=headers).status_code == 401
+    [refusal] = list_refusals(client)
+    assert refusal.startswith("/hooks/claude-code was refused")
+
+
+def test_codex_is_told_of_a_prompt(client, digested):
+    client.write("Billing listens on port 8123")
+    digested()
+    answer = client.post("/hooks/codex", event(prompt="Which port does billing listen on?", turn_id="t", model="m"))
+    assert "8123" in answer.get_json()["hookSpecificOutput"]["additionalContext"]
+    assert is_silent(client.post("/hooks/codex", event(hook_event_name="Stop", last_assistant_message="done")))
+
+
+def test_gemini_is_told_of_a_prompt_by_its_own_names(client, digested):
+    client.write("Billing listens on port 8123")
+    digested()
+    answer = client.post(
+        "/hooks/gemini", event(hook_event_name="BeforeAgent", prompt="Which port does billing listen on?")
+    )
+    output = answer.get_json()["hookSpecificOutput"]
+    assert output["hookEventName"] == "BeforeAgent"
+    assert "8123" in output["additionalContext"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b"null", b'{"hook_event_name": 1}', b'{"tool_input": {"command": 5}}'])
+@pytest.mark.parametrize("host", ["codex", "gemini"])
+def test_what_another_host_sends_disturbs_nobody(client, host, body):
+    assert is_silent(client.call("POST", f"/hooks/{host}", data=body))
+    assert len(list_logged(client)) == 1
+
+
+def gemini_tool(tool, given, **response):
+    fields = {"tool_name": tool, "tool_input": given, "tool_response": response}
+    return event(hook_event_name="AfterTool", cwd="/srv/app") | fields
+
+
+def test_gemini_s_tools_are_noted_with_what_became_of_them(client, container):
+    client.write("Billing listens on port 8123")
+    for sent in (
+        gemini_tool("run_shell_command", {"command": "make test"}, llmContent="Output: no\nExit Code: 2\nPGID: 1"),
+        gemini_tool("run_shell_command", {"command": "make test"}, llmContent="Output: fine\nPGID: 1"),
+        gemini_tool("write_file", {"file_path": "/srv/app/a.py", "content": "x"}, llmContent="Successfully created"),
+        gemini_tool("replace", {"file_path": "/srv/app/b.py"}, llmContent="no match", error={"message": "no match"}),
+        gemini_tool("read_file", {"file_path": "/srv/app/b.py"}, llmContent="text"),
+    ):
+        assert is_silent(client.post("/hooks/gemini", sent))
+    flush_notes(container)
+    with container.workspace("default").database.read() as db:
+        found = agent_sessions.list_actions(db, "s1", "", 10)
+    assert sorted((one.target, one.ok) for one in found) == [
+        ("a.py", True), ("b.py", False), ("make test", False), ("make test", True)
+    ]  # fmt: skip

@@ -70,16 +70,13 @@ def setup(
     chosen = _choose_hosts(hosts, host_env, remove=remove)
     reverie, records = _installation(state.settings), files.read_state(root)
     changes = (plan_removal if remove else plan_setup)(chosen, host_env, reverie, records)
-    if remove:
-        # Of files that no setup wrote and that hold nothing of Reverie there is nothing to say.
-        changes = [change for change in changes if change.action != "none" or str(change.path) in records]
     if not state.json:
         _warn_of_cuda()
         _show(changes)
-        if remove and not changes:
-            click.echo("no file of these hosts holds anything of Reverie")
         if not chosen:
             click.echo(f"no host was found here; name one: {', '.join(HOSTS)}")
+        elif not changes:
+            click.echo("no file of these hosts holds anything of Reverie")
     pending = any(change.action not in ("none", "error") for change in changes)
     if not dry_run and (yes or not pending or click.confirm("Write this?", err=True)):
         changes = apply(changes, root)

@@ -48,13 +48,13 @@ class HookEvent(BaseModel):
 )
 def claude_code(call: Call) -> Response:
     """Answer one event."""
-    return answer_event(call, request.get_data(cache=False))
+    return answer_event(call, lambda body: body)
 
 
-def answer_event(call: Call, body: bytes) -> Response:
-    """Answer an event; whatever is wrong with it goes to the error log and the answer stays empty."""
+def answer_event(call: Call, read: Callable[[bytes], bytes]) -> Response:
+    """Answer the event that a body is read as; what is wrong with it goes to the error log, and the answer is empty."""
     try:
-        event = HookEvent.model_validate_json(body)
+        event = HookEvent.model_validate_json(read(request.get_data(cache=False)))
         handle = HANDLERS.get(event.hook_event_name)
         if handle is None:
             _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")

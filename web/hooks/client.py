@@ -34,40 +34,40 @@ PLUGIN = "--plugin"
 
 def main() -> int:
     """Answer the event on standard input, for the host that the first word names."""
-    try:  # noqa: SIM105 - contextlib takes its time
-        _answer(sys.argv[1:])
-    except Exception:  # noqa: BLE001, S110 - an agent goes on whatever befalls its memory, and is told nothing of it
-        pass
+    try:
+        body = _answer(sys.argv[1:])
+    except Exception:  # noqa: BLE001 - an agent goes on whatever befalls its memory, and is told nothing of it
+        body = b""
+    if body.startswith(b"{"):
+        sys.stdout.buffer.write(body)
+        sys.stdout.buffer.flush()
     return 0
 
 
-def _answer(words: list[str]) -> None:
+def _answer(words: list[str]) -> bytes:
     event = sys.stdin.buffer.read(LONGEST_EVENT)
     name = words[0] if words and words[0] in SETTINGS else "claude-code"
     if PLUGIN in words and _is_set_up(name):
-        return
+        return b""
     variables = {**os.environ, **read_variables(words)}
     home = os.path.abspath(os.path.expanduser(variables.get("REVERIE_HOME") or "~/.reverie"))
     variables["REVERIE_HOME"] = home
     host, port = address(home, variables)
-    began, body, waited = time.monotonic(), None, False
-    while body is None:
+    began, waited = time.monotonic(), False
+    while True:
         deadline = time.monotonic() + WITHIN_S
         try:
-            body = post_event(host, port, f"/hooks/{name}", _read_text(home, "token").strip(), event, deadline)
+            return post_event(host, port, f"/hooks/{name}", _read_text(home, "token").strip(), event, deadline)
         except ConnectionRefusedError:
             if not is_starting(home):
                 if not waited:
                     start(home, variables)
-                return
+                return b""
             # Who asks something waits for a stack that another event has started.
             if not _is_prompt(event) or time.monotonic() - began > START_WITHIN_S:
-                return
+                return b""
             waited = True
             time.sleep(POLL_S)
-    if body.startswith(b"{"):
-        sys.stdout.buffer.write(body)
-        sys.stdout.buffer.flush()
 
 
 def _is_set_up(name: str) -> bool:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from flask import Response, request
+from flask import Response
 
 from web.endpoint import Api, Call, Endpoint, json_response
 from web.hooks.claude_code import answer_event
@@ -19,6 +19,7 @@ GEMINI_EVENTS = {
     "AfterAgent": "Stop",
     "PreCompress": "PreCompact",
 }
+GEMINI_NAMES = {ours: theirs for theirs, ours in GEMINI_EVENTS.items()}
 GEMINI_TOOLS = {"run_shell_command": "Bash", "replace": "Edit", "write_file": "Write"}
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -44,19 +45,15 @@ def gemini(call: Call) -> Response:
     return _answer(call, _read_gemini, _write_gemini)
 
 
-def _answer(call: Call, read: Callable[[Fields], Fields], write: Callable[[Fields, str], Fields]) -> Response:
-    body = request.get_data(cache=False)
-    try:
+def _answer(call: Call, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields]) -> Response:
+    def translate(body: bytes) -> bytes:
         event = json.loads(body)
-    except ValueError:
-        event = None
-    if not isinstance(event, dict):
-        # What is wrong with it is noted there.
-        return answer_event(call, body)
-    answer = answer_event(call, json.dumps(read(event)).encode()).get_json(silent=True)
+        return json.dumps(read(event)).encode() if isinstance(event, dict) else body
+
+    answer = answer_event(call, translate).get_json(silent=True)
     if not answer:
         return Response(status=200)
-    return json_response(write(answer["hookSpecificOutput"], str(event.get("hook_event_name"))))
+    return json_response(write(answer["hookSpecificOutput"]))
 
 
 def _read_codex(event: Fields) -> Fields:
@@ -67,7 +64,7 @@ def _read_codex(event: Fields) -> Fields:
     return event if found is None else event | {"tool_input": {"path": found[1].strip()}}
 
 
-def _write_codex(told: Fields, _event: str) -> Fields:
+def _write_codex(told: Fields) -> Fields:
     """Return an answer; what Codex cannot ask the user about it tells the agent."""
     if told.get("permissionDecision") in ("ask", "allow"):
         reason = told.pop("permissionDecisionReason", "")
@@ -95,9 +92,9 @@ def _has_failed(response: Any) -> bool:
     return bool(response.get("error")) or (code is not None and code[1] != "0")
 
 
-def _write_gemini(told: Fields, event: str) -> Fields:
+def _write_gemini(told: Fields) -> Fields:
     """Return an answer: before a tool there is no context, but a decision."""
-    decision = told.get("permissionDecision")
-    if event == "BeforeTool":
+    event, decision = told["hookEventName"], told.get("permissionDecision")
+    if event == "PreToolUse":
         return {"decision": decision, "reason": told.get("permissionDecisionReason", "")} if decision else {}
-    return {"hookSpecificOutput": told | {"hookEventName": event}}
+    return {"hookSpecificOutput": told | {"hookEventName": GEMINI_NAMES.get(event, event)}}

@@ -66,7 +66,7 @@ def plan_setup(
 def plan_removal(
     hosts: Iterable[Host], host_env: HostEnvironment, reverie: Installation, records: InstallState
 ) -> list[FileChange]:
-    """Plan to take every host's entries out, wherever they were written."""
+    """Plan to take every host's entries out, wherever they were written; files that hold none are left out."""
     # Whatever version the host has by now, an older one may have got other entries.
     host_env = replace(host_env, version=lambda _program: None)
     uses = _group_by_file(
@@ -74,7 +74,8 @@ def plan_removal(
         for host in hosts
         for target in _with_recorded(host.name, host.targets(host_env, reverie), host_env, records)
     )
-    return [_plan_file(_plan_removal, path, used, host_env, records) for path, used in uses.items()]
+    found = [_plan_file(_plan_removal, path, used, host_env, records) for path, used in uses.items()]
+    return [change for change in found if change.action != "none" or str(change.path) in records]
 
 
 def apply(changes: Sequence[FileChange], root: Path) -> list[FileChange]:

@@ -1,3 +1,4 @@
+import signal
 from datetime import UTC, datetime
 
 import pytest
@@ -12,7 +13,7 @@ from pipeline.store.database import Database
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE
 from workers import tasks
-from workers.schedule import build_clock
+from workers.schedule import build_clock, tick
 
 CLOCKED = [name for name, job in BY_NAME.items() if not job.elsewhere]
 
@@ -144,3 +145,10 @@ def test_every_job_has_its_trigger_and_the_sweep_comes_at_once_and_then_as_the_s
     assert jobs["segment"].trigger.interval.total_seconds() == container.settings.segment_interval_s
     # Defaults reach a job when the clock starts; until then they stand on the clock.
     assert clock._job_defaults == {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+
+
+def test_a_scheduler_that_is_stopped_before_it_ticks_just_ends(home, monkeypatch):
+    home.paths.ensure()
+    # A signal that comes as soon as somebody listens for it.
+    monkeypatch.setattr(signal, "signal", lambda number, handle: handle(number, None))
+    assert tick(home) == 0

@@ -3,7 +3,6 @@
 import json
 import os
 import stat
-from dataclasses import replace
 
 import pytest
 
@@ -39,8 +38,8 @@ def test_a_file_that_cannot_be_taken_is_left_alone_and_the_others_are_done(sandb
     [settings, rules] = sandbox.setup("gemini")
     assert (settings.action, rules.action) == ("error", "create")
     assert file.read_bytes() == content
-    [settings, rules] = sandbox.remove("gemini")
-    assert (settings.action, rules.action) == ("error" if content != b'{"mcpServers": []}' else "none", "delete")
+    removed = [change.action for change in sandbox.remove("gemini")]
+    assert removed == (["error", "delete"] if content != b'{"mcpServers": []}' else ["delete"])
     assert file.read_bytes() == content
 
 
@@ -126,7 +125,9 @@ def with_http_hooks(sandbox):
     """Write Claude Code's settings as an earlier version left them, from `before`; return the file and `before`."""
     events = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PreCompact", "Stop", "SessionEnd")
     hooks = {event: [{"hooks": [http_hook()]}] for event in events}
-    hooks["SessionStart"] = [{"hooks": [{"type": "command", "command": "/opt/bin/reverie-session-start", "timeout": 2}]}]
+    hooks["SessionStart"] = [
+        {"hooks": [{"type": "command", "command": "/opt/bin/reverie-session-start", "timeout": 2}]}
+    ]
     file = write_file(sandbox.home / ".claude" / "settings.json", json.dumps({"hooks": hooks, "a": 1}, indent=2))
     created = frozenset({("hooks",), *(("hooks", event) for event in hooks)})
     record = files.InstalledFile(frozenset({"claude-code"}), EntryUndo(created), mode=0o644)

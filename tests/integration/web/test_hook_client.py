@@ -1,0 +1,85 @@
+"""The client of hooks: silent and gone at once where nothing runs, and nothing of the agent's folder is run."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.stack import free_port
+from web import detached
+from web.hooks import client
+
+CLIENT = Path(client.__file__)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """What is started, in order, instead of being started."""
+    commands = []
+    monkeypatch.setattr(detached, "start_detached", lambda command, *_, **__: commands.append(command))
+    return commands
+
+
+def test_nothing_of_the_agents_folder_is_run(tmp_path, started):
+    client.start(str(tmp_path / "home"), {})
+    [[*command, _up, _daemon]] = started
+    (tmp_path / "web").mkdir()
+    trap = tmp_path / "trap"
+    for name in ("__init__.py", "cli.py"):
+        (tmp_path / "web" / name).write_text(f"open({str(trap)!r}, 'w')\n")
+    variables = os.environ | {"PYTHONPATH": str(Path.cwd())}
+    told = subprocess.run([*command, "version"], cwd=tmp_path, env=variables, capture_output=True, check=False)
+    assert not trap.exists()
+    assert (command[0], told.returncode) == (sys.executable, 0)
+
+
+def test_a_start_that_was_just_tried_is_not_tried_at_the_next_step(tmp_path, started):
+    for _ in range(3):
+        client.start(str(tmp_path), {})
+    assert len(started) == 1
+
+
+def test_while_somebody_starts_the_stack_nobody_else_does(tmp_path, started):
+    held = client._take_lock(str(tmp_path), client.START_LOCK)
+    assert client.is_starting(str(tmp_path))
+    client.start(str(tmp_path), {})
+    os.close(held)
+    assert started == []
+    assert not client.is_starting(str(tmp_path))
+
+
+def run_client(home, *words, **variables):
+    variables |= {"HOME": str(home), "REVERIE_HOME": str(home / ".reverie"), "REVERIE_PORT": str(free_port())}
+    return subprocess.run(
+        [sys.executable, str(CLIENT), *words],
+        input=json.dumps({"hook_event_name": "SessionStart", "cwd": str(home)}).encode(),
+        env={"PATH": os.defpath} | variables,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("event", [b"", b"{", b"\xff"])
+def test_whatever_it_is_given_it_says_nothing(tmp_path, event):
+    (tmp_path / "config.toml").write_text('port = "none"\n')
+    done = subprocess.run(
+        [sys.executable, str(CLIENT), "codex", "--home", str(tmp_path)], input=event, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("host", "file"),
+    [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json"), ("gemini", ".gemini/settings.json")],
+)
+def test_a_plugin_yields_to_what_the_setup_has_written(tmp_path, host, file):
+    place = tmp_path / file
+    place.parent.mkdir()
+    place.write_text('{"command": "/opt/bin/reverie-hook"}')
+    assert run_client(tmp_path, host, "--plugin").returncode == 0
+    # It would have asked for the stack.
+    assert not (tmp_path / ".reverie").exists()

@@ -1,0 +1,35 @@
+"""What other hosts' events are called, and what becomes of an answer that a host does not take."""
+
+from web.hooks import hosts
+
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** End Patch"
+
+
+def test_a_patch_is_about_the_file_that_it_names():
+    event = {"tool_name": "apply_patch", "tool_input": {"command": PATCH}}
+    assert hosts._read_codex(event)["tool_input"] == {"path": "src/a.py"}
+    assert hosts._read_codex({"tool_name": "Bash", "tool_input": {"command": PATCH}})["tool_input"] == {
+        "command": PATCH
+    }
+
+
+def test_codex_which_cannot_ask_tells_the_agent_instead():
+    told = {"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "never force"}
+    assert hosts._write_codex(dict(told))["hookSpecificOutput"] == {
+        "hookEventName": "PreToolUse",
+        "additionalContext": "never force",
+    }
+    denied = told | {"permissionDecision": "deny"}
+    assert hosts._write_codex(dict(denied)) == {"hookSpecificOutput": denied}
+
+
+def test_gemini_takes_a_decision_before_a_tool_and_no_context():
+    told = {"hookEventName": "PreToolUse", "additionalContext": "a lesson"}
+    assert hosts._write_gemini(told) == {}
+    asked = told | {"permissionDecision": "ask", "permissionDecisionReason": "never force"}
+    assert hosts._write_gemini(asked) == {"decision": "ask", "reason": "never force"}
+
+
+def test_gemini_s_name_of_a_server_s_tool_is_read():
+    read = hosts._read_gemini({"hook_event_name": "BeforeTool", "tool_name": "mcp_reverie_recall_more"})
+    assert (read["hook_event_name"], read["tool_name"]) == ("PreToolUse", "mcp__reverie__recall_more")
