@@ -1,6 +1,7 @@
-"""Measure what a host waits for: a prompt, advice before a tool, a row in the journal, and the client of SessionStart.
+"""Measure what a host waits for: a prompt, advice before a tool, a row in the journal, and the client of every hook.
 
-Run by `make bench-hooks`. Everything but the client runs in this process, on a copy of the home of `make bench-recall`.
+Run by `make bench-hooks`. Everything but the client runs in this process, on a copy of the home of `make bench-recall`;
+the client is timed from start to end, with a server that answers at once, and where no stack runs and it starts one.
 """
 
 import argparse
@@ -12,10 +13,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from flask.testing import FlaskClient
@@ -27,14 +29,15 @@ from tests.benchmarks.figures import Latency, latency
 from tests.benchmarks.homes import BENCH, bench_folder, copy_of, prepare_home
 from tests.benchmarks.questions import questions
 from web.app import create_app
+from web.cli.processes import stop_all
 
 SIZE = 10_000
-PROMPTS, TOOLS, STARTS = 300, 1000, 20
+PROMPTS, TOOLS, STARTS, STACKS = 300, 1000, 40, 8
 LESSONS = 200
 # Events of one session.
 SESSION = 100
 QUESTION_SEED = 17
-CLIENT = Path(__file__).resolve().parents[2] / "web" / "hooks" / "session_start.py"
+PROGRAM = Path(sys.executable).parent / "reverie-hook"
 HOST = "127.0.0.1:7077"
 
 
@@ -65,7 +68,7 @@ def measure_hooks(size: int, bench: Path) -> dict[str, Latency]:
             found = dict(_events(container, client, asked))
         finally:
             container.close()
-    return found | _starts()
+    return found | _clients() | _cold_starts(bench)
 
 
 def _events(container: WebContainer, client: FlaskClient, asked: list[str]) -> Iterator[tuple[str, Latency]]:
@@ -127,8 +130,8 @@ def _time_calls(count: int, ask: Callable[[], object], before: Callable[[], obje
     return latency(took)
 
 
-def _starts() -> dict[str, Latency]:
-    """Time the client of SessionStart against a server that answers at once, beside an empty program."""
+def _clients() -> dict[str, Latency]:
+    """Time the client against a server that answers at once, beside an empty program."""
     body = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}"
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -144,21 +147,43 @@ def _starts() -> dict[str, Latency]:
 
     threading.Thread(target=serve, daemon=True).start()
     environment = {"REVERIE_PORT": str(listener.getsockname()[1]), "REVERIE_HOME": "/nowhere", "PATH": os.defpath}
-
-    def run(*arguments: str) -> None:
-        subprocess.run([sys.executable, *arguments], input=b"{}", env=environment, capture_output=True, check=True)
-
     try:
         return {
-            "Python alone (-S -E -c pass)": _time_calls(STARTS, lambda: run("-S", "-E", "-c", "pass")),
-            "the client of SessionStart (-S -E; p50 <= 40)": _time_calls(STARTS, lambda: run("-S", "-E", str(CLIENT))),
-            "the client of SessionStart, as it is installed": _time_calls(
-                STARTS, lambda: run("-c", "from web.hooks.session_start import main; main()")
+            "Python alone (-S -E -c pass)": _time_calls(
+                STARTS, lambda: _run([sys.executable, "-S", "-E", "-c", "pass"], environment)
+            ),
+            "the hook client, the stack up (p50 <= 40)": _time_calls(
+                STARTS, lambda: _run([str(PROGRAM), "claude-code"], environment)
             ),
         }
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
+
+
+def _cold_starts(bench: Path) -> dict[str, Latency]:
+    """Time the client where no stack runs, and the prompt that comes right behind it."""
+    took: dict[str, list[float]] = {"SessionStart": [], "UserPromptSubmit": []}
+    for _ in range(STACKS):
+        with TemporaryDirectory(dir=bench) as folder, socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+            probe.close()
+            Path(folder, "models").symlink_to(Path.home() / ".reverie" / "models", target_is_directory=True)
+            moved = {"REVERIE_HOME": folder, "REVERIE_PORT": str(port)}
+            for name, found in took.items():
+                event = json.dumps({"hook_event_name": name, "session_id": "b", "cwd": folder, "prompt": "which port?"})
+                began = time.perf_counter()
+                _run([str(PROGRAM), "claude-code"], os.environ | moved, event.encode())
+                found.append((time.perf_counter() - began) * 1000)
+            stop_all(load_settings(moved))
+    return {
+        "the hook client, the stack down: it starts it (p95 <= 60)": latency(took["SessionStart"]),
+        "the prompt right behind it, which waits for the start": latency(took["UserPromptSubmit"]),
+    }
+
+
+def _run(command: list[str], environment: Mapping[str, str], event: bytes = b"{}") -> None:
+    subprocess.run(command, input=event, env=environment, capture_output=True, check=True)
 
 
 if __name__ == "__main__":
