@@ -4,9 +4,9 @@ Standard library alone, and little of it: the client of hooks imports it while a
 """
 # ruff: noqa: PTH123 - pathlib takes as long to import as all of this to run
 
+# What `signal` is made of: the whole takes as long to import as all of this to run.
+import _signal  # type: ignore[import-not-found]
 import os
-import signal
-from collections.abc import Mapping, Sequence
 
 DETACHED = 0x00000008 | 0x00000200 | 0x01000000  # DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP, CREATE_BREAKAWAY_FROM_JOB
 # Descriptors above this are nobody's to hand on.
@@ -17,7 +17,7 @@ KEPT = 3
 
 
 def start_detached(
-    command: Sequence[str], environment: Mapping[str, str], output: str = os.devnull, keep: int | None = None
+    command: list[str], environment: dict[str, str], output: str = os.devnull, keep: int | None = None
 ) -> int:
     """Start a program by its path in a session of its own, without a parent; return its process id.
 
@@ -42,7 +42,7 @@ def start_detached(
 
 
 def _start_orphan(
-    command: Sequence[str], environment: Mapping[str, str], output: str, writer: int, keep: int | None
+    command: list[str], environment: dict[str, str], output: str, writer: int, keep: int | None
 ) -> None:
     """Go on, in the process between, as a program whose parent has ended; never return."""
     try:
@@ -51,10 +51,10 @@ def _start_orphan(
             os.write(writer, str(os.getpid()).encode())
             os.chdir("/")
             _replace_files(output, keep)
-            signal.pthread_sigmask(signal.SIG_SETMASK, ())
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL)
-            os.execve(command[0], list(command), environment)  # noqa: S606 - our own programs
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+            for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
+                _signal.signal(number, _signal.SIG_DFL)
+            os.execve(command[0], command, environment)  # noqa: S606 - our own programs
     finally:
         # Without what the starter would still do: its buffers and handlers are its own.
         os._exit(CANNOT_RUN)
@@ -72,7 +72,7 @@ def _replace_files(output: str, keep: int | None) -> None:
     os.closerange(KEPT if keep is None else KEPT + 1, MOST_FILES)
 
 
-def _start_on_windows(command: Sequence[str], environment: Mapping[str, str], output: str) -> int:
+def _start_on_windows(command: list[str], environment: dict[str, str], output: str) -> int:
     import subprocess
 
     with open(output, "ab") as written:
