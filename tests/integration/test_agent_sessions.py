@@ -106,6 +106,15 @@ def test_what_comes_too_late_is_not_told_and_not_noted_as_told(container, monkey
 
 
 @pytest.mark.usefixtures("known")
+def test_a_prompt_that_comes_while_the_server_loads_is_waited_for(container, monkeypatch):
+    container.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
+    flush = container.feedback.flush
+    monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
+    container.contexts.is_warming = True
+    assert "8123" in container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+
+
+@pytest.mark.usefixtures("known")
 def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container):
     """While another process writes, what is to be noted waits; agents do not."""
     other = container.databases.get("default")

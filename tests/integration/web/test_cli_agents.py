@@ -14,7 +14,7 @@ from pipeline.identity import identify
 from pipeline.store import agent_sessions
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli.codex import read_events, read_last_turn
-from web.cli.service import NoService, service_of
+from web.cli.service import NoService, service_of, start_installed
 
 THREAD = "0198c0de-0000-7000-8000-000000000001"
 
@@ -244,6 +244,27 @@ def test_a_service_is_installed_and_removed(manager):
         "--user daemon-reload",
     ]
     assert "there is no" in run("service", "remove").stdout
+
+
+@pytest.fixture
+def unit(manager, home):
+    """The unit of a home, which the manager knows and runs as process 4242 once it is told to."""
+    file = manager / "config/systemd/user/reverie.service"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(service_of("linux", Path.home(), None, home).text)
+    answers = f"case $3 in --property=FragmentPath) echo {file};; --property=MainPID) echo 4242;; esac"
+    (manager / "bin" / "systemctl").write_text(f'#!/bin/sh\necho "$@" >> "{manager}/told"\n{answers}\n')
+    return manager
+
+
+def test_a_stack_whose_service_is_installed_is_started_by_it(unit, home):
+    assert start_installed(home) == 4242
+    assert "--user start reverie.service" in (unit / "told").read_text().splitlines()
+
+
+def test_the_service_of_another_home_is_left_alone(unit, home):
+    assert start_installed(replace(home, home=Path("/srv/another"))) is None
+    assert "start" not in (unit / "told").read_text()
 
 
 def test_a_manager_that_refuses_is_told_of(manager, monkeypatch):
