@@ -41,9 +41,7 @@ def start_detached(
     return int(told)
 
 
-def _start_orphan(
-    command: list[str], environment: dict[str, str], output: str, writer: int, keep: int | None
-) -> None:
+def _start_orphan(command: list[str], environment: dict[str, str], output: str, writer: int, keep: int | None) -> None:
     """Go on, in the process between, as a program whose parent has ended; never return."""
     try:
         os.setsid()

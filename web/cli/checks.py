@@ -4,7 +4,7 @@ import importlib.util
 import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from importlib.metadata import distributions
 from pathlib import Path
@@ -27,6 +27,8 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CUDA_PACKAGES = ("cuda-", "nvidia-", "triton")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 HEALTH_TIMEOUT_S = 5.0
+# What hooks of earlier versions hold: the address with the token, and the program of one event.
+FORMER_HOOKS = ("/hooks/claude-code", "reverie-session-start")
 
 
 class ServerProbe:
@@ -181,8 +183,12 @@ def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
     from web.hosts import files
 
     records = files.read_state(context.paths.root)
-    lost = [file for file in records if not _mentions_us(Path(file))]
-    if lost:
+    lost = [file for file in records if not _mentions(Path(file), ("reverie",))]
+    old = [file for file in records if _mentions(Path(file), FORMER_HOOKS)]
+    if old:
+        says = f"hooks of an earlier version stand in {', '.join(old)}"
+        yield CheckResult("hosts", "warn", says, "`reverie setup` brings them up to date")
+    elif lost:
         says = f"nothing of Reverie stands any more in {', '.join(lost)}"
         yield CheckResult("hosts", "warn", says, "`reverie setup` shows what it would write, and asks first")
     else:
@@ -190,11 +196,12 @@ def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
         yield CheckResult("hosts", "ok", ", ".join(names) or "none was set up; `reverie setup` does")
 
 
-def _mentions_us(file: Path) -> bool:
+def _mentions(file: Path, words: Sequence[str]) -> bool:
     try:
-        return "reverie" in file.read_text(encoding="utf-8", errors="replace").lower()
+        text = file.read_text(encoding="utf-8", errors="replace").lower()
     except OSError:
         return False
+    return any(word in text for word in words)
 
 
 def _run_job(settings: Settings, workspace: str, job: str) -> str:
