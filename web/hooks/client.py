@@ -174,7 +174,8 @@ def start(home: str, variables: dict[str, str]) -> None:
     if not last or abs(time.time() - float(last)) > AGAIN_S:
         from web.detached import start_detached
 
-        os.pwrite(lock, f"{time.time():<20.3f}".encode(), 0)
+        os.lseek(lock, 0, os.SEEK_SET)
+        os.write(lock, f"{time.time():<20.3f}".encode())
         # The lock is held until the server answers, or the start is given up.
         start_detached([sys.executable, "-P", "-m", "web.cli", "up", "--daemon"], variables, keep=lock)
     os.close(lock)
