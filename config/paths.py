@@ -94,6 +94,11 @@ class HomePaths:
         return self.root / "outlooks.json"
 
     @property
+    def codex_turns(self) -> Path:
+        """Return the folder that tells how far each of Codex' rollouts was read."""
+        return self.root / "codex-turns"
+
+    @property
     def models(self) -> Path:
         """Return the folder of compiled encoders."""
         return self.root / "models"

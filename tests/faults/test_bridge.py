@@ -16,9 +16,6 @@ class Supervised:
     def is_running(self):
         return "web" in self._stack.running
 
-    def poll(self):
-        return None if self.is_running() else 0
-
 
 def test_a_bridge_that_was_connected_answers_after_a_crash(make_stack):
     stack = make_stack()

@@ -3,14 +3,16 @@
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from web.cli.command import Command, State, pass_state
+from web.hooks.codex_rollout import read_events, read_new_lines
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -19,10 +21,9 @@ TURN_COMPLETE = "agent-turn-complete"
 HOOK = "/hooks/claude-code"
 # Codex does not wait for the program, but nobody sees one that hangs.
 TIMEOUT_S = 5.0
-LONGEST_ROLLOUT = 64 << 20
-MOST_CALLS = 200
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_EXIT_CODE = re.compile(r"\A[^\n]*\n?(?:.*\n){0,4}?.*\b(?:exited with code|exit code:?) (-?\d+)", re.IGNORECASE)
+MOST_EVENTS = 200
+# Of sessions beyond these, only the last turn is told.
+MOST_OFFSETS = 200
 _ID = re.compile(r"[\w-]{1,100}")
 
 
@@ -60,7 +61,8 @@ def codex_notify(state: State, /, *, notification: str, codex_home: str | None, 
     from web.kept_connections import BrokenOff, NotConnected
 
     try:
-        _send(_settings(state, moved), state.named_workspace, list(read_events(notice, folder)))
+        settings = _settings(state, moved)
+        tell_turn(notice, folder, settings.paths.codex_turns, partial(_send, settings, state.named_workspace))
     except (OSError, BrokenOff, NotConnected) as error:
         click.echo(f"not noted: {type(error).__name__}", err=True)
 
@@ -87,85 +89,43 @@ def _send(settings: "Settings", workspace: str | None, events: Sequence[Mapping[
             connections.send("POST", HOOK, json.dumps(event).encode(), headers)
 
 
-def read_events(notification: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield a finished turn as the events of a hook: each thing that was done, then its end."""
+def tell_turn(
+    notification: Mapping[str, Any], folder: Path, offsets: Path, send: Callable[[list[dict[str, Any]]], None]
+) -> None:
+    """Send what was done since the last time as the events of a hook, then the turn's end, and keep where it stopped.
+
+    A turn that was broken off has no notification: what it did is told with the next.
+    """
     session = str(notification.get("thread-id") or "")
     common = {"session_id": session, "cwd": str(notification.get("cwd") or "")}
     rollout = find_rollout(folder, session)
-    for call in [] if rollout is None else read_last_turn(rollout)[-MOST_CALLS:]:
-        yield common | call
-    yield common | {"hook_event_name": "Stop"}
+    events: list[dict[str, Any]] = []
+    if rollout is not None:
+        lines, behind = read_new_lines(rollout, _read_offset(offsets / session))
+        events = read_events(lines)[-MOST_EVENTS:]
+    send([common | event for event in [*events, {"hook_event_name": "Stop"}]])
+    if rollout is not None:
+        _keep_offset(offsets / session, behind)
 
 
 def find_rollout(folder: Path, session: str) -> Path | None:
     """Return the file in which Codex keeps a session."""
     if _ID.fullmatch(session) is None:
         return None
-    found = sorted((folder / "sessions").glob(f"*/*/*/rollout-*{session}.jsonl"))
-    return found[-1] if found and found[-1].stat().st_size <= LONGEST_ROLLOUT else None
+    return max((folder / "sessions").glob(f"*/*/*/rollout-*{session}.jsonl"), default=None)
 
 
-def read_last_turn(rollout: Path) -> list[dict[str, Any]]:
-    """Return the tool calls since the last message of a person, as events in the form of Claude Code's."""
-    calls: dict[str, list[dict[str, Any]]] = {}
-    for line in rollout.read_text(encoding="utf-8", errors="replace").splitlines():
-        payload = _payload(line)
-        kind = payload.get("type")
-        call_id = str(payload.get("call_id") or payload.get("id") or "")
-        if kind == "user_message":
-            calls.clear()
-        elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
-            calls[call_id] = _call_events(payload)
-        elif kind in ("function_call_output", "custom_tool_call_output") and call_id in calls:
-            failed = _has_failed(payload.get("output"))
-            for event in calls[call_id]:
-                event["hook_event_name"] = "PostToolUseFailure" if failed else "PostToolUse"
-    return [event for events in calls.values() for event in events]
-
-
-def _payload(line: str) -> dict[str, Any]:
+def _read_offset(file: Path) -> int | None:
     try:
-        entry = json.loads(line)
-    except ValueError:
-        # The last line may be half written.
-        return {}
-    payload = entry.get("payload") if isinstance(entry, dict) else None
-    return payload if isinstance(payload, dict) else {}
+        return int(file.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return None
 
 
-def _call_events(call: Mapping[str, Any]) -> list[dict[str, Any]]:
-    name = str(call.get("name") or "local_shell")
-    given = _call_arguments(call)
-    patch = given.get("input") if name == "apply_patch" else None
-    if isinstance(patch, str):
-        return [_event("apply_patch", {"path": file.strip()}) for file in _PATCHED.findall(patch)]
-    return [_event(name, given)]
-
-
-def _event(tool: str, given: dict[str, Any]) -> dict[str, Any]:
-    return {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_input": given}
-
-
-def _call_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(call.get("action"), dict):
-        return dict(call["action"])
-    arguments = call.get("arguments", call.get("input"))
-    try:
-        given = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError:
-        given = None
-    return given if isinstance(given, dict) else {"input": arguments}
-
-
-def _has_failed(output: Any) -> bool:
-    """Tell whether the output of a call says that it failed, in any of the forms that Codex has given it."""
-    try:
-        read = json.loads(output) if isinstance(output, str) else output
-    except ValueError:
-        read = None
-    if isinstance(read, dict):
-        metadata = read.get("metadata")
-        code = metadata.get("exit_code") if isinstance(metadata, dict) else read.get("exit_code")
-        return read.get("success") is False or code not in (None, 0)
-    found = _EXIT_CODE.search(output) if isinstance(output, str) else None
-    return found is not None and found[1] != "0"
+def _keep_offset(file: Path, offset: int) -> None:
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    half = file.with_suffix(".new")
+    half.write_text(str(offset), encoding="ascii")
+    half.replace(file)
+    for other in sorted(file.parent.iterdir(), key=lambda one: one.stat().st_mtime)[:-MOST_OFFSETS]:
+        other.unlink(missing_ok=True)

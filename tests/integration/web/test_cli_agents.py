@@ -13,7 +13,7 @@ import pytest
 from pipeline.identity import identify
 from pipeline.store import agent_sessions
 from tests.fakes.command_line import remember, run, run_json, serve_app
-from web.cli.codex import read_events, read_last_turn
+from web.cli.codex import tell_turn
 from web.cli.service import NoService, service_of, start_installed
 
 THREAD = "0198c0de-0000-7000-8000-000000000001"
@@ -115,24 +115,46 @@ def notification(**fields):
     return json.dumps(told | {"last-assistant-message": "Done"} | fields)
 
 
-def test_a_rollouts_last_turn_is_read(codex):
-    [rollout] = codex.rglob("*.jsonl")
-    assert [
-        (event["hook_event_name"], event["tool_name"], event["tool_input"]) for event in read_last_turn(rollout)
-    ] == [
-        ("PostToolUseFailure", "shell", {"command": ["bash", "-lc", "pytest -q"], "workdir": "/p"}),
-        ("PostToolUse", "apply_patch", {"path": "src/pool.py"}),
-        ("PostToolUse", "apply_patch", {"path": "src/new.py"}),
-        ("PostToolUse", "exec_command", {"cmd": "pytest -q"}),
-        ("PostToolUseFailure", "exec_command", {"cmd": "make lint"}),
-        ("PostToolUse", "shell_command", {"command": "go test ./...", "workdir": "/p"}),
-        ("PostToolUse", "local_shell", {"type": "exec", "command": ["ls"]}),
-    ]
-
-
 @pytest.mark.parametrize("thread", ["", "unknown", "../../x", "*", None, 7])
-def test_a_turn_without_a_rollout_only_ends(codex, thread):
-    assert [event["hook_event_name"] for event in read_events({"thread-id": thread}, codex)] == ["Stop"]
+def test_a_turn_without_a_rollout_only_ends(codex, tmp_path, thread):
+    sent = []
+    tell_turn({"thread-id": thread}, codex, tmp_path / "offsets", sent.extend)
+    assert [event["hook_event_name"] for event in sent] == ["Stop"]
+    assert not (tmp_path / "offsets").exists()
+
+
+def tell(codex, offsets):
+    sent = []
+    tell_turn(json.loads(notification()), codex, offsets, sent.extend)
+    return [event.get("tool_input", {}).get("cmd", event["hook_event_name"]) for event in sent]
+
+
+def test_each_turn_is_told_once_whatever_stands_between(codex, tmp_path):
+    [rollout], offsets = list(codex.rglob("*.jsonl")), tmp_path / "offsets"
+    assert len(tell(codex, offsets)) == 7
+    assert tell(codex, offsets) == ["Stop"]
+    # A turn that was broken off sent no notification.
+    with rollout.open("a") as file:
+        file.write("\n" + call(20, "exec_command", {"cmd": "make broken-off"}) + "\n" + output(20, "ok") + "\n")
+        file.write(line("event_msg", type="user_message", message="go on") + "\n")
+        file.write(call(21, "exec_command", {"cmd": "make next"}) + "\n" + output(21, "ok") + "\n")
+        file.write(call(22, "exec_command", {"cmd": "make half"}))
+    assert tell(codex, offsets) == ["make broken-off", "make next", "Stop"]
+    with rollout.open("a") as file:
+        file.write("\n" + output(22, "ok") + "\n")
+    assert tell(codex, offsets) == ["make half", "Stop"]
+    # A file that was begun anew is read as a new one.
+    rollout.write_text(call(1, "exec_command", {"cmd": "make anew"}) + "\n" + output(1, "ok") + "\n")
+    assert tell(codex, offsets) == ["make anew", "Stop"]
+
+
+def test_what_could_not_be_sent_is_told_the_next_time(codex, tmp_path):
+    def fail(_events):
+        raise OSError
+
+    with pytest.raises(OSError):
+        tell_turn(json.loads(notification()), codex, tmp_path / "offsets", fail)
+    assert len(tell(codex, tmp_path / "offsets")) == 7
 
 
 @pytest.mark.usefixtures("codex")

@@ -453,15 +453,15 @@ def test_what_nobody_expected_is_told_without_a_trace():
 # The bridge
 
 
-class Process:
-    def poll(self):
-        return None
+class Running:
+    def is_running(self):
+        return True
 
 
 def test_a_stack_that_does_not_come_up_is_told_in_time(tmp_path):
     started = []
     settings = Settings(home=tmp_path, port=free_port())
-    bridge = Bridge(settings, lambda **_: "default", lambda: started.append(1) or Process(), deadline_s=0.3)
+    bridge = Bridge(settings, lambda **_: "default", lambda: started.append(1) or Running(), deadline_s=0.3)
     for _ in range(2):
         with pytest.raises(ServerUnreachable, match="still starting"):
             bridge.call("GET", "/v1/stats")
@@ -514,7 +514,7 @@ def forgetful(tmp_path):
     server.asked = []
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    bridge = Bridge(Settings(home=tmp_path, port=server.server_port), lambda **_: "default", Process)
+    bridge = Bridge(Settings(home=tmp_path, port=server.server_port), lambda **_: "default", Running)
     yield bridge, server.asked
     bridge.close()
     server.shutdown()

@@ -1,0 +1,159 @@
+"""What Codex did in a session, read from the rollout in which it keeps one, as the events of a hook.
+
+Since 0.169 each thing that ran is an item with its status: `item_completed`. Before, calls and their outputs stand in
+the rollout, also those that were refused, and an output says in words or codes how its call went.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+# Of a longer stretch, its end is read.
+LONGEST_STRETCH = 64 << 20
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_EXIT_CODE = re.compile(r"\A[^\n]*\n?(?:.*\n){0,4}?.*\b(?:exited with code|exit code:?) (-?\d+)", re.IGNORECASE)
+# What Codex says in place of an output where nothing ran.
+_NOT_RUN = re.compile(
+    r"\A(?:unsupported (?:custom tool )?call|patch rejected|approval policy is|failed to parse"
+    r"|(?:exec )?command rejected|rejected by user|aborted by user)",
+    re.IGNORECASE,
+)
+_PATCHED_WELL = re.compile(r"\bSuccess\. Updated|\ADone!", re.IGNORECASE)
+CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+
+Payload = Mapping[str, Any]
+Event = dict[str, Any]
+
+
+def read_new_lines(rollout: Path, offset: int | None) -> tuple[list[str], int]:
+    """Return the whole lines from an offset on, and the offset behind them; without one those of the last turn."""
+    size = rollout.stat().st_size
+    begin = offset if offset is not None and offset <= size else 0
+    with rollout.open("rb") as file:
+        file.seek(max(begin, size - LONGEST_STRETCH))
+        data = file.read()
+        end = file.tell()
+    # The last line may be half written.
+    whole = data[: data.rfind(b"\n") + 1]
+    lines = whole.decode("utf-8", errors="replace").split("\n")[:-1]
+    known = begin == offset
+    return (lines if known else _last_turn(lines)), end - (len(data) - len(whole))
+
+
+def _last_turn(lines: Sequence[str]) -> list[str]:
+    begins = (number for number in range(len(lines) - 1, -1, -1) if _is_prompt(_payload(lines[number])))
+    return list(lines[next(begins, 0) :])
+
+
+def _is_prompt(payload: Payload) -> bool:
+    return payload.get("type") == "user_message" or _item(payload).get("type") == "UserMessage"
+
+
+def read_events(lines: Iterable[str]) -> list[Event]:
+    """Return what was done, in order, as events in the form of Claude Code's; what did not run is no deed."""
+    payloads = [_payload(line) for line in lines]
+    if any(payload.get("type") == "item_completed" for payload in payloads):
+        return [event for payload in payloads for event in _read_item(_item(payload))]
+    return list(_read_calls(payloads))
+
+
+def _payload(line: str) -> Payload:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return {}
+    payload = entry.get("payload") if isinstance(entry, dict) else None
+    return payload if isinstance(payload, dict) else {}
+
+
+def _item(payload: Payload) -> Payload:
+    item = payload.get("item") if payload.get("type") == "item_completed" else None
+    return item if isinstance(item, dict) else {}
+
+
+def _read_item(item: Payload) -> Iterator[Event]:
+    ok, kind = _status(item), item.get("type")
+    if ok is None:
+        return
+    if kind == "CommandExecution":
+        yield _event("shell", {"command": item.get("command")}, ok=ok)
+    elif kind == "FileChange" and isinstance(item.get("changes"), dict):
+        for file in item["changes"]:
+            yield _event("apply_patch", {"path": file}, ok=ok)
+    elif kind == "McpToolCall":
+        yield _event(f"mcp__{item.get('server')}__{item.get('tool')}", {}, ok=ok)
+
+
+def _status(item: Payload) -> bool | None:
+    """Tell whether an item succeeded; None for one that did not run."""
+    status, code = item.get("status"), item.get("exit_code")
+    if status not in ("completed", "failed"):
+        return None
+    return status == "completed" and code in (None, 0)
+
+
+def _read_calls(payloads: Iterable[Payload]) -> Iterator[Event]:
+    calls: dict[str, Payload] = {}
+    for payload in payloads:
+        kind, call_id = str(payload.get("type")), str(payload.get("call_id") or payload.get("id") or "")
+        if kind in CALLS:
+            calls[call_id] = payload
+        elif kind.removesuffix("_output") in CALLS and call_id in calls:
+            yield from _read_call(calls.pop(call_id), payload.get("output"))
+
+
+def _read_call(call: Payload, output: Any) -> Iterator[Event]:
+    name, given, ok = str(call.get("name") or "local_shell"), _arguments(call), _succeeded(output)
+    patch = given.get("input") if name == "apply_patch" else None
+    if isinstance(patch, str):
+        # A patch says that it was made, or was not.
+        if ok is True and (_exit_code(output) == 0 or _PATCHED_WELL.search(str(output))):
+            yield from (_event(name, {"path": file.strip()}, ok=True) for file in _PATCHED.findall(patch))
+    elif ok is not None:
+        yield _event(name, given, ok=ok)
+
+
+def _event(tool: str, given: dict[str, Any], *, ok: bool) -> Event:
+    name = "PostToolUse" if ok else "PostToolUseFailure"
+    return {"hook_event_name": name, "tool_name": tool, "tool_input": given}
+
+
+def _arguments(call: Payload) -> dict[str, Any]:
+    if isinstance(call.get("action"), dict):
+        return dict(call["action"])
+    arguments = call.get("arguments", call.get("input"))
+    try:
+        given = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError:
+        given = None
+    return given if isinstance(given, dict) else {"input": arguments}
+
+
+def _succeeded(output: Any) -> bool | None:
+    """Tell by the output of a call whether it went well; None where it says that nothing ran."""
+    if isinstance(output, str) and _NOT_RUN.match(output):
+        return None
+    read = _read_json(output)
+    if read.get("success") is False:
+        return False
+    return _exit_code(output) in (None, 0)
+
+
+def _exit_code(output: Any) -> int | None:
+    read = _read_json(output)
+    metadata = read.get("metadata")
+    code = metadata.get("exit_code") if isinstance(metadata, dict) else read.get("exit_code")
+    if isinstance(code, int):
+        return code
+    found = _EXIT_CODE.search(output) if isinstance(output, str) else None
+    return None if found is None else int(found[1])
+
+
+def _read_json(output: Any) -> Payload:
+    try:
+        read = json.loads(output) if isinstance(output, str) else output
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}
