@@ -150,9 +150,9 @@ def test_each_turn_is_told_once_whatever_stands_between(codex, tmp_path):
 
 def test_what_could_not_be_sent_is_told_the_next_time(codex, tmp_path):
     def fail(_events):
-        raise OSError
+        raise ConnectionError("gone")
 
-    with pytest.raises(OSError):
+    with pytest.raises(ConnectionError, match="gone"):
         tell_turn(json.loads(notification()), codex, tmp_path / "offsets", fail)
     assert len(tell(codex, tmp_path / "offsets")) == 7
 
