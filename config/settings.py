@@ -68,9 +68,6 @@ class Settings:
     llm_model: str = declare("", "The model that the endpoint is asked for, by its name there.")
     llm_api_key: Secret = declare(NO_SECRET, "The endpoint's key, never shown and never logged. Environment only.")
     llm_daily_tokens: int = declare(50_000, "Tokens that the jobs of a workspace may spend in a day (UTC).", least=0)
-    llm_timeout_s: float = declare(
-        20.0, "Seconds after which a call is given up and a job goes on without.", least=0.1, most=120
-    )
     busy_timeout_ms: int = declare(
         5000, "How long a write waits for another writer before it answers 503.", least=10, most=60000
     )
@@ -94,6 +91,11 @@ class Settings:
     hook_max_chars: int = declare(
         4000, "The longest context block that a hook hands to an agent.", least=200, most=10000
     )
+    lesson_guard: Literal["off", "ask", "deny"] = declare(
+        "ask",
+        "What a critical lesson does before a command or file that it names: have the user asked, or deny it.",
+        choices=("off", "ask", "deny"),
+    )
 
     @property
     def paths(self) -> HomePaths:
@@ -116,7 +118,9 @@ class Settings:
 SETTINGS = list_declared(Settings)
 
 # Only these may differ between workspaces: the others belong to a process that serves all of them.
-WORKSPACE_SETTINGS = frozenset({"recall_budget_ms", "hook_budget_ms", "hook_max_chars", "review", "incognito"})
+WORKSPACE_SETTINGS = frozenset(
+    {"recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "review", "incognito"}
+)
 
 # Where the home is cannot stand in it, and a file is copied and shown more easily than an environment.
 ENVIRONMENT_ONLY = ("home", "llm_api_key")

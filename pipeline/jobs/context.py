@@ -42,8 +42,7 @@ class JobContext:
             settings.llm_url,
             settings.llm_model,
             settings.llm_api_key.reveal(),
-            settings.llm_timeout_s,
-            settings.llm_daily_tokens,
+            daily_tokens=settings.llm_daily_tokens,
         )
         return JobModel(self.database, endpoint)
 

@@ -7,11 +7,11 @@ anything is written.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, Literal
 
 from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, lessons_about
@@ -26,8 +26,8 @@ from pipeline.services.briefing import (
     brief_project,
     brief_resumed_session,
     compose_briefing,
-    drop_seen,
     hook_recall_budget_ms,
+    is_critical,
     version_of,
 )
 from pipeline.services.feedback import FeedbackWriter, make_impressions
@@ -35,11 +35,12 @@ from pipeline.services.incognito import is_any_incognito
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories
+from pipeline.store.agent_sessions import Action
 from pipeline.store.database import Database
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
-from pipeline.write.tool_actions import find_target, recognize_action
+from pipeline.write.tool_actions import find_target, mentions_action, recognize_action
 
 __all__ = ["AgentSession"]
 
@@ -47,6 +48,7 @@ ADVICE_AT_ONCE = 3
 # Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
 WARMING_BUDGET_MS = 800
 TURN_ACTIONS = 200
+TURN_MEMORIES = 50
 # Where a session goes on with less than it knew.
 RESUMED = frozenset({"compact", "resume"})
 FORGETFUL = RESUMED | {"clear"}
@@ -54,6 +56,14 @@ FORGETFUL = RESUMED | {"clear"}
 SESSION_REST = timedelta(days=90)
 AMBIENT_TAG = "ambient"
 AMBIENT_IMPORTANCE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What is said against the use of a tool: whether the user is asked or it is denied, and why."""
+
+    decision: Literal["ask", "deny"]
+    reason: str
 
 
 def identify_session(session_id: str, agent_id: str, cwd: str) -> AgentSession:
@@ -112,37 +122,49 @@ class AgentSessionService:
         # What was done a moment ago is written by then.
         self._feedback.flush()
         brief, now = None, datetime.now(UTC)
-        if source in RESUMED and session.id is not None:
-            brief = brief_resumed_session(workspace.database, session.id, session.viewer, room, now)
-        brief = brief or brief_project(workspace.database, session.viewer, room, now)
+        if source in RESUMED:
+            brief = brief_resumed_session(workspace.database, session, room, now)
+        brief = brief or brief_project(workspace.database, session, room, now)
         if brief is None:
             return None
-        self._note_seen(workspace, session, brief.shown)
+        self._feedback.record_impressions(workspace, brief.impressions)
+        # A lesson comes once more with the prompt that it is about.
+        self._note_seen(workspace, session, [memory for memory in brief.shown if memory.kind is not Kind.LESSON])
         return brief.text
 
-    def advise_tool_use(
+    def guard_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any]
-    ) -> str | None:
-        """Return the lessons that name what is about to be touched, each once a session."""
+    ) -> Guard | None:
+        """Return what critical lessons that name it say against a tool's use, also if they were told before.
+
+        Other lessons come with a prompt or a session's start: what is told before a tool is read behind its result.
+        """
         target = find_target(tool, given)
         if target is None or not _exists(workspace) or self._is_incognito(workspace, session):
             return None
+        decision = workspace.settings.lesson_guard
+        if decision == "off":
+            return None
         with workspace.database.read() as db:
             found = lessons_about(db, target.type, target.target, session.viewer, LOOKED_AT)
-        if not found:
+        critical = [lesson for lesson in found if is_critical(lesson)]
+        if not critical:
             return None
-        # What was told a moment ago is noted by then.
+        # What was done a moment ago is noted by then.
         self._feedback.flush()
         with workspace.database.read() as db:
-            lessons = drop_seen(db, session, drop_superseded(db, found))[:ADVICE_AT_ONCE]
+            lessons = [
+                lesson
+                for lesson in drop_superseded(db, critical)
+                if not _was_let_pass(db, lesson, session, tool, given)
+            ][:ADVICE_AT_ONCE]
         made = make_impressions(lessons, session.id, session.agent_id)
         entries = [Entry(lesson, impression_id=one.id) for lesson, one in zip(lessons, made, strict=True)]
         text, kept = render_block(entries, workspace.settings.hook_max_chars, datetime.now(UTC))
-        # Only what an agent gets to read counts as shown.
+        # Only what somebody gets to read counts as shown.
         ids = {entry.impression_id for entry in kept}
         self._feedback.record_impressions(workspace, [one for one in made if one.id in ids])
-        self._note_seen(workspace, session, [entry.memory for entry in kept])
-        return text
+        return None if text is None else Guard(decision, text)
 
     def record_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, ok: bool
@@ -222,21 +244,37 @@ def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     agent_sessions.begin_turn(db, session_id, cwd, at)
 
 
+def _was_let_pass(db: Connection, lesson: Memory, session: AgentSession, tool: str, given: Mapping[str, Any]) -> bool:
+    """Tell whether a session did the very thing since the lesson is there: somebody who was asked let it."""
+    if session.id is None:
+        return False
+    action = recognize_action(session.id, session.agent_id, utc_now(), tool, given, ok=True, cwd=session.cwd)
+    return action is not None and agent_sessions.was_done(db, session.id, action.type, action.target, lesson.created_at)
+
+
 def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
     database = workspace.database
     with database.read() as db:
         began = agent_sessions.find_turn_start(db, session_id) or ""
         did = agent_sessions.list_actions(db, session_id, began, TURN_ACTIONS)
         shown = _list_unanswered(db, session_id)
-        recorded = memories.has_agent_kept(db, session_id, began)
+        kept = memories.list_kept_by_agents(db, began, TURN_MEMORIES)
     with database.write() as db:
         for one in find_followed(shown, did):
             impressions.answer(db, one.impression_id, "by the journal", at, followed=one.followed)
         # A turn may stop more than once; what it did is told once.
         agent_sessions.end_turn(db, session_id, utc_text(parse(at) + timedelta(milliseconds=1)))
-    result = None if recorded else summarize_turn(did)
+    result = None if _is_told(kept, session_id, did) else summarize_turn(did)
     if result is not None:
         _keep(workspace, database, session_id, result)
+
+
+def _is_told(kept: Sequence[tuple[str | None, str]], session_id: str, did: Sequence[Action]) -> bool:
+    """Tell whether an agent kept something of a turn itself: in its session, in none, or in words that name a deed."""
+    return any(
+        session in (None, session_id) or any(mentions_action(action, text) for action in did if action.ok)
+        for session, text in kept
+    )
 
 
 def _list_unanswered(db: Connection, session_id: str) -> list[ShownLesson]:

@@ -102,10 +102,11 @@ class Briefing:
 
 @dataclass(frozen=True, slots=True)
 class SessionBrief:
-    """What an agent is told when a session begins, and the memories that it holds."""
+    """What an agent is told when a session begins, the memories that it holds, and the impressions of its lessons."""
 
     text: str
     shown: tuple[Memory, ...]
+    impressions: tuple[Impression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,20 +190,23 @@ def compose_briefing(
     return _render(briefing, session, about.lessons, beside, min(limits.max_chars, MESSAGE_CHARS), now)
 
 
-def brief_project(database: Database, viewer: Viewer, max_chars: int, now: datetime) -> SessionBrief | None:
+def brief_project(database: Database, session: AgentSession, max_chars: int, now: datetime) -> SessionBrief | None:
     """Return a project's brief: open goals, then what was decided, learned and holds; None where there is nothing."""
     with database.read() as db:
-        found = goals.list_unfinished(db, viewer, SHOWN_EACH)
+        found = goals.list_unfinished(db, session.viewer, SHOWN_EACH)
         for kind in BRIEF_KINDS:
-            leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=viewer), 2 * SHOWN_EACH)
+            leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=session.viewer), 2 * SHOWN_EACH)
             found += drop_superseded(db, leading)[:SHOWN_EACH]
-    return _brief([], found, max_chars, now)
+    return _brief([], found, session, max_chars, now)
 
 
 def brief_resumed_session(
-    database: Database, session_id: str, viewer: Viewer, max_chars: int, now: datetime
+    database: Database, session: AgentSession, max_chars: int, now: datetime
 ) -> SessionBrief | None:
     """Return what a session did, decided and noted, and which goals are open; None where it did nothing."""
+    if session.id is None:
+        return None
+    session_id, viewer = session.id, session.viewer
     with database.read() as db:
         did = agent_sessions.list_actions(db, session_id, "", ACTIONS_SHOWN)
         decided = memories.page(
@@ -213,7 +217,7 @@ def brief_resumed_session(
         if not did and not noted:
             return None
         current = drop_superseded(db, _once([*decided, *open_goals, *noted]))
-    return _brief(_render_actions(did, max_chars // 2), current, max_chars, now)
+    return _brief(_render_actions(did, max_chars // 2), current, session, max_chars, now)
 
 
 def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) -> list[Memory]:
@@ -277,27 +281,27 @@ def _choose_told(hits: Sequence[Hit]) -> list[Hit]:
     """Return the few best of what is about a message: the rules, and what is near the best."""
     hits = [hit for hit in hits if hit.annotations.superseded_by is None]
     best = max((hit.score for hit in hits), default=0.0)
-    return [hit for hit in hits if _is_rule(hit.memory) or hit.score >= TOLD_SHARE_OF_BEST * best][:TOLD]
+    return [hit for hit in hits if is_rule(hit.memory) or hit.score >= TOLD_SHARE_OF_BEST * best][:TOLD]
 
 
 def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
     """Leave out the lessons that are ignored, and put those first that cost most or are known to help."""
-    lessons = [hit for hit in hits if _is_rule(hit.memory)]
+    lessons = [hit for hit in hits if is_rule(hit.memory)]
     worth = {
-        record.memory.seq: (_is_critical(record.memory), record.usefulness is Usefulness.USEFUL)
+        record.memory.seq: (is_critical(record.memory), record.usefulness is Usefulness.USEFUL)
         for record in with_records(db, [hit.memory for hit in lessons])
         if record.usefulness is not Usefulness.DEAD
     }
     alive = sorted(
         (hit for hit in lessons if hit.memory.seq in worth), key=lambda hit: worth[hit.memory.seq], reverse=True
     )
-    return [*alive, *(hit for hit in hits if not _is_rule(hit.memory))]
+    return [*alive, *(hit for hit in hits if not is_rule(hit.memory))]
 
 
 def _sort_by_use(hits: Sequence[Hit]) -> _About:
     lessons, decisions, facts, unfinished, others = [], [], [], [], []
     for hit in hits:
-        if _is_rule(hit.memory):
+        if is_rule(hit.memory):
             lessons.append(hit)
         elif hit.memory.kind is Kind.DECISION:
             decisions.append(hit)
@@ -310,12 +314,14 @@ def _sort_by_use(hits: Sequence[Hit]) -> _About:
     return _About(tuple(lessons), tuple(decisions), tuple(facts), tuple(unfinished), tuple(others))
 
 
-def _is_rule(memory: Memory) -> bool:
+def is_rule(memory: Memory) -> bool:
+    """Tell whether a memory is a lesson that somebody vouches for."""
     # A lesson that nobody vouches for is evidence, not a rule.
     return memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED and not memory.instructs
 
 
-def _is_critical(lesson: Memory) -> bool:
+def is_critical(lesson: Memory) -> bool:
+    """Tell whether not following a lesson costs most."""
     return lesson.details.get("severity") == Severity.CRITICAL
 
 
@@ -325,13 +331,19 @@ def _list_recent_activity(db: Connection, viewer: Viewer, now: datetime) -> list
     return memories.list_latest_happened(db, Filter(kinds=UNDER_WAY, viewer=viewer), since, SHOWN_EACH, LAST_WRITTEN)
 
 
-def _brief(lines: Sequence[str], found: Sequence[Memory], max_chars: int, now: datetime) -> SessionBrief | None:
+def _brief(
+    lines: Sequence[str], found: Sequence[Memory], session: AgentSession, max_chars: int, now: datetime
+) -> SessionBrief | None:
     room = max_chars - sum(len(line) + 1 for line in lines)
-    block, entries = render_block([Entry(memory) for memory in found], room, now)
+    rules = make_impressions([memory for memory in found if is_rule(memory)], session.id, session.agent_id)
+    ids = {one.memory_seq: one.id for one in rules}
+    entries = [Entry(memory, impression_id=ids.get(memory.seq)) for memory in found]
+    block, entries = render_block(entries, room, now)
     if block is None and not lines:
         return None
     text = "\n".join([*lines, *([block] if block else [])])
-    return SessionBrief(text, tuple(entry.memory for entry in entries))
+    kept = {entry.impression_id for entry in entries}
+    return SessionBrief(text, tuple(entry.memory for entry in entries), tuple(one for one in rules if one.id in kept))
 
 
 def _render_actions(did: Sequence[Action], room: int) -> list[str]:

@@ -76,6 +76,15 @@ def find_turn_start(db: Connection, session_id: str) -> str | None:
     return None if row is None else str(row[0])
 
 
+def was_done(db: Connection, session_id: str, action_type: ActionType, target: str, since: str) -> bool:
+    """Tell whether a session did a thing since a moment, well or not."""
+    row = db.execute(
+        "SELECT 1 FROM action WHERE session_id = ? AND type = ? AND target = ? AND at >= ? LIMIT 1",
+        (session_id, action_type, target, since),
+    ).fetchone()
+    return row is not None
+
+
 def list_seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Sequence[int]) -> dict[int, str]:
     """Return which of these memories an agent has seen in a session: row number → the version that it saw."""
     return dict(

@@ -353,13 +353,12 @@ def active_texts(db: Connection, after_seq: int, limit: int) -> list[tuple[int, 
     ).fetchall()
 
 
-def has_agent_kept(db: Connection, session_id: str, since: str) -> bool:
-    """Tell whether an agent kept something itself in a session since a moment."""
-    row = db.execute(
-        "SELECT 1 FROM memory WHERE session_id = ? AND source = 'agent' AND created_at >= ? LIMIT 1",
-        (session_id, since),
-    ).fetchone()
-    return row is not None
+def list_kept_by_agents(db: Connection, since: str, limit: int) -> list[tuple[str | None, str]]:
+    """List what agents kept themselves since a moment, the newest first: the session that they named, and the text."""
+    return db.execute(
+        "SELECT session_id, content FROM memory WHERE source = 'agent' AND created_at >= ? ORDER BY seq DESC LIMIT ?",
+        (since, limit),
+    ).fetchall()
 
 
 def last_seq(db: Connection) -> int:

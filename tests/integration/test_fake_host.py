@@ -75,7 +75,11 @@ class FakeHost:
             return None
         output = json.loads(body)["hookSpecificOutput"]
         assert output["hookEventName"] == name
-        assert set(output) == {"hookEventName", "additionalContext"}, "memory advises, it neither blocks nor decides"
+        if name == "PreToolUse":
+            assert set(output) == {"hookEventName", "permissionDecision", "permissionDecisionReason"}
+            assert output["permissionDecision"] == "ask"
+            return output["permissionDecisionReason"]
+        assert set(output) == {"hookEventName", "additionalContext"}
         assert 0 < len(output["additionalContext"]) <= 10_000
         return output["additionalContext"]
 
@@ -137,6 +141,7 @@ MEMORIES = [
     {"content": "Billing listens on port 8123"},
     {"content": "The reports run on PostgreSQL 15 with a read replica"},
     {"content": "Run make migrate before make test, or the migrations fail", "kind": "lesson"},
+    {"content": "Never run make wipe: it drops production", "kind": "lesson", "details": {"severity": "critical"}},
     {"content": "Grace owns the invoices service"},
     {"content": "Invoices are rendered from templates/invoice.html"},
     {"content": "We use SQLite for the job queue", "kind": "decision"},
@@ -173,8 +178,8 @@ def test_a_session_is_told_what_it_needs_and_leaves_what_it_did(stack, client, p
         host.tool("Read", {"file_path": f"{project}/src/a.py"})
     assert sum(bool(text) for text in told) >= 5
 
-    # The brief told the lesson, so that no advice repeats it.
     assert host.tool("Bash", {"command": "make migrate", "description": "Migrate"}) is None
+    assert "drops production" in host.send("PreToolUse", tool_name="Bash", tool_input={"command": "make wipe"})
     host.send("UserPromptSubmit", prompt="the tests fail, please fix them", prompt_id="p20")
     host.tool("Bash", {"command": "make test"}, ok=False)
     host.tool("Edit", {"file_path": f"{project}/src/invoice.py", "old_string": "a", "new_string": "b"})

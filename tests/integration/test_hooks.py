@@ -256,32 +256,109 @@ def test_a_folder_that_is_no_project_makes_no_workspace_of_its_own(client, conta
     assert container.settings.paths.workspace_ids() == ["default"]
 
 
-def test_a_lesson_is_told_before_what_it_names_once_a_session(client, container, digested):
-    lesson = client.write("Run make migrate before make test", kind="lesson")
-    client.write("Wash your hands", kind="lesson")
-    told = context(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
-    assert "Run make migrate before make test" in told
-    assert "hands" not in told
-    assert is_silent(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
-    assert is_silent(tool(client, "Bash", {"command": "make test"}, "PreToolUse"))
-    assert context(tool(client, "Bash", {"command": "make test"}, "PreToolUse", agent_id="helper"))
-    assert is_silent(tool(client, "Read", {"file_path": "Makefile"}, "PreToolUse", session_id="s2"))
-    # Each answers for its own actions.
-    for agent, followed in ({}, 1), ({"agent_id": "helper"}, 2):
-        tool(client, "Bash", {"command": "make migrate"}, **agent)
-        post(client, event(hook_event_name="Stop"))
-        flush_notes(container)
-        [record] = [item for item in client.get("/v1/lessons").get_json()["items"] if item["id"] == lesson]
-        assert (record["shown"], record["followed"], record["ignored"]) == (2, followed, 0)
+CRITICAL = {"kind": "lesson", "details": {"severity": "critical"}}
+MIGRATE = {"command": "make migrate"}
 
 
-def test_advice_that_has_no_room_is_not_noted_as_told(client, container):
-    client.write("Run make migrate before make test. " + "x" * 300, kind="lesson")
+def guard(response):
+    """Return what is decided before a tool and why, None where nothing is said."""
+    body = response.get_json(silent=True)
+    if body is None:
+        return None
+    output = body["hookSpecificOutput"]
+    assert set(output) == {"hookEventName", "permissionDecision", "permissionDecisionReason"}
+    return output["permissionDecision"], output["permissionDecisionReason"]
+
+
+def lesson_record(client, lesson):
+    [record] = [item for item in client.get("/v1/lessons").get_json()["items"] if item["id"] == lesson]
+    return record["shown"], record["followed"], record["ignored"]
+
+
+def test_a_critical_lesson_has_the_user_asked_before_what_it_names(client, container):
+    lesson = client.write("Run make migrate before make test", **CRITICAL)
+    client.write("Wash your hands before make test", kind="lesson")
+    client.write("make test deletes the database", source="import", **CRITICAL)
+    decision, reason = guard(tool(client, "Bash", {"command": "make test"}, "PreToolUse"))
+    assert decision == "ask"
+    assert "Run make migrate before make test" in reason
+    assert "hands" not in reason
+    assert "deletes" not in reason
+    assert "surface" in reason
+    assert is_silent(tool(client, "Read", {"file_path": "Makefile"}, "PreToolUse"))
+    tool(client, "Bash", MIGRATE)
+    tool(client, "Bash", {"command": "make test"})
+    post(client, event(hook_event_name="Stop"))
+    flush_notes(container)
+    assert lesson_record(client, lesson) == (1, 1, 0)
+
+
+def test_what_a_person_let_pass_is_not_asked_again_in_its_session(client, container):
+    client.write("Run make migrate before make test", **CRITICAL)
+    assert guard(tool(client, "Bash", MIGRATE, "PreToolUse"))
+    # Refused: no tool was used, and nothing was noted.
+    assert guard(tool(client, "Bash", MIGRATE, "PreToolUse"))
+    tool(client, "Bash", MIGRATE)
+    flush_notes(container)
+    assert is_silent(tool(client, "Bash", MIGRATE, "PreToolUse"))
+    assert guard(tool(client, "Bash", {"command": "make test"}, "PreToolUse"))
+    assert guard(tool(client, "Bash", MIGRATE, "PreToolUse", session_id="s2"))
+    # A lesson that was learned since is news.
+    client.write("make migrate locks the table of orders", **CRITICAL)
+    _, reason = guard(tool(client, "Bash", MIGRATE, "PreToolUse"))
+    assert "locks the table" in reason
+    assert "before make test" not in reason
+
+
+@pytest.mark.parametrize(("setting", "decided"), [("off", None), ("ask", "ask"), ("deny", "deny")])
+def test_a_setting_says_what_critical_lessons_may_do(client, container, setting, decided):
+    client.write("Run make migrate before make test", **CRITICAL)
+    container.settings.paths.workspace("default").config.write_text(f'lesson_guard = "{setting}"\n')
+    found = guard(tool(client, "Bash", MIGRATE, "PreToolUse"))
+    assert (found and found[0]) == decided
+
+
+def test_a_lesson_that_a_session_began_with_is_counted_and_comes_again_when_it_is_about(client, container, digested):
+    lesson = client.write("Run make migrate before make test", **CRITICAL)
+    digested()
+    brief = context(post(client, event(hook_event_name="SessionStart", source="startup")))
+    assert "surface" in brief
+    prompt = event(prompt="When do I have to run make migrate?")
+    assert "make migrate" in context(post(client, prompt))
+    assert is_silent(post(client, prompt))
+    assert guard(tool(client, "Bash", MIGRATE, "PreToolUse"))
+    flush_notes(container)
+    assert lesson_record(client, lesson)[0] == 3
+
+
+def test_a_reason_that_has_no_room_is_not_noted_as_shown(client, container):
+    client.write("Run make migrate before make test. " + "x" * 300, **CRITICAL)
     container.settings.paths.workspace("default").config.write_text("hook_max_chars = 200\n")
-    assert is_silent(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
+    assert is_silent(tool(client, "Bash", MIGRATE, "PreToolUse"))
     flush_notes(container)
     [record] = client.get("/v1/lessons").get_json()["items"]
     assert record["shown"] == 0
+
+
+@pytest.mark.parametrize(
+    ("stored", "told_again"),
+    [
+        ({"content": "The tests failed for want of an index", "session_id": "s1"}, False),
+        ({"content": "The tests failed for want of an index"}, False),
+        ({"content": "Mended the pool of connections in pool.py", "session_id": "another"}, False),
+        ({"content": "The moon is full", "session_id": "another"}, True),
+    ],
+)
+def test_what_the_agent_itself_stored_of_a_turn_is_not_written_again(client, container, stored, told_again):
+    client.write("Something")
+    post(client, event())
+    tool(client, "Bash", {"command": "pytest -q"}, "PostToolUseFailure")
+    tool(client, "Edit", {"file_path": "pool.py"})
+    tool(client, "Bash", {"command": "pytest -q"})
+    client.write(**stored, source="agent")
+    post(client, event(hook_event_name="Stop"))
+    flush_notes(container)
+    assert bool(ambient(client)) == told_again
 
 
 def test_a_turn_with_a_result_leaves_one_ambient_memory(client, container):
@@ -429,7 +506,7 @@ def test_an_error_within_disturbs_nobody(client, monkeypatch, name):
     def broken(*_args, **_named):
         raise RuntimeError("broken inside")
 
-    for method in ("answer_prompt", "start_session", "advise_tool_use", "record_tool_use", "end_turn", "flush"):
+    for method in ("answer_prompt", "start_session", "guard_tool_use", "record_tool_use", "end_turn", "flush"):
         monkeypatch.setattr(AgentSessionService, method, broken)
     assert is_silent(post(client, event(hook_event_name=name)))
     assert [line for line in list_logged(client) if "broken inside" in line] or name == "SubagentStop"

@@ -16,6 +16,9 @@ api = Api("claude_code")
 
 LONGEST_PROMPT = 4000
 
+# What an event is answered with, beside its name.
+Output = dict[str, Any]
+
 Name = Annotated[str, StringConstraints(max_length=MAX_SESSION_ID_CHARS)]
 
 
@@ -59,36 +62,41 @@ def answer_event(call: Call, read: Callable[[bytes], bytes]) -> Response:
         if handle is None:
             _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
             return _empty()
-        context = handle(call, event)
+        told = handle(call, event)
     except ValidationError as error:
         _note(call, f"unreadable event: {error.error_count()} fields, first {error.errors()[0]['type']}")
         return _empty()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here is no business of the agent's
         _note(call, f"{type(error).__name__}: {error}")
         return _empty()
-    if not context:
+    if not told:
         return _empty()
-    answer: dict[str, Any] = {
-        "hookSpecificOutput": {"hookEventName": event.hook_event_name, "additionalContext": context}
-    }
-    return json_response(answer)
+    return json_response({"hookSpecificOutput": {"hookEventName": event.hook_event_name} | told})
 
 
-def _prompt(call: Call, event: HookEvent) -> str | None:
+def _prompt(call: Call, event: HookEvent) -> Output | None:
     message = event.prompt.strip()[:LONGEST_PROMPT]
     if not message:
         return None
-    return call.container.agent_sessions.answer_prompt(_workspace(call, event), _session(event), message)
+    return _context(call.container.agent_sessions.answer_prompt(_workspace(call, event), _session(event), message))
 
 
-def _session_start(call: Call, event: HookEvent) -> str | None:
-    return call.container.agent_sessions.start_session(_workspace(call, event), _session(event), event.source)
+def _session_start(call: Call, event: HookEvent) -> Output | None:
+    text = call.container.agent_sessions.start_session(_workspace(call, event), _session(event), event.source)
+    return _context(text)
 
 
-def _before_tool(call: Call, event: HookEvent) -> str | None:
-    return call.container.agent_sessions.advise_tool_use(
+def _context(text: str | None) -> Output | None:
+    return None if text is None else {"additionalContext": text}
+
+
+def _before_tool(call: Call, event: HookEvent) -> Output | None:
+    guard = call.container.agent_sessions.guard_tool_use(
         _workspace(call, event), _session(event), event.tool_name, event.tool_input
     )
+    if guard is None:
+        return None
+    return {"permissionDecision": guard.decision, "permissionDecisionReason": guard.reason}
 
 
 def _after_tool(call: Call, event: HookEvent) -> None:
@@ -124,7 +132,7 @@ def _nothing(_call: Call, _event: HookEvent) -> None:
     """Take an event that says nothing to remember."""
 
 
-HANDLERS: dict[str, Callable[[Call, HookEvent], str | None]] = {
+HANDLERS: dict[str, Callable[[Call, HookEvent], Output | None]] = {
     "UserPromptSubmit": _prompt,
     "SessionStart": _session_start,
     "PreToolUse": _before_tool,
