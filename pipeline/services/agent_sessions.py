@@ -19,7 +19,17 @@ from pipeline.context.render import Entry, render_block
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.recall.annotations import drop_superseded
-from pipeline.records import MAX_SESSION_ID_CHARS, Draft, Kind, Memory, Source, Viewer, sessions_named
+from pipeline.records import (
+    MAX_SESSION_ID_CHARS,
+    Draft,
+    Kind,
+    Memory,
+    Page,
+    Source,
+    Viewer,
+    page_of,
+    sessions_named,
+)
 from pipeline.services.briefing import (
     AgentSession,
     BriefingLimits,
@@ -35,14 +45,14 @@ from pipeline.services.incognito import is_any_incognito
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories
-from pipeline.store.agent_sessions import Action
+from pipeline.store.agent_sessions import Action, ActionType, JournalRow
 from pipeline.store.database import Database
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
 from pipeline.write.tool_actions import find_target, mentions_action, recognize_action
 
-__all__ = ["AgentSession"]
+__all__ = ["ActionType", "AgentSession", "JournalRow"]
 
 ADVICE_AT_ONCE = 3
 # Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
@@ -73,6 +83,13 @@ def identify_session(session_id: str, agent_id: str, cwd: str) -> AgentSession:
             raise InvalidField(FieldError(name, f"must have at most {MAX_SESSION_ID_CHARS} characters"))
     session, agent = normalize_id(session_id) or None, normalize_id(agent_id) or None
     return AgentSession(session, agent, cwd, Viewer(session=session, agent=agent))
+
+
+def list_actions(workspace: Workspace, session_id: str | None, limit: int, before: int | None) -> Page[JournalRow]:
+    """List what agents did, in one session or in all, the newest first."""
+    with workspace.database.read() as db:
+        found = agent_sessions.page_actions(db, session_id, limit + 1, before)
+    return page_of(found, limit, lambda row: row.seq)
 
 
 class AgentSessionService:

@@ -53,6 +53,24 @@ def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[A
     return [_action(row) for row in reversed(rows)]
 
 
+@dataclass(frozen=True, slots=True)
+class JournalRow:
+    """An action and its row number."""
+
+    seq: int
+    action: Action
+
+
+def page_actions(db: Connection, session_id: str | None, limit: int, before: int | None) -> list[JournalRow]:
+    """List what agents did, in one session or in all, the newest first, from below a row number."""
+    rows = db.execute(
+        "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "
+        "WHERE (? IS NULL OR session_id = ?) AND seq < ? ORDER BY seq DESC LIMIT ?",
+        (session_id, session_id, 2**62 if before is None else before, limit),
+    )
+    return [JournalRow(seq, _action(rest)) for seq, *rest in rows]
+
+
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     """Note that a session's next turn begins."""
     db.execute(

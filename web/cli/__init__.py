@@ -46,6 +46,7 @@ MODULES = {
     "queue": "jobs",
     "jobs": "jobs",
     "errors": "jobs",
+    "journal": "jobs",
     "rebuild": "jobs",
     "sleep": "jobs",
     "consolidate": "jobs",

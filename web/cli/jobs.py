@@ -1,4 +1,4 @@
-"""What a workspace holds, what waits, and its jobs: stats, the queue, the rebuild, running jobs, background errors."""
+"""What a workspace holds, what waits, its jobs, and what was done: stats, queue, rebuild, jobs, errors, journal."""
 
 import sys
 import threading
@@ -75,6 +75,22 @@ def errors(state: State, limit: int) -> None:
     for error in found["items"]:
         workspace = f" ({plain(error['workspace'])})" if error["workspace"] else ""
         click.echo(f"{error['at'][:19]}  {plain(error['component'])}{workspace}: {plain(error['message'])}")
+
+
+@click.command(cls=Command)
+@options.limit(20)
+@click.option("--session", metavar="ID", help="Only what was done in this session.")
+@pass_state
+def journal(state: State, limit: int, session: str | None) -> None:
+    """List what agents did, newest first: edits, tests, commits, deployments, commands."""
+    found = state.ask(lambda client: client.list_items("/v1/journal", limit, session_id=session))
+    if state.json:
+        state.print_json(found)
+        return
+    print_if_none(found["items"])
+    for action in found["items"]:
+        failed = "" if action["ok"] else "  (failed)"
+        click.echo(f"{action['at'][:19]}  {action['type']:<7} {plain(action['target'])}{failed}")
 
 
 @click.command(cls=Command)

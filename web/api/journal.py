@@ -1,0 +1,41 @@
+"""The action journal: what agents did, as their hosts told."""
+
+from pydantic import AliasPath, Field
+
+from pipeline.records import Page
+from pipeline.services import agent_sessions
+from pipeline.services.agent_sessions import ActionType, JournalRow
+from web.api import bodies
+from web.api.answers import Answer, PageAnswer
+from web.endpoint import Api, Call, Endpoint
+
+api = Api("journal")
+
+
+class JournalQuery(bodies.PageQuery):
+    """Which actions to list."""
+
+    session_id: bodies.SessionId | None = None
+
+
+class ActionAnswer(Answer):
+    """One thing that an agent did to a file or by a command, and whether it worked."""
+
+    id: int = Field(validation_alias="seq")
+    at: str = Field(validation_alias=AliasPath("action", "at"))
+    session_id: str = Field(validation_alias=AliasPath("action", "session_id"))
+    agent_id: str | None = Field(validation_alias=AliasPath("action", "agent_id"))
+    tool: str = Field(validation_alias=AliasPath("action", "tool"))
+    type: ActionType = Field(validation_alias=AliasPath("action", "type"))
+    target: str = Field(validation_alias=AliasPath("action", "target"))
+    ok: bool = Field(validation_alias=AliasPath("action", "ok"))
+
+
+class JournalPage(PageAnswer[ActionAnswer]):
+    """A page of the journal."""
+
+
+@api.route(Endpoint("GET", "/v1/journal", answer=JournalPage, problems=(404,)))
+def list_actions(call: Call, query: JournalQuery) -> Page[JournalRow]:
+    """List what agents did, the newest first."""
+    return agent_sessions.list_actions(call.workspace, query.session_id, query.limit, query.before)
