@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -140,7 +141,9 @@ class DocumentEncoders:
     def _make(self, model: str) -> encoder.Encoder:
         if not is_encoder_compiled(self._settings, model):
             log.info("compiling the encoder %s; this happens once", model)
+            start = time.monotonic()
             compile_model_apart(self._settings, model)
+            log.info("compiled the encoder %s in %.0f s", model, time.monotonic() - start)
         return load_encoder(self._settings, model)
 
 

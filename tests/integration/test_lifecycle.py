@@ -245,6 +245,7 @@ def test_up_refuses_a_port_that_another_program_holds(stack):
 def test_the_daemon_comes_up_and_goes_down(stack):
     answer = stack.run("up", "--daemon", "--json")
     assert answer.returncode == 0, answer.stderr
+    assert "compiled: once, about 20 s" in answer.stderr
     started = json.loads(answer.stdout)
     assert stack.answers()
     status = stack.status()
@@ -253,7 +254,19 @@ def test_the_daemon_comes_up_and_goes_down(stack):
     assert status["processes"][0]["pid"] == started["pid"]
     assert stack.run("down").returncode == 0
     assert stack.is_empty()
-    assert "SIGTERM: stopping" in (stack.home / "logs" / "reverie.log").read_text()
+    log = (stack.home / "logs" / "reverie.log").read_text()
+    assert "SIGTERM: stopping" in log
+    assert log.count("compiled: once") == 1
+
+
+def test_who_has_an_encoder_is_told_of_none_to_compile(stack):
+    (stack.home / "models" / "one").mkdir(parents=True)
+    (stack.home / "models" / "one" / "manifest.json").touch()
+    answer = stack.run("up", "--daemon")
+    assert answer.returncode == 0, answer.stderr
+    assert "compiled" not in answer.stderr
+    assert stack.run("down").returncode == 0
+    assert "compiled" not in (stack.home / "logs" / "reverie.log").read_text()
 
 
 def test_a_stack_that_nobody_asks_stops_by_itself_and_the_next_can_start_meanwhile(stack):

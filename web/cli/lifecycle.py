@@ -26,6 +26,7 @@ LOG_TAIL_LINES = 25
 # A log of this size makes room for a new one when the stack starts.
 LARGEST_LOG = 10 * 1024 * 1024
 _COLOURS = {"web": "cyan", "worker": "green", "scheduler": "magenta"}
+NOT_COMPILED = "the first memory has the encoder compiled: once, about 20 s; until then recall goes by words alone"
 
 
 class DaemonFailed(ReverieError):
@@ -73,6 +74,8 @@ def _supervise(settings: "Settings", role: "Role") -> int:
     stack = build_stack(settings.worker_processes)
     say = speaker(sys.stdout, [command.name for command in stack])
     say("reverie", f"{settings.url}, home {settings.paths.root}")
+    if not _has_encoder(settings):
+        say("reverie", NOT_COMPILED)
     # Who needs the stack just as it stops can start the next one, which waits for this one's processes to end.
     supervisor = Supervisor(stack, say, on_stop=role.release, is_first_ready=lambda: listens(settings))
     end_watch = watch_idleness(settings, supervisor.stop)
@@ -80,6 +83,11 @@ def _supervise(settings: "Settings", role: "Role") -> int:
         return supervisor.run()
     finally:
         end_watch()
+
+
+def _has_encoder(settings: "Settings") -> bool:
+    """Tell whether an encoder was ever compiled here, by the look of the folder: the models' code takes a second."""
+    return any(settings.paths.models.glob("*/manifest.json"))
 
 
 def speaker(stream: TextIO, names: Sequence[str]) -> Callable[[str, str], None]:
@@ -148,6 +156,8 @@ def _start_daemon(state: State) -> None:
     if failure is not None:
         click.echo(_tail(launched), err=True)
         raise DaemonFailed(f"{failure}; {launched.log} says more")
+    if not _has_encoder(state.settings):
+        click.echo(NOT_COMPILED, err=True)
     url, pid, log = state.settings.url, launched.pid, str(launched.log)
     state.show({"url": url, "pid": pid, "log": log}, f"{url} (pid {pid}, log {log})")
 
