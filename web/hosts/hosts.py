@@ -1,7 +1,8 @@
 """The hosts that `reverie setup` knows: how each is found, and what stands where."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
@@ -118,7 +119,24 @@ def _claude_code(host_env: HostEnvironment, reverie: Installation) -> Sequence[T
         server = host_env.folder("CLAUDE_CONFIG_DIR", host_env.home) / ".claude.json"
         settings, rules = folder / "settings.json", folder / "CLAUDE.md"
     hooks = _claude_hooks(host_env, reverie, settings)
-    return [hooks, _mcp(server, "mcpServers", _server(host_env, reverie, type="stdio")), _rules(rules)]
+    return [hooks, _claude_server(host_env, reverie, server, (settings, folder / "settings.json")), _rules(rules)]
+
+
+def _claude_server(host_env: HostEnvironment, reverie: Installation, path: Path, settings: Sequence[Path]) -> Target:
+    target = _mcp(path, "mcpServers", _server(host_env, reverie, type="stdio"))
+    if not any(has_plugin(file) for file in settings):
+        return target
+    # Claude Code knows two servers for one only by the same command, and would show every tool twice.
+    return replace(target, entries=(), obsolete=target.entries, remarks=("Reverie's plugin brings the MCP server",))
+
+
+def has_plugin(settings: Path) -> bool:
+    """Tell whether Claude Code's settings switch on the plugin; what cannot be read here is told where it is edited."""
+    try:
+        enabled = json.loads(settings.read_bytes()).get("enabledPlugins", {})
+        return any(value is True and name.partition("@")[0] == NAME for name, value in enabled.items())
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _claude_hooks(host_env: HostEnvironment, reverie: Installation, settings: Path) -> Target:

@@ -109,6 +109,24 @@ def test_who_sets_up_codex_is_told_what_codex_will_ask(sandbox):
     assert any("Trust all and continue" in remark for remark in hooks.remarks)
 
 
+@pytest.mark.parametrize("in_project", [False, True])
+def test_where_the_plugin_brings_the_server_the_setup_takes_its_own_out(sandbox, in_project):
+    host_env = sandbox.in_project() if in_project else sandbox.host_env
+    sandbox.setup("claude-code", host_env=host_env)
+    server = sandbox.project / ".mcp.json" if in_project else sandbox.home / ".claude.json"
+    assert "reverie" in server.read_text()
+    settings = sandbox.home / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    kept = json.loads(settings.read_text()) if settings.exists() else {}
+    settings.write_text(json.dumps(kept | {"enabledPlugins": {"reverie@reverie": True}}))
+    changes = sandbox.setup("claude-code", host_env=host_env)
+    assert "reverie" not in (server.read_text() if server.exists() else "")
+    assert any("plugin brings the MCP server" in remark for change in changes for remark in change.remarks)
+    settings.write_text(json.dumps(kept | {"enabledPlugins": {"reverie@reverie": False, "other@reverie": True}}))
+    sandbox.setup("claude-code", host_env=host_env)
+    assert "reverie" in server.read_text()
+
+
 def test_a_home_of_its_own_is_told_to_the_servers_of_the_user_but_to_no_project(sandbox):
     sandbox.reverie = replace(sandbox.reverie, variables={"REVERIE_HOME": "/srv/memory"})
     sandbox.setup("codex", "zed", "opencode")
