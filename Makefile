@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
+TOOLS := build/tools
 STAMP := $(VENV)/.installed
 # Of two gigabytes of libraries little is ever imported: pip need not compile all, COMPILE has Python do it for what is.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --no-compile
@@ -152,9 +153,24 @@ bench-map: $(STAMP) ## Measure drawing, opening and moving the map in Chromium (
 lock: $(STAMP) ## Resolve the pinned dependencies anew
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --output-file requirements.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --extra dev --extra redis --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_OPTIONS) --allow-unsafe --output-file requirements-release.lock requirements-release.in
 	sed -i 's/^torch==\([0-9.]*\)+cpu$$/torch==\1/' requirements.lock requirements-dev.lock
 
 LOCK_OPTIONS := --quiet --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+
+# What builds and checks a release stays apart from what Reverie needs.
+$(TOOLS)/.installed: requirements-release.lock
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	@touch $@
+
+.PHONY: release
+release: $(TOOLS)/.installed ## Build what the tag releases into dist: sdist, wheel, SBOM, changes, checksums
+	.ci/release $(TOOLS)/bin
+
+.PHONY: test-install
+test-install: $(TOOLS)/.installed ## Install the wheel with pip, uv and pipx and use it (minutes, 2 GB each; not part of `test`)
+	TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" .ci/test-install $(TOOLS)/bin
 
 .PHONY: clean
 clean: ## Delete .venv, caches and the demo's home

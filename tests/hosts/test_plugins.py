@@ -58,12 +58,12 @@ class HostHome:
             "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:9",
         }
 
-    def start(self, *arguments):
+    def start(self, *arguments, stdin=subprocess.DEVNULL):
         return subprocess.Popen(
             ["unshare", "--map-root-user", "--net", self.program, *arguments],
             cwd=self.project,
             env=self.environment,
-            stdin=subprocess.PIPE,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -71,7 +71,7 @@ class HostHome:
         )
 
     def run(self, *arguments, answers=""):
-        process = self.start(*arguments)
+        process = self.start(*arguments, stdin=subprocess.PIPE)
         said, _ = process.communicate(answers, timeout=DEADLINE_S)
         assert process.returncode == 0, said
         return said
@@ -135,7 +135,7 @@ def test_claude_code_knows_the_commands_by_the_plugins_name(home):
     claude.run("plugin", "marketplace", "add", str(ROOT))
     claude.run("plugin", "install", "reverie@reverie")
     process = claude.start("-p", "/no-such-command", "--output-format", "stream-json", "--verbose")
-    said, _ = process.communicate("", timeout=DEADLINE_S)
+    said, _ = process.communicate(timeout=DEADLINE_S)
     [begun] = [json.loads(line) for line in said.splitlines() if '"subtype":"init"' in line]
     assert {"reverie:remember", "reverie:recall", "reverie:lessons"} <= set(begun["slash_commands"])
     assert "reverie:memory" in begun["skills"]
