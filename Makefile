@@ -51,8 +51,9 @@ up: $(RUNTIME) ## Run web, worker and scheduler in the foreground
 	$(BIN)/reverie up
 
 .PHONY: test
-test: $(STAMP) lint ## Run everything: lint, types, all tests, two kinds at a time
+test: $(STAMP) lint ## Run everything, two kinds at a time: lint, types, all tests; the last line says what was skipped
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-faults test-unit test-integration test-browser
+	@$(BIN)/python -m tests.support.skips
 
 .PHONY: test-unit
 test-unit: $(STAMP) ## Run the tests of single parts, of interfaces, of the structure and of the documentation
@@ -64,6 +65,7 @@ test-integration: $(STAMP) ## Run the tests over HTTP and of running stacks
 
 .PHONY: test-browser
 test-browser: $(STAMP) ## Run the tests that drive Chromium through the dashboard
+	.ci/browser $(BIN)/python
 	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/browser tests/browser
 
 .PHONY: test-faults

@@ -13,6 +13,7 @@ from config.modes import close_umask
 from config.settings import load_settings
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, list_unannounced, open_web, open_worker
+from tests.support.skips import note_skips
 from web.app import create_app
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -25,6 +26,10 @@ hypothesis.settings.register_profile("reverie", deadline=None, print_blob=True, 
 hypothesis.settings.load_profile("reverie")
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
+
+
+def pytest_sessionfinish(session):
+    note_skips(session.config)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ graphics card, and shares the processors with the server.
 import argparse
 import contextlib
 import logging
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from pipeline.jobs.runner import JobRun
 from pipeline.store import maps
 from pipeline.store.database import Database
 from tests.benchmarks.figures import Aim, Report, latency
+from tests.browser.chromium import find_chromium
 from tests.fakes.dashboard import Site, serve_containers, sign_in
 from tests.fakes.in_process import fast_settings, open_web, open_worker
 from tests.fakes.multitude import fill
@@ -148,7 +148,7 @@ def measure_server(site: Site, report: Report) -> None:
 
 def measure_browser(site: Site, report: Report) -> None:
     """Open the map several times, then move it."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = find_chromium()
     if chromium is None:
         raise SystemExit("there is no Chromium on this machine")
     with sync_playwright() as playwright:

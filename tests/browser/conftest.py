@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from demo.sample import load_sample
+from tests.browser.chromium import find_chromium
 from tests.fakes.dashboard import Site, serve_site
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 PATIENCE_MS = 20_000
 expect.set_options(timeout=PATIENCE_MS)
@@ -20,10 +20,11 @@ expect.set_options(timeout=PATIENCE_MS)
 # Of a module alone: as long as Playwright runs, no other test of this process can have an event loop.
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    if CHROMIUM is None:
+    program = find_chromium()
+    if program is None:
         pytest.skip("no Chromium on this machine")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         yield browser
         browser.close()
 

@@ -12,7 +12,8 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.bootstrap.worker import WorkerContainer
 from pipeline.index.encoder import ENGLISH
 from pipeline.jobs.registry import BY_NAME
-from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from tests.browser.chromium import find_chromium
+from tests.browser.conftest import ARGUMENTS
 from tests.browser.pages import list_pages
 from tests.fakes.dashboard import Site, serve_containers
 from tests.fakes.in_process import digest_all
@@ -28,7 +29,7 @@ SETTLED_MS = 1200
 
 def main() -> None:
     """Draw the pages."""
-    if CHROMIUM is None:
+    if find_chromium() is None:
         raise SystemExit("Chromium is not installed on this machine")
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="reverie-screenshots-") as home:
@@ -60,7 +61,7 @@ def _live(site: Site) -> None:
 def _draw(site: Site) -> None:
     pages = {_name(path): path for path in list_pages(site)}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(ARGUMENTS))
         for theme in ("light", "dark"):
             context = browser.new_context(viewport=WINDOW, color_scheme=theme, base_url=site.url)
             page = context.new_page()
