@@ -80,7 +80,7 @@ class HostHome:
         """Return the events with which the client of the plugin was started."""
         file = self.root / "started"
         lines = file.read_text().splitlines() if file.exists() else []
-        ours = f"--host {host} --plugin "
+        ours = f"{host} --plugin "
         found = (re.search(r'"hook_event_name": ?"(\w+)"', line) for line in lines if line.startswith(ours))
         return {match[1] for match in found if match is not None}
 
