@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from web.version import VERSION
+
 ROOT = Path(__file__).parents[2]
 # Where the programs of the hosts are, when not on the PATH.
 PROGRAMS = os.environ.get("HOST_PROGRAMS", os.environ.get("PATH", ""))
@@ -166,7 +168,7 @@ def test_gemini_cli_takes_the_extension(home):
     assert "successfully validated" in gemini.run("extensions", "validate", extension)
     gemini.run("extensions", "install", "--consent", extension, answers="y\n")
     listed = gemini.run("extensions", "list")
-    assert "reverie (0.1.0)" in listed
+    assert f"reverie ({VERSION})" in listed
     assert "memory: Use Reverie's memory" in listed
     assert gemini.meets("gemini", "-p", "hello")
     gemini.run("extensions", "uninstall", "reverie")
