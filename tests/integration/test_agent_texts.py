@@ -392,7 +392,6 @@ async def call_in_every_way(client: Client, planted: Planted, tool: Tool, keep: 
     for arguments in arguments_of(planted, tool.name, tool.input_schema):
         answer = await client.call_tool(tool.name, arguments)
         keep(f"tool {tool.name}", [part.text for part in answer.content])
-        keep(f"tool {tool.name}, structured", answer.structured_content)
         keep(f"tool {tool.name}, meta", answer.meta)
 
 

@@ -79,7 +79,7 @@ def test_a_host_remembers_and_recalls(door, mode):
         )
 
     found, brief = converse(door, conversation, mode)
-    assert STAGING["content"] in found.structured_content["text"]
+    assert STAGING["content"] in found.content[0].text
     assert STAGING["content"] in brief.contents[0].text
 
 
@@ -89,7 +89,7 @@ def test_a_header_names_another_workspace(door, home):
         return await client.call_tool("overview", {})
 
     told = converse(door, conversation, **{"X-Reverie-Workspace": "shop"})
-    assert told.structured_content["text"].startswith("Workspace “shop”: 1 memories")
+    assert told.content[0].text.startswith("Workspace “shop”: 1 memories")
     wrong = converse(door, conversation, **{"X-Reverie-Workspace": "../shop"})
     assert wrong.is_error
     assert home.paths.workspace_ids() == ["shop"]

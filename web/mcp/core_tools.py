@@ -49,7 +49,7 @@ STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT
 
 def prepare(call: ToolCall) -> ToolResult:
     """Gather what bears on a request."""
-    body = call.pick("message", "session_id") | {"cwd": call.folder, "viewer": call.viewer()}
+    body = call.pick("message") | call.own_session() | {"cwd": call.folder, "viewer": call.viewer()}
     try:
         answer = call.server.call("POST", "/v1/prepare", body)
     except NotFound:
@@ -258,12 +258,11 @@ def _path_name(call: ToolCall, name: str) -> str:
 CORE: tuple[Tool, ...] = (
     Tool(
         "prepare",
-        "Call first with each new request: lessons to follow, decisions, facts and goals that bear on it. "
-        "Empty when nothing does.",
+        "Call this before anything else with each new request: lessons to follow, decisions, facts and goals that "
+        "bear on it. Empty when nothing does.",
         prepare,
         {"message": text("The request, as the user wrote it"), "session_id": SESSION},
         ("message",),
-        ("relevant",),
     ),
     Tool(
         "recall",
@@ -280,7 +279,6 @@ CORE: tuple[Tool, ...] = (
             "session_id": SESSION,
         },
         ("query",),
-        ("degraded",),
     ),
     Tool(
         "get",

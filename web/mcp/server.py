@@ -102,9 +102,7 @@ class Handlers:
             answer = await _in_thread(lambda: call_tool(tool, call))
         except (ToolFailed, InvalidField) as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-        return CallToolResult(
-            content=[TextContent(text=answer.text)], structured_content=answer.structured, _meta=answer.meta
-        )
+        return CallToolResult(content=[TextContent(text=answer.text)], _meta=answer.meta)
 
     async def list_resources(self, _context: Any, _params: Any) -> ListResourcesResult:
         """List the resources."""

@@ -71,22 +71,26 @@ class ToolCall:
         return self.shown.resolve_id(given, name, lambda end: str(self.server.call("GET", f"/v1/memories/{end}")["id"]))
 
     def origin(self) -> dict[str, str]:
-        """Return what is stored: as an agent's, in the session that the caller named, else in the one its host told."""
-        session = self.arguments.get("session_id") or self.session
-        return {"source": "agent"} | ({"session_id": session} if session else {})
+        """Return as whose what is stored is: an agent's, in its session."""
+        return {"source": "agent"} | self.own_session()
+
+    def own_session(self) -> dict[str, str]:
+        """Return the session that the host told, else the one that the caller named, if there is one."""
+        # Hooks, the journal and incognito know a session as its host does; a model may have made its name up.
+        session = self.session or self.arguments.get("session_id")
+        return {"session_id": session} if session else {}
 
     def viewer(self) -> dict[str, str]:
         """Return as whom the caller may see what is private to somebody."""
-        found = {"agent": self.agent, "session": self.arguments.get("session_id")}
+        found = {"agent": self.agent, "session": self.own_session().get("session_id")}
         return {name: value for name, value in found.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer of a tool: a text for a model, the flags of its schema, and for programs the ids that it is about.
+    """The answer of a tool: a text for a model, and for programs flags and the ids that it is about.
 
-    Some hosts give their model the structured answer instead of the text, so it is the same text: quoted where the
-    text is quoted, and recognised when it comes back.
+    There is no structured answer: hosts give their model that one instead of the text.
     """
 
     text: str
@@ -95,27 +99,22 @@ class ToolResult:
     scores: Sequence[float] = ()
 
     @property
-    def structured(self) -> dict[str, Any]:
-        """Return what the output schema describes."""
-        return {"text": self.text, **self.flags}
-
-    @property
     def meta(self) -> dict[str, Any] | None:
-        """Return what no model reads: whole ids of what the text is about, and how well each answers."""
-        known = {"reverie/ids": list(self.ids), "reverie/scores": list(self.scores)}
-        return {name: values for name, values in known.items() if values} or None
+        """Return what no model reads: whole ids of what the text is about, how well each answers, and the flags."""
+        lists = {"reverie/ids": list(self.ids), "reverie/scores": list(self.scores)}
+        known = {name: values for name, values in lists.items() if values}
+        return known | {f"reverie/{name}": value for name, value in self.flags.items()} or None
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool; `takes` are the properties of its arguments, `flags` what it answers beside its text."""
+    """A tool; `takes` are the properties of its arguments."""
 
     name: str
     description: str
     run: Callable[[ToolCall], ToolResult]
     takes: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
     effect: Effect = Effect.READS
 
     @property
@@ -123,17 +122,6 @@ class Tool:
         """Return the JSON schema of the arguments."""
         schema: Schema = {"type": "object", "properties": dict(self.takes), "additionalProperties": False}
         return schema | ({"required": list(self.required)} if self.required else {})
-
-    @property
-    def output_schema(self) -> Schema:
-        """Return the JSON schema of the structured answer."""
-        properties: Schema = {"text": TEXT} | dict.fromkeys(self.flags, FLAG)
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
 
 
 def validate_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,7 +179,6 @@ def describe_tool(tool: Tool) -> dict[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "inputSchema": tool.input_schema,
-        "outputSchema": tool.output_schema,
         "annotations": _HINTS[tool.effect],
     }
 

@@ -13,7 +13,7 @@ import anyio
 import jsonschema
 import mcp_types
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
@@ -89,7 +89,6 @@ def test_core_holds_what_every_agent_needs_and_full_holds_core():
 @pytest.mark.parametrize("tool", [*CORE, *ADDED_BY_FULL], ids=lambda tool: tool.name)
 def test_schemas_are_schemas(tool):
     jsonschema.Draft202012Validator.check_schema(tool.input_schema)
-    jsonschema.Draft202012Validator.check_schema(tool.output_schema)
     assert set(tool.required) <= set(tool.takes)
     assert tool.description.endswith(".")
 
@@ -252,17 +251,15 @@ def ask(app, container):
 
     def call(name, **arguments):
         tool = find_tool(PROFILES["full"], name)
-        told = call_tool(tool, ToolCall(server, shown, "claude", "", arguments))
-        jsonschema.validate(told.structured, tool.output_schema)
-        return told
+        return call_tool(tool, ToolCall(server, shown, "claude", "", arguments))
 
     return call
 
 
 def test_nothing_is_known_about_nothing(ask):
     nothing = "nothing is known about this"
-    assert ask("prepare", message="Which port?").structured == {"text": nothing, "relevant": False}
-    assert ask("recall", query="port").structured == {"text": nothing, "degraded": False}
+    assert ask("prepare", message="Which port?").text == nothing
+    assert ask("recall", query="port").text == nothing
     assert ask("fact_as_of", subject="staging").text == "no such workspace"
     assert ask("goals").text == "no such goal is set"
     assert ask("overview").text == "nothing is stored in this workspace yet"
@@ -404,20 +401,11 @@ def test_what_an_import_says_is_quoted_with_its_source_in_every_field(ask, impor
     assert {"metadata: import noted: “file: docs/billing.md”", "session_id: import noted: “reading docs”"} <= set(rows)
 
 
-@pytest.mark.parametrize("name", ["recall", "prepare", "get", "goals", "overview", "timeline", "stats", "entities"])
-def test_a_host_that_passes_the_structured_answer_on_passes_the_same_words_and_hardly_more(ask, imported, name):
-    given = {"recall": {"query": "billing port"}, "prepare": {"message": "Which port?"}, "get": {"id": imported[0]}}
-    told = ask(name, **given.get(name, {}))
-    sent = json.dumps(told.structured, ensure_ascii=False, separators=(",", ":"))
-    assert told.structured["text"] == told.text
-    # Of a single line the braces alone are more than a tenth.
-    assert len(sent) <= max(1.1 * len(told.text), len(told.text) + len('{"text":""}'))
-
-
 def test_what_only_programs_read_is_ids_and_numbers(ask, imported):
     told = ask("recall", query="billing port").meta
     assert set(told["reverie/ids"]) > set(imported[:2])
     assert told["reverie/scores"] == sorted(told["reverie/scores"], reverse=True)
+    assert told["reverie/degraded"] is False
     assert ask("stats").meta is None
 
 
@@ -536,7 +524,14 @@ def test_what_writes_is_not_done_twice_where_its_answer_was_lost(forgetful):
     assert asked.count("/v1/memories/batch") == 1
 
 
-# The session that a write belongs to
+# The session that a call belongs to
+
+NOTHING_FOUND = {
+    **dict.fromkeys(("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories"), ()),
+    "text": "",
+    "relevant": False,
+    "degraded": False,
+}
 
 
 class Recorder:
@@ -552,13 +547,26 @@ class Recorder:
 
 @pytest.mark.parametrize(
     ("named", "told", "stored"),
-    [({}, "of-host", "of-host"), ({"session_id": "mine"}, "of-host", "mine"), ({}, None, None)],
+    [
+        ({}, "of-host", "of-host"),
+        ({"session_id": "mine"}, "of-host", "of-host"),
+        ({"session_id": "mine"}, None, "mine"),
+        ({}, None, None),
+    ],
 )
 def test_what_an_agent_stores_belongs_to_the_session_that_its_host_tells(named, told, stored):
     server = Recorder()
     call = ToolCall(server, ShownIds(), "agent", "", {"items": [{"content": "A"}, {"content": "B"}], **named}, told)
     call_tool(find_tool(CORE, "remember_batch"), call)
     assert [item.get("session_id") for item in server.sent[0]["items"]] == [stored, stored]
+
+
+def test_what_is_private_to_the_session_that_the_host_tells_is_shown_to_it():
+    server, sent = Recorder(), {"message": "Which port?"}
+    server.call = lambda _method, _path, body: server.sent.append(body) or NOTHING_FOUND
+    call_tool(find_tool(CORE, "prepare"), ToolCall(server, ShownIds(), "agent", "", sent, "of-host"))
+    [body] = server.sent
+    assert (body["session_id"], body["viewer"]) == ("of-host", {"agent": "agent", "session": "of-host"})
 
 
 def test_a_call_that_names_its_thread_belongs_to_it():
@@ -582,9 +590,8 @@ def test_a_call_that_names_its_thread_belongs_to_it():
     ],
 )
 def test_nothing_found_while_memory_starts_is_not_told_as_nothing_known(name, arguments, answer):
-    parts = dict.fromkeys(("lessons", "decisions", "facts", "open_goals", "recent_activity", "memories"), ())
     server = Recorder()
-    server.call = lambda *_args, **_more: parts | answer
+    server.call = lambda *_args, **_more: NOTHING_FOUND | answer
     told = call_tool(find_tool(CORE, name), ToolCall(server, ShownIds(), None, "", arguments))
     assert told.text == STARTING
     assert "ask again" in told.text
@@ -711,15 +718,17 @@ def test_the_sdk_goes_on_where_the_greeting_ended():
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 
 
+@pytest.mark.parametrize("profile", ["core", "full"])
 @pytest.mark.parametrize("version", [*VERSIONS, *MODERN_VERSIONS])
-def test_lists_are_answered_as_the_sdk_does(version):
+def test_lists_are_answered_as_the_sdk_does(version, profile):
     from web.version import VERSION
 
     modern = version in MODERN_VERSIONS
     asked = [wrap_request(name, name) if modern else bare(name, name, params={"cursor": "0"}) for name in LISTS]
     hands = [] if modern else [hello(version), {"jsonrpc": "2.0", "method": "notifications/initialized"}]
-    answers = conversation([*hands, *asked])[-len(LISTS) :]
-    catalog = build_catalog(CORE)
+    tools = PROFILES[profile]
+    answers = conversation([*hands, *asked], server=build_server(None, tools))[-len(LISTS) :]
+    catalog = build_catalog(tools)
     for request, answer in zip(asked, answers, strict=True):
         listed = answer_list(json.dumps(request).encode(), VERSION, catalog, modern=modern)
         assert (json.loads(listed.answer), listed.replay) == (answer, None)
@@ -727,7 +736,7 @@ def test_lists_are_answered_as_the_sdk_does(version):
 
 
 @pytest.mark.parametrize(
-    "said", [bare("tools/call", 1), bare("ping", 1), hello("2025-06-18", 1), wrap_request("tools/list")]
+    "said", [bare("tools/call", 1), bare("logging/setLevel", 1), hello("2025-06-18", 1), wrap_request("tools/list")]
 )
 def test_what_lists_nothing_is_left_to_the_sdk(said):
     assert answer_list(json.dumps(said).encode(), "1", build_catalog(CORE), modern=False) is None
@@ -749,9 +758,16 @@ def open_conversation(text, load=lambda: None):
 def test_all_that_is_said_at_once_is_answered_and_nothing_of_the_rest_is_lost():
     call, half = bare("tools/call", 7, params={"name": "recall"}), b'{"jsonrpc": "2.0", "id": 8'
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    said = [hello("2025-06-18", 0), ready, *(bare(name, name) for name in LISTS), call, bare("ping", 9)]
+    said = [
+        hello("2025-06-18", 0),
+        ready,
+        bare("ping", 1),
+        *(bare(name, name) for name in LISTS),
+        call,
+        bare("ping", 9),
+    ]
     answers, heard, _ = open_conversation(b"".join(json.dumps(one).encode() + b"\n" for one in said) + half)
-    assert [answer["id"] for answer in answers] == [0, *LISTS]
+    assert [answer["id"] for answer in answers] == [0, 1, *LISTS]
     assert [(json.loads(one.line).get("id"), one.answered) for one in heard[:-1]] == [
         (0, True),
         (None, False),
@@ -810,6 +826,7 @@ def test_whatever_is_not_the_plain_handshake_is_left_to_the_sdk(said):
 
 
 @given(st.binary())
+@example(b"[" * 100_000)
 def test_no_line_upsets_the_greeting(line):
     assert greet(line, "1") is None
 
