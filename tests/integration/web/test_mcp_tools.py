@@ -56,8 +56,8 @@ MEMORY = {
     "instructs": False,
 }
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
-# 1,536 tokens of o200k_base are 6,782 bytes: 1,800 tokens would be about 7,950.
-MOST_BYTES_OF_CORE = 7_900
+# 1,257 tokens of o200k_base are 5,500 bytes: 1,400 tokens would be about 6,100.
+MOST_BYTES_OF_CORE = 6_100
 
 
 # What a host is offered
