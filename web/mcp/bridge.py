@@ -89,8 +89,11 @@ class Bridge:
                 answer = client.call(method, path, body, query, chosen)
             except ServerUnreachable as error:
                 self._answered_at = float("-inf")
-                lost = isinstance(error, AnswerLost) and not _reads(method, path)
-                if lost or time.monotonic() >= end:
+                if isinstance(error, AnswerLost) and not _reads(method, path):
+                    raise AnswerLost(
+                        f"{error}; it may have been done all the same: look before you repeat it"
+                    ) from error
+                if time.monotonic() >= end:
                     raise
             else:
                 self._answered_at = time.monotonic()

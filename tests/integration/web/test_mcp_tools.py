@@ -519,7 +519,7 @@ def test_what_reads_is_asked_again_where_its_answer_was_lost(forgetful, method, 
 
 def test_what_writes_is_not_done_twice_where_its_answer_was_lost(forgetful):
     bridge, asked = forgetful
-    with pytest.raises(AnswerLost):
+    with pytest.raises(AnswerLost, match="look before you repeat it"):
         bridge.call("POST", "/v1/memories/batch", {"items": []})
     assert asked.count("/v1/memories/batch") == 1
 
