@@ -258,8 +258,8 @@ def _path_name(call: ToolCall, name: str) -> str:
 CORE: tuple[Tool, ...] = (
     Tool(
         "prepare",
-        "Call this before anything else with each new request: lessons to follow, decisions, facts and goals that "
-        "bear on it. Empty when nothing does.",
+        "Call this before anything else with each new request, unless memory came with it: lessons to follow, "
+        "decisions, facts and goals that bear on it. Empty when nothing does.",
         prepare,
         {"message": text("The request, as the user wrote it"), "session_id": SESSION},
         ("message",),

@@ -56,7 +56,7 @@ MEMORY = {
     "instructs": False,
 }
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
-# 1,257 tokens of o200k_base are 5,500 bytes: 1,400 tokens would be about 6,100.
+# 1,263 tokens of o200k_base are 5,528 bytes: 1,400 tokens would be about 6,100.
 MOST_BYTES_OF_CORE = 6_100
 
 
