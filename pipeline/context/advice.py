@@ -1,7 +1,7 @@
-"""Lessons about what an agent is about to touch: those that name the very command or file."""
+"""Lessons about what an agent touches, or is told to touch: those that name the very command or file."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from pipeline.kinds import render_text
 from pipeline.records import Memory, Trust, Viewer
 from pipeline.store import impressions
-from pipeline.store.agent_sessions import ActionType
+from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.write.tool_actions import list_effective_commands
 
 # More lessons than this nobody keeps; the newest are looked at.
@@ -21,6 +21,7 @@ MOST_FILES = 24
 SHORTEST_NAME = 4
 SHORTEST_PROGRAM = 3
 _WORD = re.compile(r"[\w./:@+-]+")
+_CODE = re.compile(r"`([^`\n]{1,200})`")
 _IS_FILE = re.compile(r"\w\.[a-z]\w{0,4}$")
 # Words of a command that name nothing by themselves.
 _GLUE = frozenset({"sudo", "run", "exec", "env", "bash", "sh", "python", "python3", "node", "npx", "uv", "poetry"})
@@ -61,9 +62,23 @@ def read_touched(action_type: ActionType, target: str) -> Touched:
     return Touched(tuple(files[:MOST_FILES]), tuple(tuple(command) for command in named if command))
 
 
-def lessons_about(db: Connection, action_type: ActionType, target: str, viewer: Viewer, limit: int) -> list[Memory]:
-    """List the lessons that somebody vouches for and that name a command or a file, the most important first."""
-    touched = read_touched(action_type, target)
+def read_message(message: str) -> Touched:
+    """Read what a message names: files, commands written as code, and in prose a program with what it is to do."""
+    lowered = message.casefold()
+    words = [word.rstrip(".:-") for word in _WORD.findall(lowered)]
+    files = tuple(PurePath(word).name for word in words if _IS_FILE.search(word))
+    spoken = tuple(pair for pair in pairwise(words) if _among(pair[0], _MANIFOLD))
+    written = (read_touched(ActionType.COMMAND, code) for code in _CODE.findall(lowered))
+    return _join([Touched(files, spoken), *written])
+
+
+def read_actions(did: Iterable[Action]) -> Touched:
+    """Read what was done."""
+    return _join(read_touched(action.type, action.target) for action in did)
+
+
+def lessons_about(db: Connection, touched: Touched, viewer: Viewer, limit: int) -> list[Memory]:
+    """List the lessons that somebody vouches for and that name what is touched, the most important first."""
     if not touched.words:
         return []
     found = [
@@ -91,6 +106,13 @@ def text_names(text: str, touched: Touched) -> bool:
     words = _drop_glue(_WORD.findall(lowered))
     neighbours = set(pairwise(words))
     return any(_is_named(command, words, neighbours) for command in touched.commands)
+
+
+def _join(parts: Iterable[Touched]) -> Touched:
+    found = list(parts)
+    files = dict.fromkeys(file for part in found for file in part.files)
+    commands = dict.fromkeys(command for part in found for command in part.commands)
+    return Touched(tuple(files)[:MOST_FILES], tuple(commands)[:MOST_COMMANDS])
 
 
 def _drop_glue(words: Sequence[str]) -> list[str]:

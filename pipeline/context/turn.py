@@ -8,7 +8,7 @@ from pipeline.context.advice import names, read_touched, text_names
 from pipeline.kinds import render_text
 from pipeline.records import Memory
 from pipeline.store.agent_sessions import Action, ActionType
-from pipeline.write.tool_actions import find_commit_subject, find_test_run, shorten_command
+from pipeline.write.tool_actions import ToolTarget, find_commit_subject, find_test_run, shorten_command
 
 FILES_TOLD = 5
 _CLAUSE = re.compile(
@@ -81,7 +81,12 @@ def find_followed(shown: Sequence[ShownLesson], did: Sequence[Action]) -> list[L
     return found
 
 
-def _proofs(lesson: Memory, action: Action) -> Iterator[bool]:
+def forbids(lesson: Memory, target: ToolTarget) -> bool:
+    """Tell whether a lesson plainly forbids what is about to be done."""
+    return False in _proofs(lesson, target)
+
+
+def _proofs(lesson: Memory, action: Action | ToolTarget) -> Iterator[bool]:
     """Yield what an action proves of a lesson: that it was followed (True) or ignored (False)."""
     text, touched = render_text(lesson), read_touched(action.type, action.target)
     clauses = [clause for clause in _CLAUSE.split(text) if text_names(clause, touched)]

@@ -7,18 +7,15 @@ anything is written.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from sqlite3 import Connection
-from typing import Any, Literal
+from typing import Any
 
 from config.settings import Settings
-from pipeline.context.advice import LOOKED_AT, lessons_about
-from pipeline.context.render import Entry, render_block
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import FieldError, InvalidField, NotFound
-from pipeline.recall.annotations import drop_superseded
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
     Draft,
@@ -37,11 +34,11 @@ from pipeline.services.briefing import (
     brief_resumed_session,
     compose_briefing,
     hook_recall_budget_ms,
-    is_critical,
     version_of,
 )
-from pipeline.services.feedback import FeedbackWriter, make_impressions
+from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.incognito import is_any_incognito
+from pipeline.services.lesson_guard import ToolCall, ToolGuard, decide, list_critical
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories
@@ -52,9 +49,8 @@ from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
 from pipeline.write.tool_actions import find_target, mentions_action, recognize_action
 
-__all__ = ["ActionType", "AgentSession", "JournalRow"]
+__all__ = ["ActionType", "AgentSession", "JournalRow", "ToolGuard"]
 
-ADVICE_AT_ONCE = 3
 # Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
 WARMING_BUDGET_MS = 800
 TURN_ACTIONS = 200
@@ -66,14 +62,6 @@ FORGETFUL = RESUMED | {"clear"}
 SESSION_REST = timedelta(days=90)
 AMBIENT_TAG = "ambient"
 AMBIENT_IMPORTANCE = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """What is said against the use of a tool: whether the user is asked or it is denied, and why."""
-
-    decision: Literal["ask", "deny"]
-    reason: str
 
 
 def identify_session(session_id: str, agent_id: str, cwd: str) -> AgentSession:
@@ -151,7 +139,7 @@ class AgentSessionService:
 
     def guard_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any]
-    ) -> Guard | None:
+    ) -> ToolGuard | None:
         """Return what critical lessons that name it say against a tool's use, also if they were told before.
 
         Other lessons come with a prompt or a session's start: what is told before a tool is read behind its result.
@@ -163,25 +151,16 @@ class AgentSessionService:
         if decision == "off":
             return None
         with workspace.database.read() as db:
-            found = lessons_about(db, target.type, target.target, session.viewer, LOOKED_AT)
-        critical = [lesson for lesson in found if is_critical(lesson)]
-        if not critical:
+            lessons = list_critical(db, session, target)
+        if not lessons:
             return None
-        # What was done a moment ago is noted by then.
+        # What was shown and done a moment ago is noted by then.
         self._feedback.flush()
         with workspace.database.read() as db:
-            lessons = [
-                lesson
-                for lesson in drop_superseded(db, critical)
-                if not _was_let_pass(db, lesson, session, tool, given)
-            ][:ADVICE_AT_ONCE]
-        made = make_impressions(lessons, session.id, session.agent_id)
-        entries = [Entry(lesson, impression_id=one.id) for lesson, one in zip(lessons, made, strict=True)]
-        text, kept = render_block(entries, workspace.settings.hook_max_chars, datetime.now(UTC))
-        # Only what somebody gets to read counts as shown.
-        ids = {entry.impression_id for entry in kept}
-        self._feedback.record_impressions(workspace, [one for one in made if one.id in ids])
-        return None if text is None else Guard(decision, text)
+            guard = decide(db, session, lessons, ToolCall(target, tool, given), decision, datetime.now(UTC))
+        if guard is not None:
+            self._feedback.record_impressions(workspace, guard.impressions)
+        return guard
 
     def record_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, ok: bool
@@ -259,14 +238,6 @@ def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     if agent_sessions.find_turn_start(db, session_id) is None:
         agent_sessions.forget_sessions(db, utc_text(parse(at) - SESSION_REST))
     agent_sessions.begin_turn(db, session_id, cwd, at)
-
-
-def _was_let_pass(db: Connection, lesson: Memory, session: AgentSession, tool: str, given: Mapping[str, Any]) -> bool:
-    """Tell whether a session did the very thing since the lesson is there: somebody who was asked let it."""
-    if session.id is None:
-        return False
-    action = recognize_action(session.id, session.agent_id, utc_now(), tool, given, ok=True, cwd=session.cwd)
-    return action is not None and agent_sessions.was_done(db, session.id, action.type, action.target, lesson.created_at)
 
 
 def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:

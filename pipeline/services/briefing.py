@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from sqlite3 import Connection
 
 from config.settings import Settings
+from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
 from pipeline.context.excerpt import find_excerpt
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
@@ -48,6 +49,10 @@ LAST_WRITTEN = 50
 # What recall may take of a hook's time: the rest is for what comes before and after it.
 RECALL_SHARE = 0.75
 ACTIONS_SHOWN = 12
+# Of lessons that name what a message names, and what a session did last; the others are found by what they mean.
+NAMED_LESSONS = 2
+LIKELY_LESSONS = 1
+RECENT_ACTIONS = 8
 BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT)
 LEFT_OFF = "Where this session left off, as its journal noted:"
 
@@ -160,7 +165,8 @@ def compose_briefing(
     """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
     found = search(context, message_query(message, session.viewer, limits.budget_ms))
     with context.database.read() as db:
-        hits = _choose_told(_drop_dead_lessons(db, found.hits))
+        named = _find_named_lessons(db, session, message, found.hits)
+        hits = _choose_told(_drop_dead_lessons(db, [*named, *found.hits]))
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not hits and not asks_progress(message):
@@ -196,7 +202,7 @@ def brief_project(database: Database, session: AgentSession, max_chars: int, now
         found = goals.list_unfinished(db, session.viewer, SHOWN_EACH)
         for kind in BRIEF_KINDS:
             leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=session.viewer), 2 * SHOWN_EACH)
-            found += drop_superseded(db, leading)[:SHOWN_EACH]
+            found += _drop_dead(db, drop_superseded(db, leading))[:SHOWN_EACH]
     return _brief([], found, session, max_chars, now)
 
 
@@ -296,6 +302,28 @@ def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
         (hit for hit in lessons if hit.memory.seq in worth), key=lambda hit: worth[hit.memory.seq], reverse=True
     )
     return [*alive, *(hit for hit in hits if not is_rule(hit.memory))]
+
+
+def _drop_dead(db: Connection, found: Sequence[Memory]) -> list[Memory]:
+    records = with_records(db, [memory for memory in found if is_rule(memory)])
+    dead = {record.memory.seq for record in records if record.usefulness is Usefulness.DEAD}
+    return [memory for memory in found if memory.seq not in dead]
+
+
+def _find_named_lessons(db: Connection, session: AgentSession, message: str, found: Sequence[Hit]) -> list[Hit]:
+    """Find lessons that name what a message names; where it is about anything, also what the session did last."""
+    named = _list_alive(db, read_message(message), session.viewer)[:NAMED_LESSONS]
+    if session.id is not None and (named or found):
+        did = [row.action for row in agent_sessions.page_actions(db, session.id, RECENT_ACTIONS, None)]
+        # What was shown makes room for what was not.
+        likely = drop_seen(db, session, _list_alive(db, read_actions(did), session.viewer))
+        named = _once([*named, *likely[:LIKELY_LESSONS]])
+    known = {hit.memory.seq for hit in found}
+    return [Hit(lesson, 0.0, RELEVANT) for lesson in named if lesson.seq not in known]
+
+
+def _list_alive(db: Connection, touched: Touched, viewer: Viewer) -> list[Memory]:
+    return _drop_dead(db, drop_superseded(db, lessons_about(db, touched, viewer, LOOKED_AT)))
 
 
 def _sort_by_use(hits: Sequence[Hit]) -> _About:

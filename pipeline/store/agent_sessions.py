@@ -94,13 +94,13 @@ def find_turn_start(db: Connection, session_id: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def was_done(db: Connection, session_id: str, action_type: ActionType, target: str, since: str) -> bool:
-    """Tell whether a session did a thing since a moment, well or not."""
+def has_done(db: Connection, action: Action, since: str) -> bool:
+    """Tell whether a session did the same with success since a moment."""
     row = db.execute(
-        "SELECT 1 FROM action WHERE session_id = ? AND type = ? AND target = ? AND at >= ? LIMIT 1",
-        (session_id, action_type, target, since),
+        "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND at >= ? AND type = ? AND target = ? AND ok)",
+        (action.session_id, since, action.type, action.target),
     ).fetchone()
-    return row is not None
+    return bool(row[0])
 
 
 def list_seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Sequence[int]) -> dict[int, str]:

@@ -59,6 +59,14 @@ def list_unanswered(db: Connection, session_id: str) -> list[Impression]:
     return [_impression(row) for row in rows]
 
 
+def find_first_shown(db: Connection, session_id: str, memory_seq: int) -> str | None:
+    """Return when a memory was first put before an agent of a session."""
+    row = db.execute(
+        "SELECT min(at) FROM impression WHERE memory_seq = ? AND session_id = ?", (memory_seq, session_id)
+    ).fetchone()
+    return None if row[0] is None else str(row[0])
+
+
 def answer(db: Connection, impression_id: str, note: str | None, at: str, *, followed: bool) -> None:
     """Say whether what was shown was followed; the last word counts."""
     db.execute(

@@ -312,7 +312,7 @@ def test_what_a_person_let_pass_is_not_asked_again_in_its_session(client, contai
 
 @pytest.mark.parametrize(("setting", "decided"), [("off", None), ("ask", "ask"), ("deny", "deny")])
 def test_a_setting_says_what_critical_lessons_may_do(client, container, setting, decided):
-    client.write("Run make migrate before make test", **CRITICAL)
+    client.write("Never run make migrate here", **CRITICAL)
     container.settings.paths.workspace("default").config.write_text(f'lesson_guard = "{setting}"\n')
     found = guard(tool(client, "Bash", MIGRATE, "PreToolUse"))
     assert (found and found[0]) == decided
@@ -328,16 +328,8 @@ def test_a_lesson_that_a_session_began_with_is_counted_and_comes_again_when_it_i
     assert is_silent(post(client, prompt))
     assert guard(tool(client, "Bash", MIGRATE, "PreToolUse"))
     flush_notes(container)
-    assert lesson_record(client, lesson)[0] == 3
-
-
-def test_a_reason_that_has_no_room_is_not_noted_as_shown(client, container):
-    client.write("Run make migrate before make test. " + "x" * 300, **CRITICAL)
-    container.settings.paths.workspace("default").config.write_text("hook_max_chars = 200\n")
-    assert is_silent(tool(client, "Bash", MIGRATE, "PreToolUse"))
-    flush_notes(container)
-    [record] = client.get("/v1/lessons").get_json()["items"]
-    assert record["shown"] == 0
+    # Before the tool it is the impression that the prompt made.
+    assert lesson_record(client, lesson)[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -359,6 +351,63 @@ def test_what_the_agent_itself_stored_of_a_turn_is_not_written_again(client, con
     post(client, event(hook_event_name="Stop"))
     flush_notes(container)
     assert bool(ambient(client)) == told_again
+
+
+def asked(client, command, **fields):
+    return guard(tool(client, "Bash", {"command": command}, "PreToolUse", **fields))
+
+
+def test_only_what_was_asked_about_and_worked_is_not_asked_again(client, container):
+    client.write("Something")
+    tool(client, "Bash", {"command": "make test"})
+    lesson = client.write("Run make migrate before make test", **CRITICAL)
+    flush_notes(container)
+    for _ in range(2):
+        assert asked(client, "make test")[0] == "ask"
+        tool(client, "Bash", {"command": "make test"}, "PostToolUseFailure")
+    flush_notes(container)
+    [record] = client.get("/v1/lessons").get_json()["items"]
+    # Asked for twice and not answered, it was shown once.
+    assert (record["id"], record["shown"]) == (lesson, 1)
+    tool(client, "Bash", {"command": "make test"})
+    assert is_silent(tool(client, "Bash", {"command": "make test"}, "PreToolUse"))
+
+
+def test_what_a_lesson_demands_is_asked_about_and_what_it_forbids_denied(client, container):
+    client.write("Run make migrate before make test", **CRITICAL)
+    client.write("Never run make deploy here. " + "x" * 300, **CRITICAL)
+    container.settings.paths.workspace("default").config.write_text('lesson_guard = "deny"\nhook_max_chars = 200\n')
+    for _ in range(2):
+        assert asked(client, "make deploy")[0] == "deny"
+        tool(client, "Bash", {"command": "make deploy"})
+    assert asked(client, "make migrate")[0] == "ask"
+    tool(client, "Bash", {"command": "make migrate"})
+    assert is_silent(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
+
+
+def test_a_prompt_brings_the_lessons_about_what_it_names(client):
+    client.write("Run `alembic upgrade head` from the api folder", kind="lesson")
+    client.write("seed.py empties the table first", kind="lesson")
+    client.write("Do not git push on a Friday", kind="lesson")
+    told = context(post(client, event(prompt="now `alembic upgrade head`, please")))
+    assert "api folder" in told
+    assert "seed.py" not in told
+    assert "Friday" not in told
+    assert "empties the table" in context(post(client, event(prompt="rename scripts/seed.py")))
+    assert "Friday" in context(post(client, event(prompt="then git push it")))
+    assert is_silent(post(client, event(prompt="and again git push it")))
+    assert is_silent(post(client, event(prompt="ok, go on")))
+
+
+def test_a_prompt_brings_a_lesson_about_what_the_session_did_last(client, container, digested):
+    client.write("seed.py empties the table first", kind="lesson")
+    client.write("Billing listens on port 8123")
+    digested()
+    tool(client, "Edit", {"file_path": "/p/seed.py"}, cwd="/p")
+    flush_notes(container)
+    assert is_silent(post(client, event(prompt="thanks, looks great!")))
+    assert "empties" not in context(post(client, event(prompt=PORT, session_id="s2")))
+    assert "empties" in context(post(client, event(prompt=PORT)))
 
 
 def test_a_turn_with_a_result_leaves_one_ambient_memory(client, container):

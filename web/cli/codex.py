@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +64,12 @@ def codex_notify(state: State, /, *, notification: str, codex_home: str | None, 
     try:
         settings = _settings(state, moved)
         tell_turn(notice, folder, settings.paths.codex_turns, partial(_send, settings, state.named_workspace))
-    except (OSError, BrokenOff, NotConnected) as error:
-        click.echo(f"not noted: {type(error).__name__}", err=True)
+    except (OSError, Refused, BrokenOff, NotConnected) as error:
+        click.echo(f"not noted: {error if isinstance(error, Refused) else type(error).__name__}", err=True)
+
+
+class Refused(Exception):
+    """Say that the server did not take an event: what it told of is told with the next turn."""
 
 
 def _settings(state: State, moved: Mapping[str, str | None]) -> "Settings":
@@ -86,7 +91,9 @@ def _send(settings: "Settings", workspace: str | None, events: Sequence[Mapping[
         headers[WORKSPACE_HEADER] = workspace
     with closing(KeptConnections(settings.url, TIMEOUT_S)) as connections:
         for event in events:
-            connections.send("POST", HOOK, json.dumps(event).encode(), headers)
+            answer = connections.send("POST", HOOK, json.dumps(event).encode(), headers)
+            if answer.status != HTTPStatus.OK:
+                raise Refused(f"HTTP {answer.status}")
 
 
 def tell_turn(

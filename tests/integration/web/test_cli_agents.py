@@ -198,6 +198,17 @@ def test_a_notification_that_cannot_be_taken_disturbs_nobody(told):
     assert run("codex-notify", told).stdout == ""
 
 
+@pytest.mark.usefixtures("codex")
+def test_what_the_server_refuses_is_told_again(served, tmp_path, monkeypatch):
+    turns = served.settings.paths.codex_turns
+    with monkeypatch.context() as patched:
+        patched.setattr("web.cli.codex.HOOK", "/hooks/nobody")
+        assert "not noted: HTTP 404" in run("codex-notify", notification(cwd=str(tmp_path))).stderr
+    assert not turns.exists()
+    run("codex-notify", notification(cwd=str(tmp_path)))
+    assert [file.name for file in turns.iterdir()] == [THREAD]
+
+
 HOME = Path("/home/ann")
 
 

@@ -23,7 +23,7 @@ def lesson(workspace):
 
 def about(workspace, target, action_type=ActionType.COMMAND, viewer=NOBODY, limit=10):
     with workspace.database.read() as db:
-        return [found.content for found in lessons_about(db, action_type, target, viewer, limit)]
+        return [found.content for found in lessons_about(db, read_touched(action_type, target), viewer, limit)]
 
 
 @pytest.mark.parametrize(

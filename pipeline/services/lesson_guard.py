@@ -1,0 +1,86 @@
+"""The guard: critical lessons that name what an agent is about to do, told while it can still be left undone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from sqlite3 import Connection
+from typing import Any, Literal
+
+from pipeline.context.advice import LOOKED_AT, lessons_about, read_touched
+from pipeline.context.render import Entry, render_line
+from pipeline.context.turn import forbids
+from pipeline.recall.annotations import drop_superseded
+from pipeline.records import HEADER, Memory
+from pipeline.services.briefing import AgentSession, is_critical
+from pipeline.services.feedback import Impression, make_impressions
+from pipeline.services.lessons import Usefulness, with_records
+from pipeline.store import agent_sessions, impressions
+from pipeline.write.tool_actions import ToolTarget, recognize_action
+
+MOST_LESSONS = 3
+
+Decision = Literal["ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that an agent is about to make, and what it touches."""
+
+    target: ToolTarget
+    tool: str
+    given: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolGuard:
+    """What becomes of a tool call and why: the lessons that stand against it, and their impressions."""
+
+    decision: Decision
+    reason: str
+    shown: tuple[Memory, ...]
+    impressions: tuple[Impression, ...]
+
+
+def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> list[Memory]:
+    """List the critical lessons that name what is about to be touched; one that is never heeded is none of them."""
+    named = lessons_about(db, read_touched(target.type, target.target), session.viewer, LOOKED_AT)
+    critical = drop_superseded(db, [lesson for lesson in named if is_critical(lesson)])
+    return [one.memory for one in with_records(db, critical) if one.usefulness is not Usefulness.DEAD]
+
+
+def decide(
+    db: Connection, session: AgentSession, lessons: Sequence[Memory], call: ToolCall, most: Decision, now: datetime
+) -> ToolGuard | None:
+    """Return what critical lessons have against a call; refused is at most what one of them plainly forbids."""
+    forbidding = [lesson for lesson in lessons if most == "deny" and forbids(lesson, call.target)]
+    # A person who allowed it knows the lesson.
+    left = forbidding or _drop_allowed(db, session, lessons, call)
+    if not left:
+        return None
+    return _make_guard(db, session, left[:MOST_LESSONS], "deny" if forbidding else "ask", now)
+
+
+def _drop_allowed(db: Connection, session: AgentSession, lessons: Sequence[Memory], call: ToolCall) -> list[Memory]:
+    """Leave out the lessons against which the very same was done in the session after they were shown."""
+    if session.id is None:
+        return list(lessons)
+    action = recognize_action(session.id, session.agent_id, "", call.tool, call.given, ok=True, cwd=session.cwd)
+    if action is None:
+        return list(lessons)
+    shown = {lesson.seq: impressions.find_first_shown(db, session.id, lesson.seq) for lesson in lessons}
+    return [
+        lesson
+        for lesson in lessons
+        if (since := shown[lesson.seq]) is None or not agent_sessions.has_done(db, action, since)
+    ]
+
+
+def _make_guard(
+    db: Connection, session: AgentSession, told: Sequence[Memory], decision: Decision, now: datetime
+) -> ToolGuard:
+    # What was shown before and not answered is the same impression still.
+    unanswered = [] if session.id is None else impressions.list_unanswered(db, session.id)
+    known = {one.memory_seq: one for one in unanswered if one.agent_id == session.agent_id}
+    made = [known.get(one.memory_seq, one) for one in make_impressions(told, session.id, session.agent_id)]
+    lines = [render_line(Entry(lesson, impression_id=one.id), now) for lesson, one in zip(told, made, strict=True)]
+    return ToolGuard(decision, "\n".join([HEADER, *lines]), tuple(told), tuple(made))
