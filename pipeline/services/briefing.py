@@ -165,8 +165,7 @@ def compose_briefing(
     """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
     found = search(context, message_query(message, session.viewer, limits.budget_ms))
     with context.database.read() as db:
-        named = _find_named_lessons(db, session, message, found.hits)
-        hits = _choose_told(_drop_dead_lessons(db, [*named, *found.hits]))
+        hits = _choose_told(_drop_dead_lessons(db, _add_named_lessons(db, session, message, found.hits)))
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not hits and not asks_progress(message):
@@ -310,8 +309,8 @@ def _drop_dead(db: Connection, found: Sequence[Memory]) -> list[Memory]:
     return [memory for memory in found if memory.seq not in dead]
 
 
-def _find_named_lessons(db: Connection, session: AgentSession, message: str, found: Sequence[Hit]) -> list[Hit]:
-    """Find lessons that name what a message names; where it is about anything, also what the session did last."""
+def _add_named_lessons(db: Connection, session: AgentSession, message: str, found: Sequence[Hit]) -> list[Hit]:
+    """Put first what names what a message names; where it is about anything, also what the session did last."""
     named = _list_alive(db, read_message(message), session.viewer)[:NAMED_LESSONS]
     if session.id is not None and (named or found):
         did = [row.action for row in agent_sessions.page_actions(db, session.id, RECENT_ACTIONS, None)]
@@ -319,7 +318,7 @@ def _find_named_lessons(db: Connection, session: AgentSession, message: str, fou
         likely = drop_seen(db, session, _list_alive(db, read_actions(did), session.viewer))
         named = _once([*named, *likely[:LIKELY_LESSONS]])
     known = {hit.memory.seq for hit in found}
-    return [Hit(lesson, 0.0, RELEVANT) for lesson in named if lesson.seq not in known]
+    return [*(Hit(lesson, 0.0, RELEVANT) for lesson in named if lesson.seq not in known), *found]
 
 
 def _list_alive(db: Connection, touched: Touched, viewer: Viewer) -> list[Memory]:

@@ -44,10 +44,16 @@ CHANNELS = ("lexical", "dense")
     "--occurred-at", callback=options.parse_time, metavar="TIME", help="When it happened, as 2026-01-31T12:00:00Z."
 )
 @click.option("--metadata", callback=options.parse_json_object, metavar="JSON", help="A JSON object to keep with it.")
+@click.option(
+    "--severity", type=click.Choice(["info", "warning", "critical"]), help="Of a lesson: what ignoring it costs."
+)
 @pass_state
-def remember(state: State, /, text: str, **given: Any) -> None:
+def remember(state: State, /, text: str, severity: str | None, **given: Any) -> None:
     """Store TEXT as a memory; `-` reads it from standard input."""
-    body = {"content": options.read_text(text)} | options.select_given_options(given)
+    if severity is not None and given["kind"] != Kind.LESSON:
+        raise click.UsageError("--severity is of a lesson: say --kind lesson")
+    details = {} if severity is None else {"details": {"severity": severity}}
+    body = {"content": options.read_text(text)} | options.select_given_options(given) | details
     receipt = state.ask(lambda client: client.remember(body), to_write=True)
     known = f" (known as {receipt['duplicate_of']})" if receipt.get("duplicate_of") else ""
     reason = f": {plain(receipt['reason'])}" if receipt.get("reason") else ""

@@ -181,6 +181,12 @@ def test_remember_sends_what_was_given_and_nothing_else(server):
     )
 
 
+def test_remember_says_what_ignoring_a_lesson_costs(server):
+    run("remember", "Never run make deploy by hand", "--kind", "lesson", "--severity", "critical")
+    assert server.seen[0][2]["details"] == {"severity": "critical"}
+    run("remember", "Never run make deploy by hand", "--severity", "critical", code=2)
+
+
 def test_remember_reads_standard_input(server):
     assert run_json("remember", "-", stdin="two\nlines\n") == {"id": ULID, "outcome": "created"}
     assert server.seen[0][2] == {"content": "two\nlines"}
