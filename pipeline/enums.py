@@ -109,3 +109,5 @@ class EntityKind(StrEnum):
     PLACE = "place"
     PRODUCT = "product"
     DATE = "date"
+    # A name of which nobody can tell what it names.
+    NAME = "name"

@@ -5,6 +5,7 @@ What spelling gives away comes first, then names and dates from a tagger.
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -18,6 +19,18 @@ from pipeline.records.digestion import EntityMention, WorkItem
 from pipeline.store import entities, memories, work
 from pipeline.store.database import Database
 from pipeline.text.entities import find_by_rule
+from pipeline.text.known_names import (
+    IS_SOFTWARE,
+    ORGANISATION_AFTER,
+    ORGANISATION_BEFORE,
+    ORGANISATION_END,
+    PERSON_AFTER,
+    PERSON_BEFORE,
+    PLACE_BEFORE,
+    is_given_name,
+    list_kinds,
+)
+from pipeline.text.languages import may_be_foreign
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.names import canonical_entity_name
 
@@ -57,7 +70,6 @@ _NOT_NAMES = re.compile(rf"(?:(?:{_LEXICON.alternatives('not_names')})(?:[ .,'\u
 _NO_NAME = re.compile(rf"{_LEXICON.alternatives('leads')}|{_LEXICON.alternatives('not_names')}", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]\w*")
 _USED_BEFORE = re.compile(rf"\b(?:{_LEXICON.alternatives('software_verbs')})[ \t]+(?:the |an? )?$", re.IGNORECASE)
-_HELD_BEFORE = re.compile(r"(?i:\b(?:in|into|on|onto|through|over|inside|behind)[ \t]+(?:the |an? )?)$")
 _SOFTWARE_AFTER = re.compile(
     rf"[ \t]+(?:v?[0-9]+(?:\.[0-9]+)*|(?:{_LEXICON.alternatives('software_nouns')})(?:e?s)?)\b"
 )
@@ -65,7 +77,6 @@ _ACRONYM = re.compile(r"\b[A-Z]{3,}\b")
 # "Glad to", "Wanna you": a sentence that begins so begins with no name.
 _NO_SUBJECT = re.compile(r"[ \t]+(?:to|you|it|we|I|they|that|a|my|your|me)\b")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:\n])\s*$")
-_EMPLOYER_BEFORE = re.compile(r"(?i:\b(?:at|for|by|from|join|joins|joined|joining|left)[ \t]+(?:the[ \t]+)?)$")
 _YEAR = re.compile(r"\b(?:19|20)[0-9]{2}\b")
 _RELATIVE = re.compile(r"(?i:\b(?:last|next|this|ago|later|earlier|yesterday|today|tomorrow|past|coming|previous)\b)")
 _CONTEXT = 40  # characters read on each side of a name for a cue
@@ -165,7 +176,12 @@ def extract_batch(texts: Sequence[str], tagger: Tagger) -> list[list[EntityMenti
 
 
 def _read_spelling(text: str) -> _Spelling:
-    ruled, labels = find_by_rule(text), _speakers(text)
+    labels = _speakers(text)
+    spoken = bytearray(len(text))
+    _claim(spoken, labels)
+    ruled = [
+        mention for mention in find_by_rule(text) if mention.kind is not EntityKind.PERSON or _free(spoken, mention)
+    ]
     taken = bytearray(len(text))
     _claim(taken, ruled)
     people = [label for label in labels if _free(taken, label)]
@@ -176,8 +192,11 @@ def _read_spelling(text: str) -> _Spelling:
 def _may_name(spelling: _Spelling) -> bool:
     """Tell whether a name could be left to find: a word with a capital, a letter beyond ASCII, or a year.
 
-    Words that begin sentences and are no names do not count; a name made of nothing else would not be taken for one.
+    The tagger reads English alone: where every noun has a capital it takes nouns for names. Words that begin
+    sentences and are no names do not count; a name made of nothing else would not be taken for one.
     """
+    if may_be_foreign(spelling.text):
+        return False
     left = _blank_places(spelling.text, spelling.taken)
     if not left.isascii() or _YEAR.search(left):
         return True
@@ -227,6 +246,9 @@ def _free(taken: bytearray, mention: EntityMention) -> bool:
 
 
 def _speakers(text: str) -> list[EntityMention]:
+    """Find who speaks: a label at a line's start that is somebody's name, or comes again as in a conversation."""
+    labels = [found for found in _SPEAKER.finditer(text) if not _HEADING.search(found["name"])]
+    times = Counter(found["name"] for found in labels)
     return [
         EntityMention(
             EntityKind.PERSON,
@@ -234,8 +256,8 @@ def _speakers(text: str) -> list[EntityMention]:
             found["name"],
             *found.span("name"),
         )
-        for found in _SPEAKER.finditer(text)
-        if not found["name"].isupper() and not _HEADING.search(found["name"])
+        for found in labels
+        if is_given_name(found["name"].split()[0]) or (times[found["name"]] > 1 and not found["name"].isupper())
     ]
 
 
@@ -262,7 +284,7 @@ def _correct(text: str, mention: EntityMention, speakers: set[str]) -> EntityMen
         return None
     if canonical_entity_name(EntityKind.PERSON, surface) in speakers:
         kind = EntityKind.PERSON
-    elif kind in {EntityKind.PERSON, EntityKind.ORGANISATION, EntityKind.PLACE}:
+    else:
         judged = _judge(kind, surface, text[max(0, start - _CONTEXT) : start], text[end : end + _CONTEXT])
         if judged is None:
             return None
@@ -282,13 +304,35 @@ def _is_name(surface: str) -> bool:
 
 
 def _judge(kind: EntityKind, surface: str, before: str, after: str) -> EntityKind | None:
-    """Correct what a tagger trained on news takes software, acronyms and opening words for."""
-    single, person = " " not in surface, kind is EntityKind.PERSON
-    if single and surface.isupper() and kind is not EntityKind.PLACE:
-        return EntityKind.ORGANISATION if _EMPLOYER_BEFORE.search(before) else None
-    if single and person and _SENTENCE_START.search(before) and _NO_SUBJECT.match(after):
+    """Return what a name is for certain, `name` where nothing tells, None where it is no name.
+
+    A tagger that was trained on news takes software for people, and whatever it does not know for organisations.
+    """
+    single = " " not in surface
+    if single and surface.isupper():
+        return EntityKind.ORGANISATION if ORGANISATION_BEFORE.search(before) else list_kinds(surface)
+    if single and _SENTENCE_START.search(before) and _NO_SUBJECT.match(after):
         return None
-    used = single and _USED_BEFORE.search(before) and kind is not EntityKind.PLACE
-    held = single and person and _HELD_BEFORE.search(before)
-    compound = person and not surface.isupper() and _ACRONYM.search(surface)
-    return EntityKind.PRODUCT if used or held or compound or _SOFTWARE_AFTER.match(after) else kind
+    if known := list_kinds(surface):
+        return known
+    return (
+        EntityKind.PRODUCT
+        if _is_software(single, surface, before, after)
+        else _judge_by_cues(kind, surface, before, after)
+    )
+
+
+def _judge_by_cues(kind: EntityKind, surface: str, before: str, after: str) -> EntityKind:
+    if ORGANISATION_END.fullmatch(surface) or ORGANISATION_AFTER.match(after) or ORGANISATION_BEFORE.search(before):
+        return EntityKind.ORGANISATION
+    if PLACE_BEFORE.search(before):
+        return EntityKind.PLACE
+    told = PERSON_BEFORE.search(before) or PERSON_AFTER.match(after)
+    person = told or (kind is EntityKind.PERSON and is_given_name(surface.split(maxsplit=1)[0]))
+    return EntityKind.PERSON if person else EntityKind.NAME
+
+
+def _is_software(single: bool, surface: str, before: str, after: str) -> bool:
+    used = single and _USED_BEFORE.search(before)
+    compound = not surface.isupper() and _ACRONYM.search(surface)
+    return bool(used or compound or _SOFTWARE_AFTER.match(after) or IS_SOFTWARE.match(after))

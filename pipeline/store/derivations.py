@@ -205,7 +205,7 @@ def common_subjects(db: Connection, one: int, other: int) -> list[str]:
     rows = db.execute(
         "SELECT e.name FROM mention a JOIN mention b ON b.entity_seq = a.entity_seq "
         "JOIN entity e ON e.seq = a.entity_seq WHERE a.memory_seq = ? AND b.memory_seq = ? "
-        "AND e.kind NOT IN ('date', 'version', 'port', 'person', 'organisation', 'place') ORDER BY e.name",
+        "AND e.kind NOT IN ('date', 'version', 'port', 'person', 'organisation', 'place', 'name') ORDER BY e.name",
         (one, other),
     )
     return [row[0] for row in rows]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention
+from pipeline.text.known_names import find_known_names
 from pipeline.text.lexicon import load_lexicon
 from pipeline.text.names import DATE, TRAILING, canonical_entity_name, iso_date
 
@@ -17,7 +18,10 @@ _LEXICON = load_lexicon("entities")
 # Of two candidates of one length over the same text, the earlier kind wins.
 _PRECEDENCE = tuple(
     EntityKind(kind)
-    for kind in "url package file pull_request ticket date version port command identifier".split()  # noqa: SIM905
+    for kind in [
+        *("url", "package", "file", "pull_request", "ticket", "date", "version", "port", "command"),
+        *("product", "organisation", "place", "person", "identifier"),
+    ]
 )
 _WORD_BEFORE = 32  # characters looked back over for a cue word
 
@@ -332,6 +336,11 @@ def _identifiers(text: str) -> Iterator[EntityMention]:
             yield _mention(EntityKind.IDENTIFIER, text, found.end() - len(name), found.end())
 
 
+def _known_names(text: str) -> Iterator[EntityMention]:
+    for kind, start, end in find_known_names(text):
+        yield _mention(kind, text, start, end)
+
+
 def _is_code_name(run: str) -> bool:
     if run.endswith("()"):
         return True
@@ -364,4 +373,5 @@ _RULES: tuple[_Rule, ...] = (
     _ports,
     _commands,
     _identifiers,
+    _known_names,
 )

@@ -5,7 +5,7 @@ It errs towards English: names, commands and code have few words of any language
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from pipeline.text.lexicon import load_lexicon
@@ -27,16 +27,27 @@ _ENGLISH = "english"
 def is_foreign(text: str) -> bool:
     """Tell whether a text is surely in another language than English."""
     written = _WORD.findall(text[:READ_CHARS])
-    words, letters = [word.lower() for word in written], "".join(written)
+    letters = "".join(written)
     others = len(_OTHER_SCRIPT.findall(letters))
     if others >= max(LEAST_LETTERS, LEAST_LETTERS_SHARE * len(letters)):
         return True
-    counts = Counter(language for word in words for language in _languages_of_words().get(word, ()))
+    telling, english = _count_telling(written)
+    return telling >= max(LEAST_WORDS, LEAST_SHARE * len(written)) and telling > english
+
+
+def may_be_foreign(text: str) -> bool:
+    """Tell whether more in a text speaks for another language than for English, however little."""
+    telling, english = _count_telling(_WORD.findall(text[:READ_CHARS]))
+    return telling > english or is_foreign(text)
+
+
+def _count_telling(written: Sequence[str]) -> tuple[int, int]:
+    """Count the words that tell the likeliest other language, and those that tell English."""
+    counts = Counter(language for word in written for language in _languages_of_words().get(word.lower(), ()))
     english = counts.pop(_ENGLISH, 0)
     # What is capitalized may be a name.
-    accented: int = sum(not word.isascii() and word.islower() and len(word) > 1 for word in written)
-    telling = max(counts.values(), default=0) + accented
-    return telling >= max(LEAST_WORDS, LEAST_SHARE * len(words)) and telling > english
+    accented = sum(not word.isascii() and word.islower() and len(word) > 1 for word in written)
+    return max(counts.values(), default=0) + accented, english
 
 
 @cache

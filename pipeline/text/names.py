@@ -71,7 +71,9 @@ TRAILING = ".,;:!?'\"`"
 
 _LEADING = "'\"`,;:!?([{<"
 _CLOSING = ")]}>"
-_PROSE = frozenset({EntityKind.PERSON, EntityKind.ORGANISATION, EntityKind.PLACE, EntityKind.PRODUCT, EntityKind.DATE})
+_PROSE = frozenset(
+    map(EntityKind, ("person", "organisation", "place", "product", "name", "date")),
+)
 _DRIVE = re.compile(r"[A-Za-z]:/")
 _LAST_NUMBER = re.compile(r"[0-9]+(?=[^0-9]*$)")
 
@@ -166,5 +168,6 @@ _SPELLINGS = {
     EntityKind.ORGANISATION: str.casefold,
     EntityKind.PLACE: str.casefold,
     EntityKind.PRODUCT: str.casefold,
+    EntityKind.NAME: str.casefold,
     EntityKind.DATE: _absolute_date,
 }

@@ -48,6 +48,7 @@ CURSOR = "consolidate_cursor"
 SUBJECTS = (
     *(EntityKind.TICKET, EntityKind.PULL_REQUEST, EntityKind.FILE, EntityKind.IDENTIFIER, EntityKind.COMMAND),
     *(EntityKind.PACKAGE, EntityKind.PRODUCT, EntityKind.PLACE, EntityKind.ORGANISATION, EntityKind.PERSON),
+    EntityKind.NAME,
 )
 
 SYSTEM = (

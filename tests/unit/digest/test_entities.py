@@ -1,3 +1,6 @@
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -9,7 +12,7 @@ from pipeline.text.names import canonical_entity_name
 from tests.fakes.tagger import FakeTagger
 
 PERSON, ORGANISATION, PLACE = EntityKind.PERSON, EntityKind.ORGANISATION, EntityKind.PLACE
-PRODUCT, DATE, IDENTIFIER = EntityKind.PRODUCT, EntityKind.DATE, EntityKind.IDENTIFIER
+PRODUCT, DATE, IDENTIFIER, NAME = EntityKind.PRODUCT, EntityKind.DATE, EntityKind.IDENTIFIER, EntityKind.NAME
 
 
 class MarksOnly:
@@ -53,8 +56,8 @@ def test_rules_and_tagger_meet_in_order_of_place():
 
 def test_a_batch_reaches_the_tagger_at_once_and_keeps_its_order():
     tagger = FakeTagger()
-    found = extract_batch(["met with Ada", "nothing here", "met with Bob"], tagger)
-    assert [pairs(mentions) for mentions in found] == [[(PERSON, "ada")], [], [(PERSON, "bob")]]
+    found = extract_batch(["met with Quirin", "nothing here", "met with Tarnel"], tagger)
+    assert [pairs(mentions) for mentions in found] == [[(PERSON, "quirin")], [], [(PERSON, "tarnel")]]
     assert len(tagger.batches) == 1
 
 
@@ -69,7 +72,7 @@ def test_a_name_is_kept_once_where_it_stands_first():
 
 
 def test_too_many_entities_are_cut_and_rules_go_before_names():
-    text = "met with Ada. " + " ".join(f"field_{n}" for n in range(MAX_ENTITIES + 10))
+    text = "met with Quirin. " + " ".join(f"field_{n}" for n in range(MAX_ENTITIES + 10))
     mentions = extract(text, FakeTagger())
     assert len(mentions) == MAX_ENTITIES
     assert {mention.kind for mention in mentions} == {IDENTIFIER}
@@ -85,8 +88,11 @@ def test_too_many_entities_are_cut_and_rules_go_before_names():
         ("Open Question: who knows", []),
         ("User: hi\nAssistant: hello", []),
         ("TODO: write it", []),
-        ("Caroline:no space", []),
-        ("she said Caroline: hey", []),
+        ("Postgres: use 16", []),
+        ("Backend: slow\nFrontend: fine", []),
+        ("Zorbel: hello\nPim: hi\nZorbel: bye", ["zorbel"]),
+        ("Quirin:no space", []),
+        ("she said Quirin: hey", []),
     ],
 )
 def test_who_speaks_at_the_start_of_a_line_is_a_person(text, names):
@@ -96,10 +102,10 @@ def test_who_speaks_at_the_start_of_a_line_is_a_person(text, names):
 
 def test_the_tagger_sees_no_speaker_label_and_offsets_still_hold():
     tagger = FakeTagger()
-    text = "Ann: I met with Bob"
+    text = "Ann: I met with Bob at Quoll"
     mentions = extract(text, tagger)
-    assert tagger.batches == [["     I met with Bob"]]
-    assert [text[m.start : m.end] for m in mentions] == ["Ann", "Bob"]
+    assert tagger.batches == [["     I met with Bob at Quoll"]]
+    assert [text[m.start : m.end] for m in mentions] == ["Ann", "Bob", "Quoll"]
 
 
 @pytest.mark.parametrize(
@@ -107,9 +113,9 @@ def test_the_tagger_sees_no_speaker_label_and_offsets_still_hold():
     [
         ("The Acme board met", "The Acme", ORGANISATION, [(ORGANISATION, "acme")]),
         ("Bob's laptop", "Bob's", PERSON, [(PERSON, "bob")]),
-        ("read “The Lean Startup”", "“The Lean Startup”", PRODUCT, [(PRODUCT, "lean startup")]),
+        ("read “The Lean Startup”", "“The Lean Startup”", PRODUCT, [(NAME, "lean startup")]),
         ("so ya, Melanie knows", "ya, Melanie", PERSON, [(PERSON, "melanie")]),
-        ("the redis thing", "redis", PERSON, []),
+        ("the redis thing", "redis", PERSON, [(PRODUCT, "redis")]),
         ("kids & work matter", "kids & work", ORGANISATION, []),
         ("count 42 here", "42", ORGANISATION, []),
         ("a{b} Foo{x}", "Foo{x}", ORGANISATION, []),
@@ -120,10 +126,14 @@ def test_the_tagger_sees_no_speaker_label_and_offsets_still_hold():
         ("kept in Redis now", "Redis", PERSON, [(PRODUCT, "redis")]),
         ("Redis cache is cold", "Redis", PERSON, [(PRODUCT, "redis")]),
         ("deployed with Docker", "Docker", PERSON, [(PRODUCT, "docker")]),
-        ("talked with Docker", "Docker", PERSON, [(PERSON, "docker")]),
+        ("talked with Docker", "Docker", PERSON, [(PRODUCT, "docker")]),
+        ("talked with Quirin", "Quirin", ORGANISATION, [(PERSON, "quirin")]),
+        ("Oxbow top is slow", "Oxbow", PERSON, [(NAME, "oxbow")]),
+        ("Oxbow is our ingestion service", "Oxbow", PERSON, [(PRODUCT, "oxbow")]),
+        ("the customer Quirin", "Quirin", PERSON, [(ORGANISATION, "quirin")]),
         ("use Celery", "Celery", ORGANISATION, [(PRODUCT, "celery")]),
         ("lives in Oslo", "Oslo", PLACE, [(PLACE, "oslo")]),
-        ("Django ORM is nice", "Django ORM", PERSON, [(PRODUCT, "django orm")]),
+        ("Django ORM is nice", "Django ORM", PERSON, [(PRODUCT, "django")]),
         ("the JWT expires", "JWT", ORGANISATION, []),
         ("she works at IBM", "IBM", ORGANISATION, [(ORGANISATION, "ibm")]),
         ("in the UK", "UK", PLACE, [(PLACE, "uk")]),
@@ -194,15 +204,16 @@ def test_hostile_spans_finish(unit):
         ("nothing with a capital letter", False),
         ("Alice: and then we left", False),
         ("", False),
-        ("The old port of Hamburg is closed.", True),
+        ("The old port of Quoll is closed.", True),
         ("It was born in the spring of 2019.", True),
         ("we ate crêpes", True),
-        ("Alice: and then Bob left", True),
+        ("Alice: and then Quirin left", True),
+        ("Der Hafen von Quoll ist seit gestern geschlossen.", False),
     ],
 )
 def test_a_tagger_is_asked_only_where_a_name_could_be_left(text, asked):
     tagger = FakeTagger()
-    extract_batch(["near Rome", text, "near Oslo"], tagger)
+    extract_batch(["near Quoll", text, "near Tarn"], tagger)
     assert len(tagger.batches[0]) == 2 + asked
 
 
@@ -245,8 +256,43 @@ def test_spacy_tags_a_batch_as_it_tags_each_text(spacy_tagger):
 
 
 def test_a_long_document_is_tagged_at_its_head_only(spacy_tagger):
-    text = "Alice Miller lives in Paris. " + "word " * 5_000 + "Bob Miller lives in Rome."
-    assert {mention.name for mention in extract(text, spacy_tagger)} == {"alice miller", "paris"}
+    text = "Quirin Baxley lives in Ashford. " + "and so on " * 2_500 + "Doris Baxley met Hugh Ashby."
+    names = {mention.name for mention in extract(text, spacy_tagger)}
+    assert "quirin baxley" in names
+    assert not any("ashby" in name for name in names)
+
+
+NAMED = {PERSON, ORGANISATION, PLACE, PRODUCT, NAME}
+LABELLED = [
+    json.loads(line)
+    for line in (Path(__file__).parents[2] / "data" / "entity_kinds.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+def judge_mention(mention, labels):
+    """Tell whether labels bear a mention out; None for what spelling gives away and nobody labelled."""
+    over = [one for one in labels if one["start"] < mention.end and mention.start < one["start"] + len(one["mention"])]
+    if mention.kind not in NAMED and not over:
+        return None
+    inside = [
+        one for one in over if one["start"] <= mention.start and mention.end <= one["start"] + len(one["mention"])
+    ]
+    return any(mention.kind in {NAME, one["kind"]} for one in inside)
+
+
+@pytest.mark.parametrize("part", ["dev", "test"])
+def test_kinds_are_those_that_people_give(spacy_tagger, part):
+    notes = [note for note in LABELLED if note["part"] == part]
+    judged, right, labelled = [], 0, 0
+    for note, found in zip(notes, extract_batch([note["text"] for note in notes], spacy_tagger), strict=True):
+        judged += [(mention.kind, judge_mention(mention, note["mentions"])) for mention in found]
+        right += sum(bool(judge_mention(one, note["mentions"])) for one in found if one.kind is not NAME)
+        labelled += len({(one["kind"], one["mention"]) for one in note["mentions"]})
+    sure = [good for kind, good in judged if good is not None and kind is not NAME]
+    names = [good for _, good in judged if good is not None]
+    assert sum(sure) / len(sure) >= 0.95
+    assert sum(names) / len(names) >= 0.9
+    assert right / labelled >= 0.85
 
 
 def test_a_missing_model_is_a_failed_stage(monkeypatch):

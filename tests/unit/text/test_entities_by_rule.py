@@ -9,9 +9,18 @@ from pipeline.text.names import canonical_entity_name
 FILE, IDENTIFIER, TICKET = EntityKind.FILE, EntityKind.IDENTIFIER, EntityKind.TICKET
 PULL, URL, VERSION = EntityKind.PULL_REQUEST, EntityKind.URL, EntityKind.VERSION
 PACKAGE, COMMAND, PORT, DATE = EntityKind.PACKAGE, EntityKind.COMMAND, EntityKind.PORT, EntityKind.DATE
+PERSON, PRODUCT, PLACE, ORGANISATION = EntityKind.PERSON, EntityKind.PRODUCT, EntityKind.PLACE, EntityKind.ORGANISATION
 
 # A text, and every (kind, name) that it must give, in order.
 FOUND = [
+    # names that are known, whatever the language
+    ("postgres und Redis laufen in Nürnberg", [(PRODUCT, "postgres"), (PRODUCT, "redis"), (PLACE, "nürnberg")]),
+    ("der Kafka-Topic von Lena Hartwig", [(PRODUCT, "kafka"), (PERSON, "lena hartwig")]),
+    ("hat Lena Zugriff auf SAP?", [(PERSON, "lena"), (ORGANISATION, "sap")]),
+    ("Frau Zwirner prüft es", [(PERSON, "zwirner")]),
+    ("rewritten in Go, go on", [(PRODUCT, "go")]),
+    ("the max of a mark; will it rust", []),
+    ("Max-Wert und Maximum", []),
     # files
     ("edit src/api/verdict-policy.ts.", [(FILE, "src/api/verdict-policy.ts")]),
     ("The Makefile is broken", [(FILE, "Makefile")]),
@@ -67,7 +76,7 @@ FOUND = [
     ("v2.3.1 is out", [(VERSION, "2.3.1")]),
     ("on 3.11.7.", [(VERSION, "3.11.7")]),
     ("tagged 1.0.0-rc.2", [(VERSION, "1.0.0-rc.2")]),
-    ("Python 3.12 and API v2", [(VERSION, "3.12"), (VERSION, "2")]),
+    ("Python 3.12 and API v2", [(PRODUCT, "python"), (VERSION, "3.12"), (VERSION, "2")]),
     ("version 3.5, 2.0b3", [(VERSION, "3.5"), (VERSION, "2.0b3")]),
     # packages
     ("`pip install requests`", [(PACKAGE, "requests")]),
@@ -76,7 +85,7 @@ FOUND = [
         [(PACKAGE, "flask-login"), (PACKAGE, "rich"), (PACKAGE, "click")],
     ),
     ("we pip install numpy before the run", [(PACKAGE, "numpy")]),
-    ("npm i @scope/pkg", [(PACKAGE, "@scope/pkg")]),
+    ("npm i @scope/pkg", [(PRODUCT, "npm"), (PACKAGE, "@scope/pkg")]),
     ("pinned django==4.2", [(PACKAGE, "django"), (VERSION, "4.2")]),
     ("uses react@18.2.0", [(PACKAGE, "react"), (VERSION, "18.2.0")]),
     ("import numpy as np", [(PACKAGE, "numpy")]),
@@ -105,7 +114,7 @@ NOT_FOUND = [
     "UTF-8",
     "ISO-8859",
     "SHA-256",
-    "GPT-4",
+    "GPT-2",
     "COVID-19",
     "RFC-2119",
     "top-10",
@@ -117,7 +126,6 @@ NOT_FOUND = [
     "U.S.A.",
     "Ph.D.",
     "a.m. or p.m.",
-    "D3.js is nice",
     "and/or",
     "he/she/they",
     "client/server",

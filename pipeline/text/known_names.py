@@ -1,0 +1,157 @@
+"""Names that a list knows, and people and programs whom their sentence gives away, in any language."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from pipeline.records import EntityKind
+from pipeline.text.languages import may_be_foreign
+from pipeline.text.lexicon import load_lexicon
+
+_LEXICON = load_lexicon("names")
+_LONGEST = 3  # words
+
+_WORD = re.compile(r"(?<![\w@/.$=&-])[^\W\d_][\w+#]*(?:(?:['’.&-]|(?<=&)\s|\s(?=&\s))[\w+#]+)*")
+_COMPOUND_END = re.compile(r"(?:-|['’]s\b|['’]$)")
+_NEXT_NAME = re.compile(r" [A-ZÄÖÜÅØŁŠŽČ][\w'’]*[^\W\d_]")
+_CLAUSE_END = re.compile(r"['’]?s?(?:$|[,.;:)!?\n]| (?:and|und|from|aus|von|who|hat|ist|wird|is|was|has)\b)")
+_SURNAME = re.compile(rf"\w*(?:{_LEXICON.alternatives('surname_ends')})")
+# A verb may stand before a name and a noun after it: "hat Lena Zugriff".
+_NAME_BEFORE = re.compile(r"(?:(?:^|[.!?:,;(\n])\s*|\b(?:mit|von|bei|und|an|with|by|from|and|Herrn?|Frau|Dr\.) )$")
+
+_VERSION_AFTER = re.compile(r"[ \t]+v?[0-9]+(?:\.[0-9]+)*\b")
+_WRITTEN_BEFORE = re.compile(
+    r"(?i:\b(?:(?:re)?written|ported|service|code|module|library|client|geschrieben|Dienst)[ \t]+"
+    r"(?:in|to|with)|\b(?:in|mit)|\buse[sd]?|\busing|\bto)[ \t]+$"
+)
+
+PERSON_BEFORE = re.compile(rf"(?:\b(?:{_LEXICON.alternatives('person_cues')})[ \t]+)$", re.IGNORECASE)
+PERSON_AFTER = re.compile(rf"[ \t]+(?:{_LEXICON.alternatives('person_verbs')})\b")
+_TITLED = re.compile(r"\b(?:Herrn?|Frau|Mrs?\.?|Ms\.?|Dr\.|Prof\.|Doktor|Professor)[ \t]+$")
+_TITLES = frozenset({"Doktor", "Professor", "Prof", "Dr"})
+ORGANISATION_BEFORE = re.compile(rf"\b(?i:{_LEXICON.alternatives('organisation_cues')})[ \t]+(?:the[ \t]+)?$")
+ORGANISATION_AFTER = re.compile(
+    rf"[ \t]+(?:{_LEXICON.alternatives('organisation_ends')}|{_LEXICON.alternatives('organisation_nouns')})(?!\w)"
+)
+ORGANISATION_END = re.compile(rf".* (?:{_LEXICON.alternatives('organisation_ends')})")
+_PLACE_CUES = "|".join(cue.replace("_", " ") for cue in _LEXICON.words("place_cues"))
+PLACE_BEFORE = re.compile(rf"\b(?:{_PLACE_CUES})[ \t]+$", re.IGNORECASE)
+IS_SOFTWARE = re.compile(
+    r"['’]?s?[ \t]+(?:is|was|are|ist|war|heißt)[ \t]+(?:an?|the|our|my|unser\w*|mein\w*|de[rs]|die|das|eine?)[ \t]+"
+    rf"(?:[\w-]+[ \t]+){{0,3}}(?:{_LEXICON.alternatives('software_kinds')})\b"
+)
+
+
+def find_known_names(text: str) -> Iterator[tuple[EntityKind, int, int]]:
+    """Yield the kind, start and end of each name that is known, in order of place."""
+    end, english = 0, not may_be_foreign(text)
+    for found in _WORD.finditer(text):
+        if found.start() < end:
+            continue
+        name = _match_listed(text, found) or _match_person(text, found, english=english)
+        if name is not None:
+            yield name
+            end = name[2]
+
+
+def is_given_name(word: str) -> bool:
+    """Tell whether a word is somebody's first name, though it may be a word too."""
+    return word in _given_names() or word in _ambiguous_given_names()
+
+
+def list_kinds(name: str) -> EntityKind | None:
+    """Return what a name is for certain, whatever its surroundings."""
+    kind, spelling = _listed().get(name.casefold(), (None, ""))
+    return kind if not spelling or spelling == name else None
+
+
+def _match_listed(text: str, word: re.Match[str]) -> tuple[EntityKind, int, int] | None:
+    for surface in _spellings(text, word):
+        kind, spelling = _listed().get(surface.casefold(), (None, ""))
+        end = word.start() + len(surface)
+        if kind is not None and (not spelling or spelling == surface):
+            return kind, word.start(), end
+        if surface in _cued() and _is_cued(text, word.start(), end):
+            return EntityKind.PRODUCT, word.start(), end
+    return None
+
+
+def _spellings(text: str, word: re.Match[str]) -> Iterator[str]:
+    """Yield what a name that begins with a word may be, the longest first."""
+    following = word[0]
+    runs = [following]
+    place = word.end()
+    for _ in range(_LONGEST - 1):
+        after = _WORD.match(text, place + 1) if text[place : place + 1] == " " else None
+        if after is None:
+            break
+        place = after.end()
+        runs.append(text[word.start() : place])
+    yield from reversed(runs)
+    head = _COMPOUND_END.split(word[0], maxsplit=1)[0]
+    if head != word[0]:
+        yield head
+
+
+def _is_cued(text: str, start: int, end: int) -> bool:
+    return bool(_VERSION_AFTER.match(text, end) or _WRITTEN_BEFORE.search(text[max(0, start - 40) : start]))
+
+
+def _match_person(text: str, word: re.Match[str], *, english: bool) -> tuple[EntityKind, int, int] | None:
+    head = _COMPOUND_END.split(word[0], maxsplit=1)[0]
+    start, end = word.start(), word.start() + len(head)
+    before = text[max(0, start - 40) : start]
+    titled = head.istitle() and head not in _TITLES and _TITLED.search(before)
+    if not titled and not _is_surely_given(head, text, end, before):
+        return None
+    # "Max-Wert" is a noun, "Lena's" a name.
+    if text[end : end + 1] == "-" and not _given_names().get(text[end + 1 : word.end()]):
+        return None
+    return EntityKind.PERSON, start, _surname_end(text, end, before, english=english)
+
+
+def _is_surely_given(head: str, text: str, end: int, before: str) -> bool:
+    if head in _given_names():
+        return True
+    told = PERSON_BEFORE.search(before) or PERSON_AFTER.match(text, end)
+    return head in _ambiguous_given_names() and bool(told)
+
+
+def _surname_end(text: str, end: int, before: str, *, english: bool) -> int:
+    following = _NEXT_NAME.match(text, end)
+    if following is None or list_kinds(following[0].strip()) is not None:
+        return end
+    # Elsewhere nouns may have capitals too.
+    ends = english or (bool(_CLAUSE_END.match(text, following.end())) and bool(_NAME_BEFORE.search(before)))
+    return following.end() if ends or _SURNAME.fullmatch(following[0].strip()) else end
+
+
+@cache
+def _listed() -> Mapping[str, tuple[EntityKind, str]]:
+    """Return the kind of each listed name by its folded form, and how it must be spelt if that matters."""
+    lists = (
+        (EntityKind.PLACE, "places", True),
+        (EntityKind.ORGANISATION, "organisations", True),
+        (EntityKind.PRODUCT, "capitalised_products", True),
+        (EntityKind.PRODUCT, "products", False),
+    )
+    return {
+        name.casefold(): (kind, name if exact else "")
+        for kind, topic, exact in lists
+        for name in (entry.replace("_", " ") for entry in _LEXICON.words(topic))
+    }
+
+
+@cache
+def _given_names() -> Mapping[str, bool]:
+    return dict.fromkeys(_LEXICON.words("given_names"), True)
+
+
+@cache
+def _ambiguous_given_names() -> frozenset[str]:
+    return frozenset(_LEXICON.words("ambiguous_given_names"))
+
+
+@cache
+def _cued() -> frozenset[str]:
+    return frozenset(_LEXICON.words("cued_products"))
