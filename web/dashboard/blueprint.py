@@ -31,6 +31,7 @@ from web.dashboard.pages import (
 )
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
 from web.dashboard.view import Section, error_page, undos
+from web.dashboard.zone import zone_name
 from web.endpoint import container
 
 log = logging.getLogger(__name__)
@@ -171,6 +172,7 @@ def _layout_values() -> dict[str, Any]:
         "asset": _asset,
         "here": _here,
         "undo_fields": undos().fields,
+        "zone_name": zone_name,
     }
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pipeline.services.memories import render_text
 from pipeline.times import parse
+from web.dashboard.zone import local_clock, local_day, local_minute
 
 SHORT_ID_CHARS = 6
 _UNITS = (("year", 31_557_600), ("month", 2_629_800), ("day", 86_400), ("h", 3600), ("min", 60))
@@ -29,11 +30,6 @@ def ago(moment: str | float | None, now: datetime) -> str:
 def minute(moment: str) -> str:
     """Return a moment as date and time of day (UTC)."""
     return moment[:16].replace("T", " ")
-
-
-def day(moment: str) -> str:
-    """Return the date of a moment (UTC)."""
-    return moment[:10]
 
 
 def short_id(identity: str) -> str:
@@ -90,7 +86,9 @@ def web_link(text: str) -> str | None:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "ago": ago,
     "minute": minute,
-    "day": day,
+    "local_minute": local_minute,
+    "local_day": local_day,
+    "local_clock": local_clock,
     "short_id": short_id,
     "words": words,
     "preview": preview,

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from typing import Annotated, Any, NamedTuple
 
@@ -14,9 +14,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pipeline.records import MAX_SESSION_ID_CHARS, OWNER, Kind, Memory, ScopeKind, Source, Stage
 from pipeline.services import timeline
 from pipeline.services.timeline import ArchivedFilter, ArcStatus, JournalPlace, JournalQuery, SessionSpan, Undigested
+from pipeline.times import utc_text
 from web.dashboard.live import Watch, events, streams_of
 from web.dashboard.time_axis import TimeAxis, axis_over
 from web.dashboard.view import PAGE_SIZE, Paged, Query, Search, Section, View, next_page, show
+from web.dashboard.zone import local_day, reader_zone
 
 section = Section("timeline")
 arc_section = Section("arcs")
@@ -30,7 +32,7 @@ _CHANGE_NUMBER = re.compile(r"\d{1,18}")
 
 
 class TimelineQuery(Query):
-    """What the journal is to tell of: days are UTC, both inclusive."""
+    """What the journal is to tell of: days are those of the reader, both inclusive."""
 
     before: Cursor | None = None
     kind: Kind | None = None
@@ -54,9 +56,9 @@ class TimelineQuery(Query):
             tag=self.tag,
             entity=self.entity,
             session_id=self.session,
-            since=None if self.since is None else self.since.isoformat(),
+            since=None if self.since is None else _begin_day(self.since),
             # As text, every moment of a day sorts before its successor; after the last there is none.
-            until=None if self.until in (None, date.max) else (self.until + timedelta(days=1)).isoformat(),
+            until=None if self.until in (None, date.max) else _begin_day(self.until + timedelta(days=1)),
             archived=self.archived,
         )
 
@@ -90,14 +92,14 @@ class SessionOfDay:
 
 @dataclass(frozen=True, slots=True)
 class TimelineDay:
-    """A day (UTC) and its sessions, the one that went on last first."""
+    """A day of the reader and its sessions, the one that went on last first."""
 
     date: date
     sittings: tuple[SessionOfDay, ...]
 
-    def name(self, now: datetime) -> str:
+    def name(self, today: date) -> str:
         """Return what the day is called."""
-        called = {now.date(): "Today", now.date() - timedelta(days=1): "Yesterday"}
+        called = {today: "Today", today - timedelta(days=1): "Yesterday"}
         return called.get(self.date, f"{self.date:%A} {self.date.day} {self.date:%B %Y}")
 
 
@@ -127,7 +129,7 @@ def happenings(view: View) -> Response:
 def group_by_day(memories: Iterable[Memory], spans: Mapping[str, SessionSpan]) -> list[TimelineDay]:
     """Group memories, the latest first, by day, and within a day by session."""
     days = []
-    for day, found in groupby(memories, key=lambda memory: memory.occurred_at[:10]):
+    for day, found in groupby(memories, key=lambda memory: local_day(memory.occurred_at)):
         sittings: dict[str | None, list[Memory]] = {}
         for memory in found:
             sittings.setdefault(memory.session_id, []).append(memory)
@@ -141,6 +143,13 @@ def group_by_day(memories: Iterable[Memory], spans: Mapping[str, SessionSpan]) -
             )
         )
     return days
+
+
+def _begin_day(day: date) -> str:
+    try:
+        return utc_text(datetime.combine(day, time(), reader_zone()))
+    except OverflowError:
+        return day.isoformat()
 
 
 def describe_digestion(digestion: Undigested) -> dict[str, DigestionSign]:
@@ -164,6 +173,7 @@ def _list(view: View) -> dict[str, Any]:
     page = timeline.list_timeline(view.workspace, query.to_journal_query(), PAGE_SIZE, before)
     return {
         "days": group_by_day(page.memories, page.spans),
+        "today": view.now.astimezone(reader_zone()).date(),
         "next_url": _older(query, page.memories[-1]) if page.more else None,
         "digestion": describe_digestion(page.digestion),
         "number": page.number,

@@ -2,6 +2,10 @@
 const chosen = localStorage.getItem("reverie-theme");
 if (chosen) document.documentElement.dataset.theme = chosen;
 
+// The server tells times where the reader is, from the next page on.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone) document.cookie = `reverie-zone=${zone}; path=/; max-age=31536000; samesite=strict`;
+
 // Who speaks to the browser, or slips, presses single keys unawares: the settings page turns them off, at once and in
 // every tab of this browser. Scripts that listen to such keys ask `data-single-keys`, and hear of changes.
 const SINGLE_KEYS = "reverie-single-keys";
