@@ -28,7 +28,7 @@ from pipeline.store import (
 )
 from pipeline.store.duplicates import Pair
 from pipeline.store.edges import Edge
-from pipeline.store.impressions import Tally
+from pipeline.store.impressions import Impression, Tally
 from pipeline.times import utc_text
 from pipeline.write.revise import get_existing, text_mark
 
@@ -38,6 +38,7 @@ ENTITIES = 60
 PAIRS = 5
 ACTS = 10
 DOOMED = 20
+IMPRESSIONS = 20
 
 
 class LinkedMemory(NamedTuple):
@@ -85,6 +86,7 @@ class MemoryDetails:
     acts: Sequence[Any]
     survivor: Memory | None
     tally: Tally
+    impressions: Sequence[Impression]
     recalled_at: str | None
     forecast: Forecast
     undigested: work.Undigested
@@ -129,6 +131,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
             acts=audit.of(db, memory.id, ACTS),
             survivor=_survivor(db, memory),
             tally=impressions.tally(db, seq),
+            impressions=impressions.latest(db, seq, IMPRESSIONS),
             recalled_at=memory_usage.get_recalled_at(db, seq),
             forecast=_forecast(db, seq, now),
             undigested=work.find_undigested_among(db, [seq]),

@@ -30,7 +30,7 @@ def test_without_a_claim_the_page_says_so(browser):
 def test_a_person_agrees_and_takes_it_back(container, browser, claim):
     page = browser.page(PAGE)
     assert claim["file"] in page
-    assert "waits for you" in page
+    assert "not agreed" in page
     assert browser.post(f"{PAGE}/agree", claim).status_code == 303
     [agreed] = list_claims(container.settings)
     assert agreed.agreed

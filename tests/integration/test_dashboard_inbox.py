@@ -68,7 +68,7 @@ def count_waiting(container):
 def test_an_empty_inbox_says_how_each_kind_gets_there(client, browser):
     client.write(ONE)
     for kind, text in (
-        ("", "No candidate waits for review"),
+        ("", "No candidates."),
         ("?kind=duplicates", "No two memories may be one"),
         ("?kind=contradictions", "No two memories contradict"),
         ("?kind=done", "Nothing was done without asking"),

@@ -463,3 +463,27 @@ def test_an_entry_that_cannot_be_is_refused(client, browser, entry):
     assert answer.status_code == 422
     assert "entry" in answer.get_data(as_text=True)
     assert read(client, memory_id)["content"] == ONE
+
+
+def test_its_life_is_one_sequence_from_the_turn_to_now(client, browser, container, digested):
+    memory_id = client.write(ONE, session_id="s-1", occurred_at="2026-01-02T03:04:05Z")
+    client.write(ONE, session_id="s-2")
+    shown = Impression("i-1", seq_of(container, memory_id), "s-3", utc_now())
+    with container.databases.get("default").write() as db:
+        impressions.add(db, [shown])
+        impressions.answer(db, "i-1", None, utc_now(), followed=True)
+    digested()
+    browser.post(f"{path(memory_id)}/archive")
+    life = card(browser.page(path(memory_id)), "Its life, from the turn to now")
+    steps = (
+        *("happened, as told by", "s-1", "written", "accepted, score", "written again, word for word", "s-2"),
+        *("shown to an agent", "s-3", "(followed)", "archived", "now", "digested: embedding, entities, comparison"),
+    )
+    places = [life.find(step) for step in steps]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_what_is_not_digested_says_so_at_the_end_of_its_life(client, browser):
+    life = card(browser.page(path(client.write(ONE))), "Its life, from the turn to now")
+    assert "waits for" in life.partition(" now ")[2]

@@ -77,7 +77,7 @@ def add(view: View) -> Response:
     setting = goals.set_goal(view.workspace, draft, due.keys())
     if setting.outcome is Outcome.MERGED:
         return back(view, "This goal begins anew." if setting.began_anew else "This goal was set already.")
-    message = "The goal waits for review." if setting.outcome is Outcome.CANDIDATE else "The goal is set."
+    message = "The goal is a candidate." if setting.outcome is Outcome.CANDIDATE else "The goal is set."
     return back(view, message, undo=(url_for("dashboard.goals_archive", goal_id=setting.goal.id), {}))
 
 

@@ -97,9 +97,9 @@ class TimelineDay:
     date: date
     sittings: tuple[SessionOfDay, ...]
 
-    def name(self, today: date) -> str:
-        """Return what the day is called."""
-        called = {today: "Today", today - timedelta(days=1): "Yesterday"}
+    def name(self, now: datetime) -> str:
+        """Return what the day is called, by the reader's clock."""
+        called = {now.date(): "Today", now.date() - timedelta(days=1): "Yesterday"}
         return called.get(self.date, f"{self.date:%A} {self.date.day} {self.date:%B %Y}")
 
 
@@ -173,7 +173,7 @@ def _list(view: View) -> dict[str, Any]:
     page = timeline.list_timeline(view.workspace, query.to_journal_query(), PAGE_SIZE, before)
     return {
         "days": group_by_day(page.memories, page.spans),
-        "today": view.now.astimezone(reader_zone()).date(),
+        "local_now": view.now.astimezone(reader_zone()),
         "next_url": _older(query, page.memories[-1]) if page.more else None,
         "digestion": describe_digestion(page.digestion),
         "number": page.number,

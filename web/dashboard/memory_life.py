@@ -1,0 +1,68 @@
+"""The life of a memory as one sequence: from the turn that it came from to what is true of it now."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipeline.records import Memory
+from pipeline.services.memory_details import EDITED, HistoryChange, MemoryDetails
+
+_ADMITTED = {"created": "accepted", "candidate": "kept as a candidate", "merged": "merged", "rejected": "rejected"}
+_LINKED = {"supersedes": ("replaced", "replaced by"), "contradicts": ("contradicts", "contradicted by")}
+_ANSWERED = {None: "nobody said yet whether it was followed", True: "followed", False: "ignored"}
+
+
+@dataclass(frozen=True, slots=True)
+class LifeEvent:
+    """Something that happened to a memory: when, what, in which session and to which other memory."""
+
+    at: str
+    text: str
+    session_id: str | None = None
+    other: Memory | None = None
+    note: str = ""
+
+
+def list_life(known: MemoryDetails) -> list[LifeEvent]:
+    """List what happened to a memory, the first first; of long parts the last entries."""
+    return sorted(_events(known), key=lambda event: event.at)
+
+
+def _events(known: MemoryDetails) -> Iterator[LifeEvent]:
+    memory = known.memory
+    # What happened and was written in one turn stands in this order.
+    yield LifeEvent(memory.occurred_at, f"happened, as told by {memory.source}", memory.session_id)
+    yield LifeEvent(memory.created_at, "written", note=_describe_admission(known))
+    yield from map(_describe_change, known.history)
+    for (kind, outgoing), links in known.links.items():
+        if kind in _LINKED:
+            yield from (LifeEvent(link.edge.at, _LINKED[kind][not outgoing], None, link.other) for link in links)
+    for shown in known.impressions:
+        yield LifeEvent(shown.at, "shown to an agent", shown.session_id, note=shown.note or _ANSWERED[shown.followed])
+    if known.recalled_at:
+        yield LifeEvent(known.recalled_at, "recalled last", note=f"{memory.recall_count:,} in all")
+    for act in known.acts:
+        yield LifeEvent(act.at, f"{act.action}d by {'a person' if act.actor == 'review' else act.actor}")
+        if act.undone_at:
+            yield LifeEvent(act.undone_at, f"{act.action} undone")
+    if memory.archived_at and not any(act.at == memory.archived_at for act in known.acts):
+        yield LifeEvent(memory.archived_at, "archived", None, known.survivor)
+
+
+def _describe_admission(known: MemoryDetails) -> str:
+    decision = known.admission
+    if decision is None:
+        return ""
+    reasons = f": {'; '.join(decision.reasons)}" if decision.reasons else ""
+    return f"{_ADMITTED[str(decision.outcome)]}, score {decision.score:.2f}{reasons}"
+
+
+def _describe_change(change: HistoryChange) -> LifeEvent:
+    entry = change.entry
+    detail = entry.detail
+    if entry.event == EDITED:
+        return LifeEvent(entry.at, "edited", note=f"by {detail['by']}" if detail.get("by") else "")
+    if entry.event == "merged" and entry.content is not None:
+        return LifeEvent(entry.at, "took in a near-duplicate", None, change.other, str(detail.get("by", "")))
+    if entry.event == "merged":
+        return LifeEvent(entry.at, "written again, word for word", detail.get("session_id"))
+    return LifeEvent(entry.at, entry.event.replace("_", " "), None, change.other)
