@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from pipeline.records import Kind
 from pipeline.store.arcs import CUT, TITLE_JOINT, ArcStatus, Strand
 from pipeline.store.goals import UNFINISHED
+from pipeline.text.lexicon import load_lexicon
 from pipeline.text.tokens import STOP_WORDS, search_tokens
 from pipeline.times import parse
 
@@ -22,17 +24,15 @@ SUMMARY_SENTENCES = 3
 SENTENCE_CHARS = 240
 SHORTEST_SENTENCE = 40
 ALIKE = 0.5
+_LEXICON = load_lexicon("titles")
+_FUNCTION_WORDS = load_lexicon("languages").table("function_words")
 # Words that connect or count name nothing, in whatever phrase they stand.
 COLOURLESS = frozenset(
-    """
-    also already always another anyone anything around away back become between cannot come down each else enough even
-    ever every everyone everything far first get getting give given go goes gone good got however instead keep kept
-    last later least less let like made make makes many may might more most much must need needs never new next nobody
-    nothing often one per put quite rather really run runs said say says second see seen set shall since still such
-    sure take takes tell than their thing things think three though today told too toward twice two until upon use
-    used uses using via want wants way well went without within would yes yet four five six seven eight nine ten eleven
-    twelve twenty thirty half hundred thousand redacted
-    """.split()  # noqa: SIM905 - readable as words
+    (
+        *_LEXICON.words("english"),
+        *_LEXICON.words("german"),
+        *chain(*map(_FUNCTION_WORDS.words, _FUNCTION_WORDS.entries)),
+    )
 )
 NAMED_SHARE = 1.4
 # A tag that stands on half of an arc names it better than any of its words.
@@ -42,6 +42,8 @@ STILL_ACTIVE = timedelta(days=14)
 _WORD = re.compile(r"\w+(?:[-'’./_]\w+)*")
 _BREAK = re.compile(r"[,;:()\[\]{}«»„“”\"`?!|\n]|\.\s|\s[-–—]\s")
 # A question goes with its answer, and what follows a number's point goes on.
+# Alone such a word hangs on a noun that is not there: "locked", "properly".
+_HANGING = re.compile(r"[A-Za-z][a-z]+(?:[^e]ed|ly)")
 _SENTENCE_END = re.compile(r"(?<=[^\d?][.!])\s+")
 _CLOSES = re.compile(
     r"\b(fixed|resolved|solved|done|completed|finished|shipped|released|rolled out|closed|delivered|went live|"
@@ -84,7 +86,7 @@ def title(members: Sequence[Strand], spread: Mapping[str, int], size: int) -> st
         used |= stems
         if len(parts) == TITLE_PARTS:
             break
-    return TITLE_JOINT.join(parts) or opening(members[-1].content)[:TITLE_CHARS].strip()
+    return TITLE_JOINT.join(parts) or opening(members[-1].content, TITLE_CHARS)
 
 
 def summary(members: Sequence[Strand], strength: Mapping[int, float]) -> str:
@@ -101,16 +103,16 @@ def summary(members: Sequence[Strand], strength: Mapping[int, float]) -> str:
     return "\n".join(opening(member.content) for member in in_order)
 
 
-def opening(content: str) -> str:
+def opening(content: str, most: int = SENTENCE_CHARS) -> str:
     """Return the first sentence of a text, or several where it is short; what is cut ends with an ellipsis."""
     line = next((line.strip() for line in content.split("\n") if line.strip()), "")
     for end in _SENTENCE_END.finditer(line):
         if end.start() >= SHORTEST_SENTENCE:
             line = line[: end.start()]
             break
-    if len(line) <= SENTENCE_CHARS:
+    if len(line) <= most:
         return line
-    cut = line[: SENTENCE_CHARS - 1]
+    cut = line[: most - 1]
     return (cut.rpartition(" ")[0] or cut) + CUT
 
 
@@ -152,7 +154,9 @@ def _phrases(members: Sequence[Strand], spread: Mapping[str, int], size: int) ->
         for stems, form in found.items():
             forms.setdefault(stems, Counter())[form] += 1
     shared = {
-        stems: min(seen, key=lambda form: (-seen[form], form)) for stems, seen in forms.items() if seen.total() > 1
+        stems: form
+        for stems, seen in forms.items()
+        if seen.total() > 1 and not _HANGING.fullmatch(form := min(seen, key=lambda form: (-seen[form], form)))
     }
 
     def worth(stems: tuple[str, ...]) -> float:

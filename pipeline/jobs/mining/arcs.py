@@ -247,7 +247,7 @@ def _still_says(arc: Arc, members: Sequence[Strand]) -> bool:
 
     return (
         bool(arc.title)
-        and all(stands(part, tags=True) for part in arc.title.split(TITLE_JOINT))
+        and all(stands(part.removesuffix(CUT), tags=True) for part in arc.title.split(TITLE_JOINT))
         and all(stands(line.removesuffix(CUT), tags=False) for line in arc.summary.split("\n"))
     )
 
