@@ -15,6 +15,7 @@ from pipeline.bootstrap.worker import WorkerContainer
 from tests.fakes.client import HOST, CheckedClient
 from tests.fakes.in_process import digest_all, fast_settings, open_web, open_worker, run_job
 from web.app import create_app
+from web.dashboard.zone import COOKIE
 
 # A fact that changed, beside the history.
 FACT = "/v1/facts/staging-database/port"
@@ -99,6 +100,10 @@ class SignedIn:
         self._at = "/"
         made = client.post("/v1/dashboard/links").get_json()
         assert self.get(made["url"].partition("7077")[2]).status_code == 303
+
+    def tell_zone(self, name: str) -> None:
+        """Say which time zone the reader is in, as the script of every page does."""
+        self._browser.set_cookie(COOKIE, name, domain=HOST.partition(":")[0])
 
     def get(self, path: str) -> Any:
         return self._browser.get(path, headers={"Host": HOST})
