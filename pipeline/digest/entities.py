@@ -6,7 +6,7 @@ What spelling gives away comes first, then names and dates from a tagger.
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple, Protocol, Self
@@ -29,6 +29,7 @@ from pipeline.text.known_names import (
     PLACE_BEFORE,
     is_given_name,
     list_kinds,
+    needs_cue,
 )
 from pipeline.text.languages import may_be_foreign
 from pipeline.text.lexicon import load_lexicon
@@ -141,13 +142,9 @@ class EntitiesStage:
         """Extract entities, then link and complete, a few memories a transaction."""
         with self.database.read() as db:
             found = memories.by_seqs(db, [item.seq for item in items])
-        mentions = dict(
-            zip(
-                found,
-                extract_batch([memory.content for memory in found.values()], self.tagger()),
-                strict=True,
-            )
-        )
+            texts = [memory.content for memory in found.values()]
+            products = entities.list_named_products(db, _list_capitalised(texts))
+        mentions = dict(zip(found, extract_batch(texts, self.tagger(), products), strict=True))
         for start in range(0, len(items), PER_TRANSACTION):
             with self.database.write() as db:
                 for item in work.complete(db, items[start : start + PER_TRANSACTION], owner):
@@ -165,14 +162,26 @@ class _Spelling(NamedTuple):
     taken: bytearray
 
 
-def extract_batch(texts: Sequence[str], tagger: Tagger) -> list[list[EntityMention]]:
-    """Find the entities of several memories at once: one list per text."""
+def extract_batch(
+    texts: Sequence[str], tagger: Tagger, products: AbstractSet[str] = frozenset()
+) -> list[list[EntityMention]]:
+    """Find the entities of several memories at once: one list per text.
+
+    `products` are the workspace's own names of products, such as code names, in their one form.
+    """
     read = [_read_spelling(text) for text in texts]
     open_to_names = [_may_name(spelling) for spelling in read]
     # A label at the line's start misleads a tagger that was trained on sentences; blanks keep the offsets.
     asked = [_blank(spelling.text, spelling.labels) for spelling in compress(read, open_to_names)]
     tagged = iter(tagger.tag(asked))
-    return [_combine(one, next(tagged) if is_open else []) for one, is_open in zip(read, open_to_names, strict=True)]
+    return [
+        _combine(one, next(tagged) if is_open else [], products)
+        for one, is_open in zip(read, open_to_names, strict=True)
+    ]
+
+
+def _list_capitalised(texts: Iterable[str]) -> set[str]:
+    return {word.casefold() for text in texts for word in _WORD.findall(text) if word[0].isupper()}
 
 
 def _read_spelling(text: str) -> _Spelling:
@@ -213,17 +222,28 @@ def _mentions(document: Any, spans: Iterable[NameSpan]) -> Iterator[EntityMentio
             )
 
 
-def _combine(spelling: _Spelling, tagged: list[EntityMention]) -> list[EntityMention]:
+def _combine(spelling: _Spelling, tagged: list[EntityMention], products: AbstractSet[str]) -> list[EntityMention]:
     text, ruled, _, people, taken = spelling
     spelt = {m.name.casefold() for m in ruled if m.kind in {EntityKind.IDENTIFIER, EntityKind.PACKAGE}}
     named = {speaker.name for speaker in people}
     names = []
+    for mention in _find_products(text, products):
+        if _free(taken, mention):
+            _claim(taken, [mention])
+            names.append(mention)
     for mention in tagged:
         corrected = _correct(text, mention, named)
         if corrected and corrected.name not in spelt and _free(taken, corrected):
             _claim(taken, [corrected])
             names.append(corrected)
     return _limit_mentions([*ruled, *people, *names])
+
+
+def _find_products(text: str, products: AbstractSet[str]) -> Iterator[EntityMention]:
+    for found in _WORD.finditer(text) if products else ():
+        # A name that is a word as well needs its cue every time: "Go to the top".
+        if found[0][0].isupper() and found[0].casefold() in products and not needs_cue(found[0]):
+            yield EntityMention(EntityKind.PRODUCT, found[0].casefold(), found[0], *found.span())
 
 
 def _limit_mentions(mentions: Iterable[EntityMention]) -> list[EntityMention]:

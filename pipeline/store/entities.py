@@ -1,7 +1,7 @@
 """Entities and who mentions them: one canonical row per kind and name."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any, NamedTuple
@@ -99,6 +99,15 @@ def of(db: Connection, memory_seq: int) -> list[LinkedEntity]:
         (memory_seq,),
     )
     return [LinkedEntity(entity_id, EntityKind(kind), name, surface) for entity_id, kind, name, surface in rows]
+
+
+def list_named_products(db: Connection, names: Collection[str]) -> frozenset[str]:
+    """Return which of some names, in their one form, are those of products that memories mention."""
+    rows = db.execute(
+        "SELECT name FROM entity WHERE kind = ? AND name IN (SELECT value FROM json_each(?))",
+        (EntityKind.PRODUCT, json.dumps(list(names))),
+    )
+    return frozenset(name for (name,) in rows)
 
 
 def page(

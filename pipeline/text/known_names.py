@@ -41,6 +41,8 @@ IS_SOFTWARE = re.compile(
     rf"(?:[\w-]+[ \t]+){{0,3}}(?:{_LEXICON.alternatives('software_kinds')})\b"
 )
 
+_IS_OURS = re.compile(rf" (?:is|ist) (?:our|unser\w*) (?:[\w-]+ )?(?:{_LEXICON.alternatives('software_kinds')})\b")
+
 
 def find_known_names(text: str) -> Iterator[tuple[EntityKind, int, int]]:
     """Yield the kind, start and end of each name that is known, in order of place."""
@@ -48,7 +50,9 @@ def find_known_names(text: str) -> Iterator[tuple[EntityKind, int, int]]:
     for found in _WORD.finditer(text):
         if found.start() < end:
             continue
-        name = _match_listed(text, found) or _match_person(text, found, english=english)
+        name = (
+            _match_listed(text, found) or _match_own_product(text, found) or _match_person(text, found, english=english)
+        )
         if name is not None:
             yield name
             end = name[2]
@@ -57,6 +61,11 @@ def find_known_names(text: str) -> Iterator[tuple[EntityKind, int, int]]:
 def is_given_name(word: str) -> bool:
     """Tell whether a word is somebody's first name, though it may be a word too."""
     return word in _given_names() or word in _ambiguous_given_names()
+
+
+def needs_cue(word: str) -> bool:
+    """Tell whether a word names a product only beside a version or a cue of software."""
+    return word in _cued() or is_given_name(word)
 
 
 def list_kinds(name: str) -> EntityKind | None:
@@ -74,6 +83,11 @@ def _match_listed(text: str, word: re.Match[str]) -> tuple[EntityKind, int, int]
         if surface in _cued() and _is_cued(text, word.start(), end):
             return EntityKind.PRODUCT, word.start(), end
     return None
+
+
+def _match_own_product(text: str, word: re.Match[str]) -> tuple[EntityKind, int, int] | None:
+    named = word[0].istitle() and _IS_OURS.match(text, word.end())
+    return (EntityKind.PRODUCT, word.start(), word.end()) if named else None
 
 
 def _spellings(text: str, word: re.Match[str]) -> Iterator[str]:

@@ -78,6 +78,21 @@ def test_too_many_entities_are_cut_and_rules_go_before_names():
     assert {mention.kind for mention in mentions} == {IDENTIFIER}
 
 
+@pytest.mark.parametrize("text", ["Falke schreibt in die Tabelle und wartet", "We restarted Falke at night"])
+def test_code_names_of_the_workspace_are_products(text):
+    (mention,) = extract_batch([text], FakeTagger(), frozenset({"falke"}))[0]
+    assert (mention.kind, mention.name) == (PRODUCT, "falke")
+    assert extract_batch([text], FakeTagger()) == [[]]
+
+
+def test_a_code_name_that_begins_sentences_needs_its_cue():
+    assert extract_batch(["Go to the top"], FakeTagger(), frozenset({"go"})) == [[]]
+
+
+def test_a_word_in_lower_case_is_no_code_name():
+    assert extract_batch(["a heron by the lake"], FakeTagger(), frozenset({"heron"})) == [[]]
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [

@@ -18,6 +18,7 @@ FOUND = [
     ("der Kafka-Topic von Lena Hartwig", [(PRODUCT, "kafka"), (PERSON, "lena hartwig")]),
     ("hat Lena Zugriff auf SAP?", [(PERSON, "lena"), (ORGANISATION, "sap")]),
     ("Frau Zwirner prüft es", [(PERSON, "zwirner")]),
+    ("Falke ist unser Dienst für Post", [(PRODUCT, "falke")]),
     ("rewritten in Go, go on", [(PRODUCT, "go")]),
     ("the max of a mark; will it rust", []),
     ("Max-Wert und Maximum", []),
