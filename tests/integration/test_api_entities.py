@@ -12,8 +12,8 @@ TEXTS = (
     "Lunch with Ada at Acme",
     "Walked with Ada near Lyon",
     "Talked with Ada since Monday",
-    "Met Bob with Cleo at Acme",
-    "They bought Thermos with Cleo",
+    "Talked with Cleo at Acme",
+    "They bought Thermos and talked with Cleo",
 )
 
 
