@@ -78,6 +78,7 @@ _ACRONYM = re.compile(r"\b[A-Z]{3,}\b")
 # "Glad to", "Wanna you": a sentence that begins so begins with no name.
 _NO_SUBJECT = re.compile(r"[ \t]+(?:to|you|it|we|I|they|that|a|my|your|me)\b")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:\n])\s*$")
+_AT = re.compile(r"\bat[ \t]+$")
 _YEAR = re.compile(r"\b(?:19|20)[0-9]{2}\b")
 _RELATIVE = re.compile(r"(?i:\b(?:last|next|this|ago|later|earlier|yesterday|today|tomorrow|past|coming|previous)\b)")
 _CONTEXT = 40  # characters read on each side of a name for a cue
@@ -344,6 +345,9 @@ def _judge(kind: EntityKind, surface: str, before: str, after: str) -> EntityKin
 
 def _judge_by_cues(kind: EntityKind, surface: str, before: str, after: str) -> EntityKind:
     if ORGANISATION_END.fullmatch(surface) or ORGANISATION_AFTER.match(after) or ORGANISATION_BEFORE.search(before):
+        return EntityKind.ORGANISATION
+    # Who is at work is at an organisation; a boat is at a place.
+    if kind is EntityKind.ORGANISATION and " " not in surface and _AT.search(before):
         return EntityKind.ORGANISATION
     if PLACE_BEFORE.search(before):
         return EntityKind.PLACE
