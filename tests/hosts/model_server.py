@@ -47,6 +47,30 @@ class ModelRequest:
         """Return all that the model is given to read, without the tools."""
         return json.dumps({name: value for name, value in self.body.items() if name != "tools"}, ensure_ascii=False)
 
+    @property
+    def results(self) -> list[str]:
+        """Return what the model is told that its tools answered, in order."""
+        return [text for part in _parts(self.body) for text in _results(part)]
+
+
+def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the pieces of a conversation, however a protocol nests them."""
+    said = body.get("messages") or body.get("input") or body.get("contents") or []
+    parts = []
+    for one in said:
+        inner = one.get("content") or one.get("parts")
+        parts += [one, *(inner if isinstance(inner, list) else [])]
+    return parts
+
+
+def _results(part: dict[str, Any]) -> list[str]:
+    if part.get("type") in ("tool_result", "function_call_output") or part.get("role") == "tool":
+        content = part.get("content", part.get("output"))
+        return [content] if isinstance(content, str) else [one.get("text", "") for one in content or ()]
+    if "functionResponse" in part:
+        return [json.dumps(part["functionResponse"]["response"], ensure_ascii=False)]
+    return []
+
 
 def _tool_names(tool: dict[str, Any]) -> list[str]:
     if "functionDeclarations" in tool:

@@ -1,0 +1,205 @@
+"""Real hosts on a machine of their own: a scratch home, a project, a stand-in for the model, and only loopback."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pipeline.identity import identify
+from tests.hosts.model_server import ModelServer
+from tests.support.stack import Client, wait_until
+
+PROGRAMS = os.environ.get("HOST_PROGRAMS", "")
+BIN = Path(sys.executable).parent
+DEADLINE_S = 120
+PORT = 7077
+MODEL = "all-MiniLM-L6-v2"
+
+
+@dataclass(frozen=True)
+class Host:
+    """How a host is pointed at a model, and asked one thing without a person."""
+
+    program: str
+    configure: Callable[["Machine", str], dict[str, str]]
+    ask: tuple[str, ...]
+    again: tuple[str, ...] = ()
+
+
+def _claude(_machine: "Machine", url: str) -> dict[str, str]:
+    quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1"}
+    return quiet | {"ANTHROPIC_API_KEY": "sk-ant-made-up", "ANTHROPIC_BASE_URL": url}
+
+
+def _codex(machine: "Machine", url: str) -> dict[str, str]:
+    provider = f'name = "local"\nbase_url = "{url}/v1"\nwire_api = "responses"\nenv_key = "FAKE_KEY"\n'
+    machine.write(
+        ".codex/config.toml",
+        f'model = "local"\nmodel_provider = "local"\n\n[model_providers.local]\n{provider}\n'
+        f'[projects."{machine.project}"]\ntrust_level = "trusted"\n',
+    )
+    return {"FAKE_KEY": "made-up"}
+
+
+def _gemini(machine: "Machine", url: str) -> dict[str, str]:
+    machine.write(".gemini/settings.json", json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}}))
+    return {"GEMINI_API_KEY": "made-up", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+
+
+def _opencode(machine: "Machine", url: str) -> dict[str, str]:
+    options = {"baseURL": f"{url}/v1", "apiKey": "made-up"}
+    local = {"npm": "@ai-sdk/openai-compatible", "name": "local", "options": options, "models": {"m": {"name": "m"}}}
+    machine.write(".config/opencode/opencode.json", json.dumps({"provider": {"local": local}, "model": "local/m"}))
+    return {}
+
+
+CODEX = ("exec", "--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox")
+HOSTS = {
+    "claude-code": Host("claude", _claude, ("-p", "--dangerously-skip-permissions"), ("-c",)),
+    "codex": Host("codex", _codex, CODEX, ("resume", "--last")),
+    "gemini": Host("gemini", _gemini, ("--yolo", "-p")),
+    "opencode": Host("opencode", _opencode, ("run",)),
+}
+
+
+class Machine:
+    """A home of nobody, with a project in it, on which one host is set up."""
+
+    def __init__(self, root: Path, models: Path, model: ModelServer) -> None:
+        self.home, self.project, self.model = root, root / "project", model
+        self.project.mkdir(parents=True)
+        (self.reverie_home / "models").parent.mkdir(mode=0o700)
+        (self.reverie_home / "models").symlink_to(models, target_is_directory=True)
+        subprocess.run(["git", "init", "-q", str(self.project)], check=True)
+        self.environment = {
+            "HOME": str(root),
+            "PATH": f"{BIN}:{PROGRAMS}:{os.environ['PATH']}",
+            "LANG": "C.UTF-8",
+            "HF_HUB_OFFLINE": "1",
+        }
+        self.name = ""
+
+    @property
+    def reverie_home(self) -> Path:
+        """Return where Reverie keeps its files."""
+        return self.home / ".reverie"
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the home."""
+        file = self.home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def reverie(self, *words: str, ok: bool = True) -> str:
+        """Run a command of Reverie in the project and return what it says."""
+        done = subprocess.run(
+            [str(BIN / "reverie"), *words],
+            cwd=self.project,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        assert (done.returncode == 0) == ok, done.stdout + done.stderr
+        return done.stdout
+
+    def install(self, name: str) -> None:
+        """Point a host at the stand-in and set it up as its user would."""
+        program = shutil.which(HOSTS[name].program, path=self.environment["PATH"])
+        if program is None:
+            pytest.skip(f"{HOSTS[name].program} is not installed: npm has it")
+        self.name = name
+        self.environment |= HOSTS[name].configure(self, self.model.url)
+        self.reverie("setup", name, "--yes")
+
+    def start_host(self, prompt: str, *, again: bool = False) -> "subprocess.Popen[str]":
+        """Start the host on a prompt; `again` goes on with its last session."""
+        host = HOSTS[self.name]
+        extra = host.again if again else ()
+        # Codex has a command for it, Claude Code an option.
+        words = (*host.ask, *extra) if host.program == "codex" else (*extra, *host.ask)
+        return subprocess.Popen(
+            [host.program, *words, prompt],
+            cwd=self.project,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def ask(self, prompt: str, *, again: bool = False) -> str:
+        """Have the host answer a prompt and return what its user sees."""
+        process = self.start_host(prompt, again=again)
+        try:
+            shown, _ = process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        assert process.returncode == 0, shown
+        return shown
+
+    def up(self) -> Client:
+        """Start the stack and return a client of the project's workspace."""
+        self.reverie("up", "--daemon")
+        return self.client()
+
+    def client(self) -> Client:
+        """Return a client of the project's workspace."""
+        token = (self.reverie_home / "token").read_text(encoding="ascii").strip()
+        return Client(PORT, token, identify(self.project).id)
+
+    def remember(self, *memories: dict[str, object]) -> None:
+        """Store memories in the project's workspace and wait until they are digested."""
+        client = self.up()
+        for memory in memories:
+            assert client.call("POST", "/v1/memories", memory).status == 201
+        wait_until("digested", lambda: not any(client.call("GET", "/v1/queue").body["pending"].values()), 120)
+        client.close()
+
+    def journal(self) -> list[tuple[str, str, bool]]:
+        """List what the host told of what its agent did, in order."""
+        items = json.loads(self.reverie("journal", "--json"))["items"]
+        return [(item["type"], item["target"], item["ok"]) for item in reversed(items)]
+
+    def answers(self) -> bool:
+        """Tell whether the stack answers."""
+        try:
+            with socket.create_connection(("127.0.0.1", PORT), timeout=1):
+                return True
+        except OSError:
+            return False
+
+
+@pytest.fixture(scope="session")
+def models(request):
+    from pipeline.index.compile import compile_encoder
+
+    folder = request.config.cache.mkdir("models") / "hosts"
+    if not any(folder.glob("*/")):
+        compile_encoder(MODEL, folder)
+    return folder
+
+
+@pytest.fixture
+def model():
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def machine(tmp_path_factory, models, model):
+    if [name for _, name in socket.if_nameindex()] != ["lo"]:
+        pytest.skip("hosts run in a network namespace that has loopback alone: make test-hosts")
+    machine = Machine(tmp_path_factory.mktemp("machine") / "home", models, model)
+    yield machine
+    machine.reverie("down")
