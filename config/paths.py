@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from config.modes import close_place, find_open_places
+from config.operating_system import POSIX
 
 # Inode, time of change (ns) and size of a file.
 FileState = tuple[int, int, int]
@@ -136,7 +137,7 @@ class HomePaths:
 
     def close(self) -> list[Path]:
         """Take from others what they may enter, read or change in the home; return what could not be closed."""
-        if os.name != "posix":
+        if not POSIX:
             return []
         # The home comes first: nobody exchanges what is in it while it is looked at.
         return [place for place in find_open_places(self.root) if not close_place(place)]

@@ -4,7 +4,6 @@ And how many threads and heaps native libraries take on a machine that runs seve
 """
 
 import argparse
-import ctypes
 import json
 import logging
 import os
@@ -19,6 +18,7 @@ import psutil
 from filelock import FileLock, Timeout
 
 from config.modes import close_umask
+from config.operating_system import call_around_fork, find_libc_function, kill_process
 from config.settings import Settings, SettingsError, load_settings
 
 PARENT_CHECK_S = 0.5
@@ -27,23 +27,6 @@ LOOK_S = 0.5
 # A program ends with this code (EX_UNAVAILABLE of sysexits.h) when its role or its port belongs to another one:
 # starting it again cannot help.
 EXIT_TAKEN = 69
-# More files than these nobody needs; tables that libraries make for all of them stay small.
-MOST_FILES = 8192
-
-
-def raise_file_limit() -> int:
-    """Let this process open as many files as it may, and return how many those are."""
-    try:
-        import resource
-    except ImportError:
-        # Windows has no such limit.
-        return MOST_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return MOST_FILES if soft == resource.RLIM_INFINITY else soft
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted
 
 
 def process_owner() -> str:
@@ -154,7 +137,7 @@ def stop_forks_with_this(ask: signal.Signals, grace_s: float) -> None:
     def note() -> None:
         forking[0] = os.getpid()
 
-    os.register_at_fork(before=note, after_in_child=lambda: stop_with_parent(forking[0], ask, grace_s))
+    call_around_fork(note, lambda: stop_with_parent(forking[0], ask, grace_s))
 
 
 def _watch(parent: int, ask: signal.Signals, grace_s: float) -> None:
@@ -163,7 +146,7 @@ def _watch(parent: int, ask: signal.Signals, grace_s: float) -> None:
         waiting.wait(PARENT_CHECK_S)
     os.kill(os.getpid(), ask)
     waiting.wait(grace_s)
-    os.kill(os.getpid(), signal.SIGKILL)
+    kill_process(os.getpid())
 
 
 # From malloc.h of the GNU C library.
@@ -188,13 +171,13 @@ def limit_heaps(heaps: int) -> None:
     It makes up to eight a core and gives little of them back: a web server that answers eight clients takes 46 MiB less
     with two, and no longer.
     """
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+    if mallopt := find_libc_function("mallopt"):
         mallopt(M_ARENA_MAX, heaps)
 
 
 def trim_heap() -> None:
     """Give the system back what was freed, where the C library is GNU's, which keeps it unless asked."""
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+    if trim := find_libc_function("malloc_trim"):
         trim(0)
 
 

@@ -12,6 +12,7 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
+from config.operating_system import own_group
 from demo.client import is_healthy
 from demo.errors import DemoFailed
 from demo.guard import GRACE_S
@@ -113,7 +114,7 @@ class Stack:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
+                **own_group(),
             )
         return self
 

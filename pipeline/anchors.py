@@ -12,6 +12,7 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
+from config.operating_system import READ_AT_ONCE
 from pipeline.records import Anchor
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -69,4 +70,4 @@ def _hash(path: str, first: int | None, last: int | None, _changed_ns: int, size
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
+    return os.open(path, flags | READ_AT_ONCE)

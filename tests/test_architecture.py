@@ -435,3 +435,134 @@ def test_settings_are_read_without_side_effects(tmp_path):
         "import json, sys, config.settings as s; s.load_settings(); print(json.dumps(sorted(sys.modules)))", home
     )
     assert not home.exists()
+
+
+# What only some operating systems have stands behind one module. The others here are programs of one file, or start
+# while an agent waits, and ask for the system themselves.
+OF_THE_SYSTEM = {"config.operating_system", "web.detached", "web.hooks.client", "pipeline.ingest.pdf_pages"}
+POSIX_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "tty", "posix", "syslog"}
+POSIX_NAMES = {
+    "os": {
+        "fork",
+        "forkpty",
+        "setsid",
+        "setpgid",
+        "killpg",
+        "getuid",
+        "geteuid",
+        "getgid",
+        "getegid",
+        "getpgid",
+        "getpgrp",
+        "getsid",
+        "nice",
+        "chown",
+        "fchown",
+        "fchmod",
+        "lchown",
+        "mkfifo",
+        "wait",
+        "wait3",
+        "wait4",
+        "pread",
+        "pwrite",
+        "preadv",
+        "sched_getaffinity",
+        "posix_spawn",
+        "O_NOFOLLOW",
+        "O_NONBLOCK",
+        "O_DIRECTORY",
+        "O_CLOEXEC",
+        "sysconf",
+        "uname",
+        "statvfs",
+        "openpty",
+        "register_at_fork",
+        "setuid",
+        "setgid",
+    },
+    "signal": {
+        "SIGKILL",
+        "SIGHUP",
+        "SIGUSR1",
+        "SIGUSR2",
+        "SIGCHLD",
+        "SIGALRM",
+        "SIGPIPE",
+        "SIGQUIT",
+        "alarm",
+        "setitimer",
+        "pause",
+    },
+    "select": {"epoll", "kqueue"},
+    "socket": {"AF_UNIX", "socketpair", "SO_REUSEPORT"},
+    "time": {"tzset"},
+}
+POSIX_OPTIONS = {"start_new_session", "process_group", "preexec_fn", "pass_fds", "dir_fd"}
+
+
+def calls_of_the_system(file):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in POSIX_MODULES)
+        elif isinstance(node, ast.ImportFrom) and node.module in POSIX_MODULES:
+            yield node.module
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.attr in POSIX_NAMES.get(node.value.id, ()) or (node.value.id, node.attr) == ("os", "name"):
+                yield f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.keyword) and node.arg in POSIX_OPTIONS:
+            yield node.arg
+
+
+def test_what_only_some_systems_have_stands_in_one_module():
+    found = {
+        name: calls
+        for package in (*PACKAGES, "demo")
+        for file in sorted((ROOT / package).rglob("*.py"))
+        if (name := ".".join(file.relative_to(ROOT).with_suffix("").parts)) not in OF_THE_SYSTEM
+        if (calls := sorted(set(calls_of_the_system(file))))
+    }
+    assert found == {}
+
+
+# Other libraries are imported first, as they are on this machine; then the system is taken for another.
+ON_ANOTHER_SYSTEM = """
+import importlib, os, pathlib, pkgutil, select, signal, sys
+modules = [
+    module.name
+    for package in ("config", "pipeline", "workers", "web")
+    for module in pkgutil.walk_packages([package], f"{package}.")
+    if not module.name.endswith("__main__")
+]
+for name in modules:
+    importlib.import_module(name)
+for name in [name for name in sys.modules if name.split(".")[0] in ("config", "pipeline", "workers", "web")]:
+    del sys.modules[name]
+system = sys.argv[1]
+if system == "win32":
+    for name in sys.argv[2].split():
+        sys.modules[name] = None
+    for place in (os, signal, select):
+        for name in sys.argv[3].split():
+            if hasattr(place, name):
+                delattr(place, name)
+    os.name = "nt"
+    pathlib.WindowsPath = pathlib.PosixPath
+sys.platform = system
+print(sum(importlib.import_module(name) is not None for name in modules))
+"""
+
+
+@pytest.mark.parametrize("system", ["win32", "darwin"])
+def test_every_module_can_be_imported_on_another_system(system, tmp_path):
+    gone = " ".join([*POSIX_NAMES["os"], *POSIX_NAMES["signal"], "epoll", "kqueue"])
+    done = subprocess.run(
+        [sys.executable, "-c", ON_ANOTHER_SYSTEM, system, " ".join(POSIX_MODULES - {"posix"}), gone],
+        cwd=ROOT,
+        env=os.environ | {"REVERIE_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > 200

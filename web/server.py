@@ -10,7 +10,8 @@ from typing import Any
 
 from flask import Flask
 
-from config.process import EXIT_TAKEN, limit_heaps, raise_file_limit, run_in_role, start_program
+from config.operating_system import raise_file_limit
+from config.process import EXIT_TAKEN, limit_heaps, run_in_role, start_program
 from config.settings import Settings, SettingsError
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer

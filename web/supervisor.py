@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from config.operating_system import STOP_SIGNALS, kill_group, own_group
 from config.process import EXIT_TAKEN, Role, RoleTaken
 from config.settings import Settings
 from pipeline.errors import ReverieError
@@ -34,7 +35,6 @@ ORPHANS_END_S = 3.0
 # What waits or runs is looked at again after this long, and so is a server that does not answer.
 AGAIN_S = 15.0
 TIMEOUT_S = 5.0
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ class _Child:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            process_group=0,
+            **own_group(),
         )
         self.started = time.monotonic()
         name = self.command.name
@@ -177,9 +177,8 @@ class _Child:
     def kill(self) -> None:
         """Kill the process and every child of it."""
         if self.process is not None:
-            # Not yet waited for, its id names no other group; that it ended meanwhile is fine.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            # Not yet waited for, its id names no other group.
+            kill_group(self.process.pid)
 
 
 def _pump(process: "subprocess.Popen[bytes]", name: str, say: Say) -> None:
@@ -237,7 +236,7 @@ class Supervisor:
             self.stop(signal.Signals(number).name)
 
         # `nohup` has SIGHUP ignored, and means it.
-        caught = [s for s in STOP_SIGNALS if s is not signal.SIGHUP or signal.getsignal(s) is not signal.SIG_IGN]
+        caught = [s for s in STOP_SIGNALS if s.name != "SIGHUP" or signal.getsignal(s) is not signal.SIG_IGN]
         before = {number: signal.signal(number, note) for number in caught}
         try:
             yield

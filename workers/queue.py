@@ -5,7 +5,6 @@ A message carries names only; what there is to do stands in the work table. A lo
 
 import gc
 import logging
-import os
 import signal
 import sqlite3
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from config.left_out import OF_HUEY, hide_packages
+from config.operating_system import lower_priority
 
 with hide_packages(OF_HUEY):
     from huey import Huey
@@ -179,7 +179,7 @@ def prepare_consumer() -> None:
     start_program("huey_consumer … --", "Digest memories and run jobs.", mask, ours)
     # Huey's own handler would say everything twice, once without redaction.
     logging.getLogger("huey").handlers.clear()
-    os.nice(NICENESS)
+    lower_priority(NICENESS)
     # SIGINT interrupts a task; SIGTERM, which asks the consumer to stop gracefully, is ignored by its processes.
     stop_forks_with_this(signal.SIGINT, ORPHAN_GRACE_S)
     # What the forks share stays shared as long as nobody writes to it, and the collector writes to all it looks at.

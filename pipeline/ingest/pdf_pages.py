@@ -9,7 +9,6 @@ file stands alone: what starts it puts none of the project on its path.
 
 import json
 import logging
-import resource
 import struct
 import sys
 import zlib
@@ -39,7 +38,11 @@ def tell(**what: Any) -> None:
 
 
 def limit(seconds: int, size: int) -> None:
-    """Let this process use so much time and memory, and write nothing."""
+    """Let this process use so much time and memory, and write nothing, where the system has such limits."""
+    try:
+        import resource
+    except ImportError:
+        return
     for what, most in (
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_AS, size),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from config.modes import close_place, find_open_places
+from config.operating_system import POSIX
 from config.paths import HomePaths
 from config.settings import AUTO, Settings, SettingsError, environment_of, load_settings
 from pipeline.errors import ReverieError
@@ -88,7 +89,7 @@ def _make_home(context: CheckContext) -> str:
 
 def check_permissions(context: CheckContext) -> Iterator[CheckResult]:
     """Check whether other users of this machine can read what is stored."""
-    if os.name != "posix" or not context.paths.root.is_dir():
+    if not POSIX or not context.paths.root.is_dir():
         return
     wrong = list(find_open_places(context.paths.root))
     if not wrong:

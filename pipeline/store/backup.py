@@ -18,6 +18,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from config.operating_system import sync_place
 from pipeline.errors import ReverieError, StoreBusy, StoreFull, StoreUnavailable
 
 # 2 MiB a step: whoever asks the copy to stop waits for no more than that.
@@ -151,17 +152,9 @@ def _verify(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
 
 def publish(partial: Path, target: Path) -> None:
     """Give a whole file its name, for good."""
-    _sync(partial)
+    sync_place(partial)
     partial.replace(target)
-    _sync(target.parent)
-
-
-def _sync(place: Path) -> None:
-    descriptor = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_place(target.parent)
 
 
 def row_counts(db: sqlite3.Connection) -> dict[str, int]:

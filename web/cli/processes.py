@@ -1,10 +1,9 @@
 """Find and end the processes of a home, whoever started them."""
 
 import contextlib
-import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,17 +83,17 @@ def stop_all(settings: Settings) -> list[Running]:
 def _end(processes: Sequence[Running]) -> None:
     end = time.monotonic() + STOP_DEADLINE_S
     pause = threading.Event()
-    _signal(processes, signal.SIGTERM)
+    _signal(processes, psutil.Process.terminate)
     while left := [process for process in processes if process.lives()]:
         if time.monotonic() >= end:
-            _signal(left, signal.SIGKILL)
+            _signal(left, psutil.Process.kill)
         pause.wait(POLL_S)
 
 
-def _signal(processes: Sequence[Running], number: signal.Signals) -> None:
+def _signal(processes: Sequence[Running], end: Callable[[psutil.Process], None]) -> None:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
-            process.process.send_signal(number)
+            end(process.process)
 
 
 def _stack(home: Path) -> Iterator[Running]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from config.modes import usual_umask
+from config.operating_system import hand_over
 from web.hosts.entries import CannotEdit, EntryUndo
 
 PRIVATE = 0o600
@@ -80,8 +81,8 @@ def delete(path: Path, folders: Sequence[str]) -> None:
 
 
 def _take_over(draft: Path, before: os.stat_result | None, mode: int | None) -> None:
-    if before is not None and hasattr(os, "chown") and (before.st_uid, before.st_gid) != _owner(draft):
-        os.chown(draft, before.st_uid, before.st_gid)
+    if before is not None:
+        hand_over(draft, before)
     if mode is None:
         mode = stat.S_IMODE(before.st_mode) if before is not None else 0o666 & ~usual_umask()
     draft.chmod(mode)
@@ -93,11 +94,6 @@ def _make_folders(path: Path) -> None:
     for folder in missing:
         # What is not of the home is as its owner makes it.
         Path(folder).chmod(0o777 & ~usual_umask())
-
-
-def _owner(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_uid, found.st_gid
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from config.operating_system import READ_NO_LINK
 from pipeline.errors import InvalidField
 from pipeline.identity.git import Git
 from pipeline.identity.repository import root_of_folder
@@ -146,7 +147,7 @@ def read_file(path: str) -> tuple[bytes, float]:
     """Return a regular file's bytes, at most 1 MiB, and when it was last written; raise SkippedFile for any other."""
     try:
         # What was a file a moment ago may be a link or a pipe by now.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        with os.fdopen(os.open(path, READ_NO_LINK), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise SkippedFile(SPECIAL)

@@ -7,8 +7,8 @@ import pytest
 
 from config import modes
 from config.modes import close_place, find_open_places, usual_umask
+from config.operating_system import raise_file_limit
 from config.paths import HomePaths
-from config.process import raise_file_limit
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
 
@@ -97,7 +97,7 @@ def test_as_many_files_may_be_opened_as_the_system_lets(soft, hard, expected):
     program = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-from config.process import raise_file_limit
+from config.operating_system import raise_file_limit
 print(raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
