@@ -170,6 +170,10 @@ $(TOOLS)/.installed: requirements-release.lock
 release: $(TOOLS)/.installed ## Build what the tag releases into dist: sdist, wheel, SBOM, changes, checksums
 	.ci/release $(TOOLS)/bin
 
+.PHONY: test-hosts
+test-hosts: $(STAMP) ## Run the tests against the real hosts from npm, without a network (minutes; not part of `test`)
+	.ci/test-hosts $(BIN)/python $(ARGS)
+
 .PHONY: test-install
 test-install: $(TOOLS)/.installed ## Install the wheel with pip, uv and pipx and use it (minutes, 2 GB each; not part of `test`)
 	TORCH_INDEX="$(TORCH_INDEX)" PYTHON="$(PYTHON)" .ci/test-install $(TOOLS)/bin
