@@ -1,0 +1,375 @@
+"""What the server answers, field by field; times are aware datetimes, and words of a fixed set plain texts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """That the server answers, whether it can encode queries yet, and how long nobody has asked it for anything."""
+
+    status: str
+    version: str
+    encoder: str
+    uptime_s: float
+    idle_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """How far a memory reaches."""
+
+    kind: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of a write."""
+
+    id: str
+    outcome: str
+    duplicate_of: str | None = None
+    reason: str | None = None
+    replaced: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """The code that a memory is about, the hash that it had, and whether it changed; null when nobody can say."""
+
+    path: str
+    lines: tuple[Any, ...] | None
+    content_hash: str | None
+    stale: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A memory; one with a `valid_from` is a keyed fact, and a `candidate` waits for review."""
+
+    id: str
+    content: str
+    kind: str
+    scope: Scope
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    source: str
+    trust: str
+    importance: float
+    tier: str
+    pinned: bool
+    session_id: str | None
+    created_at: datetime
+    occurred_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None
+    content_hash: str
+    recall_count: int
+    merge_count: int
+    details: Mapping[str, Any]
+    anchor: Anchor | None
+    branch: str | None
+    candidate: bool
+    instructs: bool
+    valid_from: datetime | None
+    valid_to: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a memory came from."""
+
+    source: str
+    trust: str
+    session_id: str | None
+    written_at: datetime
+    admission: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """An edge from a memory (`out`) or to it (`in`), and who drew it."""
+
+    kind: str
+    direction: str
+    id: str
+    made_by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMention:
+    """An entity as a memory mentions it."""
+
+    id: str
+    kind: str
+    name: str
+    surface: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """An earlier state of a memory."""
+
+    at: datetime
+    event: str
+    content: str | None
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord(Memory):
+    """A memory with everything that is known of it."""
+
+    provenance: Provenance
+    edges: tuple[Edge, ...]
+    entities: tuple[EntityMention, ...]
+    history: tuple[HistoryEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What became of a deletion."""
+
+    id: str
+    purged: bool
+    archived_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A memory that was found; `relevance` tells how probably it, or a turn beside it, is about the question."""
+
+    id: str
+    content: str
+    kind: str
+    score: float
+    relevance: float
+    created_at: datetime
+    occurred_at: datetime
+    session_id: str | None
+    source: str
+    trust: str
+    instructs: bool
+    stale: bool | None = None
+    contradicted_by: tuple[str, ...] = ()
+    superseded_by: str | None = None
+    signals: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonHit(Hit):
+    """A lesson that applies; say by its `surface_id` whether it was followed."""
+
+    surface_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHit:
+    """A session that was found, with its best memories."""
+
+    session_id: str
+    score: float
+    best: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallAnswer:
+    """The answer to a recall: memories, best first."""
+
+    results: tuple[Hit, ...]
+    took_ms: float
+    channels: Mapping[str, ChannelReport]
+    degraded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsAnswer:
+    """The answer to a recall of sessions, best first."""
+
+    results: tuple[SessionHit, ...]
+    took_ms: float
+    channels: Mapping[str, ChannelReport]
+    degraded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchAnswer:
+    """What became of each write of a batch, in its order."""
+
+    results: tuple[Receipt, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A value and the time in which it holds: from `valid_from` to before `valid_to`."""
+
+    id: str
+    subject: str
+    attribute: str
+    value: str | int | float | bool
+    valid_from: datetime
+    valid_to: datetime | None
+    source: str
+    trust: str
+    instructs: bool
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactReceipt:
+    """What became of a value: the fact that it ended, and other names that may mean the same."""
+
+    id: str
+    subject: str
+    attribute: str
+    value: str | int | float | bool
+    outcome: str
+    similar: tuple[Mapping[str, Any], ...]
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    replaced: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """A goal; `outcome` is what became of setting it."""
+
+    id: str
+    title: str
+    status: str = "open"
+    progress: float = 0.0
+    due_at: datetime | None = None
+    importance: float
+    scope: Scope
+    tags: tuple[str, ...]
+    session_id: str | None
+    source: str
+    trust: str
+    instructs: bool
+    created_at: datetime
+    updated_at: datetime
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """A lesson and its record; `low` and `high` bound the share of times that it is followed (95 %)."""
+
+    id: str
+    content: str
+    rule: str | None = None
+    applies_when: str | None = None
+    severity: str = "warning"
+    source: str
+    trust: str
+    instructs: bool
+    created_at: datetime
+    shown: int
+    followed: int
+    ignored: int
+    low: float
+    high: float
+    usefulness: str
+    surface_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonOutcome:
+    """What was said about an impression, and the lesson that it showed."""
+
+    surface_id: str
+    lesson_id: str
+    followed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """The workspace that a message belongs to, and the branch that its folder has checked out."""
+
+    workspace: str
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """Something that was done lately."""
+
+    id: str
+    kind: str
+    content: str
+    occurred_at: datetime
+    session_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arc:
+    """An arc; title and summary quote its members, `members` are the last ones in order of time, `size` counts all."""
+
+    id: str
+    title: str
+    summary: str
+    status: str
+    scope: Scope
+    trust: str
+    first_at: datetime
+    last_at: datetime
+    updated_at: datetime
+    size: int
+    members: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Briefing:
+    """What is about a message, by what it is; `text` says it all in a form to be read by an agent."""
+
+    relevant: bool
+    project: Project
+    lessons: tuple[LessonHit, ...]
+    decisions: tuple[Hit, ...]
+    facts: tuple[Hit, ...]
+    open_goals: tuple[Goal, ...]
+    recent_activity: tuple[Activity, ...]
+    active_arcs: tuple[Arc, ...]
+    memories: tuple[Hit, ...]
+    text: str
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceSummary:
+    """A workspace, its number of active memories, and its encoder."""
+
+    model: str
+    languages: str | None
+    next_model: str | None
+    embedded: int | None
+    id: str
+    memories: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """What a workspace holds."""
+
+    workspace: str
+    generation: int
+    memories: Mapping[str, Any]
+    graph: Mapping[str, Any]
+    index: Mapping[str, Any]
+    predictions: Mapping[str, Any]
+    bytes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """What waits, what failed for good, who works."""
+
+    pending: Mapping[str, int]
+    dead: Mapping[str, int]
+    oldest_pending_s: float | None
+    workers: tuple[Mapping[str, Any], ...]

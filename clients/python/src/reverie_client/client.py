@@ -1,0 +1,263 @@
+"""The clients: one list of calls, sent by two thin transports."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
+
+import httpx
+
+from . import calls
+from .errors import PROBLEM_OF_STATUS, Problem, ServerUnreachable, UnexpectedAnswer
+from .home import Server, find_server
+from .request import Listing, Request
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+TIMEOUT_S = 30.0
+RETRIES = 2
+FIRST_DELAY_S = 0.2
+LONGEST_DELAY_S = 5.0
+
+
+class Call(Generic[P, T]):
+    """A method of both clients: the same arguments, answered at once or awaited."""
+
+    def __init__(self, build: Callable[P, Request[T]]) -> None:
+        self._build = build
+        self.__doc__ = build.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, client: "Reverie", owner: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: "AsyncReverie", owner: type) -> Callable[P, Awaitable[T]]: ...
+    def __get__(self, client: "Reverie | AsyncReverie | None", owner: type) -> Any:
+        """Return the call bound to a client."""
+        if client is None:
+            return self
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return client.send(self._build(*args, **kwargs))
+
+        return update_wrapper(call, self._build)
+
+
+class ListCall(Generic[P, T]):
+    """A method of both clients that yields the items of a list, page by page."""
+
+    def __init__(self, build: Callable[P, Listing[T]]) -> None:
+        self._build = build
+        self.__doc__ = build.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, client: "Reverie", owner: type) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, client: "AsyncReverie", owner: type) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, client: "Reverie | AsyncReverie | None", owner: type) -> Any:
+        """Return the call bound to a client."""
+        if client is None:
+            return self
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return client.iterate(self._build(*args, **kwargs))
+
+        return update_wrapper(call, self._build)
+
+
+class Contract:
+    """The calls that both clients offer; without arguments, a client finds the home's server and token."""
+
+    health = Call(calls.health)
+    remember = Call(calls.remember)
+    remember_all = Call(calls.remember_all)
+    memories = ListCall(calls.memories)
+    memory = Call(calls.memory)
+    edit = Call(calls.edit)
+    archive = Call(calls.archive)
+    restore = Call(calls.restore)
+    purge = Call(calls.purge)
+    recall = Call(calls.recall)
+    recall_sessions = Call(calls.recall_sessions)
+    prepare = Call(calls.prepare)
+    set_fact = Call(calls.set_fact)
+    fact = Call(calls.fact)
+    end_fact = Call(calls.end_fact)
+    fact_history = ListCall(calls.fact_history)
+    facts = ListCall(calls.facts)
+    add_goal = Call(calls.add_goal)
+    edit_goal = Call(calls.edit_goal)
+    goals = ListCall(calls.goals)
+    lessons = ListCall(calls.lessons)
+    report_lesson = Call(calls.report_lesson)
+    workspaces = ListCall(calls.workspaces)
+    stats = Call(calls.stats)
+    queue = Call(calls.queue)
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        workspace: str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        retries: int = RETRIES,
+        transport: Any = None,
+    ) -> None:
+        self.server = find_server(url, token, workspace)
+        self._retries = retries
+        # A proxy is for what is elsewhere.
+        self._http = self._open(
+            base_url=self.server.url, timeout=timeout_s, transport=transport, trust_env=not self.server.local
+        )
+
+    def _open(self, **options: Any) -> Any:
+        raise NotImplementedError
+
+    def _retry_delay(self, request: Request[Any], outcome: httpx.Response | httpx.TransportError, tries: int) -> float:
+        """Return how long to wait before another try, below 0 for none."""
+        if tries > self._retries:
+            return -1.0
+        delay = FIRST_DELAY_S * 2.0 ** (tries - 1)
+        if isinstance(outcome, httpx.Response):
+            # Nothing was stored, whatever was asked for.
+            asked_for = _retry_after(outcome)
+            busy = outcome.status_code == 503 and asked_for is not None
+            return min(max(delay, asked_for or 0.0), LONGEST_DELAY_S) if busy else -1.0
+        # Where no connection came about nothing was sent.
+        unsent = isinstance(outcome, (httpx.ConnectError, httpx.ConnectTimeout))
+        return delay if request.safe or unsent else -1.0
+
+
+class Reverie(Contract):
+    """Reverie over HTTP; safe to use from several threads."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._http.close()
+
+    def send(self, request: Request[T]) -> T:
+        """Send a request, again while that is safe and may help; return its answer or raise ReverieError."""
+        tries = 0
+        while True:
+            outcome = self._try(request)
+            tries += 1
+            delay = self._retry_delay(request, outcome, tries)
+            if delay < 0:
+                return _read_outcome(request, outcome, self.server)
+            time.sleep(delay)
+
+    def iterate(self, listing: Listing[T]) -> Iterator[T]:
+        """Yield the items of a list, asking for a page at a time."""
+        cursor, count = None, 0
+        while True:
+            page = self.send(listing.next_request(cursor, count))
+            yield from page.items
+            cursor, count = page.next_cursor, count + len(page.items)
+            if listing.is_complete(cursor, count):
+                return
+
+    def _open(self, **options: Any) -> httpx.Client:
+        return httpx.Client(**options)
+
+    def _try(self, request: Request[Any]) -> httpx.Response | httpx.TransportError:
+        try:
+            answer: httpx.Response = self._http.request(**_build_arguments(request, self.server))
+        except httpx.TransportError as error:
+            return error
+        return answer
+
+
+class AsyncReverie(Contract):
+    """Reverie over HTTP, for asyncio."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._http.aclose()
+
+    async def send(self, request: Request[T]) -> T:
+        """Send a request, again while that is safe and may help; return its answer or raise ReverieError."""
+        tries = 0
+        while True:
+            outcome = await self._try(request)
+            tries += 1
+            delay = self._retry_delay(request, outcome, tries)
+            if delay < 0:
+                return _read_outcome(request, outcome, self.server)
+            await asyncio.sleep(delay)
+
+    async def iterate(self, listing: Listing[T]) -> AsyncIterator[T]:
+        """Yield the items of a list, asking for a page at a time."""
+        cursor, count = None, 0
+        while True:
+            page = await self.send(listing.next_request(cursor, count))
+            for item in page.items:
+                yield item
+            cursor, count = page.next_cursor, count + len(page.items)
+            if listing.is_complete(cursor, count):
+                return
+
+    def _open(self, **options: Any) -> httpx.AsyncClient:
+        return httpx.AsyncClient(**options)
+
+    async def _try(self, request: Request[Any]) -> httpx.Response | httpx.TransportError:
+        try:
+            answer: httpx.Response = await self._http.request(**_build_arguments(request, self.server))
+        except httpx.TransportError as error:
+            return error
+        return answer
+
+
+def _build_arguments(request: Request[Any], server: Server) -> dict[str, Any]:
+    headers = {
+        "Accept": "application/json",
+        "Authorization": f"Bearer {server.token()}",
+        "X-Reverie-Workspace": server.workspace,
+    }
+    arguments = {"method": request.method, "url": request.path, "headers": headers, "params": request.query or None}
+    return arguments if request.body is None else arguments | {"json": request.body}
+
+
+def _read_outcome(request: Request[T], outcome: httpx.Response | httpx.TransportError, server: Server) -> T:
+    if isinstance(outcome, httpx.TimeoutException):
+        raise ServerUnreachable(f"the server at {server.url} did not answer in time") from outcome
+    if isinstance(outcome, httpx.TransportError):
+        raise ServerUnreachable(f"no Reverie server answers at {server.url}: {outcome}") from outcome
+    if outcome.is_success:
+        return request.read_answer(_read_json(outcome, server))
+    document = _read_json(outcome, server)
+    if not outcome.headers.get("Content-Type", "").startswith("application/problem+json"):
+        raise UnexpectedAnswer(f"something that is not Reverie answers at {server.url} (HTTP {outcome.status_code})")
+    raise PROBLEM_OF_STATUS.get(outcome.status_code, Problem)(outcome.status_code, document, _retry_after(outcome))
+
+
+def _read_json(answer: httpx.Response, server: Server) -> dict[str, Any]:
+    try:
+        document = answer.json()
+    except ValueError as error:
+        raise UnexpectedAnswer(f"something that is not Reverie answers at {server.url}") from error
+    if not isinstance(document, dict):
+        raise UnexpectedAnswer(f"something that is not Reverie answers at {server.url}")
+    return document
+
+
+def _retry_after(answer: httpx.Response) -> float | None:
+    value = answer.headers.get("Retry-After", "")
+    return float(value) if value.isdecimal() else None
