@@ -182,7 +182,7 @@ class RecallAnswer:
 
     results: tuple[Hit, ...]
     took_ms: float
-    channels: Mapping[str, ChannelReport]
+    channels: Mapping[str, Mapping[str, Any]]
     degraded: bool
 
 
@@ -192,7 +192,7 @@ class SessionsAnswer:
 
     results: tuple[SessionHit, ...]
     took_ms: float
-    channels: Mapping[str, ChannelReport]
+    channels: Mapping[str, Mapping[str, Any]]
     degraded: bool
 
 

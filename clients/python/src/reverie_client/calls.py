@@ -219,7 +219,7 @@ def facts(
     scope: answers.Scope | None = None,
     limit: int | None = None,
 ) -> Listing[answers.Fact]:
-    """List facts, all or a subject's, as they hold or held at an instant."""
+    """List facts, all or a subject's, newest first; with `as_of` only what held then."""
     query = {"subject": subject, "as_of": as_of, "scope": _name_scope(scope)}
     return build_listing("/v1/facts", answers.Fact, limit, query)
 
