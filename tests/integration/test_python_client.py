@@ -33,6 +33,9 @@ from web.app import create_app
 # what a monitor reads, and what is planned.
 LEFT_OUT = {
     "POST /hooks/claude-code",
+    "POST /hooks/codex",
+    "POST /hooks/gemini",
+    "GET /v1/journal",
     "POST /v1/dashboard/links",
     "GET /metrics",
     "GET /v1/errors",

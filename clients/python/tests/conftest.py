@@ -1,7 +1,8 @@
-"""A real stack on a home of its own; `REVERIE_COMMAND` is the command that starts it."""
+"""A real stack on a home of its own; `STACK_COMMAND` is the command that starts it."""
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import socket
@@ -24,7 +25,7 @@ def home(tmp_path_factory):
     os.environ.update({"REVERIE_HOME": str(folder), "REVERIE_PORT": str(port)})
     for name in ("REVERIE_URL", "REVERIE_TOKEN", "REVERIE_HOST", "REVERIE_WORKSPACE"):
         os.environ.pop(name, None)
-    command = [*shlex.split(os.environ.get("REVERIE_COMMAND", "reverie")), "up"]
+    command = [*shlex.split(os.environ.get("STACK_COMMAND", "reverie")), "up"]
     # The environment of the client's own installation is none of the server's.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as stack:
         try:
@@ -50,6 +51,6 @@ def wait_for_answer(stack):
 @pytest.fixture
 def workspace(home, request, monkeypatch):
     """Name a workspace of the test's own, which clients without arguments speak of."""
-    name = request.node.name.replace("_", "-")[:60].strip("-")
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name)[:60].strip("-")
     monkeypatch.setenv("REVERIE_WORKSPACE", name)
     return name

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.runnables.history import RunnableWithMessageHistory
-from reverie_client import AsyncReverie, InvalidField, Reverie
+from reverie_client import AsyncReverie, InvalidField, Reverie, Scope
 from reverie_client.langchain import ReverieChatMessageHistory, ReverieRetriever
 
 pytestmark = pytest.mark.usefixtures("workspace")
@@ -59,7 +59,7 @@ def test_a_message_that_was_archived_is_a_message_still():
     history = ReverieChatMessageHistory("s1")
     history.add_messages([HumanMessage("One"), AIMessage("Two")])
     with Reverie() as client:
-        client.archive(next(client.memories()).id)
+        client.archive(next(client.memories(scope=Scope(kind="session", id="s1"))).id)
     assert [message.text for message in history.messages] == ["One", "Two"]
 
 

@@ -40,7 +40,7 @@ def test_what_leaves_the_short_term_is_found_later():
             return [item async for item in client.memories(session_id="s1")]
 
     kept = asyncio.run(converse())
-    assert "user: Lock 0 has a lamp of colour 0" in [memory.content for memory in kept]
+    assert "user: The lamp of lock 0 shines in colour 0" in [memory.content for memory in kept]
     assert {memory.trust for memory in kept} == {"evidence"}
 
 

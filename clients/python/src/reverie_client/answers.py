@@ -338,6 +338,7 @@ class Briefing:
     memories: tuple[Hit, ...]
     text: str
     took_ms: float
+    degraded: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

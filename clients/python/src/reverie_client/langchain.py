@@ -1,5 +1,6 @@
 """Reverie for LangChain: a retriever, and a chat history that every process of a session shares."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from pydantic import Field
 from .answers import Hit, Memory, Scope
 from .calls import NewMemory, RecallFields
 from .client import AsyncReverie, Reverie
+from .errors import NotFound
 
 # What a memory, and a batch of them, may hold at most.
 LONGEST_CONTENT = 10_000
@@ -33,14 +35,22 @@ class ReverieRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         del run_manager
-        return [_build_document(hit) for hit in self.client.recall(query[:LONGEST_QUERY], **self._fields()).results]
+        try:
+            answer = self.client.recall(query[:LONGEST_QUERY], **self._fields())
+        except NotFound:
+            # Nobody has written to the workspace yet.
+            return []
+        return [_build_document(hit) for hit in answer.results]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
         if self.async_client is None:
             return await super()._aget_relevant_documents(query, run_manager=run_manager)
-        answer = await self.async_client.recall(query[:LONGEST_QUERY], **self._fields())
+        try:
+            answer = await self.async_client.recall(query[:LONGEST_QUERY], **self._fields())
+        except NotFound:
+            return []
         return [_build_document(hit) for hit in answer.results]
 
     def _fields(self) -> RecallFields:
@@ -58,7 +68,7 @@ class ReverieChatMessageHistory(BaseChatMessageHistory):
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
         """Return the messages in the order in which they were added."""
-        return messages_from_dict([memory.metadata[MESSAGE] for memory in self._list_memories()])
+        return messages_from_dict([json.loads(memory.metadata[MESSAGE]) for memory in self._list_memories()])
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store messages durably; a message may have up to 16 KiB."""
@@ -74,7 +84,11 @@ class ReverieChatMessageHistory(BaseChatMessageHistory):
 
     def _list_memories(self) -> list[Memory]:
         # What aged or was merged into another is archived, and is a message still.
-        found = [memory for archived in (False, True) for memory in self._iterate(archived=archived)]
+        try:
+            found = [memory for archived in (False, True) for memory in self._iterate(archived=archived)]
+        except NotFound:
+            # Nobody has written to the workspace yet.
+            return []
         return sorted(found, key=lambda memory: (memory.metadata[POSITION], memory.id))
 
     def _iterate(self, *, archived: bool) -> Iterator[Memory]:
@@ -84,7 +98,8 @@ class ReverieChatMessageHistory(BaseChatMessageHistory):
     def _build_memory(self, number: int, message: BaseMessage) -> NewMemory:
         # Numbered, for what is said twice is two messages, and one memory.
         content = f"{message.type} ({number}): {message.text}"[:LONGEST_CONTENT]
-        metadata: dict[str, Any] = {MESSAGE: message_to_dict(message), POSITION: number}
+        # As one text: the server normalizes what stands in metadata, and takes spaces from its ends.
+        metadata: dict[str, Any] = {MESSAGE: json.dumps(message_to_dict(message)), POSITION: number}
         # Written on purpose, and evidence only: what is said in a chat is no rule for an agent.
         return {
             "content": content,

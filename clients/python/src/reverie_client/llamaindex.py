@@ -8,6 +8,7 @@ from pydantic import Field
 
 from .calls import NewMemory
 from .client import AsyncReverie
+from .errors import NotFound
 
 # The most that a memory, a batch of them and a question may hold.
 LONGEST_CONTENT = 10_000
@@ -25,7 +26,12 @@ class ReverieMemoryBlock(BaseMemoryBlock[str]):
         asked = [message.content for message in messages or () if message.role == MessageRole.USER and message.content]
         if not asked:
             return ""
-        briefing = await self.client.prepare(asked[-1][:LONGEST_QUESTION], session_id=block_kwargs.get("session_id"))
+        session = block_kwargs.get("session_id")
+        try:
+            briefing = await self.client.prepare(asked[-1][:LONGEST_QUESTION], session_id=session)
+        except NotFound:
+            # Nobody has written to the workspace yet.
+            return ""
         return briefing.text
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
