@@ -170,6 +170,10 @@ $(TOOLS)/.installed: requirements-release.lock
 release: $(TOOLS)/.installed ## Build what the tag releases into dist: sdist, wheel, SBOM, changes, checksums
 	.ci/release $(TOOLS)/bin
 
+.PHONY: test-clients
+test-clients: $(STAMP) ## Build the Python and TypeScript clients and test them against a stack (not part of `test`)
+	.ci/test-clients $(BIN)/python
+
 .PHONY: test-hosts
 test-hosts: $(STAMP) ## Run the tests against the real hosts from npm, without a network (minutes; not part of `test`)
 	.ci/test-hosts $(BIN)/python $(ARGS)

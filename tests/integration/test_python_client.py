@@ -207,7 +207,7 @@ def test_a_refusal_is_typed_and_names_the_field(client, served):
 
 def test_a_client_without_arguments_finds_the_home(tmp_path, monkeypatch):
     settings = fast_settings(tmp_path / "home")
-    for name in ("REVERIE_URL", "REVERIE_TOKEN", "REVERIE_HOST", "REVERIE_PORT", "REVERIE_WORKSPACE"):
+    for name in ("REVERIE_HOST", "REVERIE_PORT", "REVERIE_WORKSPACE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REVERIE_HOME", str(settings.home))
     with serve_home(settings) as port, Reverie() as client:

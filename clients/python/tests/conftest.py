@@ -23,7 +23,7 @@ def home(tmp_path_factory):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     os.environ.update({"REVERIE_HOME": str(folder), "REVERIE_PORT": str(port)})
-    for name in ("REVERIE_URL", "REVERIE_TOKEN", "REVERIE_HOST", "REVERIE_WORKSPACE"):
+    for name in ("REVERIE_HOST", "REVERIE_WORKSPACE"):
         os.environ.pop(name, None)
     command = [*shlex.split(os.environ.get("STACK_COMMAND", "reverie")), "up"]
     # The environment of the client's own installation is none of the server's.

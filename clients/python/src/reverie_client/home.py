@@ -40,8 +40,7 @@ def find_server(
 
     host = setting("host", "127.0.0.1")
     own_url = _build_url(_ANY_ADDRESS.get(host, host), setting("port", "7077"))
-    url = (url or environment.get("REVERIE_URL") or own_url).rstrip("/")
-    token = token or environment.get("REVERIE_TOKEN")
+    url = (url or own_url).rstrip("/")
     local = urlsplit(url).hostname in _LOOPBACK
     # Whoever has the home's token has the whole home: it goes to no machine that the home does not name.
     if token is None and not local and url != own_url:

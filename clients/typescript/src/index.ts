@@ -1,0 +1,56 @@
+/** A client of a Reverie server: openapi-fetch over the types of its OpenAPI document. */
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import createClient, { type Client } from "openapi-fetch";
+import type { components, paths } from "./contract.js";
+
+export type { components, paths };
+
+const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
+/** Where the server is and who asks; what is left out is found in the environment and the home. */
+export interface Options {
+  url?: string;
+  token?: string;
+  workspace?: string;
+}
+
+/** Return a client of the server; `data` of an answer is typed by its route, `error` is a problem document. */
+export function connect(options: Options = {}): Client<paths> {
+  const home = (process.env.REVERIE_HOME ?? join(homedir(), ".reverie")).replace(/^~(?=\/|$)/, homedir());
+  const own = findAddress(home);
+  const url = options.url ?? own;
+  // Whoever has the home's token has the whole home: it goes to no machine that the home does not name.
+  if (options.token === undefined && url !== own && !LOOPBACK.has(new URL(url).hostname)) {
+    throw new Error(`name a token for ${url}: the home's own is for the home's server only`);
+  }
+  const token = options.token ?? read(join(home, "token")).trim();
+  const workspace = options.workspace ?? process.env.REVERIE_WORKSPACE;
+  const headers: Record<string, string> = { Authorization: `Bearer ${token}` };
+  if (workspace) headers["X-Reverie-Workspace"] = workspace;
+  return createClient<paths>({ baseUrl: url, headers });
+}
+
+/** Return where a home's server listens: by the environment, else by the top of its config.toml. */
+function findAddress(home: string): string {
+  const top = read(join(home, "config.toml")).split(/^\[/m)[0] ?? "";
+  const setting = (name: string, usual: string): string =>
+    process.env[`REVERIE_${name.toUpperCase()}`] ??
+    new RegExp(`^${name}\\s*=\\s*["']?([^"'#\\s]+)`, "m").exec(top)?.[1] ??
+    usual;
+  const bound = setting("host", "127.0.0.1");
+  // What a server binds to, no client can call.
+  const host = { "0.0.0.0": "127.0.0.1", "::": "::1" }[bound] ?? bound;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${setting("port", "7077")}`;
+}
+
+/** Return the text of a file, empty where there is none: no server ever ran. */
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
+    throw error;
+  }
+}
