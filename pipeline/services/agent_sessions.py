@@ -6,7 +6,7 @@ anything is written.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any
 from config.settings import Settings
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.lru import LruCache
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
     Draft,
@@ -38,7 +39,7 @@ from pipeline.services.briefing import (
 )
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.incognito import is_any_incognito
-from pipeline.services.lesson_guard import ToolCall, ToolGuard, decide, list_critical
+from pipeline.services.lesson_guard import ToolCall, ToolGuard, decide, list_critical, refuse_once
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories
@@ -47,13 +48,15 @@ from pipeline.store.database import Database
 from pipeline.text.normalize import normalize_id
 from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
-from pipeline.write.tool_actions import find_target, mentions_action, recognize_action
+from pipeline.write.tool_actions import ToolTarget, find_target, mentions_action, recognize_action
 
 __all__ = ["ActionType", "AgentSession", "JournalRow", "ToolGuard"]
 
 # Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
 WARMING_BUDGET_MS = 800
 TURN_ACTIONS = 200
+# Of more refusals than these the oldest is forgotten, and may come once more.
+MOST_REFUSED = 256
 TURN_MEMORIES = 50
 # Where a session goes on with less than it knew.
 RESUMED = frozenset({"compact", "resume"})
@@ -87,6 +90,7 @@ class AgentSessionService:
         self._usual = usual
         self._contexts = contexts
         self._feedback = feedback
+        self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
 
     def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> str | None:
         """Return what is known about a message and new in this session; None when that takes too long."""
@@ -138,11 +142,12 @@ class AgentSessionService:
         return brief.text
 
     def guard_tool_use(
-        self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any]
+        self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, can_ask: bool = True
     ) -> ToolGuard | None:
         """Return what critical lessons that name it say against a tool's use, also if they were told before.
 
         Other lessons come with a prompt or a session's start: what is told before a tool is read behind its result.
+        Where a host cannot ask its user, what would be asked is refused once.
         """
         target = find_target(tool, given)
         if target is None or not _exists(workspace) or self._is_incognito(workspace, session):
@@ -158,9 +163,20 @@ class AgentSessionService:
         self._feedback.flush()
         with workspace.database.read() as db:
             guard = decide(db, session, lessons, ToolCall(target, tool, given), decision, datetime.now(UTC))
+        if guard is not None and guard.decision == "ask" and not can_ask:
+            guard = self._refuse_once(workspace, session, target, guard)
         if guard is not None:
             self._feedback.record_impressions(workspace, guard.impressions)
         return guard
+
+    def _refuse_once(
+        self, workspace: Workspace, session: AgentSession, target: ToolTarget, guard: ToolGuard
+    ) -> ToolGuard | None:
+        lessons = tuple(lesson.seq for lesson in guard.shown)
+        key = (workspace.id, session.id, session.agent_id, target.type, target.target, lessons)
+        # The first that comes is refused, and gets itself back.
+        first = self._refused.get(key, lambda _guard: True, lambda: guard)
+        return refuse_once(guard) if first is guard else None
 
     def record_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, ok: bool

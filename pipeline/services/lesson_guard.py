@@ -1,7 +1,7 @@
 """The guard: critical lessons that name what an agent is about to do, told while it can still be left undone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from sqlite3 import Connection
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from pipeline.store import agent_sessions, impressions
 from pipeline.write.tool_actions import ToolTarget, recognize_action
 
 MOST_LESSONS = 3
+REFUSED_ONCE = "Refused once because of this. Ask your user; if it is right all the same, do it again."
 
 Decision = Literal["ask", "deny"]
 
@@ -39,6 +40,11 @@ class ToolGuard:
     reason: str
     shown: tuple[Memory, ...]
     impressions: tuple[Impression, ...]
+
+
+def refuse_once(guard: ToolGuard) -> ToolGuard:
+    """Return what stands for a question where a host cannot ask its user: a refusal that a second try overcomes."""
+    return replace(guard, decision="deny", reason=f"{guard.reason}\n{REFUSED_ONCE}")
 
 
 def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> list[Memory]:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -143,7 +144,8 @@ class Machine:
         try:
             shown, _ = process.communicate(timeout=DEADLINE_S)
         except subprocess.TimeoutExpired:
-            process.kill()
+            # Some start themselves again as a child.
+            os.killpg(process.pid, signal.SIGKILL)
             raise
         assert process.returncode == 0, shown
         return shown

@@ -33,7 +33,7 @@ COMPLAINTS = re.compile(r"hook.{0,40}(?:error|fail)|ECONN|Traceback", re.IGNOREC
 def test_every_first_request_has_the_tools(machine, name):
     machine.install(name)
     machine.up().close()
-    for _ in range(4):
+    for _ in range(3):
         machine.model.expect(Say())
         machine.ask("Say hello")
         tools = machine.model.requests[0].tools
@@ -90,29 +90,24 @@ def test_no_end_of_a_host_ends_the_stack(machine, name, end):
     wait_until("its processes are there", lambda: "scheduler" in machine.reverie("status"), 30)
 
 
-@pytest.mark.parametrize("name", ["claude-code", "gemini"])
+@pytest.mark.parametrize("name", WITH_HOOKS)
 def test_a_critical_lesson_stops_what_it_is_about_before_it_runs(machine, name):
     machine.install(name)
     machine.remember(LESSON)
     machine.model.expect(SHELL[name]("touch wiped; make wipe"), Say())
-    # Without a person to ask, a host takes it for a no.
+    # Without a person to ask, Claude Code takes a question for a no; the others cannot ask, and are refused.
     machine.ask("Clean up")
     assert not (machine.project / "wiped").exists()
     assert "drops the production database" in machine.model.requests[-1].text
 
 
-def test_codex_is_told_of_a_critical_lesson_and_denied_where_that_is_set(machine):
-    machine.install("codex")
+@pytest.mark.parametrize("name", ["codex", "gemini"])
+def test_a_host_that_cannot_ask_may_try_again(machine, name):
+    machine.install(name)
     machine.remember(LESSON)
-    machine.model.expect(SHELL["codex"]("touch asked; make wipe"), Say())
+    machine.model.expect(*[SHELL[name]("touch wiped; make wipe")] * 2, Say())
     machine.ask("Clean up")
-    assert "drops the production database" in machine.model.requests[-1].text
-    machine.write(".reverie/config.toml", 'lesson_guard = "deny"\n')
-    machine.reverie("down")
-    machine.up().close()
-    machine.model.expect(SHELL["codex"]("touch denied; make wipe"), Say())
-    machine.ask("Clean up")
-    assert not (machine.project / "denied").exists()
+    assert (machine.project / "wiped").exists()
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)

@@ -310,6 +310,29 @@ def test_what_a_person_let_pass_is_not_asked_again_in_its_session(client, contai
     assert "before make test" not in reason
 
 
+@pytest.mark.parametrize(
+    ("route", "name", "tool"), [("codex", "PreToolUse", "Bash"), ("gemini", "BeforeTool", "run_shell_command")]
+)
+def test_a_host_that_cannot_ask_refuses_once(client, container, route, name, tool):
+    client.write("Run make migrate before make test", **CRITICAL)
+
+    def use(command, **fields):
+        given = event(hook_event_name=name, tool_name=tool, tool_input={"command": command}, **fields)
+        answer = client.post(f"/hooks/{route}", given).get_json(silent=True)
+        if answer is None:
+            return None
+        told = answer.get("hookSpecificOutput", answer)
+        assert told.get("permissionDecision", told.get("decision")) == "deny"
+        return told.get("permissionDecisionReason", told.get("reason"))
+
+    assert "do it again" in use("make test")
+    assert use("make test") is None
+    assert use("make migrate")
+    assert use("make test", session_id="s2")
+    client.write("make test takes an hour", **CRITICAL)
+    assert "an hour" in use("make test")
+
+
 @pytest.mark.parametrize(("setting", "decided"), [("off", None), ("ask", "ask"), ("deny", "deny")])
 def test_a_setting_says_what_critical_lessons_may_do(client, container, setting, decided):
     client.write("Never run make migrate here", **CRITICAL)

@@ -39,6 +39,8 @@ class HookEvent(BaseModel):
     tool_name: Name = ""
     tool_input: dict[str, Any] = Field(default_factory=dict)
     tool_response: Any = None
+    can_ask: bool = True
+    """Whether the host can have its user asked before a tool; no host says so, it is known of each."""
 
 
 @api.route(
@@ -92,7 +94,7 @@ def _context(text: str | None) -> Output | None:
 
 def _before_tool(call: Call, event: HookEvent) -> Output | None:
     guard = call.container.agent_sessions.guard_tool_use(
-        _workspace(call, event), _session(event), event.tool_name, event.tool_input
+        _workspace(call, event), _session(event), event.tool_name, event.tool_input, can_ask=event.can_ask
     )
     if guard is None:
         return None

@@ -32,7 +32,7 @@ Fields = dict[str, Any]
 )
 def codex(call: Call) -> Response:
     """Answer one event."""
-    return _answer(call, _read_codex, _write_codex)
+    return _answer(call, _read_codex, lambda told: {"hookSpecificOutput": told})
 
 
 @api.route(
@@ -48,7 +48,8 @@ def gemini(call: Call) -> Response:
 def _answer(call: Call, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields]) -> Response:
     def translate(body: bytes) -> bytes:
         event = json.loads(body)
-        return json.dumps(read(event)).encode() if isinstance(event, dict) else body
+        # Codex knows no question, and Gemini CLI waits for its answer for ever where it runs without a person.
+        return json.dumps(read(event) | {"can_ask": False}).encode() if isinstance(event, dict) else body
 
     answer = answer_event(call, translate).get_json(silent=True)
     if not answer:
@@ -62,15 +63,6 @@ def _read_codex(event: Fields) -> Fields:
     patch = given.get("command", given.get("input")) if isinstance(given, Mapping) else None
     found = _PATCHED.search(patch) if event.get("tool_name") == "apply_patch" and isinstance(patch, str) else None
     return event if found is None else event | {"tool_input": {"path": found[1].strip()}}
-
-
-def _write_codex(told: Fields) -> Fields:
-    """Return an answer; what Codex cannot ask the user about it tells the agent."""
-    if told.get("permissionDecision") in ("ask", "allow"):
-        reason = told.pop("permissionDecisionReason", "")
-        told.pop("permissionDecision")
-        told = {"additionalContext": reason} | told
-    return {"hookSpecificOutput": told}
 
 
 def _read_gemini(event: Fields) -> Fields:

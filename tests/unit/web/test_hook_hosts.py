@@ -13,21 +13,11 @@ def test_a_patch_is_about_the_file_that_it_names():
     }
 
 
-def test_codex_which_cannot_ask_tells_the_agent_instead():
-    told = {"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "never force"}
-    assert hosts._write_codex(dict(told))["hookSpecificOutput"] == {
-        "hookEventName": "PreToolUse",
-        "additionalContext": "never force",
-    }
-    denied = told | {"permissionDecision": "deny"}
-    assert hosts._write_codex(dict(denied)) == {"hookSpecificOutput": denied}
-
-
 def test_gemini_takes_a_decision_before_a_tool_and_no_context():
     told = {"hookEventName": "PreToolUse", "additionalContext": "a lesson"}
     assert hosts._write_gemini(told) == {}
-    asked = told | {"permissionDecision": "ask", "permissionDecisionReason": "never force"}
-    assert hosts._write_gemini(asked) == {"decision": "ask", "reason": "never force"}
+    denied = told | {"permissionDecision": "deny", "permissionDecisionReason": "never force"}
+    assert hosts._write_gemini(denied) == {"decision": "deny", "reason": "never force"}
 
 
 def test_gemini_s_name_of_a_server_s_tool_is_read():
