@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pipeline.identity import identify
@@ -61,9 +62,11 @@ def _opencode(machine: "Machine", url: str) -> dict[str, str]:
     return {}
 
 
+# So it tells of its hooks too.
+CLAUDE = ("-p", "--dangerously-skip-permissions", "--output-format", "stream-json", "--verbose")
 CODEX = ("exec", "--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox")
 HOSTS = {
-    "claude-code": Host("claude", _claude, ("-p", "--dangerously-skip-permissions"), ("-c",)),
+    "claude-code": Host("claude", _claude, CLAUDE, ("-c",)),
     "codex": Host("codex", _codex, CODEX, ("resume", "--last")),
     "gemini": Host("gemini", _gemini, ("--yolo", "-p")),
     "opencode": Host("opencode", _opencode, ("run",)),
@@ -172,6 +175,15 @@ class Machine:
         """List what the host told of what its agent did, in order."""
         items = json.loads(self.reverie("journal", "--json"))["items"]
         return [(item["type"], item["target"], item["ok"]) for item in reversed(items)]
+
+    def supervisor(self) -> psutil.Process:
+        """Return the process that keeps the stack running."""
+        [found] = [
+            process
+            for process in psutil.process_iter()
+            if process.cmdline()[-3:] == ["-m", "web.cli", "up"] and process.environ().get("HOME") == str(self.home)
+        ]
+        return found
 
     def answers(self) -> bool:
         """Tell whether the stack answers."""

@@ -110,7 +110,10 @@ class ModelServer:
             self.script, self.requests = list(script), []
 
     def _next(self, request: ModelRequest) -> Say | Call:
-        # Hosts ask for titles and summaries beside the agent's steps: without tools.
+        # Hosts ask for titles and summaries beside the agent's steps, without tools, and for verdicts in JSON: without
+        # one that it can read, Gemini CLI asks for a minute and a half.
+        if request.body.get("generationConfig", {}).get("responseMimeType") == "application/json":
+            return Say(json.dumps({"reasoning": "", "model_choice": "flash", "next_speaker": "user"}))
         if not request.tools:
             return Say("A title")
         with self._lock:

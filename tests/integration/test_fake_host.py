@@ -167,7 +167,8 @@ def test_a_session_is_told_what_it_needs_and_leaves_what_it_did(stack, client, p
     brief = host.start("startup")
     assert "SQLite for the job queue" in brief
     assert "make migrate" in brief
-    told = [brief]
+    # A lesson comes once more with the prompt that it is about, everything else once.
+    told = [brief.replace("make migrate", "")]
     for number, (prompt, expected) in enumerate(PROMPTS):
         context = host.send("UserPromptSubmit", prompt=prompt, prompt_id=f"p{number}")
         if expected is None:

@@ -119,13 +119,13 @@ def test_entities_and_their_graph(server, digested):
     digested()
     rows = [line.split() for line in run("entities").stdout.splitlines()]
     assert rows[1][1:] == ["file", "2", "verdict-policy.ts"]
-    assert [one["name"] for one in run_json("entities", "list", "postg")["items"]] == ["PostgreSQL"]
+    assert [one["name"] for one in run_json("entities", "list", "postg")["items"]] == ["postgresql"]
     shown_ = run("entities", "show", "verdict-policy.ts").stdout
     assert "mentioned 2 times" in shown_
     assert "The deploy of verdict-policy.ts moved to SQLite" in shown_
     assert run_json("entities", "show", rows[1][0])["name"] == "verdict-policy.ts"
-    assert ["PostgreSQL", "5433", "1"] in [line.split() for line in run("graph", "PostgreSQL").stdout.splitlines()]
-    assert run_json("graph", "SQLite", "--depth", "2")["nodes"][0]["name"] == "SQLite"
+    assert ["postgresql", "5433", "1"] in [line.split() for line in run("graph", "PostgreSQL").stdout.splitlines()]
+    assert run_json("graph", "SQLite", "--depth", "2")["nodes"][0]["name"] == "sqlite"
     assert "no such entity" in run("graph", "nobody", code=1).stderr
 
 
