@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,6 +90,7 @@ class Machine:
             "HF_HUB_OFFLINE": "1",
         }
         self.name = ""
+        self._started: list[subprocess.Popen[str]] = []
 
     @property
     def reverie_home(self) -> Path:
@@ -130,7 +132,7 @@ class Machine:
         extra = host.again if again else ()
         # Codex has a command for it, Claude Code an option.
         words = (*host.ask, *extra) if host.program == "codex" else (*extra, *host.ask)
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [host.program, *words, prompt],
             cwd=self.project,
             env=self.environment,
@@ -140,16 +142,13 @@ class Machine:
             text=True,
             start_new_session=True,
         )
+        self._started.append(process)
+        return process
 
     def ask(self, prompt: str, *, again: bool = False) -> str:
         """Have the host answer a prompt and return what its user sees."""
         process = self.start_host(prompt, again=again)
-        try:
-            shown, _ = process.communicate(timeout=DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            # Some start themselves again as a child.
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
+        shown, _ = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 0, shown
         return shown
 
@@ -178,12 +177,23 @@ class Machine:
 
     def supervisor(self) -> psutil.Process:
         """Return the process that keeps the stack running."""
+        # Of a process that has just ended psutil tells nothing.
         [found] = [
             process
-            for process in psutil.process_iter()
-            if process.cmdline()[-3:] == ["-m", "web.cli", "up"] and process.environ().get("HOME") == str(self.home)
+            for process in psutil.process_iter(["cmdline", "environ"])
+            if (process.info["cmdline"] or [])[-3:] == ["-m", "web.cli", "up"]
+            and process.info["environ"]["HOME"] == str(self.home)
         ]
         return found
+
+    def stop(self) -> None:
+        """End the hosts that still run, which would start the stack again, and the stack."""
+        for process in self._started:
+            # Some start themselves again as a child.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        self.reverie("down")
 
     def answers(self) -> bool:
         """Tell whether the stack answers."""
@@ -216,4 +226,4 @@ def machine(tmp_path_factory, models, model):
         pytest.skip("hosts run in a network namespace that has loopback alone: make test-hosts")
     machine = Machine(tmp_path_factory.mktemp("machine") / "home", models, model)
     yield machine
-    machine.reverie("down")
+    machine.stop()

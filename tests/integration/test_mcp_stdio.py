@@ -224,13 +224,11 @@ def test_it_starts_the_stack(tmp_path):
 
 
 def inspector():
-    here = ROOT / "node_modules" / ".bin" / "mcp-inspector"
+    here = ROOT / "tests" / "hosts" / "node_modules" / ".bin" / "mcp-inspector"
     return str(here) if here.exists() else shutil.which("mcp-inspector")
 
 
-@pytest.mark.skipif(
-    inspector() is None, reason="the MCP inspector is not installed: npm install @modelcontextprotocol/inspector"
-)
+@pytest.mark.skipif(inspector() is None, reason="the MCP inspector is not installed: make test-hosts installs it")
 def test_the_inspector_understands_it(home, tmp_path):
     with serve_home(home) as port:
         variables = environment(home, port)
