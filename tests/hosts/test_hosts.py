@@ -51,6 +51,15 @@ def test_a_prompt_brings_what_is_known(machine, name):
     assert "port 8443" in machine.model.requests[0].text
 
 
+@pytest.mark.parametrize("name", WITH_HOOKS)
+def test_a_session_begins_with_the_brief(machine, name):
+    machine.install(name)
+    machine.remember({"content": "The job queue runs on SQLite, not on Redis", "kind": "decision"})
+    machine.model.expect(Say())
+    machine.ask("Say hello")
+    assert "The job queue runs on SQLite" in machine.model.requests[0].text
+
+
 @pytest.mark.parametrize("name", ["opencode"])
 def test_without_hooks_the_first_request_says_to_prepare_first(machine, name):
     machine.install(name)
