@@ -27,8 +27,8 @@ from pipeline.text.known_names import (
     PERSON_AFTER,
     PERSON_BEFORE,
     PLACE_BEFORE,
+    find_listed_kind,
     is_given_name,
-    list_kinds,
     needs_cue,
 )
 from pipeline.text.languages import may_be_foreign
@@ -331,10 +331,10 @@ def _judge(kind: EntityKind, surface: str, before: str, after: str) -> EntityKin
     """
     single = " " not in surface
     if single and surface.isupper():
-        return EntityKind.ORGANISATION if ORGANISATION_BEFORE.search(before) else list_kinds(surface)
+        return EntityKind.ORGANISATION if ORGANISATION_BEFORE.search(before) else find_listed_kind(surface)
     if single and _SENTENCE_START.search(before) and _NO_SUBJECT.match(after):
         return None
-    if known := list_kinds(surface):
+    if known := find_listed_kind(surface):
         return known
     return (
         EntityKind.PRODUCT

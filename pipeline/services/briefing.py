@@ -201,7 +201,7 @@ def brief_project(database: Database, session: AgentSession, max_chars: int, now
         found = goals.list_unfinished(db, session.viewer, SHOWN_EACH)
         for kind in BRIEF_KINDS:
             leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=session.viewer), 2 * SHOWN_EACH)
-            found += _drop_dead(db, drop_superseded(db, leading))[:SHOWN_EACH]
+            found += drop_dead(db, drop_superseded(db, leading))[:SHOWN_EACH]
     return _brief([], found, session, max_chars, now)
 
 
@@ -303,7 +303,8 @@ def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
     return [*alive, *(hit for hit in hits if not is_rule(hit.memory))]
 
 
-def _drop_dead(db: Connection, found: Sequence[Memory]) -> list[Memory]:
+def drop_dead(db: Connection, found: Sequence[Memory]) -> list[Memory]:
+    """Leave out the lessons that are never heeded."""
     records = with_records(db, [memory for memory in found if is_rule(memory)])
     dead = {record.memory.seq for record in records if record.usefulness is Usefulness.DEAD}
     return [memory for memory in found if memory.seq not in dead]
@@ -313,7 +314,7 @@ def _add_named_lessons(db: Connection, session: AgentSession, message: str, foun
     """Put first what names what a message names; where it is about anything, also what the session did last."""
     named = _list_alive(db, read_message(message), session.viewer)[:NAMED_LESSONS]
     if session.id is not None and (named or found):
-        did = [row.action for row in agent_sessions.page_actions(db, session.id, RECENT_ACTIONS, None)]
+        did = agent_sessions.page_actions(db, session.id, RECENT_ACTIONS, None)
         # What was shown makes room for what was not.
         likely = drop_seen(db, session, _list_alive(db, read_actions(did), session.viewer))
         named = _once([*named, *likely[:LIKELY_LESSONS]])
@@ -322,7 +323,7 @@ def _add_named_lessons(db: Connection, session: AgentSession, message: str, foun
 
 
 def _list_alive(db: Connection, touched: Touched, viewer: Viewer) -> list[Memory]:
-    return _drop_dead(db, drop_superseded(db, lessons_about(db, touched, viewer, LOOKED_AT)))
+    return drop_dead(db, drop_superseded(db, lessons_about(db, touched, viewer, LOOKED_AT)))
 
 
 def _sort_by_use(hits: Sequence[Hit]) -> _About:

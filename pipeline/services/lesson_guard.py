@@ -11,9 +11,8 @@ from pipeline.context.render import Entry, render_line
 from pipeline.context.turn import forbids
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import HEADER, Memory
-from pipeline.services.briefing import AgentSession, is_critical
+from pipeline.services.briefing import AgentSession, drop_dead, is_critical
 from pipeline.services.feedback import Impression, make_impressions
-from pipeline.services.lessons import Usefulness, with_records
 from pipeline.store import agent_sessions, impressions
 from pipeline.write.tool_actions import ToolTarget, recognize_action
 
@@ -50,8 +49,7 @@ def refuse_once(guard: ToolGuard) -> ToolGuard:
 def list_critical(db: Connection, session: AgentSession, target: ToolTarget) -> list[Memory]:
     """List the critical lessons that name what is about to be touched; one that is never heeded is none of them."""
     named = lessons_about(db, read_touched(target.type, target.target), session.viewer, LOOKED_AT)
-    critical = drop_superseded(db, [lesson for lesson in named if is_critical(lesson)])
-    return [one.memory for one in with_records(db, critical) if one.usefulness is not Usefulness.DEAD]
+    return drop_dead(db, drop_superseded(db, [lesson for lesson in named if is_critical(lesson)]))
 
 
 def decide(

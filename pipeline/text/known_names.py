@@ -68,17 +68,16 @@ def needs_cue(word: str) -> bool:
     return word in _cued() or is_given_name(word)
 
 
-def list_kinds(name: str) -> EntityKind | None:
+def find_listed_kind(name: str) -> EntityKind | None:
     """Return what a name is for certain, whatever its surroundings."""
-    kind, spelling = _listed().get(name.casefold(), (None, ""))
+    kind, spelling = _kinds_of_names().get(name.casefold(), (None, ""))
     return kind if not spelling or spelling == name else None
 
 
 def _match_listed(text: str, word: re.Match[str]) -> tuple[EntityKind, int, int] | None:
     for surface in _spellings(text, word):
-        kind, spelling = _listed().get(surface.casefold(), (None, ""))
         end = word.start() + len(surface)
-        if kind is not None and (not spelling or spelling == surface):
+        if kind := find_listed_kind(surface):
             return kind, word.start(), end
         if surface in _cued() and _is_cued(text, word.start(), end):
             return EntityKind.PRODUCT, word.start(), end
@@ -92,15 +91,10 @@ def _match_own_product(text: str, word: re.Match[str]) -> tuple[EntityKind, int,
 
 def _spellings(text: str, word: re.Match[str]) -> Iterator[str]:
     """Yield what a name that begins with a word may be, the longest first."""
-    following = word[0]
-    runs = [following]
-    place = word.end()
-    for _ in range(_LONGEST - 1):
-        after = _WORD.match(text, place + 1) if text[place : place + 1] == " " else None
-        if after is None:
-            break
-        place = after.end()
-        runs.append(text[word.start() : place])
+    runs, end = [word[0]], word.end()
+    while len(runs) < _LONGEST and text[end : end + 1] == " " and (after := _WORD.match(text, end + 1)):
+        end = after.end()
+        runs.append(text[word.start() : end])
     yield from reversed(runs)
     head = _COMPOUND_END.split(word[0], maxsplit=1)[0]
     if head != word[0]:
@@ -119,7 +113,7 @@ def _match_person(text: str, word: re.Match[str], *, english: bool) -> tuple[Ent
     if not titled and not _is_surely_given(head, text, end, before):
         return None
     # "Max-Wert" is a noun, "Lena's" a name.
-    if text[end : end + 1] == "-" and not _given_names().get(text[end + 1 : word.end()]):
+    if text[end : end + 1] == "-" and text[end + 1 : word.end()] not in _given_names():
         return None
     return EntityKind.PERSON, start, _surname_end(text, end, before, english=english)
 
@@ -133,7 +127,7 @@ def _is_surely_given(head: str, text: str, end: int, before: str) -> bool:
 
 def _surname_end(text: str, end: int, before: str, *, english: bool) -> int:
     following = _NEXT_NAME.match(text, end)
-    if following is None or list_kinds(following[0].strip()) is not None:
+    if following is None or find_listed_kind(following[0].strip()) is not None:
         return end
     # Elsewhere nouns may have capitals too.
     ends = english or (bool(_CLAUSE_END.match(text, following.end())) and bool(_NAME_BEFORE.search(before)))
@@ -141,7 +135,7 @@ def _surname_end(text: str, end: int, before: str, *, english: bool) -> int:
 
 
 @cache
-def _listed() -> Mapping[str, tuple[EntityKind, str]]:
+def _kinds_of_names() -> Mapping[str, tuple[EntityKind, str]]:
     """Return the kind of each listed name by its folded form, and how it must be spelt if that matters."""
     lists = (
         (EntityKind.PLACE, "places", True),
@@ -157,8 +151,8 @@ def _listed() -> Mapping[str, tuple[EntityKind, str]]:
 
 
 @cache
-def _given_names() -> Mapping[str, bool]:
-    return dict.fromkeys(_LEXICON.words("given_names"), True)
+def _given_names() -> frozenset[str]:
+    return frozenset(_LEXICON.words("given_names"))
 
 
 @cache

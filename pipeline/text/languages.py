@@ -27,9 +27,7 @@ _ENGLISH = "english"
 def is_foreign(text: str) -> bool:
     """Tell whether a text is surely in another language than English."""
     written = _WORD.findall(text[:READ_CHARS])
-    letters = "".join(written)
-    others = len(_OTHER_SCRIPT.findall(letters))
-    if others >= max(LEAST_LETTERS, LEAST_LETTERS_SHARE * len(letters)):
+    if _is_in_other_script(written):
         return True
     telling, english = _count_telling(written)
     return telling >= max(LEAST_WORDS, LEAST_SHARE * len(written)) and telling > english
@@ -37,8 +35,15 @@ def is_foreign(text: str) -> bool:
 
 def may_be_foreign(text: str) -> bool:
     """Tell whether more in a text speaks for another language than for English, however little."""
-    telling, english = _count_telling(_WORD.findall(text[:READ_CHARS]))
-    return telling > english or is_foreign(text)
+    written = _WORD.findall(text[:READ_CHARS])
+    telling, english = _count_telling(written)
+    return telling > english or _is_in_other_script(written)
+
+
+def _is_in_other_script(written: Sequence[str]) -> bool:
+    letters = "".join(written)
+    others = len(_OTHER_SCRIPT.findall(letters))
+    return others >= max(LEAST_LETTERS, LEAST_LETTERS_SHARE * len(letters))
 
 
 def _count_telling(written: Sequence[str]) -> tuple[int, int]:

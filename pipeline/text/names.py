@@ -72,7 +72,14 @@ TRAILING = ".,;:!?'\"`"
 _LEADING = "'\"`,;:!?([{<"
 _CLOSING = ")]}>"
 _PROSE = frozenset(
-    map(EntityKind, ("person", "organisation", "place", "product", "name", "date")),
+    {
+        EntityKind.PERSON,
+        EntityKind.ORGANISATION,
+        EntityKind.PLACE,
+        EntityKind.PRODUCT,
+        EntityKind.NAME,
+        EntityKind.DATE,
+    }
 )
 _DRIVE = re.compile(r"[A-Za-z]:/")
 _LAST_NUMBER = re.compile(r"[0-9]+(?=[^0-9]*$)")

@@ -41,9 +41,9 @@ STILL_ACTIVE = timedelta(days=14)
 
 _WORD = re.compile(r"\w+(?:[-'’./_]\w+)*")
 _BREAK = re.compile(r"[,;:()\[\]{}«»„“”\"`?!|\n]|\.\s|\s[-–—]\s")
-# A question goes with its answer, and what follows a number's point goes on.
 # Alone such a word hangs on a noun that is not there: "locked", "properly".
 _HANGING = re.compile(r"[A-Za-z][a-z]+(?:[^e]ed|ly)")
+# A question goes with its answer, and what follows a number's point goes on.
 _SENTENCE_END = re.compile(r"(?<=[^\d?][.!])\s+")
 _CLOSES = re.compile(
     r"\b(fixed|resolved|solved|done|completed|finished|shipped|released|rolled out|closed|delivered|went live|"
