@@ -54,11 +54,10 @@ def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[A
 
 
 @dataclass(frozen=True, slots=True)
-class JournalRow:
+class JournalRow(Action):
     """An action and its row number."""
 
     seq: int
-    action: Action
 
 
 def page_actions(db: Connection, session_id: str | None, limit: int, before: int | None) -> list[JournalRow]:
@@ -68,7 +67,7 @@ def page_actions(db: Connection, session_id: str | None, limit: int, before: int
         "WHERE (? IS NULL OR session_id = ?) AND seq < ? ORDER BY seq DESC LIMIT ?",
         (session_id, session_id, 2**62 if before is None else before, limit),
     )
-    return [JournalRow(seq, _action(rest)) for seq, *rest in rows]
+    return [JournalRow(*_read_fields(fields), seq) for seq, *fields in rows]
 
 
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
@@ -145,8 +144,12 @@ def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable
 
 
 def _action(row: Sequence[Any]) -> Action:
+    return Action(*_read_fields(row))
+
+
+def _read_fields(row: Sequence[Any]) -> tuple[str, str, str | None, str, ActionType, str, bool]:
     at, session_id, agent_id, tool, action_type, target, ok = row
-    return Action(at, session_id, agent_id, tool, ActionType(action_type), target, bool(ok))
+    return at, session_id, agent_id, tool, ActionType(action_type), target, bool(ok)
 
 
 def purge_seen(db: Connection, memory_seq: int) -> None:

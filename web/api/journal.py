@@ -1,6 +1,6 @@
 """The action journal: what agents did, as their hosts told."""
 
-from pydantic import AliasPath, Field
+from pydantic import Field
 
 from pipeline.records import Page
 from pipeline.services import agent_sessions
@@ -22,13 +22,13 @@ class ActionAnswer(Answer):
     """One thing that an agent did to a file or by a command, and whether it worked."""
 
     id: int = Field(validation_alias="seq")
-    at: str = Field(validation_alias=AliasPath("action", "at"))
-    session_id: str = Field(validation_alias=AliasPath("action", "session_id"))
-    agent_id: str | None = Field(validation_alias=AliasPath("action", "agent_id"))
-    tool: str = Field(validation_alias=AliasPath("action", "tool"))
-    type: ActionType = Field(validation_alias=AliasPath("action", "type"))
-    target: str = Field(validation_alias=AliasPath("action", "target"))
-    ok: bool = Field(validation_alias=AliasPath("action", "ok"))
+    at: str
+    session_id: str
+    agent_id: str | None
+    tool: str
+    type: ActionType
+    target: str
+    ok: bool
 
 
 class JournalPage(PageAnswer[ActionAnswer]):
