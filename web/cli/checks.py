@@ -4,7 +4,7 @@ import importlib.util
 import re
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property, partial
 from importlib.metadata import distributions
 from pathlib import Path
@@ -27,8 +27,6 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CUDA_PACKAGES = ("cuda-", "nvidia-", "triton")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 HEALTH_TIMEOUT_S = 5.0
-# What hooks of earlier versions hold: the address with the token, and the program of one event.
-FORMER_HOOKS = ("/hooks/claude-code", "reverie-session-start")
 
 
 class ServerProbe:
@@ -181,10 +179,12 @@ def check_processes(server: ServerProbe) -> Iterator[CheckResult]:
 def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
     """Look whether the settings of agents' hosts still hold what `reverie setup` has written."""
     from web.hosts import files
+    from web.hosts.hooks import FORMER_CLIENT, FORMER_PATH
 
     records = files.read_state(context.paths.root)
-    lost = [file for file in records if not _mentions(Path(file), ("reverie",))]
-    old = [file for file in records if _mentions(Path(file), FORMER_HOOKS)]
+    texts = {file: _read_lowered(Path(file)) for file in records}
+    lost = [file for file, text in texts.items() if "reverie" not in text]
+    old = [file for file, text in texts.items() if FORMER_CLIENT in text or FORMER_PATH in text]
     if old:
         says = f"hooks of an earlier version stand in {', '.join(old)}"
         yield CheckResult("hosts", "warn", says, "`reverie setup` brings them up to date")
@@ -196,12 +196,11 @@ def check_hosts(context: "CheckContext") -> Iterator[CheckResult]:
         yield CheckResult("hosts", "ok", ", ".join(names) or "none was set up; `reverie setup` does")
 
 
-def _mentions(file: Path, words: Sequence[str]) -> bool:
+def _read_lowered(file: Path) -> str:
     try:
-        text = file.read_text(encoding="utf-8", errors="replace").lower()
+        return file.read_text(encoding="utf-8", errors="replace").lower()
     except OSError:
-        return False
-    return any(word in text for word in words)
+        return ""
 
 
 def _run_job(settings: Settings, workspace: str, job: str) -> str:

@@ -14,6 +14,7 @@ import click
 
 from web.cli.command import Command, State, pass_state
 from web.hooks.codex_rollout import read_events, read_new_lines
+from web.hosts.files import PRIVATE, write_atomically
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -131,8 +132,6 @@ def _read_offset(file: Path) -> int | None:
 
 def _keep_offset(file: Path, offset: int) -> None:
     file.parent.mkdir(mode=0o700, exist_ok=True)
-    half = file.with_suffix(".new")
-    half.write_text(str(offset), encoding="ascii")
-    half.replace(file)
+    write_atomically(file, str(offset).encode(), mode=PRIVATE)
     for other in sorted(file.parent.iterdir(), key=lambda one: one.stat().st_mtime)[:-MOST_OFFSETS]:
         other.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from flask import Response, request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS
 from pipeline.services.agent_sessions import AgentSession, identify_session
@@ -16,8 +16,9 @@ api = Api("claude_code")
 
 LONGEST_PROMPT = 4000
 
-# What an event is answered with, beside its name.
-Output = dict[str, Any]
+# An event as its host sends it, or what it is answered with.
+Fields = dict[str, Any]
+_FIELDS = TypeAdapter(Fields)
 
 Name = Annotated[str, StringConstraints(max_length=MAX_SESSION_ID_CHARS)]
 
@@ -40,7 +41,7 @@ class HookEvent(BaseModel):
     tool_input: dict[str, Any] = Field(default_factory=dict)
     tool_response: Any = None
     can_ask: bool = True
-    """Whether the host can have its user asked before a tool; no host says so, it is known of each."""
+    """Whether the host can have its user asked before a tool: known of each host, whatever it says."""
 
 
 @api.route(
@@ -53,13 +54,19 @@ class HookEvent(BaseModel):
 )
 def claude_code(call: Call) -> Response:
     """Answer one event."""
-    return answer_event(call, lambda body: body)
+    return answer_event(call, lambda said: said, lambda told: {"hookSpecificOutput": told})
 
 
-def answer_event(call: Call, read: Callable[[bytes], bytes]) -> Response:
-    """Answer the event that a body is read as; what is wrong with it goes to the error log, and the answer is empty."""
+def answer_event(
+    call: Call, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields], *, can_ask: bool = True
+) -> Response:
+    """Answer an event: what its host said is read in Claude Code's words, what it is told written in the host's.
+
+    What is wrong with it goes to the error log, and the answer is empty.
+    """
     try:
-        event = HookEvent.model_validate_json(read(request.get_data(cache=False)))
+        said = _FIELDS.validate_json(request.get_data(cache=False))
+        event = HookEvent.model_validate(read(said) | {"can_ask": can_ask})
         handle = HANDLERS.get(event.hook_event_name)
         if handle is None:
             _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
@@ -71,28 +78,27 @@ def answer_event(call: Call, read: Callable[[bytes], bytes]) -> Response:
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here is no business of the agent's
         _note(call, f"{type(error).__name__}: {error}")
         return _empty()
-    if not told:
-        return _empty()
-    return json_response({"hookSpecificOutput": {"hookEventName": event.hook_event_name} | told})
+    answer = write({"hookEventName": event.hook_event_name} | told) if told else {}
+    return json_response(answer) if answer else _empty()
 
 
-def _prompt(call: Call, event: HookEvent) -> Output | None:
+def _prompt(call: Call, event: HookEvent) -> Fields | None:
     message = event.prompt.strip()[:LONGEST_PROMPT]
     if not message:
         return None
     return _context(call.container.agent_sessions.answer_prompt(_workspace(call, event), _session(event), message))
 
 
-def _session_start(call: Call, event: HookEvent) -> Output | None:
+def _session_start(call: Call, event: HookEvent) -> Fields | None:
     text = call.container.agent_sessions.start_session(_workspace(call, event), _session(event), event.source)
     return _context(text)
 
 
-def _context(text: str | None) -> Output | None:
+def _context(text: str | None) -> Fields | None:
     return None if text is None else {"additionalContext": text}
 
 
-def _before_tool(call: Call, event: HookEvent) -> Output | None:
+def _before_tool(call: Call, event: HookEvent) -> Fields | None:
     guard = call.container.agent_sessions.guard_tool_use(
         _workspace(call, event), _session(event), event.tool_name, event.tool_input, can_ask=event.can_ask
     )
@@ -134,7 +140,7 @@ def _nothing(_call: Call, _event: HookEvent) -> None:
     """Take an event that says nothing to remember."""
 
 
-HANDLERS: dict[str, Callable[[Call, HookEvent], Output | None]] = {
+HANDLERS: dict[str, Callable[[Call, HookEvent], Fields | None]] = {
     "UserPromptSubmit": _prompt,
     "SessionStart": _session_start,
     "PreToolUse": _before_tool,

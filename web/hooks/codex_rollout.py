@@ -27,6 +27,11 @@ Payload = Mapping[str, Any]
 Event = dict[str, Any]
 
 
+def list_patched_files(patch: str) -> list[str]:
+    """List the files that a patch of Codex' own form touches, in its order."""
+    return [file.strip() for file in _PATCHED.findall(patch)]
+
+
 def read_new_lines(rollout: Path, offset: int | None) -> tuple[list[str], int]:
     """Return the whole lines from an offset on, and the offset behind them; without one those of the last turn."""
     size = rollout.stat().st_size
@@ -110,7 +115,7 @@ def _read_call(call: Payload, output: Any) -> Iterator[Event]:
     if isinstance(patch, str):
         # A patch says that it was made, or was not.
         if ok is True and (_exit_code(output) == 0 or _PATCHED_WELL.search(str(output))):
-            yield from (_event(name, {"path": file.strip()}, ok=True) for file in _PATCHED.findall(patch))
+            yield from (_event(name, {"path": file}, ok=True) for file in list_patched_files(patch))
     elif ok is not None:
         yield _event(name, given, ok=ok)
 

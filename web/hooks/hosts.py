@@ -1,14 +1,14 @@
 """The hook events of other hosts than Claude Code: in its words to whoever answers them, and the answer in theirs."""
 
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Response
 
-from web.endpoint import Api, Call, Endpoint, json_response
-from web.hooks.claude_code import answer_event
+from web.endpoint import Api, Call, Endpoint
+from web.hooks.claude_code import Fields, answer_event
+from web.hooks.codex_rollout import list_patched_files
 
 api = Api("hook_hosts")
 
@@ -22,9 +22,6 @@ GEMINI_EVENTS = {
 GEMINI_NAMES = {ours: theirs for theirs, ours in GEMINI_EVENTS.items()}
 GEMINI_TOOLS = {"run_shell_command": "Bash", "replace": "Edit", "write_file": "Write"}
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-
-Fields = dict[str, Any]
 
 
 @api.route(
@@ -32,7 +29,8 @@ Fields = dict[str, Any]
 )
 def codex(call: Call) -> Response:
     """Answer one event."""
-    return _answer(call, _read_codex, lambda told: {"hookSpecificOutput": told})
+    # It knows no question.
+    return answer_event(call, _read_codex, lambda told: {"hookSpecificOutput": told}, can_ask=False)
 
 
 @api.route(
@@ -42,27 +40,18 @@ def codex(call: Call) -> Response:
 )
 def gemini(call: Call) -> Response:
     """Answer one event."""
-    return _answer(call, _read_gemini, _write_gemini)
-
-
-def _answer(call: Call, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields]) -> Response:
-    def translate(body: bytes) -> bytes:
-        event = json.loads(body)
-        # Codex knows no question, and Gemini CLI waits for its answer for ever where it runs without a person.
-        return json.dumps(read(event) | {"can_ask": False}).encode() if isinstance(event, dict) else body
-
-    answer = answer_event(call, translate).get_json(silent=True)
-    if not answer:
-        return Response(status=200)
-    return json_response(write(answer["hookSpecificOutput"]))
+    # To a question it waits for an answer for ever where it runs without a person.
+    return answer_event(call, _read_gemini, _write_gemini, can_ask=False)
 
 
 def _read_codex(event: Fields) -> Fields:
     """Return an event with the file that a patch touches first."""
     given = event.get("tool_input")
     patch = given.get("command", given.get("input")) if isinstance(given, Mapping) else None
-    found = _PATCHED.search(patch) if event.get("tool_name") == "apply_patch" and isinstance(patch, str) else None
-    return event if found is None else event | {"tool_input": {"path": found[1].strip()}}
+    if event.get("tool_name") != "apply_patch" or not isinstance(patch, str):
+        return event
+    files = list_patched_files(patch)
+    return event | {"tool_input": {"path": files[0]}} if files else event
 
 
 def _read_gemini(event: Fields) -> Fields:

@@ -31,14 +31,17 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
     GEMINI: ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"),
 }
 
+# In hooks of earlier versions: the address that the host sent its events to, and the client of one event.
+FORMER_PATH = "/hooks/claude-code"
+FORMER_CLIENT = "reverie-session-start"
+
 # The client with its host and options, each of a word as a shell reads it, quoted in part or as a whole.
 _CLIENT_AT_END = re.compile(
     rf"(?:^|[\\/\s'\"])(?:{re.escape(HOOK_CLIENT)}(?:\.exe)?['\"]?\s+(?:{'|'.join(EVENTS)})"
-    # By this name a client of one event came before.
-    rf"|reverie-session-start(?:\.exe)?['\"]?)"
+    rf"|{re.escape(FORMER_CLIENT)}(?:\.exe)?['\"]?)"
     rf"(?:\s+--(?:{'|'.join(CLIENT_OPTIONS)})\s+(?:\"[^\"]*\"|'[^']*'|[^\s'\"])+)*\s*$"
 )
-_OLD_URL = re.compile(r"https?://[^/]+/hooks/claude-code")
+_FORMER_URL = re.compile(rf"https?://[^/]+{FORMER_PATH}")
 
 
 def list_hooks(host: str, host_env: HostEnvironment, reverie: Installation) -> tuple[HookEntry, ...]:
@@ -71,7 +74,7 @@ def is_http_hook(value: Any) -> bool:
     """Tell whether a handler is Reverie's earlier form, by which the host sent the event and the token itself."""
     url, headers = value.get("url"), value.get("headers")
     authorization = headers.get("Authorization") if isinstance(headers, Mapping) else None
-    known = isinstance(url, str) and _OLD_URL.fullmatch(url) is not None
+    known = isinstance(url, str) and _FORMER_URL.fullmatch(url) is not None
     return known and str(authorization).startswith("Bearer ")
 
 
