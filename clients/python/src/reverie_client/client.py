@@ -22,6 +22,13 @@ FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 5.0
 
 
+def _bind(send: Callable[[Any], Any], build: Callable[P, Any]) -> Callable[P, Any]:
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return send(build(*args, **kwargs))
+
+    return update_wrapper(call, build)
+
+
 class Call(Generic[P, T]):
     """A method of both clients: the same arguments, answered at once or awaited."""
 
@@ -37,13 +44,7 @@ class Call(Generic[P, T]):
     def __get__(self, client: "AsyncReverie", owner: type) -> Callable[P, Awaitable[T]]: ...
     def __get__(self, client: "Reverie | AsyncReverie | None", owner: type) -> Any:
         """Return the call bound to a client."""
-        if client is None:
-            return self
-
-        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return client.send(self._build(*args, **kwargs))
-
-        return update_wrapper(call, self._build)
+        return self if client is None else _bind(client.send, self._build)
 
 
 class ListCall(Generic[P, T]):
@@ -61,13 +62,7 @@ class ListCall(Generic[P, T]):
     def __get__(self, client: "AsyncReverie", owner: type) -> Callable[P, AsyncIterator[T]]: ...
     def __get__(self, client: "Reverie | AsyncReverie | None", owner: type) -> Any:
         """Return the call bound to a client."""
-        if client is None:
-            return self
-
-        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return client.iterate(self._build(*args, **kwargs))
-
-        return update_wrapper(call, self._build)
+        return self if client is None else _bind(client.iterate, self._build)
 
 
 class Contract:
@@ -99,6 +94,8 @@ class Contract:
     stats = Call(calls.stats)
     queue = Call(calls.queue)
 
+    _connections: type[httpx.Client | httpx.AsyncClient]
+
     def __init__(
         self,
         url: str | None = None,
@@ -112,12 +109,9 @@ class Contract:
         self.server = find_server(url, token, workspace)
         self._retries = retries
         # A proxy is for what is elsewhere.
-        self._http = self._open(
+        self._http: Any = self._connections(
             base_url=self.server.url, timeout=timeout_s, transport=transport, trust_env=not self.server.local
         )
-
-    def _open(self, **options: Any) -> Any:
-        raise NotImplementedError
 
     def _retry_delay(self, request: Request[Any], outcome: httpx.Response | httpx.TransportError, tries: int) -> float:
         """Return how long to wait before another try, below 0 for none."""
@@ -136,6 +130,8 @@ class Contract:
 
 class Reverie(Contract):
     """Reverie over HTTP; safe to use from several threads."""
+
+    _connections = httpx.Client
 
     def __enter__(self) -> Self:
         return self
@@ -168,9 +164,6 @@ class Reverie(Contract):
             if listing.is_complete(cursor, count):
                 return
 
-    def _open(self, **options: Any) -> httpx.Client:
-        return httpx.Client(**options)
-
     def _try(self, request: Request[Any]) -> httpx.Response | httpx.TransportError:
         try:
             answer: httpx.Response = self._http.request(**_build_arguments(request, self.server))
@@ -181,6 +174,8 @@ class Reverie(Contract):
 
 class AsyncReverie(Contract):
     """Reverie over HTTP, for asyncio."""
+
+    _connections = httpx.AsyncClient
 
     async def __aenter__(self) -> Self:
         return self
@@ -213,9 +208,6 @@ class AsyncReverie(Contract):
             cursor, count = page.next_cursor, count + len(page.items)
             if listing.is_complete(cursor, count):
                 return
-
-    def _open(self, **options: Any) -> httpx.AsyncClient:
-        return httpx.AsyncClient(**options)
 
     async def _try(self, request: Request[Any]) -> httpx.Response | httpx.TransportError:
         try:
