@@ -3,18 +3,17 @@
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
+from config.operating_system import kill_group
 from pipeline.identity import identify
 from tests.hosts.model_server import ModelServer
 from tests.support.stack import Client, wait_until
@@ -190,8 +189,7 @@ class Machine:
         """End the hosts that still run, which would start the stack again, and the stack."""
         for process in self._started:
             # Some start themselves again as a child.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process.pid)
             process.communicate()
         self.reverie("down")
 

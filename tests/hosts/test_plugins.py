@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from config.operating_system import kill_group
 from web.version import VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -95,9 +95,8 @@ class HostHome:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(0.1)
         finally:
-            # Some start themselves again as a child; one that has ended is fine.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            # Some start themselves again as a child.
+            kill_group(process.pid)
             process.communicate()
         return EVENTS[host] <= self.events(host)
 

@@ -23,14 +23,14 @@ def did(client, container):
     container.feedback.submit(lambda: None).result(timeout=20)
 
 
-def told(items):
+def list_deeds(items):
     return [(item["session_id"], item["type"], item["target"], item["ok"]) for item in items]
 
 
 @pytest.mark.usefixtures("did")
 def test_what_agents_did_is_listed_newest_first(client):
     items = client.get("/v1/journal").get_json()["items"]
-    assert told(items)[1:] == [("s2", "command", "make build", True), ("s1", "test", "make test", False)]
+    assert list_deeds(items)[1:] == [("s2", "command", "make build", True), ("s1", "test", "make test", False)]
     assert items[0]["type"] == "deploy"
     assert "ghp_" not in items[0]["target"]
     assert set(items[0]) == {"id", "at", "session_id", "agent_id", "tool", "type", "target", "ok"}
@@ -39,9 +39,9 @@ def test_what_agents_did_is_listed_newest_first(client):
 @pytest.mark.usefixtures("did")
 def test_a_session_and_a_page_can_be_named(client):
     first = client.get("/v1/journal?session_id=s1&limit=1").get_json()
-    assert told(first["items"])[0][:2] == ("s1", "deploy")
+    assert list_deeds(first["items"])[0][:2] == ("s1", "deploy")
     last = client.get(f"/v1/journal?session_id=s1&limit=1&cursor={first['next_cursor']}").get_json()
-    assert (told(last["items"]), last["next_cursor"]) == ([("s1", "test", "make test", False)], None)
+    assert (list_deeds(last["items"]), last["next_cursor"]) == ([("s1", "test", "make test", False)], None)
     assert client.get("/v1/journal?session_id=unknown").get_json()["items"] == []
     assert client.get("/v1/journal?cursor=x").status_code == 422
     assert client.get("/v1/journal", workspace="unknown").status_code == 404

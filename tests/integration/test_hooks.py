@@ -376,7 +376,7 @@ def test_what_the_agent_itself_stored_of_a_turn_is_not_written_again(client, con
     assert bool(ambient(client)) == told_again
 
 
-def asked(client, command, **fields):
+def guard_command(client, command, **fields):
     return guard(tool(client, "Bash", {"command": command}, "PreToolUse", **fields))
 
 
@@ -386,7 +386,7 @@ def test_only_what_was_asked_about_and_worked_is_not_asked_again(client, contain
     lesson = client.write("Run make migrate before make test", **CRITICAL)
     flush_notes(container)
     for _ in range(2):
-        assert asked(client, "make test")[0] == "ask"
+        assert guard_command(client, "make test")[0] == "ask"
         tool(client, "Bash", {"command": "make test"}, "PostToolUseFailure")
     flush_notes(container)
     [record] = client.get("/v1/lessons").get_json()["items"]
@@ -401,9 +401,9 @@ def test_what_a_lesson_demands_is_asked_about_and_what_it_forbids_denied(client,
     client.write("Never run make deploy here. " + "x" * 300, **CRITICAL)
     container.settings.paths.workspace("default").config.write_text('lesson_guard = "deny"\nhook_max_chars = 200\n')
     for _ in range(2):
-        assert asked(client, "make deploy")[0] == "deny"
+        assert guard_command(client, "make deploy")[0] == "deny"
         tool(client, "Bash", {"command": "make deploy"})
-    assert asked(client, "make migrate")[0] == "ask"
+    assert guard_command(client, "make migrate")[0] == "ask"
     tool(client, "Bash", {"command": "make migrate"})
     assert is_silent(tool(client, "Bash", {"command": "make migrate"}, "PreToolUse"))
 
