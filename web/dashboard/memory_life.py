@@ -31,7 +31,7 @@ def _events(known: MemoryDetails) -> Iterator[LifeEvent]:
     memory = known.memory
     # What happened and was written in one turn stands in this order.
     yield LifeEvent(memory.occurred_at, f"happened, as told by {memory.source}", memory.session_id)
-    yield LifeEvent(memory.created_at, "written", note=_describe_admission(known))
+    yield LifeEvent(memory.created_at, "written", note=describe_admission(known))
     yield from map(_describe_change, known.history)
     for (kind, outgoing), links in known.links.items():
         if kind in _LINKED:
@@ -48,7 +48,8 @@ def _events(known: MemoryDetails) -> Iterator[LifeEvent]:
         yield LifeEvent(memory.archived_at, "archived", None, known.survivor)
 
 
-def _describe_admission(known: MemoryDetails) -> str:
+def describe_admission(known: MemoryDetails) -> str:
+    """Say how a memory was admitted, and why; nothing where nobody decided."""
     decision = known.admission
     if decision is None:
         return ""
