@@ -51,6 +51,11 @@ def find_libc_function(name: str) -> Callable[..., int] | None:
     return getattr(ctypes.CDLL(None), name, None)
 
 
+def is_read_only(folder: Path) -> bool:
+    """Tell whether a folder stands on a file system that nobody may write to."""
+    return POSIX and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
 def lower_priority(niceness: int) -> None:
     """Let other programs go before this process."""
     if POSIX:

@@ -193,16 +193,16 @@ class CurrentToken:
     """
 
     def __init__(self, file: Path) -> None:
-        self._file = file
+        self.file = file
         self._known: tuple[FileState | None, str] = (None, "")
 
     def __call__(self) -> str:
         """Return the token; while there is none in the file the last known one, "" where there never was any."""
         mark, token = self._known
         try:
-            found = file_state(self._file)
+            found = file_state(self.file)
             if found != mark:
-                token = self._file.read_text(encoding="ascii", errors="replace").strip() or token
+                token = self.file.read_text(encoding="ascii", errors="replace").strip() or token
                 self._known = (found, token)
         except OSError:
             # Gone or out of reach: whoever knew it goes on with it.

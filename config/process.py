@@ -107,8 +107,21 @@ class Role:
             self._lock.acquire()
         except Timeout:
             return True
+        except OSError:
+            # Where no lock can be made, on a full or read-only disk, only the note of its holder is left to go by.
+            return self._is_noted_alive()
         self._lock.release()
         return False
+
+    def was_abandoned(self) -> bool:
+        """Tell whether the last holder ended without giving the role back, and nobody took it since."""
+        return self._note.is_file() and not self.is_held()
+
+    def _is_noted_alive(self) -> bool:
+        try:
+            return is_alive(json.loads(self._note.read_text(encoding="utf-8"))["owner"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
 
 
 def add_parent_option(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ ReverieError
 ├── StoreUnavailable     the store cannot take it now; try again (503)
 │   ├── StoreBusy        another writer held the file past the busy timeout
 │   ├── StoreFull        the disk has no room
+│   ├── StoreDamaged     a file is no sound store; a snapshot can be put back
 │   └── StoreClosed      the workspace's own settings cannot be taken: they may have said to store nothing
 ├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
 ├── EncoderUnavailable   no compiled encoder is there yet
@@ -65,6 +66,12 @@ class StoreFull(StoreUnavailable):
     """Say that the disk under the store has no room."""
 
     retry_after_s = 30
+
+
+class StoreDamaged(StoreUnavailable):
+    """Say that a file is no sound store, or that a copy is not what it was made from."""
+
+    retry_after_s = 60
 
 
 class StoreClosed(StoreUnavailable):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
@@ -15,7 +16,7 @@ from pipeline.errors import (
     ServerUnreachable,
 )
 from web.contract import STATUS_OF_ERROR, WORKSPACE_HEADER
-from web.kept_connections import BrokenOff, KeptConnections, NotConnected
+from web.kept_connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
 
 ANSWER_TIMEOUT_S = 60.0
 # The most that a list answers at once.
@@ -31,6 +32,10 @@ class ServerProblem(ReverieError):
     def __init__(self, detail: str, status: int = 500) -> None:
         super().__init__(detail)
         self.status = status
+
+
+class TokenRefused(ReverieError):
+    """Say that the server does not take the token that this home has."""
 
 
 # A rejected field has a type of its own making: it carries the fields.
@@ -49,20 +54,28 @@ class Client:
         workspace: str = "default",
         *,
         timeout_s: float = ANSWER_TIMEOUT_S,
+        revive: Callable[[], bool] | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self.workspace = workspace
         self._token = token
         self._connections = KeptConnections(self.url, timeout_s)
+        # Brings a server back that nobody reached; asked once.
+        self._revive = revive
 
     @classmethod
     def from_settings(
-        cls, settings: Settings, workspace: str | None = None, *, timeout_s: float = ANSWER_TIMEOUT_S
+        cls,
+        settings: Settings,
+        workspace: str | None = None,
+        *,
+        timeout_s: float = ANSWER_TIMEOUT_S,
+        revive: Callable[[], bool] | None = None,
     ) -> Self:
         """Return a client of the settings' server and, unless another is named, their workspace."""
         # Only a server makes the token: a question to one that never ran must not leave a home behind.
         token = CurrentToken(settings.paths.token_file)
-        return cls(settings.url, token, workspace or settings.workspace, timeout_s=timeout_s)
+        return cls(settings.url, token, workspace or settings.workspace, timeout_s=timeout_s, revive=revive)
 
     def __enter__(self) -> Self:
         return self
@@ -84,21 +97,39 @@ class Client:
     ) -> Any:
         """Send one request and return the answer's JSON; raise ReverieError for anything but success."""
         headers = {"Accept": "application/json", WORKSPACE_HEADER: workspace or self.workspace}
-        token = self._token if isinstance(self._token, str) else self._token()
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
         data = None
         if body is not None:
             data = _encode(json.dumps(body, ensure_ascii=False), "body")
             headers["Content-Type"] = "application/json"
         target = f"{path}?{urlencode(_check_query(query))}" if query else path
+        shown = self._current_token()
+        answer = self._send(method, target, data, headers, shown)
+        if answer.status == HTTPStatus.UNAUTHORIZED and (renewed := self._current_token()) != shown:
+            # Renewed between our look and its, or made just now, where the home had lost it.
+            answer = self._send(method, target, data, headers, renewed)
+        if answer.status == HTTPStatus.UNAUTHORIZED and not isinstance(self._token, str):
+            raise TokenRefused(self._why_refused(self._token))
+        return self._read_answer(answer.status, answer.media_type, answer.body)
+
+    def _current_token(self) -> str:
+        return self._token if isinstance(self._token, str) else self._token()
+
+    def _send(self, method: str, target: str, data: bytes | None, headers: Mapping[str, str], token: str) -> HttpAnswer:
+        shown = {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            answer = self._connections.send(method, target, data, headers)
+            return self._connections.send(method, target, data, {**headers, **shown})
         except BrokenOff as error:
             raise AnswerLost(f"the server at {self.url} broke off: {error}") from error
         except NotConnected as error:
+            revive, self._revive = self._revive, None
+            if revive is not None and revive():
+                return self._send(method, target, data, headers, self._current_token())
             raise ServerUnreachable(f"no Reverie server answers at {self.url}; {HOW_TO_START}") from error
-        return self._read_answer(answer.status, answer.media_type, answer.body)
+
+    def _why_refused(self, token: CurrentToken) -> str:
+        if not token():
+            return f"there is no token in {token.file}; the server at {self.url} may be another home's"
+        return f"the server at {self.url} does not take the token in {token.file}; it may be another home's"
 
     def health(self) -> dict[str, Any]:
         """Return that the server answers, its version and whether its encoder is loaded."""
@@ -148,9 +179,9 @@ class Client:
         """Return the workspaces of the home."""
         return self._object("GET", "/v1/workspaces")
 
-    def errors(self, limit: int = 50) -> dict[str, Any]:
-        """Return the newest background errors."""
-        return self._object("GET", "/v1/errors", query={"limit": limit})
+    def errors(self, limit: int = 50, *, open_only: bool = False) -> dict[str, Any]:
+        """Return the newest background errors, or of these only what was not repaired since."""
+        return self._object("GET", "/v1/errors", query={"limit": limit} | ({"open": "true"} if open_only else {}))
 
     def items(self, path: str, limit: int, page: int = LARGEST_PAGE, **wanted: Any) -> Iterator[dict[str, Any]]:
         """Yield at most so many items of a list, asking for a page at a time."""
@@ -188,6 +219,10 @@ class Client:
     def restore(self, memory_id: str) -> dict[str, Any]:
         """Bring an archived memory back."""
         return self._object("POST", _build_path("memories", memory_id, "restore"))
+
+    def move(self, memory_id: str, workspace: str) -> dict[str, Any]:
+        """Move a memory to another workspace."""
+        return self._object("POST", _build_path("memories", memory_id, "move"), {"workspace": workspace})
 
     def purge(self, memory_id: str) -> dict[str, Any]:
         """Remove every trace of a memory."""

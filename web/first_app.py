@@ -32,7 +32,12 @@ def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door
     app.extensions["container"] = container
     register_metrics(app, container, metrics)
     register_security(
-        app, lambda: container.token, container.settings.host, doors or {}, partial(_note_refusal, container)
+        app,
+        lambda: container.token,
+        container.settings.host,
+        doors or {},
+        partial(_note_refusal, container),
+        container.restore_token,
     )
     register_problems(app)
     return app

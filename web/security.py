@@ -24,11 +24,16 @@ OnRefusal = Callable[[str], None]
 
 
 def register_security(
-    app: Flask, token: Callable[[], str], host: str, doors: Mapping[str, Door], on_refusal: OnRefusal = lambda _: None
+    app: Flask,
+    token: Callable[[], str],
+    host: str,
+    doors: Mapping[str, Door],
+    on_refusal: OnRefusal = lambda _: None,
+    restore_token: Callable[[], None] = lambda: None,
 ) -> None:
     """Check every request before anything else sees it; a blueprint may have a door for those without the token.
 
-    `on_refusal` is told the route of a request that held no token, or another one.
+    `on_refusal` is told the route of a refused request; `restore_token` makes a token where there is none.
     """
     told: dict[str, float] = {}
     names = LOOPBACK_NAMES | {host.lower()}
@@ -56,9 +61,14 @@ def register_security(
         if time.monotonic() - told.get(route, -REFUSAL_TOLD_S) >= REFUSAL_TOLD_S:
             told[route] = time.monotonic()
             on_refusal(route)
-        refusal = problem(401, "a bearer token is needed; it stands in the file `token` of the Reverie home")
-        refusal.headers["WWW-Authenticate"] = "Bearer"
-        return refusal
+        restore_token()
+        return _ask_for_token()
+
+
+def _ask_for_token() -> Response:
+    refusal = problem(401, "a bearer token is needed; it stands in the file `token` of the Reverie home")
+    refusal.headers["WWW-Authenticate"] = "Bearer"
+    return refusal
 
 
 def _is_our_host(host: str, names: Collection[str]) -> bool:

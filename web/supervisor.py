@@ -26,6 +26,8 @@ from pipeline.errors import ReverieError
 if TYPE_CHECKING:
     from web.client import Client
 
+# Under which the supervisor's own lines stand among those of its processes.
+OWN_NAME = "reverie"
 GRACE_S = 10.0
 # How long the others wait for the first process to be ready, and how often it is looked at.
 HOLD_S = 10.0
@@ -252,11 +254,11 @@ class Supervisor:
                     child.start(self._say, self._events.put)
             match self._next(min((child.due for child in self._down()), default=None)):
                 case _Stop(why):
-                    self._say("reverie", f"{why}: stopping")
+                    self._say(OWN_NAME, f"{why}: stopping")
                     return 0
                 case _Ended(name, code) if code == EXIT_TAKEN:
                     self._children[name].process = None
-                    self._say("reverie", f"{name} cannot run here; stopping")
+                    self._say(OWN_NAME, f"{name} cannot run here; stopping")
                     return 1
                 case _Ended(name, code):
                     self._put_off(self._children[name], code)
@@ -293,7 +295,7 @@ class Supervisor:
         child.failures = self._backoff.failures(child.failures, now - child.started)
         delay = self._backoff.delay_s(child.failures)
         child.due = now + delay
-        self._say("reverie", f"{child.command.name} ended ({_format_exit(code)}); starting it again in {delay:g} s")
+        self._say(OWN_NAME, f"{child.command.name} ended ({_format_exit(code)}); starting it again in {delay:g} s")
 
     def _stop_all(self) -> None:
         running = {name: child for name, child in self._children.items() if child.process is not None}
@@ -301,7 +303,7 @@ class Supervisor:
             child.ask_to_stop()
         self._collect(running, time.monotonic() + self._grace_s)
         for name, child in running.items():
-            self._say("reverie", f"{name} does not stop; killing it")
+            self._say(OWN_NAME, f"{name} does not stop; killing it")
             child.kill()
         self._collect(running, None)
 

@@ -6,6 +6,7 @@ huey_consumer workers.tasks.huey
 import logging
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Set as AbstractSet
 from contextlib import contextmanager
 from functools import cache, partial
@@ -28,6 +29,16 @@ try:
 except SettingsError as error:
     sys.exit(str(error))
 
+# What was written comes before what makes it better, and what keeps recall whole before both.
+BEFORE_DIGESTION = 3
+
+# Whose errors are over once another has worked: a sweep opens the store and repairs the indexes that recall reads.
+SHOWN_SOUND_BY = {
+    "sweep": ("scheduler", "warm-up", "vectors", "recall.lexical", "recall.dense"),
+    "job.health": ("maintenance",),
+    "job.snapshot": ("snapshot",),
+}
+
 # What commits of the tasks that run have queued; the first one that ends sends it.
 _woken: set[WakeUp] = set()
 
@@ -49,7 +60,6 @@ def _make_worker() -> "WorkerContainer":
     return WorkerContainer(load_settings(), collect_wake_ups)
 
 
-# What was written comes before what makes it better.
 @huey.task(name="digest", priority=2)  # type: ignore[untyped-decorator]  # huey ships no types
 def digest(workspace_id: str, stage: str) -> None:
     """Work off one stage of a workspace for a turn."""
@@ -57,6 +67,8 @@ def digest(workspace_id: str, stage: str) -> None:
 
     services = worker()
     with _report_failures(f"digest.{stage}", workspace_id):
+        # Words must not wait for meaning: where much was written at once, its segment comes before its vectors.
+        _send_jobs(workspace_id, maintenance.list_overdue_indexes(services.context(workspace_id)))
         runner = services.stages(workspace_id)[Stage(stage)]
         # Two threads may encode at once. Every message that is read sends one at most: they never become more.
         again = partial(digest, workspace_id, stage)
@@ -110,8 +122,10 @@ def wake_workers(message: WakeUp) -> None:
 
 
 def _send_jobs(workspace_id: str, names: Iterable[str]) -> None:
+    from pipeline.services.maintenance import URGENT
+
     for name in names:
-        run_job(name, workspace_id)
+        run_job(name, workspace_id, priority=BEFORE_DIGESTION if name in URGENT else None)
 
 
 def collect_wake_ups(workspace_id: str, wake_ups: AbstractSet[Stage | None]) -> None:
@@ -133,9 +147,12 @@ def _send_wake_ups() -> None:
 @contextmanager
 def _report_failures(component: str, workspace_id: str) -> Iterator[None]:
     services = worker()
+    began = time.time()
     try:
         services.operations.report_worker(services.process)
         yield
+        shown = (component, *SHOWN_SOUND_BY.get(component, ()))
+        services.operations.mark_repaired(shown, workspace=workspace_id, before=began)
     except NotFound:
         # The workspace was deleted after the message was sent: there is nothing left to do.
         log.info("%s: workspace %s is gone", component, workspace_id)

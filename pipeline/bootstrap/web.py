@@ -58,6 +58,14 @@ class WebContainer:
         """Return the bearer token that opens this web server now."""
         return self._token()
 
+    def restore_token(self) -> None:
+        """Make a token where the home has lost its own, so that who was refused for want of one can ask again."""
+        if not self.settings.paths.token_file.exists():
+            try:
+                self.settings.paths.token()
+            except OSError as error:
+                self.operations.record_error("token", f"{self.settings.paths.token_file} cannot be made: {error}")
+
     def workspace(self, workspace_id: str) -> Workspace:
         """Return a workspace, whether anything was written there or not."""
         paths = self._paths.workspace(workspace_id)

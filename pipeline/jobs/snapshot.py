@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from config.paths import WorkspacePaths
-from pipeline.errors import NotFound
+from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import backup, meta
-from pipeline.store.backup import Damaged, Snapshot, Taken
+from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS, is_migrated, migrate_copy
 from pipeline.write import revise
@@ -99,7 +99,7 @@ def _newest_each(ordered: Sequence[Snapshot], limit: int, period: Callable[[Snap
 def _differs(newest: Snapshot, file: Path) -> bool:
     try:
         return backup.state(newest.file) != backup.state(file)
-    except Damaged:
+    except StoreDamaged:
         # Whichever of the two it is, the copy that is made now tells.
         return True
 
@@ -144,7 +144,7 @@ def _scrub(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: Probl
             _purge_in(snapshot.file, held)
             return True
         reason = "it is of an older version"
-    except Damaged as error:
+    except StoreDamaged as error:
         if max(purged.values()) + UNSETTLED < snapshot.at:
             return False
         reason = str(error)
@@ -170,7 +170,7 @@ def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem
     """Put a snapshot in the store's place, keep what was there as a snapshot, and ask for every index to be rebuilt.
 
     The caller sees to it that no process of the workspace runs; raises StoreBusy when one has the store open, and
-    Damaged when the snapshot is not sound. Interrupted at any place, the store is the old one or the new one.
+    StoreDamaged when the snapshot is not sound. Interrupted at any place, the store is the old one or the new one.
     """
     find_snapshot(paths.snapshots, name)
     with backup.locked(paths.snapshots):
@@ -190,7 +190,7 @@ def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem
         memories = backup.count_memories(draft)
         backup.put_in_place(draft, paths.events)
         if backup.count_memories(paths.events) != memories:
-            raise Damaged(f"what was put in place of {paths.events.name} is not what was copied")
+            raise StoreDamaged(f"what was put in place of {paths.events.name} is not what was copied")
     return Restored(chosen, memories, aside)
 
 
@@ -199,7 +199,7 @@ def _list_purged_now(file: Path, on_problem: ProblemSink) -> Mapping[str, dateti
         return {}
     try:
         return backup.list_purged(file)
-    except Damaged as error:
+    except StoreDamaged as error:
         on_problem(f"what was purged last cannot be read: {error}")
         return {}
 

@@ -1,6 +1,5 @@
 """Diagnostics: what is right and what is wrong with a home and each of its workspaces, what helps, and the repairs."""
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from config.access import find_access_problem
 from config.modes import close_place, find_open_places
 from config.operating_system import POSIX
 from config.paths import HomePaths
 from config.settings import AUTO, Settings, SettingsError, environment_of, load_settings
-from pipeline.errors import ReverieError
+from pipeline.errors import ReverieError, StoreDamaged
 from pipeline.jobs import health, snapshot
 from pipeline.jobs.registry import BY_NAME
 from pipeline.records import CheckResult
@@ -66,15 +66,15 @@ def check_home(context: CheckContext) -> Iterator[CheckResult]:
             "home", "warn", f"{root} is not there yet", "`reverie up` makes it", lambda: _make_home(context)
         )
         return
-    if not root.is_dir() or not os.access(root, os.R_OK | os.W_OK | os.X_OK):
-        yield CheckResult(
-            "home", "fail", f"{root} is no folder that can be written to", "REVERIE_HOME names another one"
-        )
+    problem = find_access_problem(root)
+    if problem is not None:
+        says, _, hint = problem.partition("; ")
+        yield CheckResult("home", "fail", says, hint)
         return
     yield CheckResult("home", "ok", str(root))
     free = shutil.disk_usage(root).free
     says = f"{free / 1024**3:.1f} GiB free"
-    hint = "make room: a full disk turns writes away"
+    hint = f"make room on the disk of {root}: a full one turns writes away"
     yield (
         CheckResult("disk", "ok", says)
         if free >= LITTLE_ROOM
@@ -128,14 +128,17 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
     try:
         backup.count_memories(file)
     except ReverieError as error:
-        hint = f"`reverie -w {name} snapshot restore latest` puts a copy back"
-        yield CheckResult(f"{name}: store", "fail", f"{file}: {error}", hint)
-        return
-    if not migrations.is_migrated(file, MIGRATIONS):
-        says, hint = "the store is of an older version", "the next start brings it up to date, after a copy"
-        yield CheckResult(f"{name}: store", "warn", says, hint)
+        is_damaged = isinstance(error, StoreDamaged)
+        hint = (
+            f"`reverie -w {name} snapshot restore latest` puts a copy back" if is_damaged else "see home and disk above"
+        )
+        yield CheckResult(f"{name}: store", "fail", str(error), hint)
         return
     try:
+        if not migrations.is_migrated(file, MIGRATIONS):
+            says, hint = "the store is of an older version", "the next start brings it up to date, after a copy"
+            yield CheckResult(f"{name}: store", "warn", says, hint)
+            return
         database = context.open_store(name)
     except ReverieError as error:
         yield CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may tell more")
@@ -235,7 +238,7 @@ def _check_errors(context: CheckContext, name: str) -> Iterator[CheckResult]:
     if context.paths.operations.exists():
         operations = Operations(context.paths.operations, lambda text: redact(text).text)
         try:
-            found = operations.errors(workspace=name, limit=ERRORS_READ)
+            found = operations.errors(workspace=name, limit=ERRORS_READ, open_only=True)
         finally:
             operations.close()
     recent = [error for error in found if error.at >= time.time() - RECENT_ERRORS_S]
@@ -243,7 +246,7 @@ def _check_errors(context: CheckContext, name: str) -> Iterator[CheckResult]:
         says = f"{len(recent)} in the last day, the last in {recent[0].component}: {recent[0].message}"
         yield CheckResult(f"{name}: errors", "warn", says, f"`reverie -w {name} errors` lists them")
     else:
-        yield CheckResult(f"{name}: errors", "ok", "none in the last day")
+        yield CheckResult(f"{name}: errors", "ok", "none in the last day that was not repaired")
 
 
 def _check_snapshots(context: CheckContext, name: str) -> Iterator[CheckResult]:

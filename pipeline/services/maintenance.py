@@ -10,7 +10,7 @@ from config.paths import WorkspacePaths
 from config.process import is_alive
 from config.settings import Settings
 from pipeline.digest.digest import DigestPolicy, StageRunner, digest
-from pipeline.errors import NotFound
+from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs import runner, snapshot
 from pipeline.jobs.context import JobContext
 from pipeline.jobs.registry import (
@@ -29,7 +29,7 @@ from pipeline.records import Stage
 from pipeline.services.feedback import USAGE_JOB, FeedbackWriter
 from pipeline.services.workspace import Workspace
 from pipeline.store import backup, runs, work
-from pipeline.store.backup import Damaged, Snapshot
+from pipeline.store.backup import Snapshot
 from pipeline.store.database import Database
 from pipeline.store.operations import Operations
 from pipeline.store.runs import Run
@@ -41,7 +41,7 @@ __all__ = ["BY_NAME", "JOBS", "JobState", "JobStatus", "Run"]
 TURN_S = 60.0
 PAUSE_S = 5.0
 # A worker turns to other workspaces after this long; what is left to digest is asked for again.
-DIGEST_TURN_S = 10.0
+DIGEST_TURN_S = 2.0
 # A job that failed is tried again, later each time, before its next time comes.
 MOST_TRIES = 3
 BACKOFF_S = 30.0
@@ -148,6 +148,11 @@ def repair_indexes(context: JobContext) -> list[str]:
     return context.list_needed_jobs()
 
 
+def list_overdue_indexes(context: JobContext) -> list[str]:
+    """Return the job that a large lexical tail asks for, which loads no model."""
+    return ["segment"] if context.is_needed("segment") else []
+
+
 def _foreground_waits(database: Database) -> bool:
     with database.read() as db:
         return not FOREGROUND.isdisjoint(work.list_due_stages(db, time.time()))
@@ -213,6 +218,6 @@ def _summarize(one: Snapshot) -> SnapshotSummary:
     memories, problem = None, None
     try:
         memories = backup.count_memories(one.file)
-    except Damaged as error:
+    except StoreDamaged as error:
         problem = str(error)
     return SnapshotSummary(one.name, one.taken, one.at, memories, one.file.stat().st_size, problem)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pipeline.anchors import is_stale
-from pipeline.errors import NotFound
+from pipeline.errors import Conflict, NotFound
 from pipeline.kinds import render_text
 from pipeline.records import (
     SHORT_ID,
@@ -29,6 +29,7 @@ from pipeline.text.normalize import normalize_id
 from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.fields import resolve_scope
+from pipeline.write.move import Place, move as move_memory
 from pipeline.write.prepare import prepare, prepare_batch
 from pipeline.write.revise import text_mark
 
@@ -150,6 +151,16 @@ def archive(workspace: Workspace, memory_id: str) -> Memory:
 def restore(workspace: Workspace, memory_id: str) -> Memory:
     """Undo an archive or a merge; raise Conflict when an active memory says the same by now."""
     return revise.restore(workspace.database, memory_id)
+
+
+def move(workspace: Workspace, target: Workspace, memory_id: str) -> Receipt:
+    """Move a memory to another workspace; raise Conflict where it is there already or cannot be stored."""
+    if target.id == workspace.id:
+        raise Conflict(f"it is in {target.id} already")
+    with workspace.database.read() as db:
+        revise.get_existing(db, memory_id)
+    policy = target.write_policy()
+    return move_memory(Place(workspace.id, workspace.database), Place(target.id, target.create()), memory_id, policy)
 
 
 def is_merged(workspace: Workspace, memory_id: str) -> bool:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from config.paths import WorkspacePaths
 from config.process import is_alive
+from pipeline.errors import StoreUnavailable
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.records import Memory, Page, Stage, page_of
-from pipeline.services.encoder import EncoderProgress, measure_encoder
+from pipeline.services.encoder import EncoderProgress, measure_encoder, usual_model
 from pipeline.services.workspace import Workspace
 from pipeline.store import changes, entities, index_state, journal, memories, meta, predictions, work
 from pipeline.store.entities import GraphCounts
@@ -93,11 +94,12 @@ class IndexStatistics:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSummary:
-    """A workspace, its number of active memories, and its encoder."""
+    """A workspace, its number of active memories, and its encoder; of one that cannot be read, the `problem`."""
 
     id: str
-    memories: int
+    memories: int | None
     progress: EncoderProgress
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +150,22 @@ def rebuild_indexes(workspace: Workspace) -> int:
     return request_rebuild(workspace.database)
 
 
-def list_errors(operations: Operations, workspace_id: str, limit: int, before: int | None) -> Page[LoggedError]:
-    """List the errors of a workspace and of no workspace, newest first."""
-    found = operations.errors(workspace=workspace_id, limit=limit + 1, before=before)
+def list_errors(
+    operations: Operations, workspace_id: str, limit: int, before: int | None, *, open_only: bool = False
+) -> Page[LoggedError]:
+    """List the errors of a workspace and of no workspace, newest first; those repaired since can be left out."""
+    found = operations.errors(workspace=workspace_id, limit=limit + 1, before=before, open_only=open_only)
     return page_of(found, limit, lambda error: error.seq)
 
 
 def summarize_workspace(workspace: Workspace) -> WorkspaceSummary:
-    """Count the active memories of a workspace and name its encoder."""
-    with workspace.database.read() as db:
-        progress = measure_encoder(workspace.settings, db)
-        return WorkspaceSummary(workspace.id, journal.count_memories(db).active, progress)
+    """Count the active memories of a workspace and name its encoder, or say why it cannot be read."""
+    try:
+        with workspace.database.read() as db:
+            progress = measure_encoder(workspace.settings, db)
+            return WorkspaceSummary(workspace.id, journal.count_memories(db).active, progress)
+    except StoreUnavailable as error:
+        return WorkspaceSummary(workspace.id, None, EncoderProgress(usual_model(workspace.settings)), str(error))
 
 
 def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics:

@@ -122,6 +122,12 @@ def withdraw_claim(settings: Settings, file: Path) -> Claim:
     return Claims(settings.paths.claims).withdraw(file)
 
 
+def project_of_folder(folder: Path) -> Path:
+    """Return the root of the repository around a folder, else the folder."""
+    place = folder.resolve()
+    return root_of_folder(place) or place
+
+
 def history_of_folder(folder: Path) -> Path:
     """Return the place that stands for a repository's history: all its worktrees have one; else the folder."""
     root = root_of_folder(folder.resolve())

@@ -19,7 +19,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from config.operating_system import sync_place
-from pipeline.errors import ReverieError, StoreBusy, StoreFull, StoreUnavailable
+from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
+from pipeline.store.failures import failure_of
 
 # 2 MiB a step: whoever asks the copy to stop waits for no more than that.
 STEP_PAGES = 512
@@ -27,10 +28,6 @@ STEP_PAGES = 512
 BUSY_S = 5.0
 PARTIAL = "partial-"
 LOG_SUFFIXES = ("-wal", "-shm", "-journal")
-
-
-class Damaged(ReverieError):
-    """Say that a file is no sound store, or that a copy is not what it was made from."""
 
 
 class Taken(StrEnum):
@@ -103,8 +100,8 @@ def new_file(folder: Path, taken: Taken, now: datetime) -> Path:
 def copy(source: Path, target: Path, pausing: Callable[[], bool] = lambda: False, pages: int = STEP_PAGES) -> bool:
     """Make a verified copy of a store that may be in use; return False when it was asked to stop.
 
-    The caller holds the lock on the target's folder. Raises Damaged when the source, or what was copied, is not sound,
-    StoreFull or StoreUnavailable when the copy cannot be written.
+    The caller holds the lock on the target's folder. Raises StoreDamaged when the source, or what was copied, is not
+    sound, StoreFull or StoreUnavailable when the copy cannot be written.
     """
     partial = target.with_name(f"{PARTIAL}{target.name}")
     with _typed_errors(source):
@@ -145,9 +142,9 @@ def _copy_pages(source: Path, partial: Path, pausing: Callable[[], bool], pages:
 def _verify(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
     found = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
     if found != ["ok"]:
-        raise Damaged(f"the integrity check found: {'; '.join(found)}")
+        raise StoreDamaged(f"the integrity check found: {'; '.join(found)}")
     if row_counts(db) != counts:
-        raise Damaged("the copy has not as many rows as its source")
+        raise StoreDamaged("the copy has not as many rows as its source")
 
 
 def publish(partial: Path, target: Path) -> None:
@@ -203,7 +200,7 @@ def settle(file: Path) -> None:
         # A read makes SQLite take back what an interrupted writer has left.
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if mode != "delete":
-        raise StoreBusy(f"{file.name} is in use")
+        raise StoreBusy(f"{file} is in use")
 
 
 def put_aside(file: Path, target: Path) -> None:
@@ -216,7 +213,7 @@ def put_aside(file: Path, target: Path) -> None:
         try:
             settle(file)
             copy(file, target)
-        except Damaged:
+        except StoreDamaged:
             # Opening it may have changed it: what counts is what was there before.
             for suffix, piece in raw.items():
                 publish(piece, target.with_name(target.name + suffix))
@@ -261,15 +258,9 @@ def _typed_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-        if code == sqlite3.SQLITE_FULL:
-            raise StoreFull(f"no room for a copy of {file.name}") from error
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StoreBusy(f"{file.name} is in use") from error
-        if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-            raise StoreUnavailable(f"{file.name} cannot be used: {error}") from error
-        raise Damaged(f"{file.name} is damaged: {error}") from error
+        # Whatever else SQLite finds wrong is wrong with what it read.
+        raise failure_of(error, file) or StoreDamaged(f"{file} is damaged: {error}") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreFull(f"no room for a copy of {file.name}") from error
-        raise StoreUnavailable(f"{file.name} cannot be copied: {error}") from error
+            raise StoreFull(f"no room for a copy of {file}: make room on its disk") from error
+        raise StoreUnavailable(f"{file} cannot be copied: {error}") from error

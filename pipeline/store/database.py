@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from config.paths import HomePaths, WorkspacePaths, file_identity
-from pipeline.errors import NotFound, StoreBusy, StoreFull, StoreUnavailable
+from pipeline.errors import NotFound, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.records import Stage
+from pipeline.store.failures import failure_of
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.pool import ConnectionPool
 
@@ -86,7 +87,7 @@ class Database:
         self._is_closed = False
         self._lock = threading.Lock()
         self._local = threading.local()
-        with _typed_errors():
+        with _typed_errors(self.file):
             writer = self._connect(WriteConnection, "rwc" if create else "rw")
             try:
                 make_ready(writer, file, MIGRATIONS, snapshots=WorkspacePaths(file.parent).snapshots)
@@ -103,7 +104,7 @@ class Database:
         if not self._lock.acquire(timeout=self._profile.busy_timeout_ms / 1000):
             raise StoreBusy("another write holds the store")
         try:
-            with _typed_errors():
+            with _typed_errors(self.file):
                 writer = self._take(WriteConnection)
                 try:
                     writer.execute("BEGIN IMMEDIATE")
@@ -129,7 +130,7 @@ class Database:
         if outer is not None:
             yield outer
             return
-        with _typed_errors():
+        with _typed_errors(self.file):
             reader = self._local.reader = self._take(sqlite3.Connection)
             try:
                 reader.execute("BEGIN")
@@ -144,7 +145,7 @@ class Database:
 
     def checkpoint(self) -> None:
         """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
-        with self._lock, _typed_errors():
+        with self._lock, _typed_errors(self.file):
             writer = self._take(WriteConnection)
             try:
                 busy = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
@@ -242,24 +243,15 @@ def _is_there(database: Database) -> bool:
 
 
 @contextmanager
-def _typed_errors() -> Iterator[None]:
+def _typed_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.IntegrityError:
         raise
     except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        primary = None if code is None else code & 0xFF
-        if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StoreBusy("another process holds the store") from error
-        if primary == sqlite3.SQLITE_FULL:
-            raise StoreFull("the disk under the store is full") from error
-        if primary in (
-            sqlite3.SQLITE_IOERR,
-            sqlite3.SQLITE_READONLY,
-            sqlite3.SQLITE_CANTOPEN,
-            sqlite3.SQLITE_CORRUPT,
-            sqlite3.SQLITE_NOTADB,
-        ):
-            raise StoreUnavailable(f"the store cannot be used: {error}") from error
-        raise
+        failure = failure_of(error, file)
+        if failure is None:
+            raise
+        if isinstance(failure, StoreDamaged):
+            raise StoreDamaged(f"{failure}; `reverie snapshot list` shows the copies that can be put back") from error
+        raise failure from error

@@ -15,7 +15,7 @@ import sqlite_utils
 from filelock import FileLock
 from sqlite_utils import Database, Migrations
 
-from pipeline.errors import StoreUnavailable
+from pipeline.errors import StoreDamaged, StoreUnavailable
 from pipeline.store import backup
 
 MIGRATIONS = Migrations("reverie")
@@ -58,6 +58,7 @@ def make_ready(
     migration fails or loses a row; the file is then as it was.
     """
     schema = sqlite_utils.Database(connection)
+    _check_not_later(schema, file, migrations)
     if schema.journal_mode == "wal" and not migrations.pending(schema):
         return
     # The busy timeout does not cover a change of the journal mode: SQLite fails at once beside another opener.
@@ -69,6 +70,20 @@ def make_ready(
             _migrate(schema, file, migrations, snapshots)
 
 
+def _check_not_later(schema: Database, file: Path, migrations: Migrations) -> None:
+    """Refuse a file that a later version has changed: that one might not understand what this one writes."""
+    later = sorted({one.name for one in migrations.applied(schema)} - _names(migrations))
+    if later:
+        raise StoreUnavailable(
+            f"{file} was changed by a later version of Reverie ({', '.join(later)}): install that one again, or put "
+            "back the snapshot from before (`reverie snapshot list`)"
+        )
+
+
+def _names(migrations: Migrations) -> frozenset[str]:
+    return frozenset(one.name for one in migrations.pending(Database(memory=True)))
+
+
 def migrate_copy(file: Path, migrations: Migrations) -> None:
     """Apply pending migrations to a copy, which needs no snapshot of its own."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
@@ -78,7 +93,9 @@ def migrate_copy(file: Path, migrations: Migrations) -> None:
 def is_migrated(file: Path, migrations: Migrations) -> bool:
     """Tell whether a file has every migration."""
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        return not migrations.pending(sqlite_utils.Database(connection))
+        schema = sqlite_utils.Database(connection)
+        _check_not_later(schema, file, migrations)
+        return not migrations.pending(schema)
 
 
 def _migrate(
@@ -119,5 +136,5 @@ def _take_snapshot(file: Path, folder: Path) -> None:
             # A migration that fails is tried again at every start.
             if newest is None or backup.state(newest.file) != backup.state(file):
                 backup.copy(file, backup.new_file(folder, backup.Taken.BEFORE_MIGRATION, datetime.now(UTC)))
-    except backup.Damaged as error:
+    except StoreDamaged as error:
         raise StoreUnavailable(f"{file.name} is not migrated, since no sound copy can be made: {error}") from error

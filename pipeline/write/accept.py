@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 
+from ulid import ULID
+
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import render_text, says_as_much
 from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
@@ -90,6 +92,30 @@ def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: Writ
     return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("says what is known",), duplicate.id)
 
 
+def write_moved(db: Connection, item: Prepared, effects: WriteEffects) -> Receipt:
+    """Take in what another workspace has admitted, as it is there, within a transaction.
+
+    It keeps its id unless that is taken here; what says the same stands for both.
+    """
+    memory = item.memory
+    if memory.key is None:
+        placement, same = None, memories.find_active_text(db, memory.scope, memory.content_hash)
+    else:
+        placement = place_fact(db, memory)
+        same = placement.same
+    if same is not None:
+        _reinforce(db, same, memory)
+        effects.merged.append(same.id)
+        return Receipt(same.id, Outcome.MERGED, duplicate_of=same.id)
+    if placement is not None and not memory.candidate:
+        end_replaced_fact(db, placement, memory.updated_at)
+        memory = placement.memory
+    if memories.get(db, memory.id) is not None:
+        memory = replace(memory, id=str(ULID()))
+    outcome = _store(db, replace(item, memory=memory), placement, effects)
+    return Receipt(memory.id, outcome)
+
+
 def _write_fact(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:
     placement = place_fact(db, item.memory)
     if placement.same is not None:
@@ -117,15 +143,21 @@ def _admit(
     trust = _inherit_trust(db, item)
     if candidate or trust is not memory.trust:
         memory = replace(memory, candidate=candidate, trust=trust)
-    seq = memories.insert(db, memory)
+    outcome = _store(db, replace(item, memory=memory), placement, effects)
+    return _record_decision(effects, memory, outcome, admission.score, admission.reasons)
+
+
+def _store(db: Connection, item: Prepared, placement: FactPlacement | None, effects: WriteEffects) -> Outcome:
+    """Insert a memory that was admitted, or that waits for review."""
+    candidate = item.memory.candidate
+    seq = memories.insert(db, item.memory)
     _draw_edges(db, seq, item, placement if not candidate else None, effects)
     # A candidate is digested, so that its duplicates are found, but it is found by no word before somebody agreed.
     if candidate:
         effects.queued.append(seq)
-    else:
-        effects.created.append((seq, replace(item, memory=memory)))
-    outcome = Outcome.CANDIDATE if candidate else Outcome.CREATED
-    return _record_decision(effects, memory, outcome, admission.score, admission.reasons)
+        return Outcome.CANDIDATE
+    effects.created.append((seq, item))
+    return Outcome.CREATED
 
 
 def _judge_offer(db: Connection, item: Prepared, policy: WritePolicy, placement: FactPlacement | None) -> Admission:

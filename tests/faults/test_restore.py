@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 
-from pipeline.errors import NotFound, StoreBusy
+from pipeline.errors import NotFound, StoreBusy, StoreDamaged
 from pipeline.jobs import snapshot as job
 from pipeline.jobs.runner import JobRun
 from pipeline.jobs.snapshot import restore_snapshot, scrub_snapshots, snapshot, take_snapshot
 from pipeline.records import Draft
 from pipeline.store import backup
-from pipeline.store.backup import Damaged, Taken
+from pipeline.store.backup import Taken
 from pipeline.store.database import Database
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -120,7 +120,7 @@ def test_a_lost_or_damaged_store_is_put_back_and_kept_as_it_is(settings, paths, 
         assert restored.aside is None
     else:
         assert (paths.snapshots / f"{restored.aside}.sqlite").read_bytes() == damaged
-        with pytest.raises(Damaged):
+        with pytest.raises(StoreDamaged):
             restore(paths, restored.aside)
         assert contents(paths.events) == set(FIRST)
 

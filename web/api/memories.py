@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any
 
-from pydantic import AliasPath, Field
+from pydantic import AliasPath, Field, StringConstraints
 
+from config.paths import WORKSPACE_ID
 from pipeline.records import MAX_BATCH, EdgeKind, EntityKind, Memory, Page, Receipt, Source, Trust
 from pipeline.services import memories
 from web.api import answers, bodies
@@ -17,6 +18,12 @@ class BatchBody(bodies.Body):
     """Memories to store in one transaction."""
 
     items: Annotated[list[bodies.MemoryBody], Field(max_length=MAX_BATCH)]
+
+
+class MoveBody(bodies.Body):
+    """Where a memory shall go."""
+
+    workspace: Annotated[str, StringConstraints(pattern=f"^(?:{WORKSPACE_ID.pattern})$")]
 
 
 class DeleteQuery(bodies.QueryString):
@@ -134,6 +141,12 @@ def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAn
 def restore_memory(call: Call, memory_id: str) -> Memory:
     """Undo an archive."""
     return memories.restore(call.workspace, memory_id)
+
+
+@api.route(Endpoint("POST", "/v1/memories/{memory_id}/move", answer=ReceiptAnswer, problems=(404, 409, 503)))
+def move_memory(call: Call, body: MoveBody, memory_id: str) -> Receipt:
+    """Move a memory to another workspace; in this one it goes to the archive."""
+    return memories.move(call.workspace, call.container.workspace(body.workspace), memory_id)
 
 
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, status=201, problems=(404, 503)))

@@ -39,10 +39,11 @@ class EncoderProgressAnswer(Answer):
 
 
 class WorkspaceAnswer(EncoderProgressAnswer):
-    """A workspace, its number of active memories, and its encoder."""
+    """A workspace, its number of active memories, and its encoder; of one that cannot be read, the problem."""
 
     id: str
-    memories: int
+    memories: int | None
+    problem: str | None
 
 
 class WorkspacePage(PageAnswer[WorkspaceAnswer]):
@@ -111,6 +112,13 @@ class ErrorAnswer(Answer):
     workspace: str | None
     component: str
     message: str
+    repaired_at: SecondsText | None
+
+
+class ErrorQuery(bodies.PageQuery):
+    """A page of background errors, or of those alone that were not repaired since."""
+
+    open: bool = False
 
 
 class ErrorPage(PageAnswer[ErrorAnswer]):
@@ -131,9 +139,11 @@ def measure_workspace(call: Call) -> WorkspaceStatistics:
 
 
 @api.route(Endpoint("GET", "/v1/errors", answer=ErrorPage))
-def list_errors(call: Call, query: bodies.PageQuery) -> Page[LoggedError]:
+def list_errors(call: Call, query: ErrorQuery) -> Page[LoggedError]:
     """List background errors, newest first."""
-    return operations.list_errors(call.container.operations, call.workspace_id, query.limit, query.before)
+    return operations.list_errors(
+        call.container.operations, call.workspace_id, query.limit, query.before, open_only=query.open
+    )
 
 
 @api.route(Endpoint("GET", "/metrics", media_type="text/plain"))

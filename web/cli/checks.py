@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from config.settings import Settings
 from pipeline.errors import ReverieError, ServerUnreachable
 from pipeline.records import CheckResult
-from web.client import Client
+from web.client import Client, TokenRefused
 
 if TYPE_CHECKING:
     from pipeline.services.diagnostics import CheckContext
@@ -147,19 +147,30 @@ def check_token(server: ServerProbe) -> Iterator[CheckResult]:
         return
     try:
         empty = not file.read_text(encoding="ascii").strip()
-        if not empty and server.is_up:
-            with Client.from_settings(server.settings, timeout_s=HEALTH_TIMEOUT_S) as client:
-                client.workspaces()
     except (OSError, UnicodeDecodeError) as error:
         yield CheckResult("token", "fail", f"{file} cannot be read: {error}", "remove it; the next start makes another")
-    except ReverieError as error:
+        return
+    refusal = _find_refusal(server.settings) if server.is_up and not empty else None
+    if empty:
+        yield CheckResult("token", "fail", f"{file} is empty", "remove it; the next start makes another")
+    elif refusal is not None:
         hint = "another home's server may hold the port: `reverie down` on that home, or REVERIE_PORT here"
-        yield CheckResult("token", "fail", f"the server does not take it: {error}", hint)
+        yield CheckResult("token", "fail", str(refusal), hint)
     else:
-        if empty:
-            yield CheckResult("token", "fail", f"{file} is empty", "remove it; the next start makes another")
-        else:
-            yield CheckResult("token", "ok", str(file))
+        yield CheckResult("token", "ok", str(file))
+
+
+def _find_refusal(settings: Settings) -> TokenRefused | None:
+    """Ask the server anything, and return how it refused the token, if it did."""
+    try:
+        with Client.from_settings(settings, timeout_s=HEALTH_TIMEOUT_S) as client:
+            client.workspaces()
+    except TokenRefused as error:
+        return error
+    except ReverieError:
+        # Whatever else is wrong with the home is another check's, and the token was taken.
+        return None
+    return None
 
 
 def check_processes(server: ServerProbe) -> Iterator[CheckResult]:

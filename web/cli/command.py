@@ -1,5 +1,7 @@
 """What every command shares: --json and --workspace anywhere, one clear line for an error."""
 
+import builtins
+import errno
 import importlib
 import json
 import keyword
@@ -17,8 +19,21 @@ if TYPE_CHECKING:
     from pipeline.services.workspaces import WorkspaceChoice
     from web.client import Client
 
+# What a command ends with beside 0 for success, 1 for an error and 2 for wrong usage.
+STILL_LOADING = 3
+BROKEN_HOME = 4
 INTERRUPTED = 130
 T = TypeVar("T")
+
+_NOT_OURS = "it belongs to somebody else: work as its owner, or give it back with `chown -R`"
+_REMEDIES = {
+    errno.ENOSPC: "make room on its disk",
+    errno.EDQUOT: "make room on its disk",
+    errno.EROFS: "mount its disk for writing, or let REVERIE_HOME name another home",
+    errno.EACCES: _NOT_OURS,
+    errno.EPERM: _NOT_OURS,
+    errno.EIO: "its disk fails: `reverie snapshot list` shows the copies, if they can still be read",
+}
 
 
 @dataclass
@@ -55,15 +70,45 @@ class State:
 
     def client(self, timeout_s: float = 60.0, *, to_write: bool = False) -> "Client":
         """Return a client of the configured server; `to_write` says that something new is to be stored."""
+        workspace = self.choice(Path(), to_write=True).workspace if to_write else self.workspace
+        return self.client_of(workspace, timeout_s=timeout_s)
+
+    def client_of(self, workspace: str, *, timeout_s: float = 60.0) -> "Client":
+        """Return a client for a workspace; a stack that died since it was started is started again."""
         from web.client import Client
 
-        workspace = self.choice(Path(), to_write=True).workspace if to_write else self.workspace
-        return Client.from_settings(self.settings, workspace, timeout_s=timeout_s)
+        return Client.from_settings(self.settings, workspace, timeout_s=timeout_s, revive=self._revive)
+
+    def _revive(self) -> bool:
+        from config.access import list_problems
+        from pipeline.errors import StoreUnavailable
+        from web.cli.lifecycle import revive
+
+        problems = list_problems(self.settings.paths.root)
+        if problems:
+            raise StoreUnavailable("; ".join(problems))
+        return revive(self)
 
     def ask(self, question: Callable[["Client"], T], *, to_write: bool = False) -> T:
         """Return what the server answers to one question."""
         with self.client(to_write=to_write) as client:
-            return question(client)
+            is_first = to_write and self.makes(client.workspace)
+            answer = question(client)
+        if is_first:
+            self.offer_adoption(Path(), client.workspace)
+        return answer
+
+    def makes(self, workspace: str) -> bool:
+        """Tell whether what is stored now makes a project's own workspace."""
+        paths = self.settings.paths
+        is_chosen_by_folder = self.named_workspace is None and workspace != self.settings.workspace
+        return is_chosen_by_folder and not paths.workspace(workspace).events.is_file()
+
+    def offer_adoption(self, folder: Path, workspace: str) -> None:
+        """Say once, when a project's workspace was made, what of the project stands in the one that was used before."""
+        from web.cli.adoption import offer
+
+        offer(self, folder, workspace)
 
     def print_json(self, value: Any) -> None:
         """Print an answer as JSON."""
@@ -84,7 +129,7 @@ def choose_for_folder(
 ) -> "WorkspaceChoice":
     """Choose the workspace of a folder by the settings given; a `.reverie.toml` that cannot be taken is left out.
 
-    Once a host is set up, its hooks write to a project's own workspace: so does everything else then.
+    To write, a git project's own workspace is chosen even before there is one.
     """
     from config.settings import environment_workspace
     from pipeline.services.workspaces import choose_workspace, note_claim
@@ -94,18 +139,11 @@ def choose_for_folder(
         settings,
         explicit=named,
         environment=environment_workspace(),
-        to_write=to_write and _is_a_host_set_up(settings),
+        to_write=to_write,
     )
     if to_write and choice.identity is not None:
         note_claim(settings, choice.identity, to_write=True)
     return choice
-
-
-def _is_a_host_set_up(settings: "Settings") -> bool:
-    # Imported by what stores something new alone: every command chooses a workspace.
-    from web.hosts import files
-
-    return bool(files.read_state(settings.paths.root))
 
 
 pass_state = click.make_pass_decorator(State, ensure=True)
@@ -173,12 +211,30 @@ class Group(click.Group):
 Group.group_class = Group
 
 
+def _show_version(context: click.Context, _parameter: click.Parameter, given: bool) -> None:
+    if given:
+        from web.version import VERSION
+
+        click.echo(f"reverie {VERSION}")
+        context.exit()
+
+
 class Root(Group):
     """The whole command line: imports a command when it is called, and answers for every error."""
 
     def __init__(self, name: str, *, modules: Mapping[str, str], **rest: Any) -> None:
         super().__init__(name, **rest)
         self._modules = modules
+        self.params.append(
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_show_version,
+                help="Show the version and exit.",
+            )
+        )
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the commands in the order in which they are of use."""
@@ -189,14 +245,15 @@ class Root(Group):
         module = self._modules.get(cmd_name)
         if module is None:
             return None
-        attribute = cmd_name.replace("-", "_") + ("_" if keyword.iskeyword(cmd_name) else "")
+        is_taken = keyword.iskeyword(cmd_name) or hasattr(builtins, cmd_name)
+        attribute = cmd_name.replace("-", "_") + ("_" if is_taken else "")
         found: click.Command = getattr(importlib.import_module(f"web.cli.{module}"), attribute)
         return found
 
     def main(  # type: ignore[override]  # always ends the process, as click's standalone mode does
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
-        """Run a command and exit: 0 for success, 1 for an error, 2 for wrong usage."""
+        """Run a command and exit with a code of docs/cli.md."""
         arguments = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in arguments
         try:
@@ -208,21 +265,37 @@ class Root(Group):
             click.echo("interrupted", err=True)
             sys.exit(INTERRUPTED)
         except Exception as error:
-            if not _is_for_the_user(error):
+            message, code = _explain(error)
+            if message is None:
                 raise
-            _report(error, str(error), as_json=as_json)
-            sys.exit(1)
+            _report(error, message, as_json=as_json)
+            sys.exit(code)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _is_for_the_user(error: Exception) -> bool:
-    """Tell whether an error was raised to be read by the user."""
+def _explain(error: Exception) -> tuple[str | None, int]:
+    """Return what to tell the user of an error, None for one that nobody expects, and what the command ends with."""
     # Imported once there is an error: most commands need neither the settings nor pydantic under them.
     from config.process import RoleTaken
     from config.settings import SettingsError
-    from pipeline.errors import ReverieError
+    from pipeline.errors import ReverieError, StoreBusy, StoreUnavailable
+    from web.client import TokenRefused
 
-    return isinstance(error, (ReverieError, SettingsError, RoleTaken))
+    if isinstance(error, SettingsError) and isinstance(error.__cause__, PermissionError):
+        error = error.__cause__
+    if isinstance(error, OSError):
+        return explain_failed_access(error), BROKEN_HOME
+    if isinstance(error, TokenRefused | StoreUnavailable) and not isinstance(error, StoreBusy):
+        return str(error), BROKEN_HOME
+    return (str(error) if isinstance(error, ReverieError | SettingsError | RoleTaken) else None), 1
+
+
+def explain_failed_access(error: OSError) -> str | None:
+    """Say which file cannot be used, why, and what helps; None for an error that is no file's."""
+    remedy = _REMEDIES.get(error.errno or 0)
+    if remedy is None:
+        return None
+    return f"{error.filename or 'the disk'}: {error.strerror}; {remedy}"
 
 
 def _report(error: Exception, message: str, *, as_json: bool, show: Callable[[], None] | None = None) -> None:

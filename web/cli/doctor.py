@@ -8,7 +8,7 @@ import click
 
 from pipeline.errors import ReverieError
 from pipeline.records import CheckResult
-from web.cli.command import Command, State, pass_state
+from web.cli.command import Command, State, explain_failed_access, pass_state
 from web.cli.render import plain
 
 # A check by its name, under which a failure of the check itself is reported.
@@ -61,8 +61,9 @@ def _list_checks(state: State) -> Iterator[Check]:
     try:
         probe = checks.ServerProbe(state.settings)
     except SettingsError as error:
-        says = str(error)
-        hint = "correct it; `reverie config` lists what there is"
+        says, hint = str(error), "correct it; `reverie config` lists what there is"
+        if isinstance(error.__cause__, PermissionError):
+            says, _, hint = str(explain_failed_access(error.__cause__)).partition("; ")
         yield "settings", lambda: [CheckResult("settings", "fail", says, hint)]
         return
     context = probe.context()

@@ -1,13 +1,15 @@
 """Taking in what stands elsewhere: projects, histories, documents, and what other tools remember."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pipeline.errors import NotFound
 from pipeline.services.ingestion import COMMITS, IMPORTS, SOURCES, open_reader, source_name
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
@@ -35,8 +37,9 @@ def index() -> None:
 @pass_state
 def project(state: State, path: Path, *, dry_run: bool) -> None:
     """Take in what the files of the project in PATH say; those that vanished are forgotten."""
-    workspace = state.choice(path, to_write=True).workspace
-    SourceCommand(state, workspace, source_name("project", path), dry_run=dry_run, sweeps=True).take("project", path)
+    with _into_project(state, path, dry_run=dry_run) as workspace:
+        source = source_name("project", path)
+        SourceCommand(state, workspace, source, dry_run=dry_run, sweeps=True).take("project", path)
 
 
 @index.command("git")
@@ -49,9 +52,9 @@ def project(state: State, path: Path, *, dry_run: bool) -> None:
 @pass_state
 def git(state: State, path: Path, limit: int, since: str | None, *, dry_run: bool) -> None:
     """Take in what the commits of the repository around PATH say."""
-    workspace = state.choice(path, to_write=True).workspace
-    command = SourceCommand(state, workspace, source_name("git", path), dry_run=dry_run)
-    command.take("git", path, limit=limit, since=since)
+    with _into_project(state, path, dry_run=dry_run) as workspace:
+        command = SourceCommand(state, workspace, source_name("git", path), dry_run=dry_run)
+        command.take("git", path, limit=limit, since=since)
 
 
 @index.command("pdf")
@@ -60,7 +63,8 @@ def git(state: State, path: Path, limit: int, since: str | None, *, dry_run: boo
 @pass_state
 def pdf(state: State, path: Path, *, dry_run: bool) -> None:
     """Take in what stands in the PDF file PATH, or in all PDF files of a folder."""
-    SourceCommand(state, state.workspace, source_name("pdf", path), dry_run=dry_run).take("pdf", path)
+    with _into_project(state, Path(), dry_run=dry_run) as workspace:
+        SourceCommand(state, workspace, source_name("pdf", path), dry_run=dry_run).take("pdf", path)
 
 
 @index.command("list")
@@ -92,13 +96,24 @@ def _make_importer(name: str) -> click.Command:
     @dry_run
     @pass_state
     def take(state: State, path: Path, *, dry_run: bool) -> None:
-        SourceCommand(state, state.workspace, source_name(name, path), dry_run=dry_run).take(name, path)
+        with _into_project(state, Path(), dry_run=dry_run) as workspace:
+            SourceCommand(state, workspace, source_name(name, path), dry_run=dry_run).take(name, path)
 
     return click.command(name, cls=Command, help=f"Import {SOURCES[name].summary}.")(take)
 
 
 for _name in IMPORTS:
     import_.add_command(_make_importer(_name))
+
+
+@contextmanager
+def _into_project(state: State, folder: Path, *, dry_run: bool) -> Iterator[str]:
+    """Yield the workspace that a folder's project has or gets; afterwards offer to bring what stood elsewhere."""
+    workspace = state.choice(folder, to_write=not dry_run).workspace
+    is_first = not dry_run and state.makes(workspace)
+    yield workspace
+    if is_first:
+        state.offer_adoption(folder, workspace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +134,19 @@ class SourceCommand:
         self._print(counts, took_s)
 
     def forget(self) -> None:
-        """Forget everything, and tell what became of it."""
-        self._print(*self._act(lambda intake: intake.forget()))
+        """Forget everything, and tell what became of it; raise NotFound where nothing was taken from the source."""
+        counts, took_s = self._act(lambda intake: intake.forget())
+        if not counts.items:
+            raise NotFound(
+                f"nothing in {self.workspace} was taken from {self.source}; `reverie index list` lists sources"
+            )
+        self._print(counts, took_s)
 
     def _act(self, act: Callable[["Intake"], "IntakeCounts"]) -> tuple["IntakeCounts", float]:
-        from web.client import Client
         from web.intake import Intake
 
         began = time.monotonic()
-        with Client.from_settings(self.state.settings, self.workspace) as client:
+        with self.state.client_of(self.workspace) as client:
             try:
                 counts = act(Intake(client, self.source, sweeps=self.sweeps, dry=self.dry_run))
             except KeyboardInterrupt:

@@ -74,7 +74,8 @@ def errors(state: State, limit: int) -> None:
     print_if_none(found["items"])
     for error in found["items"]:
         workspace = f" ({plain(error['workspace'])})" if error["workspace"] else ""
-        click.echo(f"{error['at'][:19]}  {plain(error['component'])}{workspace}: {plain(error['message'])}")
+        repaired = f"  (works again since {format_minute(error['repaired_at'])})" if error["repaired_at"] else ""
+        click.echo(f"{error['at'][:19]}  {plain(error['component'])}{workspace}: {plain(error['message'])}{repaired}")
 
 
 @click.command(cls=Command)
@@ -162,7 +163,7 @@ def _finish(worker: "WorkerContainer", state: State, workspace_id: str, name: st
     end = time.monotonic() + LONGEST_JOB_S
     began = time.monotonic()
     counts: dict[str, int] = {}
-    error = None
+    error = elsewhere = None
     with click.progressbar(
         length=1, label=f"{name:12}", file=sys.stderr, hidden=state.json or not sys.stderr.isatty()
     ) as bar:
@@ -177,7 +178,7 @@ def _finish(worker: "WorkerContainer", state: State, workspace_id: str, name: st
                 worker.context(workspace_id), name, worker.owner, lambda: time.monotonic() >= end, progress
             )
             if result is None:
-                error = "somebody else runs it now"
+                elsewhere = "runs in the background already"
                 break
             for key, number in result.report.counts.items():
                 counts[key] = counts.get(key, 0) + number
@@ -185,7 +186,7 @@ def _finish(worker: "WorkerContainer", state: State, workspace_id: str, name: st
         bar.update(bar.length or 1)
     took_s = round(time.monotonic() - began, 1)
     if not state.json:
-        found = ", ".join(f"{key} {number}" for key, number in counts.items()) or "nothing to do"
+        found = elsewhere or ", ".join(f"{key} {number}" for key, number in counts.items()) or "nothing to do"
         click.echo(f"{name:12} {'failed' if error else 'ok':6} {took_s:>6.1f} s  {plain(error) if error else found}")
     return {"job": name, "ok": error is None, "counts": counts, "error": error, "took_s": took_s}
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from pipeline.errors import ReverieError
+from config.access import list_problems
+from pipeline.errors import ReverieError, StoreUnavailable
 from web.cli.command import Command, State, pass_state
 from web.cli.render import plain, show_waiting
 
@@ -25,6 +26,7 @@ POLL_S = 0.1
 LOG_TAIL_LINES = 25
 # A log of this size makes room for a new one when the stack starts.
 LARGEST_LOG = 10 * 1024 * 1024
+LOG_TIME = "%Y-%m-%d %H:%M:%S"
 _COLOURS = {"web": "cyan", "worker": "green", "scheduler": "magenta"}
 NOT_COMPILED = "the first memory has the encoder compiled: once, about 20 s; until then recall goes by words alone"
 
@@ -42,6 +44,8 @@ def up(state: State, *, daemon: bool) -> None:
     from web.supervisor import check_place
 
     settings = state.settings
+    if problems := list_problems(settings.paths.root):
+        raise StoreUnavailable("; ".join(problems))
     settings.paths.ensure()
     role = supervisor_role(settings)
     _take(role, settings)
@@ -69,13 +73,13 @@ def _take(role: "Role", settings: "Settings") -> None:
 
 
 def _supervise(settings: "Settings", role: "Role") -> int:
-    from web.supervisor import Supervisor, build_stack, listens, watch_idleness
+    from web.supervisor import OWN_NAME, Supervisor, build_stack, listens, watch_idleness
 
     stack = build_stack(settings.worker_processes)
     say = speaker(sys.stdout, [command.name for command in stack])
-    say("reverie", f"{settings.url}, home {settings.paths.root}")
+    say(OWN_NAME, f"{settings.url}, home {settings.paths.root}")
     if not _has_encoder(settings):
-        say("reverie", NOT_COMPILED)
+        say(OWN_NAME, NOT_COMPILED)
     # Who needs the stack just as it stops can start the next one, which waits for this one's processes to end.
     supervisor = Supervisor(stack, say, on_stop=role.release, is_first_ready=lambda: listens(settings))
     end_watch = watch_idleness(settings, supervisor.stop)
@@ -92,13 +96,18 @@ def _has_encoder(settings: "Settings") -> bool:
 
 def speaker(stream: TextIO, names: Sequence[str]) -> Callable[[str, str], None]:
     """Return what prints a line under a name; when nobody reads any more, it goes on in silence."""
+    from web.supervisor import OWN_NAME
+
     lock = threading.Lock()
-    width = max(len(name) for name in (*names, "reverie"))
+    width = max(len(name) for name in (*names, OWN_NAME))
     colours = _COLOURS if stream.isatty() else {}
     silent = False
 
     def say(name: str, line: str) -> None:
         nonlocal silent
+        if name == OWN_NAME:
+            # The others' lines bring their own time along.
+            line = f"{time.strftime(LOG_TIME)} {line}"
         label = click.style(f"{name:<{width}} |", fg=colours.get(name)) if colours else f"{name:<{width}} |"
         with lock:
             if silent:
@@ -147,6 +156,19 @@ def launch(settings: "Settings") -> Launched:
         command = [sys.executable, "-u", "-P", "-m", "web.cli", "up"]
         pid = start_detached(command, environment_of(settings.paths), str(log))
     return Launched(pid, log, start)
+
+
+def revive(state: State) -> bool:
+    """Start a stack again that ended without having been asked to; tell whether it answers now."""
+    from web.cli.processes import supervisor_role
+
+    if not supervisor_role(state.settings).was_abandoned():
+        return False
+    click.echo("Reverie had ended without being stopped; starting it again …", err=True)
+    failure = _failure_to_start(state, launch(state.settings))
+    if failure is not None:
+        click.echo(f"it did not start: {failure}", err=True)
+    return failure is None
 
 
 def _start_daemon(state: State) -> None:

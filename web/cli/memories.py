@@ -1,4 +1,4 @@
-"""Memories on the command line: write one, ask for some, read, change, archive, bring back and purge one."""
+"""Memories on the command line: write one, list them, read, change, move, archive, bring back and purge one."""
 
 import re
 import sys
@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from pipeline.enums import Kind, Source, Trust
+from pipeline.enums import Kind, Outcome, Source, Trust
 from web.cli import options
 from web.cli.command import Command, State, pass_state
 from web.cli.render import (
@@ -15,17 +15,19 @@ from web.cli.render import (
     format_value,
     one_line,
     plain,
+    print_if_none,
     print_memory,
     print_pairs,
     print_text,
     scope_name,
-    table,
+    terminal_width,
 )
 
 if TYPE_CHECKING:
     from web.client import Client
 
-CHANNELS = ("lexical", "dense")
+# However narrow the terminal, so much of a text is shown.
+SHORTEST_TEXT = 20
 
 
 @click.command(cls=Command)
@@ -60,117 +62,40 @@ def remember(state: State, /, text: str, severity: str | None, **given: Any) -> 
     state.show(receipt, f"{receipt['outcome']} {receipt['id']}{known}{reason}")
 
 
-@click.command(cls=Command)
-@click.argument("query")
-@click.option("-k", "k", type=click.IntRange(1, 100), help="How many results.  [default: 10]")
-@click.option(
-    "--kind",
-    "kinds",
-    type=click.Choice([kind.value for kind in Kind]),
-    multiple=True,
-    help="Only memories of this kind.",
-)
+@click.command("list", cls=Command)
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only memories of this kind.")
 @click.option("--session", "session_id", metavar="ID", help="Only memories of this session.")
-@click.option("--since", callback=options.parse_time, metavar="TIME", help="Only what happened then or later.")
-@click.option("--until", callback=options.parse_time, metavar="TIME", help="Only what happened before this time.")
-@click.option(
-    "--as-of", callback=options.parse_time, metavar="TIME", help="What was believed on this day, as 2026-03-01."
-)
-@click.option("--group", type=click.Choice(["memory", "session"]), help="What a result is.  [default: memory]")
-@click.option("--budget-ms", type=click.IntRange(1, 10_000), help="The deadline in milliseconds.")
-@click.option(
-    "--min-relevance",
-    type=click.FloatRange(0, 1),
-    help="How probably a result must be about QUERY, 0 for all.  [default: leave out what surely is not]",
-)
-@click.option("--explain", is_flag=True, help="Show why each result stands where it stands.")
-@click.option("--why-not", "wanted", metavar="ID", help="Show instead why this memory is or is not among the results.")
+@click.option("--scope", metavar="KIND[:ID]", help="Only memories of this scope.")
+@click.option("--archived", is_flag=True, help="The archived ones instead.")
+@options.limit(20)
 @pass_state
-def recall(state: State, /, query: str, *, explain: bool, wanted: str | None, **given: Any) -> None:
-    """Find memories for QUERY, best first; an empty QUERY lists by importance and recency."""
-    question = {"query": query} | options.select_given_options(given)
-    if wanted is not None:
-        _why_not(state, question | {"id": wanted})
-        return
-    if explain:
-        question["explain"] = True
-    answer = state.ask(lambda client: client.recall(question))
-    if state.json:
-        state.print_json(answer)
-        return
-    hits = _print_results(answer["results"])
-    if explain and hits:
-        click.echo()
-        _print_signals(hits)
-    states = ", ".join(f"{name} {channel['state']}" for name, channel in answer["channels"].items())
-    count = len(answer["results"])
-    click.echo(f"{count} result{'' if count == 1 else 's'} in {answer['took_ms']:.1f} ms ({states})", err=True)
+def list_(state: State, /, *, limit: int, archived: bool, **wanted: str | None) -> None:
+    """List memories, newest first, one a line; `get` shows a whole one."""
+    query = options.select_given_options(wanted) | ({"archived": "true"} if archived else {})
+    found = state.ask(lambda client: client.list_items("/v1/memories", limit, **query))
+    state.show(found, lambda: _print_list(found["items"]))
+
+
+def _print_list(found: list[dict[str, Any]]) -> None:
+    from pipeline.records import SHORT_ID
+
+    print_if_none(found)
+    width = terminal_width()
+    for one in found:
+        head = f"{one['id'][-SHORT_ID:]}  {one['kind']:<10}  {format_minute(one['occurred_at'])}  "
+        click.echo(head + one_line(one["content"], max(SHORTEST_TEXT, width - len(head))))
 
 
 @click.command(cls=Command)
-@click.argument("query")
-@click.argument("memory_id", metavar="[ID]", required=False)
-@click.option("-k", "k", type=click.IntRange(1, 100), help="How many results.  [default: 10]")
-@click.pass_context
-def explain(context: click.Context, query: str, memory_id: str | None, k: int | None) -> None:
-    """Show why each result of QUERY stands where it does; with ID, why that memory is or is not among them."""
-    context.invoke(recall, query=query, explain=memory_id is None, wanted=memory_id, k=k)
-
-
-def _print_results(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Print results and return the memories among them in the order shown."""
-    hits: list[dict[str, Any]] = []
-    for result in results:
-        if "best" in result:
-            click.echo(f"session {plain(result['session_id'])}  {result['score']:.3f}")
-        for hit in result.get("best", [result]):
-            hits.append(hit)
-            session = f"  session {plain(hit['session_id'])}" if hit["session_id"] and "best" not in result else ""
-            click.echo(
-                f"{len(hits):>3}  {hit['score']:.3f}  {hit['kind']}  {hit['occurred_at'][:16]}{session}  {hit['id']}"
-            )
-            for line in plain(hit["content"]).splitlines():
-                click.echo(f"     {line}")
-            if "superseded_by" in hit:
-                click.echo(f"     superseded by {hit['superseded_by']}")
-    return hits
-
-
-def _why_not(state: State, question: dict[str, Any]) -> None:
-    answer = state.ask(lambda client: client.why(question))
-    if state.json:
-        state.print_json(answer)
-        return
-    for reason in answer["reasons"]:
-        click.echo(plain(reason))
-    if answer["signals"] is not None:
-        _print_signals([answer])
-
-
-def _print_signals(hits: list[dict[str, Any]]) -> None:
-    columns = ["#", *CHANNELS, "relevance", "score"]
-    rows = []
-    for number, hit in enumerate(hits, 1):
-        signals = hit["signals"]
-        seen = [_signal(signals["channels"].get(channel)) for channel in CHANNELS]
-        rows.append([number, *seen, f"{signals['relevance']:.2f}", f"{hit['score']:.3f}"])
-    table(columns, rows, right=[column for column in columns if column not in CHANNELS])
-    click.echo("A channel shows rank / raw score / contribution.")
-    for number, hit in enumerate(hits, 1):
-        parts = ", ".join(f"{name} {value:+.3f}" for name, value in hit["signals"]["parts"].items())
-        click.echo(f"{number:>3}  {parts}")
-        for lift in hit["signals"]["lifted_by"]:
-            click.echo(f"     {lift['part']} {lift['contribution']:+.3f} from {lift['id']}")
-
-
-def _signal(signal: dict[str, Any] | None) -> str | None:
-    if signal is None:
-        return None
-    rank = "-" if signal["rank"] is None else signal["rank"]
-    return f"{rank} / {signal['score']:.3f} / {signal['contribution']:+.3f}"
-
-
-EVERYTHING = 1_000_000
+@click.argument("memory_id", metavar="ID", callback=options.check_name)
+@click.argument("target", metavar="WORKSPACE")
+@pass_state
+def move(state: State, memory_id: str, target: str) -> None:
+    """Move the memory ID to WORKSPACE; in this one it goes to the archive."""
+    with state.client() as client:
+        receipt = client.move(memory_id, target)
+    known = ", which says the same already" if receipt["outcome"] == Outcome.MERGED else ""
+    state.show(receipt, f"moved to {target}: {receipt['id']}{known}")
 
 
 @click.command(cls=Command)
@@ -201,6 +126,8 @@ def forget(state: State, memory_id: str | None, *, hard: bool, ambient: bool, se
 
 def _list_ambient(client: "Client", session_id: str | None) -> list[str]:
     """List the ids of what is active and was noted without being asked."""
+    from web.client import EVERYTHING
+
     found = client.items("/v1/memories", EVERYTHING, session_id=session_id)
     return [memory["id"] for memory in found if memory["source"] == "ambient"]
 

@@ -1,6 +1,7 @@
 """How answers look: tables and progress for a person at a terminal, plain lines in a pipe, memories as lines."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,12 +14,18 @@ if TYPE_CHECKING:
 
 # Wide enough that nothing wraps or is cut where no terminal sets a width.
 PIPE_WIDTH = 4000
+READABLE_WIDTH = 100
 _CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 
 
 def plain(text: object) -> str:
     """Return a text without control characters, which could write over a terminal."""
     return str(text).translate(_CONTROL)
+
+
+def terminal_width() -> int:
+    """Return how many columns a line may take; in a pipe as many as are still read with ease."""
+    return shutil.get_terminal_size((READABLE_WIDTH, 24)).columns
 
 
 def open_console(*, stderr: bool = False) -> "Console":

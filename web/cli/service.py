@@ -13,6 +13,7 @@ import click
 
 from pipeline.errors import ReverieError
 from web.cli.command import Command, Group, State, pass_state
+from web.cli.render import plain
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -24,7 +25,15 @@ ARGUMENTS = ("-u", "-P", "-m", "web.cli", "up")
 
 
 class NoService(ReverieError):
-    """Say that this platform has no manager of services that Reverie knows, or that it refuses."""
+    """Say that this platform has no manager of services that Reverie knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is left to be told the manager by hand, and why it refused, if it did."""
+
+    left: list[str]
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +63,28 @@ def service() -> None:
 
 
 @service.command(cls=_ServiceCommand)
+@click.option("--dry-run", is_flag=True, help="Show the file and the commands, and do nothing.")
 @pass_state
-def install(state: State, xdg_config_home: str | None) -> None:
+def install(state: State, xdg_config_home: str | None, *, dry_run: bool) -> int:
     """Write the service's file, and start Reverie now and at every login."""
     from web.cli.processes import stop_all
 
     found = service_of(sys.platform, Path.home(), xdg_config_home, state.settings)
+    if dry_run:
+        text, commands = found.text.decode(), [shlex.join([found.manager, *arguments]) for arguments in found.install]
+        answer = {"file": str(found.file), "text": text, "left_to_do": commands}
+        _say(state, answer, f"would write {found.file}:\n\n{text}", Told(commands))
+        return 0
     state.settings.paths.ensure()
     found.file.parent.mkdir(parents=True, exist_ok=True)
     found.file.write_bytes(found.text)
     if shutil.which(found.manager) is not None:
         # A stack that somebody else started would keep the service's own from coming up.
         stop_all(state.settings)
-    left = _run_manager(found.manager, found.install)
-    _say(state, {"file": str(found.file), "left_to_do": left}, f"written {found.file}", left)
+    told = _tell_manager(found.manager, found.install)
+    answer = {"file": str(found.file), "left_to_do": told.left, "problem": told.problem or ""}
+    _say(state, answer, f"written {found.file}", told)
+    return 0 if told.problem is None else 1
 
 
 @service.command(cls=_ServiceCommand)
@@ -76,12 +93,13 @@ def remove(state: State, xdg_config_home: str | None) -> None:
     """Stop Reverie and delete the service's file; the memories stay."""
     found = service_of(sys.platform, Path.home(), xdg_config_home, state.settings)
     if not found.file.exists():
-        _say(state, {"file": None, "left_to_do": []}, f"there is no {found.file}", [])
+        _say(state, {"file": None, "left_to_do": []}, f"there is no {found.file}", Told([]))
         return
-    left = _run_manager(found.manager, found.remove, must_work=False)
+    before = _tell_manager(found.manager, found.remove)
     found.file.unlink()
-    left += _run_manager(found.manager, found.forget, must_work=False)
-    _say(state, {"file": str(found.file), "left_to_do": left}, f"deleted {found.file}", left)
+    after = _tell_manager(found.manager, found.forget)
+    told = Told(before.left + after.left, before.problem or after.problem)
+    _say(state, {"file": str(found.file), "left_to_do": told.left}, f"deleted {found.file}", told)
 
 
 def start_installed(settings: "Settings") -> int | None:
@@ -171,25 +189,30 @@ def _quote_word(word: str) -> str:
     return f'"{escaped}"'
 
 
-def _run_manager(manager: str, commands: tuple[tuple[str, ...], ...], *, must_work: bool = True) -> list[str]:
-    """Tell the manager; return what is left to be told by hand because it is not there."""
+def _tell_manager(manager: str, commands: tuple[tuple[str, ...], ...]) -> Told:
+    """Tell the manager; return what is left to be told by hand because it is not there or refuses, as without a bus."""
     program = shutil.which(manager)
-    if program is None:
-        return [shlex.join([manager, *arguments]) for arguments in commands]
-    for arguments in commands:
-        done = subprocess.run(  # noqa: S603 - the platform's own program
-            [program, *arguments], capture_output=True, text=True, timeout=MANAGER_TIMEOUT_S, check=False
-        )
-        if done.returncode and must_work:
-            said = " ".join((done.stderr or done.stdout).split())
-            raise NoService(f"`{shlex.join([manager, *arguments])}` failed: {said}")
-    return []
+    for done, arguments in enumerate(commands):
+        problem = None if program is None else _find_refusal(program, manager, arguments)
+        if program is None or problem is not None:
+            return Told([shlex.join([manager, *left]) for left in commands[done:]], problem)
+    return Told([])
 
 
-def _say(state: State, answer: dict[str, Any], line: str, left: list[str]) -> None:
+def _find_refusal(program: str, manager: str, arguments: tuple[str, ...]) -> str | None:
+    told = subprocess.run(  # noqa: S603 - the platform's own program
+        [program, *arguments], capture_output=True, text=True, timeout=MANAGER_TIMEOUT_S, check=False
+    )
+    said = " ".join((told.stderr or told.stdout).split())
+    return f"`{shlex.join([manager, *arguments])}` failed: {said}" if told.returncode else None
+
+
+def _say(state: State, answer: dict[str, Any], line: str, told: Told) -> None:
     if state.json:
         state.print_json(answer)
         return
     click.echo(line)
-    for command in left:
+    if told.problem is not None:
+        click.echo(plain(told.problem), err=True)
+    for command in told.left:
         click.echo(f"left to do: {command}", err=True)

@@ -4,24 +4,28 @@ import json
 import threading
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import NotFound, ServerUnreachable
+from config.access import list_problems
+from pipeline.errors import NotFound, ReverieError, ServerUnreachable
 from pipeline.times import format_duration
-from web.cli.command import Command, State, pass_state
+from web.cli.command import BROKEN_HOME, Command, State, choose_for_folder, pass_state
 from web.cli.render import plain, print_memory, print_pairs, table
 
 if TYPE_CHECKING:
     from web.client import Client
 
 ERRORS_SHOWN = 5
+# Of a workspace that cannot be read.
+NO_QUEUE: dict[str, Any] = {"pending": {}, "dead": {}}
 
 
 @click.command(cls=Command)
 @pass_state
-def status(state: State) -> None:
+def status(state: State) -> int:
     """Show what runs, what waits and what went wrong last."""
     from web.cli.processes import list_running
     from web.client import Client
@@ -29,41 +33,55 @@ def status(state: State) -> None:
     found: dict[str, Any] = {
         "url": state.settings.url,
         "home": str(state.settings.paths.root),
+        "here": _describe_here(state),
         "processes": [
             {"name": p.name, "pid": p.pid, "uptime_s": round(p.uptime_s, 1), "children": p.children}
             for p in list_running(state.settings)
         ],
+        "problems": list_problems(state.settings.paths.root),
     }
-    try:
-        with Client.from_settings(state.settings) as client:
-            found |= {"answers": True} | _ask_server(client)
-    except ServerUnreachable:
-        found |= {"answers": False, "version": None, "encoder": None, "workspaces": [], "errors": []}
+    with Client.from_settings(state.settings) as client:
+        found |= _ask_server(client, found["problems"])
     state.show(found, lambda: _print_status(found))
+    return BROKEN_HOME if found["problems"] else 0
 
 
-def _ask_server(client: "Client") -> dict[str, Any]:
-    health = client.health()
-    workspaces = []
-    for item in client.workspaces()["items"]:
-        queue = client.queue(item["id"])
-        workspaces.append(item | {"pending": queue["pending"], "dead": queue["dead"]})
-    errors = client.errors(ERRORS_SHOWN)["items"]
-    return {
-        "version": health["version"],
-        "encoder": health["encoder"],
-        "uptime_s": health["uptime_s"],
-        "workspaces": workspaces,
-        "errors": errors,
-    }
+def _describe_here(state: State) -> dict[str, Any]:
+    """Tell which workspace answers in this folder, and why."""
+    choice = choose_for_folder(Path(), state.settings, state.named_workspace)
+    detail = choice.reason if choice.identity is None else f"{choice.identity.detail}; {choice.reason}"
+    return {"workspace": choice.workspace, "rule": choice.identity and choice.identity.rule, "detail": detail}
+
+
+def _ask_server(client: "Client", problems: list[str]) -> dict[str, Any]:
+    """Return what the server says of itself and of every workspace; what it cannot say becomes a problem."""
+    nothing: dict[str, Any] = {"answers": False, "version": None, "encoder": None, "workspaces": [], "errors": []}
+    try:
+        health = client.health()
+    except ServerUnreachable:
+        return nothing
+    found = nothing | {"answers": True} | {name: health[name] for name in ("version", "encoder", "uptime_s")}
+    try:
+        for item in client.workspaces()["items"]:
+            queue = NO_QUEUE if item["problem"] else client.queue(item["id"])
+            found["workspaces"].append(item | {"pending": queue["pending"], "dead": queue["dead"]})
+            problems += [item["problem"]] if item["problem"] else []
+        found["errors"] = client.errors(ERRORS_SHOWN, open_only=True)["items"]
+    except ReverieError as error:
+        problems.append(str(error))
+    return found
 
 
 def _print_status(found: dict[str, Any]) -> None:
+    for problem in found["problems"]:
+        click.echo(f"problem  {plain(problem)}")
     if not found["processes"] and not found["answers"]:
         click.echo(f"nothing runs on {found['home']}; `reverie up` starts it")
         return
     answer = f"answers (version {found['version']})" if found["answers"] else "does not answer"
-    print_pairs([("server", f"{found['url']} {answer}"), ("encoder", found["encoder"]), ("home", found["home"])])
+    here = f"{found['here']['workspace']}: {found['here']['detail']}"
+    server = f"{found['url']} {answer}"
+    print_pairs([("server", server), ("encoder", found["encoder"]), ("home", found["home"]), ("here", here)])
     click.echo()
     table(
         ["process", "pid", "uptime", "children"],

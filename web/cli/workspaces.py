@@ -81,6 +81,20 @@ def trust(state: State, folder: Path, *, revoke: bool, yes: bool) -> None:
         click.echo(f"{name} is {'no longer ' if revoke else ''}used below {file.parent}")
 
 
+@workspace.command("adopt")
+@options.folder
+@pass_state
+def adopt(state: State, folder: Path) -> None:
+    """Move what was taken from a project before it had a workspace of its own into that workspace."""
+    from web.cli import adoption
+
+    target = state.choice(folder, to_write=True).workspace
+    if target == state.settings.workspace:
+        raise Conflict(f"{folder} belongs to no workspace but {target}")
+    if not adoption.adopt(state, folder, target) and not state.json:
+        click.echo(f"nothing in {state.settings.workspace} was taken from this project")
+
+
 @workspace.command("use")
 @click.argument("name", metavar="ID")
 @pass_state

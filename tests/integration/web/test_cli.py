@@ -45,6 +45,7 @@ QUEUE = {
 IDLE = QUEUE | {"pending": {"embed": 0, "entities": 0, "purge": 0}, "oldest_pending_s": None}
 ENCODER = {"model": "all-MiniLM-L6-v2", "languages": None, "next_model": None, "embedded": None}
 ON_THE_WAY = ENCODER | {"languages": "9 of 40 memories", "next_model": "multilingual-e5-small", "embedded": 7}
+WORKSPACE = {"id": "default", "memories": 2, "problem": None} | ON_THE_WAY
 STATS = {
     "workspace": "default",
     "generation": 3,
@@ -65,7 +66,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         "GET /v1/queue": QUEUE,
         "POST /v1/queue/retry": {"retried": 3},
         "POST /v1/rebuild": {"queued": 2},
-        "GET /v1/workspaces": {"items": [{"id": "default", "memories": 2} | ON_THE_WAY], "next_cursor": None},
+        "GET /v1/workspaces": {
+            "items": [{"id": "default", "memories": 2, "problem": None} | ON_THE_WAY],
+            "next_cursor": None,
+        },
         "GET /v1/errors": {
             "items": [
                 {
@@ -74,6 +78,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     "workspace": None,
                     "component": "digest.embed",
                     "message": "broken \x1b[2J",
+                    "repaired_at": None,
                 }
             ],
             "next_cursor": None,
@@ -226,11 +231,14 @@ def test_recall_prints_results(server):
         "     The queue is SQLite.",
         "     Since spring.",
     ]
-    assert result.stderr == "1 result in 1.5 ms (lexical ok, dense cold)\n"
+    assert result.stderr == (
+        "1 result in 1.5 ms (lexical ok, dense cold); not everything was looked through, there may be more\n"
+    )
 
 
 def test_recall_by_session_and_in_json(server):
-    answer = {"results": [{"session_id": "s1", "score": 0.75, "best": [HIT]}], "took_ms": 1, "channels": CHANNELS}
+    best = {"session_id": "s1", "score": 0.75, "best": [HIT]}
+    answer = {"results": [best], "took_ms": 1, "channels": CHANNELS, "degraded": False}
     server.answers["POST /v1/recall"] = answer
     options = ["--group", "session", "--since", "2026-01-01T00:00:00Z", "--until", "2027-01-01T00:00:00Z"]
     assert run("recall", "q", *options, "--budget-ms", "50").stdout.startswith("session s1  0.750\n  1  0.750")
@@ -316,7 +324,7 @@ def test_status_with_a_server(server):
     assert found["answers"]
     assert found["encoder"] == "ready"
     queued = {"pending": QUEUE["pending"], "dead": QUEUE["dead"]}
-    assert found["workspaces"] == [{"id": "default", "memories": 2} | queued | ON_THE_WAY]
+    assert found["workspaces"] == [WORKSPACE | queued]
     output = run("status").stdout
     assert "answers (version 0.1.0)" in output
     assert "digest.embed: broken [2J" in output

@@ -171,7 +171,7 @@ def test_another_homes_server_does_not_take_the_token(stack, tmp_path, monkeypat
     HomePaths(tmp_path / "another").token()
     found = run_doctor(code=1)
     assert found["token"]["state"] == "fail"
-    assert "does not take it" in found["token"]["says"]
+    assert "does not take the token" in found["token"]["says"]
 
 
 def test_a_token_may_be_empty_or_unreadable(home, port):

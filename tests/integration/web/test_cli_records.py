@@ -6,7 +6,6 @@ from pipeline.write import revise
 from tests.fakes.command_line import remember, run, run_json, serve_app
 from web.cli import memories, options
 from web.client import Client
-from web.hosts import files
 
 NOBODY = "01M7YZWD2TYS3P4A1GQPPBMFZK"
 
@@ -170,16 +169,14 @@ def test_a_list_is_gathered_from_pages(server, container, client):
     assert run_json("audit")["counted"] == 205
 
 
-def test_once_a_host_is_set_up_what_is_stored_in_a_project_makes_its_workspace(home, tmp_path, monkeypatch):
+def test_what_is_stored_in_a_project_makes_its_workspace(tmp_path, monkeypatch):
+    run("remember", "Jobs wait in Redis")
+    assert run("workspace", "current").stdout == "default\n"
     (tmp_path / "project" / ".git").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "project")
     own = identify(tmp_path / "project").id
-    run("remember", "Jobs wait in Redis")
-    assert run("workspace", "current").stdout == "default\n"
-    files.write_state(
-        home.paths.root, {"/home/ann/.claude/settings.json": files.InstalledFile(frozenset({"claude-code"}))}
-    )
     assert run("workspace", "current").stdout == "default\n", "nothing was stored there yet"
+    assert "Redis" in run("recall", "where do jobs wait").stdout
     run("remember", "Jobs wait in SQLite")
     assert run("workspace", "current").stdout == f"{own}\n"
     assert "SQLite" in run("recall", "where do jobs wait").stdout

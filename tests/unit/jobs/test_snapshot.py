@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from config.paths import WorkspacePaths
-from pipeline.errors import NotFound, StoreBusy
+from pipeline.errors import NotFound, StoreBusy, StoreDamaged
 from pipeline.jobs.runner import JobRun
 from pipeline.jobs.snapshot import find_outlived, find_snapshot, scrub_snapshots, snapshot
 from pipeline.records import Draft, Revision
 from pipeline.store import backup
-from pipeline.store.backup import Damaged, Snapshot, Taken
+from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.database import Database
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -84,11 +84,11 @@ def test_a_copy_that_fails_leaves_the_older_ones(database, folder, monkeypatch):
     accept(database, Draft("The second memory"))
 
     def refuse(*_):
-        raise Damaged("not sound")
+        raise StoreDamaged("not sound")
 
     with monkeypatch.context() as patched:
         patched.setattr(backup, "_verify", refuse)
-        with pytest.raises(Damaged):
+        with pytest.raises(StoreDamaged):
             run(database, folder, NOW + DAY)
     [one] = backup.snapshots(folder)
     assert contents(one.file) == {"The first memory"}

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from sqlite_utils import Migrations
 
-from pipeline.errors import StoreBusy, StoreUnavailable
+from pipeline.errors import StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.records import Draft
 from pipeline.store import backup
-from pipeline.store.backup import Damaged, Taken
+from pipeline.store.backup import Taken
 from pipeline.store.database import Database
 from pipeline.store.migrations import make_ready
 from pipeline.write.accept import accept
@@ -79,7 +79,7 @@ def test_a_damaged_store_is_not_copied(database, target):
     content[8 * 4096 : 20 * 4096] = b"\xff" * (12 * 4096)
     broken = target.with_name("broken.sqlite")
     broken.write_bytes(content)
-    with pytest.raises(Damaged):
+    with pytest.raises(StoreDamaged):
         backup.copy(broken, target)
     assert not target.exists()
 
@@ -88,7 +88,7 @@ def test_a_copy_with_fewer_rows_is_no_copy(database, target, monkeypatch):
     counts = backup.row_counts(sqlite3.connect(database.file))
     answers = iter([counts, {**counts, "memory": 199}])
     monkeypatch.setattr(backup, "row_counts", lambda _db: next(answers))
-    with pytest.raises(Damaged, match="rows"):
+    with pytest.raises(StoreDamaged, match="rows"):
         backup.copy(database.file, target)
     assert not target.exists()
 
@@ -223,7 +223,7 @@ def test_a_store_that_cannot_be_copied_soundly_is_not_migrated(old, monkeypatch)
     before = rows(old)
 
     def refuse(*_):
-        raise Damaged("not sound")
+        raise StoreDamaged("not sound")
 
     monkeypatch.setattr(backup, "_verify", refuse)
     with pytest.raises(StoreUnavailable, match="not sound"):

@@ -37,7 +37,7 @@ def test_a_journal_that_is_deleted_comes_back(journal, tmp_path):
 
 
 def test_an_error_that_cannot_be_kept_is_printed(journal, tmp_path, capsys):
-    (tmp_path / "operations.sqlite").write_bytes(b"no database" * 200)
+    (tmp_path / "operations.sqlite").mkdir()
     journal.record_error("web", "a secret failed")
     assert "web: a [masked] failed (not logged" in capsys.readouterr().err
 

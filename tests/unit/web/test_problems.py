@@ -18,6 +18,7 @@ EXPECTED = {
     errors.StoreUnavailable: 503,
     errors.StoreBusy: 503,
     errors.StoreFull: 503,
+    errors.StoreDamaged: 503,
     errors.StoreClosed: 503,
 }
 

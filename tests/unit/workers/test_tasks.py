@@ -95,7 +95,9 @@ def test_after_enough_writes_a_segment_is_asked_for(client, sent, worker):
     for number in range(2):
         client.write(f"Memory {number}")
     digest("default", "embed")
-    assert sent() == [("digest", "default", "dedup"), ("run_job", "segment", "default")]
+    # Words are not kept waiting by meaning.
+    assert sent()[0] == ("run_job", "segment", "default")
+    assert ("digest", "default", "dedup") in sent()
     run_job("segment", "default")
     assert client.get("/v1/stats").get_json()["index"]["tail_rows"] == 0
 

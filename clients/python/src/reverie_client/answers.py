@@ -343,14 +343,15 @@ class Briefing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceSummary:
-    """A workspace, its number of active memories, and its encoder."""
+    """A workspace, its number of active memories, and its encoder; of one that cannot be read, the problem."""
 
     model: str
     languages: str | None
     next_model: str | None
     embedded: int | None
     id: str
-    memories: int
+    memories: int | None
+    problem: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

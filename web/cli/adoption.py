@@ -1,0 +1,68 @@
+"""What was taken from a project before it had a workspace of its own, and its way there."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from pipeline.errors import NotFound, StoreUnavailable
+from pipeline.services.ingestion import source_name
+from pipeline.services.workspaces import project_of_folder
+from web.cli.command import State
+from web.cli.ingest import SourceCommand
+from web.client import EVERYTHING
+
+HOW = "`reverie workspace adopt`"
+
+
+def offer(state: State, folder: Path, workspace: str) -> None:
+    """Offer to move what was taken from a folder's project to the workspace that was just made for it."""
+    found = count_strays(state, folder)
+    if not found:
+        return
+    click.echo(f"{workspace} is this project's own workspace from now on; {describe_strays(state, found)}", err=True)
+    if state.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        click.echo(f"{HOW} moves them", err=True)
+    elif click.confirm("Move them?", default=True, err=True):
+        adopt(state, folder, workspace)
+    else:
+        click.echo(f"{HOW} moves them later", err=True)
+
+
+def describe_strays(state: State, found: int) -> str:
+    """Say how many memories of the project stand elsewhere, and where."""
+    return f"{state.settings.workspace} holds {found} memories taken from here"
+
+
+def count_strays(state: State, folder: Path) -> int:
+    """Count what was taken from a folder's project into the workspace of no project."""
+    return sum(memories for _, _, memories in _list_strays(state, folder))
+
+
+def adopt(state: State, folder: Path, workspace: str) -> int:
+    """Take a folder's project into its workspace, then forget it where it stood before; return how many sources."""
+    strays = [(name, path) for name, path, _ in _list_strays(state, folder)]
+    for name, path in strays:
+        source = source_name(name, path)
+        SourceCommand(state, workspace, source, dry_run=False, sweeps=name == "project").take(name, path)
+        SourceCommand(state, state.settings.workspace, source, dry_run=False).forget()
+    return len(strays)
+
+
+def _list_strays(state: State, folder: Path) -> list[tuple[str, Path, int]]:
+    with state.client_of(state.settings.workspace) as client:
+        try:
+            known = {one["source"]: one["memories"] for one in client.items("/v1/sources", EVERYTHING)}
+        except (NotFound, StoreUnavailable):
+            # There is nothing to be brought from where nothing can be read; `status` tells which store that is.
+            return []
+    found = [(name, path, known.get(source_name(name, path), 0)) for name, path in _list_places(folder)]
+    return [one for one in found if one[2]]
+
+
+def _list_places(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield what a project may have been read as: its files, from its root or from the folder, and its history."""
+    root = project_of_folder(folder)
+    yield from (("project", path) for path in dict.fromkeys((root, folder.resolve())))
+    yield "git", root
