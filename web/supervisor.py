@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Under which the supervisor's own lines stand among those of its processes.
 OWN_NAME = "reverie"
-GRACE_S = 10.0
+GRACE_S = 2.5
 # How long the others wait for the first process to be ready, and how often it is looked at.
 HOLD_S = 10.0
 LOOK_S = 0.05
@@ -50,8 +50,8 @@ class ProcessCommand:
 
 
 # Huey's own options: processes (each has its own threads); how often an idle one looks for messages, everyone's
-# health, and what was put off; no periodic tasks; SIGTERM lets tasks end, for eight seconds.
-CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-s", "2", "-n", "-g", "TERM", "-t", "8")
+# health, and what was put off; no periodic tasks; SIGTERM lets tasks end, for a second.
+CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-s", "2", "-n", "-g", "TERM", "-t", "1")
 
 
 def build_stack(worker_processes: int) -> tuple[ProcessCommand, ...]:

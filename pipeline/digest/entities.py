@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from config.left_out import OF_SPACY, hide_packages
 from pipeline.digest.name_spans import NameSpan, NameSpanDecoder
 from pipeline.errors import StageFailed
-from pipeline.records import EntityKind
+from pipeline.records import EntityKind, Kind
 from pipeline.records.digestion import EntityMention, WorkItem
 from pipeline.store import entities, memories, work
 from pipeline.store.database import Database
@@ -143,14 +143,20 @@ class EntitiesStage:
         """Extract entities, then link and complete, a few memories a transaction."""
         with self.database.read() as db:
             found = memories.by_seqs(db, [item.seq for item in items])
-            texts = [memory.content for memory in found.values()]
-            products = entities.list_named_products(db, _list_capitalised(texts))
-        mentions = dict(zip(found, extract_batch(texts, self.tagger(), products), strict=True))
+            texts = {seq: memory.content for seq, memory in found.items() if memory.kind is not Kind.CODE}
+            products = entities.list_named_products(db, _list_capitalised(texts.values()))
+        mentions = dict(zip(texts, extract_batch(list(texts.values()), self.tagger(), products), strict=True))
+        mentions |= {seq: extract_from_code(found[seq].content) for seq in found.keys() - texts.keys()}
         for start in range(0, len(items), PER_TRANSACTION):
             with self.database.write() as db:
                 for item in work.complete(db, items[start : start + PER_TRANSACTION], owner):
                     if item.seq in mentions:
                         entities.link(db, item.seq, mentions[item.seq])
+
+
+def extract_from_code(text: str) -> list[EntityMention]:
+    """Find what the outline of a file names; nobody speaks in it, so that its labels name nobody."""
+    return _limit_mentions(found for found in find_by_rule(text) if found.kind is not EntityKind.PERSON)
 
 
 class _Spelling(NamedTuple):

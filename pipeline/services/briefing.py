@@ -20,11 +20,12 @@ from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.query import asks_progress
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import SearchContext, search
-from pipeline.records import Filter, Kind, Memory, Trust, Viewer, sessions_named
+from pipeline.records import Filter, Kind, Memory, Viewer, sessions_named
 from pipeline.records.recall import NOTHING, Hit, Query
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
 from pipeline.services.incognito import is_incognito
-from pipeline.services.lessons import Usefulness, with_records
+from pipeline.services.lessons import Usefulness, is_critical, is_rule, with_records
+from pipeline.services.named_code import choose_told, find_named_code
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, arcs, goals, memories
@@ -33,12 +34,9 @@ from pipeline.store.arcs import VisibleArc
 from pipeline.store.database import Database
 from pipeline.text.tokens import search_tokens
 from pipeline.times import utc_text
-from pipeline.write.fields import Severity
 
 CONSIDERED = 40
-# What an agent is told unasked stands between it and its work: the few best, and no more text than is read at a glance.
-TOLD = 5
-TOLD_SHARE_OF_BEST = 0.7
+# What an agent is told unasked stands between it and its work: no more text than is read at a glance.
 EXCERPT_CHARS = 200
 MESSAGE_CHARS = 1600
 SHOWN_EACH = 5
@@ -165,7 +163,7 @@ def compose_briefing(
     """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
     found = search(context, message_query(message, session.viewer, limits.budget_ms))
     with context.database.read() as db:
-        hits = _choose_told(_drop_dead_lessons(db, _add_named_lessons(db, session, message, found.hits)))
+        hits = _choose(db, session, message, found.hits)
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
         if not hits and not asks_progress(message):
@@ -282,11 +280,10 @@ def _excerpts(hits: Sequence[Hit], message: str) -> list[Entry]:
     ]
 
 
-def _choose_told(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the few best of what is about a message: the rules, and what is near the best."""
-    hits = [hit for hit in hits if hit.annotations.superseded_by is None]
-    best = max((hit.score for hit in hits), default=0.0)
-    return [hit for hit in hits if is_rule(hit.memory) or hit.score >= TOLD_SHARE_OF_BEST * best][:TOLD]
+def _choose(db: Connection, session: AgentSession, message: str, found: Sequence[Hit]) -> list[Hit]:
+    """Return what is told of what was found, and what a message names whether it was found or not."""
+    alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, found))
+    return choose_told(alive, find_named_code(db, session.viewer, message, found))
 
 
 def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:
@@ -340,17 +337,6 @@ def _sort_by_use(hits: Sequence[Hit]) -> _About:
         else:
             others.append(hit)
     return _About(tuple(lessons), tuple(decisions), tuple(facts), tuple(unfinished), tuple(others))
-
-
-def is_rule(memory: Memory) -> bool:
-    """Tell whether a memory is a lesson that somebody vouches for."""
-    # A lesson that nobody vouches for is evidence, not a rule.
-    return memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED and not memory.instructs
-
-
-def is_critical(lesson: Memory) -> bool:
-    """Tell whether not following a lesson costs most."""
-    return lesson.details.get("severity") == Severity.CRITICAL
 
 
 def _list_recent_activity(db: Connection, viewer: Viewer, now: datetime) -> list[Memory]:

@@ -11,8 +11,9 @@ from pipeline.context.render import Entry, render_line
 from pipeline.context.turn import forbids
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import HEADER, Memory
-from pipeline.services.briefing import AgentSession, drop_dead, is_critical
+from pipeline.services.briefing import AgentSession, drop_dead
 from pipeline.services.feedback import Impression, make_impressions
+from pipeline.services.lessons import is_critical
 from pipeline.store import agent_sessions, impressions
 from pipeline.write.tool_actions import ToolTarget, recognize_action
 

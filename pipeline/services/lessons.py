@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from pipeline.errors import NotFound
 from pipeline.recall.rank import RELEVANT
 from pipeline.recall.search import search
-from pipeline.records import Filter, Kind, Memory, Page, Viewer, page_of
+from pipeline.records import Filter, Kind, Memory, Page, Trust, Viewer, page_of
 from pipeline.records.recall import Query
 from pipeline.services.feedback import FeedbackWriter, make_impressions
 from pipeline.services.incognito import is_incognito
@@ -17,6 +17,7 @@ from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression, Tally
+from pipeline.write.fields import Severity
 
 __all__ = ["Impression"]
 
@@ -169,3 +170,14 @@ def _measure(order: LessonOrder, tally: Tally) -> int:
     # Counts are whole numbers already; in millionths they would soon be greater than any cursor may be.
     counts = {LessonOrder.SHOWN: tally.shown, LessonOrder.FOLLOWED: tally.followed, LessonOrder.IGNORED: tally.ignored}
     return counts[order]
+
+
+def is_rule(memory: Memory) -> bool:
+    """Tell whether a memory is a lesson that somebody vouches for."""
+    # A lesson that nobody vouches for is evidence, not a rule.
+    return memory.kind is Kind.LESSON and memory.trust is Trust.TRUSTED and not memory.instructs
+
+
+def is_critical(lesson: Memory) -> bool:
+    """Tell whether not following a lesson costs most."""
+    return lesson.details.get("severity") == Severity.CRITICAL

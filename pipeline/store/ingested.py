@@ -169,6 +169,21 @@ def note_archived(db: Connection, seqs: Iterable[int], at: str) -> None:
     db.executemany("UPDATE ingest_memory SET archived_at = ? WHERE memory_seq = ?", [(at, seq) for seq in seqs])
 
 
+def list_file_memories(db: Connection, file: str, limit: int) -> list[list[int]]:
+    """List the memories of the project files that a path or the end of one means, a list a file, the shortest first."""
+    rows = db.execute(
+        "SELECT i.key, m.memory_seq FROM ingest_item i JOIN ingest_memory m ON m.item_seq = i.seq AND m.given = 1 "
+        "WHERE i.source >= 'project:' AND i.source < 'project;' "
+        "AND (i.key = :file OR substr(i.key, -length(:file) - 1) = '/' || :file "
+        "OR substr(:file, -length(i.key) - 1) = '/' || i.key) ORDER BY length(i.key), i.key, m.memory_seq",
+        {"file": file},
+    )
+    found: dict[str, list[int]] = {}
+    for key, seq in rows:
+        found.setdefault(key, []).append(seq)
+    return list(found.values())[:limit]
+
+
 def note_restored(db: Connection, seq: int) -> None:
     """Note that a memory is back: whoever archives it from now on means it."""
     db.execute("UPDATE ingest_memory SET archived_at = NULL WHERE memory_seq = ?", (seq,))

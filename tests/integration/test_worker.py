@@ -100,7 +100,7 @@ _named_as_in_the_worker.__module__ = "workers.tasks"
 
 def _consumer(home, program, *options):
     return subprocess.Popen(
-        [*program, "workers.tasks.huey", "-w", "1", "-k", "process", "-g", "TERM", "-t", "8", *options],
+        [*program, "workers.tasks.huey", "-w", "1", "-k", "process", "-g", "TERM", "-t", "1", *options],
         env=os.environ | {"REVERIE_HOME": str(home), "REVERIE_EMBEDDING_MODEL": "hash", "PYTHONPATH": str(ROOT)},
         cwd=home,
         stdout=subprocess.PIPE,

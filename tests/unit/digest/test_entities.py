@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from pipeline.digest.entities import MAX_ENTITIES, SpacyTagger, extract_batch
+from pipeline.digest.entities import MAX_ENTITIES, SpacyTagger, extract_batch, extract_from_code
 from pipeline.errors import StageFailed
 from pipeline.records import EntityKind
 from pipeline.records.digestion import EntityMention
@@ -314,3 +314,12 @@ def test_a_missing_model_is_a_failed_stage(monkeypatch):
     monkeypatch.setattr("pipeline.digest.entities._MODEL", "no_such_model")
     with pytest.raises(StageFailed, match="no_such_model"):
         SpacyTagger.load()
+
+
+@pytest.mark.parametrize("label", ["Imports", "Constants", "Private", "Tests", "Fields"])
+def test_the_labels_of_an_outline_name_nobody(label):
+    outline = f"web/app.py: Answers requests.\ndef serve(port) (l. 3): Serve.\n{label}: json, PORT (l. 1)."
+    found = extract_from_code(outline)
+    assert (EntityKind.FILE, "web/app.py") in pairs(found)
+    assert EntityKind.PERSON not in {mention.kind for mention in found}
+    assert label.casefold() not in {mention.name.casefold() for mention in found}

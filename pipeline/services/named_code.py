@@ -1,0 +1,89 @@
+"""Which lines a message is told: the rules, the code that it names, and what is near the best of what is about it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from sqlite3 import Connection
+
+from pipeline.context.code_names import defines, read_code_names
+from pipeline.recall.rank import RELEVANT
+from pipeline.records import Filter, Kind, Memory, Source, Viewer
+from pipeline.records.recall import Hit
+from pipeline.services.lessons import is_rule
+from pipeline.store import ingested, memories
+
+# What an agent is told unasked stands between it and its work: the few best.
+TOLD = 5
+TOLD_SHARE_OF_BEST = 0.7
+# Of indexed code less is told, as files of one project are all a little about it: beside code that the message names
+# only what is as good as the best, and of a project's history only what is surely about the message.
+CODE_TOLD = 3
+NEAR_NAMED_SHARE = 0.95
+COMMIT_RELEVANCE = 0.9
+HISTORY = "history"
+# Files that a name without its folder may mean.
+FILES_A_NAME = 2
+
+
+def choose_told(hits: Sequence[Hit], named: Sequence[Hit]) -> list[Hit]:
+    """Return the few best of what is about a message, after the rules and the code that it names; a file once."""
+    hits = [hit for hit in hits if hit.annotations.superseded_by is None]
+    best = max((hit.score for hit in hits), default=0.0)
+    rules = [hit for hit in hits if is_rule(hit.memory)]
+    code = {_source_of(hit.memory): hit for hit in named}
+    others = []
+    for hit in hits:
+        if is_rule(hit.memory) or hit.score < TOLD_SHARE_OF_BEST * best:
+            continue
+        source = _source_of(hit.memory)
+        if source is None:
+            others.append(hit)
+        elif source not in code and len(code) < CODE_TOLD and _is_worth_telling(hit, best, named):
+            code[source] = hit
+    beside = [*others, *list(code.values())[len(named) :]]
+    return [*rules, *named, *sorted(beside, key=lambda hit: hit.score, reverse=True)][:TOLD]
+
+
+def _source_of(memory: Memory) -> str | None:
+    """Return the file that a memory outlines or the history that it is of, None for what was not taken from code."""
+    return HISTORY if _is_commit(memory) else _place_of(memory)
+
+
+def _is_worth_telling(hit: Hit, best: float, named: Sequence[Hit]) -> bool:
+    if _is_commit(hit.memory):
+        return not named and hit.relevance >= COMMIT_RELEVANCE
+    return not named or hit.score >= NEAR_NAMED_SHARE * best
+
+
+def find_named_code(db: Connection, viewer: Viewer, message: str, found: Sequence[Hit]) -> list[Hit]:
+    """Return the files that a message names, then those that define a symbol of its, one hit each."""
+    names = read_code_names(message)
+    named = [hit for file in names.files for hit in _find_file(db, viewer, file, found)]
+    for symbol in names.symbols:
+        holders = [hit for hit in found if hit.memory.kind is Kind.CODE and defines(hit.memory.content, symbol)]
+        named += holders[:1]
+    best = max((hit.score for hit in found), default=0.0)
+    told = {_place_of(hit.memory): hit for hit in reversed(named)}
+    ordered = dict.fromkeys(_place_of(hit.memory) for hit in named)
+    # Above all that was found, in their order.
+    return [replace(told[place], score=best + 1 / (1 + rank)) for rank, place in enumerate(ordered)]
+
+
+def _find_file(db: Connection, viewer: Viewer, file: str, found: Sequence[Hit]) -> list[Hit]:
+    """Return of each file that a name means the part that is most about the message, else its beginning."""
+    known = {hit.memory.seq: hit for hit in found}
+    hits = []
+    for seqs in ingested.list_file_memories(db, file, FILES_A_NAME):
+        parts = list(memories.filter_showable(db, seqs, Filter(viewer=viewer)).values())
+        scored = [known[part.seq] for part in parts if part.seq in known]
+        hits += [max(scored, key=lambda hit: hit.score)] if scored else [Hit(one, 0.0, RELEVANT) for one in parts[:1]]
+    return hits
+
+
+def _place_of(memory: Memory) -> str | None:
+    """Return the file that a memory outlines, None for any other."""
+    return None if memory.anchor is None or memory.source is not Source.IMPORT else memory.anchor.path
+
+
+def _is_commit(memory: Memory) -> bool:
+    """Tell whether a memory was taken from a project's history."""
+    return memory.source is Source.IMPORT and "commit" in memory.metadata

@@ -1,0 +1,115 @@
+"""Installed packages indexed as a project with its history, and what a prompt is told of them."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from config.settings import Settings
+from pipeline.index.encoder import Encoder
+from pipeline.recall.search import search
+from pipeline.records import Memory, Stage
+from pipeline.records.recall import Hit, Query
+from pipeline.services import sources
+from pipeline.services.briefing import AgentSession, BriefingLimits, compose_briefing
+from pipeline.services.ingestion import Item, open_reader, source_name
+from pipeline.services.sources import OfferedItem
+from tests.fakes.in_process import HeldEncoder, digest_stage, open_web, open_worker
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "prompts"
+PACKAGES = tuple(sorted(file.stem for file in DATA.glob("*.json")))
+PATIENT_MS = 10_000
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+PEOPLE = ("AUTHOR", "COMMITTER")
+AUTHOR = {f"GIT_{one}_{what}": value for one in PEOPLE for what, value in (("NAME", "Ann"), ("EMAIL", "a@b.c"))}
+
+
+def load_prompts(package: str) -> dict[str, Any]:
+    """Return the commits, prompts and questions that are labelled for a package."""
+    found: dict[str, Any] = json.loads((DATA / f"{package}.json").read_text(encoding="utf-8"))
+    return found
+
+
+@dataclass(frozen=True)
+class Told:
+    """A line that a prompt was told: the file that it is of, or the number of its commit, None for neither."""
+
+    memory: Memory
+    file: str | None
+    commit: int | None
+
+
+class IndexedPackage:
+    """A package in a workspace, asked as hooks and recall do."""
+
+    def __init__(self, context: Any, labels: Mapping[str, Any]) -> None:
+        self._context = context
+        self.labels = labels
+        self._commits = {one["message"].partition("\n")[0]: number for number, one in enumerate(labels["commits"])}
+
+    def tell(self, prompt: str) -> list[Told]:
+        """Return the lines that a prompt is told, in their order."""
+        limits = BriefingLimits(PATIENT_MS, 4000)
+        briefing = compose_briefing(self._context, AgentSession("s"), prompt, limits, NOW)
+        return [self._told(memory) for memory in briefing.shown]
+
+    def ask(self, question: str, k: int) -> list[tuple[Told, Hit]]:
+        """Return the results of a question with the file that each is of."""
+        found = search(self._context, Query(question, k=k, budget_ms=PATIENT_MS))
+        return [(self._told(hit.memory), hit) for hit in found.hits]
+
+    def _told(self, memory: Memory) -> Told:
+        file = None if memory.anchor is None else memory.anchor.path.rpartition(f"{self.labels['package']}-repo/")[2]
+        return Told(memory, file, self._commits.get(memory.content.partition("\n")[0]))
+
+
+@contextmanager
+def open_indexed_package(settings: Settings, encoder: Encoder, package: str, folder: Path) -> Iterator[IndexedPackage]:
+    """Index a package's files and its labelled commits in a workspace of their own."""
+    labels, repository = load_prompts(package), folder / f"{package}-repo"
+    build_repository(package, labels["commits"], repository)
+    container, worker = open_web(settings, encoder), open_worker(settings)
+    worker.encoders = HeldEncoder(encoder)
+    try:
+        workspace = container.workspace(package)
+        for name in ("project", "git"):
+            read = open_reader(name, repository, lambda *_: None)({})
+            offered = [OfferedItem(one.key, one.digest, one.drafts) for one in read if isinstance(one, Item)]
+            sources.take_items(workspace, source_name(name, repository), offered)
+        errors: list[str] = []
+        digest_stage(worker, Stage.EMBED, worker.stages(package)[Stage.EMBED], errors.append, package)
+        assert errors == []
+        yield IndexedPackage(container.contexts.get(workspace), labels)
+    finally:
+        container.close()
+        worker.close()
+
+
+def build_repository(package: str, commits: list[dict[str, Any]], repository: Path) -> None:
+    """Make a repository of an installed package's files, in which each commit touches the files that it names."""
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    leave_out = shutil.ignore_patterns("tests", "__pycache__", "*.so", "*.pyc", "*.pyx", "*.c")
+    shutil.copytree(Path(spec.origin).parent, repository / package, ignore=leave_out)
+    _git(repository, "init", "-q")
+    for commit in commits:
+        for name in commit["files"]:
+            with (repository / name).open("a", encoding="utf-8") as file:
+                file.write("\n")
+        _git(repository, "add", *commit["files"])
+        _git(repository, "commit", "-q", "-m", commit["message"])
+    _git(repository, "add", ".")
+    _git(repository, "commit", "-q", "-m", "Initial import")
+
+
+def _git(repository: Path, *arguments: str) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(repository)} | AUTHOR
+    subprocess.run(["git", "-C", str(repository), *arguments], check=True, capture_output=True, env=environment)

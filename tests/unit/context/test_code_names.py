@@ -1,0 +1,38 @@
+"""What of code a message names: paths and identifiers, and no word of prose."""
+
+import pytest
+
+from pipeline.context.code_names import CodeNames, defines, read_code_names
+
+
+@pytest.mark.parametrize(
+    ("message", "names"),
+    [
+        ("look at ./flask/ctx.py, please", CodeNames(("flask/ctx.py",))),
+        ('File "C:\\app\\flask\\cli.py", line 3', CodeNames(("app/flask/cli.py",))),
+        ("`SqliteStorage.dequeue()` hangs", CodeNames((), ("SqliteStorage",))),
+        ("find_best_app and class Result", CodeNames((), ("find_best_app", "Result"))),
+        ("fix storage.py: FileStorage leaks", CodeNames(("storage.py",), ("FileStorage",))),
+        ("thanks, and/or e.g. this: go on", CodeNames()),
+        ("Berlin is in Germany. What next?", CodeNames()),
+        ("mail ann@example.com", CodeNames()),
+    ],
+)
+def test_names_are_read_from_a_message(message, names):
+    found = read_code_names(message)
+    assert found.files == names.files
+    assert set(found.symbols) == set(names.symbols)
+
+
+@pytest.mark.parametrize(
+    ("outline", "is_defined"),
+    [
+        ("class Result(object) (l. 30): A result.", True),
+        ("def result_of(Result) (l. 3)", True),
+        ("Private: Result (l. 8), other (l. 9).", True),
+        ("Imports: huey.api.Result.", False),
+        ("class ResultGroup (l. 4)", False),
+    ],
+)
+def test_an_outline_tells_what_it_defines(outline, is_defined):
+    assert defines(outline, "Result") is is_defined
