@@ -43,11 +43,17 @@ Thing = TypeVar("Thing")
 
 
 @dataclass(slots=True)
-class SkippedCount:
-    """How many were left out for one reason, and the names of the first."""
+class ReasonCount:
+    """How many were left out or turned away for one reason, and the names of the first."""
 
     count: int = 0
     first: list[str] = field(default_factory=list)
+
+    def add(self, key: str) -> None:
+        """Count one more, of an item."""
+        self.count += 1
+        if len(self.first) < FIRST and key not in self.first:
+            self.first.append(key)
 
 
 @dataclass(slots=True)
@@ -56,31 +62,29 @@ class IntakeCounts:
 
     items: Counter[str] = field(default_factory=Counter)
     memories: Counter[str] = field(default_factory=Counter)
-    rejected: Counter[str] = field(default_factory=Counter)
-    skipped: dict[str, SkippedCount] = field(default_factory=dict)
+    rejected: dict[str, ReasonCount] = field(default_factory=dict)
+    skipped: dict[str, ReasonCount] = field(default_factory=dict)
 
     def count(self, key: str, outcome: str) -> None:
         """Count what became of an item; of its parts only one is counted."""
         if item_key(key) == key:
             self.items[outcome] += 1
 
-    def receive(self, receipt: Mapping[str, Any]) -> None:
-        """Count what became of a memory."""
-        self.memories[receipt["outcome"]] += 1
+    def receive(self, key: str, receipt: Mapping[str, Any]) -> None:
+        """Count what became of a memory of an item."""
         if receipt["outcome"] == "rejected":
-            self.rejected[receipt["reason"]] += 1
+            self.reject(key, receipt["reason"])
+        else:
+            self.memories[receipt["outcome"]] += 1
 
-    def reject(self, reason: str) -> None:
-        """Count a memory that the server cannot take."""
+    def reject(self, key: str, reason: str) -> None:
+        """Count a memory that was turned away."""
         self.memories["rejected"] += 1
-        self.rejected[reason] += 1
+        self.rejected.setdefault(reason, ReasonCount()).add(item_key(key))
 
     def skip(self, key: str, reason: str) -> None:
         """Count something that was left out."""
-        found = self.skipped.setdefault(reason, SkippedCount())
-        found.count += 1
-        if len(found.first) < FIRST:
-            found.first.append(key)
+        self.skipped.setdefault(reason, ReasonCount()).add(key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +169,7 @@ class Intake:
         for item in answer["items"]:
             tally.count(item["key"], item["outcome"])
             for receipt in item["receipts"]:
-                tally.receive(receipt)
+                tally.receive(item["key"], receipt)
         tally.memories.update({name: answer[name] for name in ("archived", "restored")})
 
     def _forget(self, gone: Mapping[str, KnownItem], tally: IntakeCounts) -> None:
@@ -318,8 +322,8 @@ def _drop_refused(batch: Sequence[ItemPart], error: InvalidField, tally: IntakeC
         raise error
     for index, reason in items.items():
         tally.skip(batch[index].key, reason)
-    for reason in memories.values():
-        tally.reject(reason)
+    for (index, _), reason in memories.items():
+        tally.reject(batch[index].key, reason)
     return left
 
 

@@ -1,4 +1,4 @@
-"""The data export of claude.ai: conversations.json and memories.json, alone, in the .zip, or in a folder of .zip files.
+"""The data export of claude.ai: conversations.json, projects.json and memories.json, alone or in .zip files.
 
 Its messages stand in one list whatever was asked again; where they name their parents, the branch is read that was
 written last. What Claude remembers of its owner stands in memories.json, or since 2026 in a file for each account.
@@ -32,10 +32,14 @@ from pipeline.records import Draft, Kind, Source
 SOURCE = "claude"
 VERSION = "claude 1"
 EXPECTED = "data export of claude.ai (conversations.json, or the .zip or folder that holds it)"
-FILES = re.compile(r"(^|/)(conversations(-\d+)?\.json|memories(-\d+)?\.json|memories/[^/]+\.json)$")
+FILES = re.compile(
+    r"(^|/)(conversations(-\d+)?\.json|(memories|projects)(-\d+)?\.json|(memories|projects)/[^/]+\.json)$"
+)
 
 # The fields of what is remembered of an account: a list of such objects, or one alone.
 _ACCOUNT, _MEMORY_FIELDS = "account_uuid", ("conversations_memory", "project_memories", "memory_files")
+# A project in a file of its own, and the field of what Claude is told in it.
+_PROJECT, _TOLD = re.compile(r"(?:^|/)projects/([^/ ]+)\.json"), "prompt_template"
 # What stands in the plain text of a message for a block that it cannot show.
 _PLACEHOLDER = re.compile(r"\n{0,2}```\nThis block is not supported on your current device yet\.\n```\n{0,2}")
 _SPOKEN = ("text", "voice_note")
@@ -52,23 +56,31 @@ class _Memory(NamedTuple):
 
 
 def read_claude(path: Path, known: Known, progress: Progress) -> Readings:
-    """Yield the conversations of an export, and what Claude remembers of their owner."""
+    """Yield the conversations and projects of an export, and what Claude remembers of their owner."""
     yield from read_export(path, ExportFormat(EXPECTED, FILES, partial(_read_entry, known)), progress)
 
 
 def _read_entry(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
     value = entry.value
-    if entry.name in _MEMORY_FIELDS:
-        return _read_memories(known, {entry.name: [value] if entry.number else value})
     if entry.name == _ACCOUNT:
         return ()
-    if not isinstance(value, dict) or entry.name is not None:
+    if entry.name is not None:
+        return _read_field(known, entry, place)
+    if not isinstance(value, dict):
         return None
     if isinstance(value.get("chat_messages"), list):
         return [_conversation(known, value, place)]
-    if any(name in value for name in _MEMORY_FIELDS):
-        return _read_memories(known, value)
-    return None
+    if isinstance(value.get("docs"), list):
+        return _read_project(known, value, place)
+    return _read_memories(known, value) if any(name in value for name in _MEMORY_FIELDS) else None
+
+
+def _read_field(known: Known, entry: ExportEntry, place: str) -> Iterable[Reading] | None:
+    """Read a field of an object that is a whole file: of what is remembered of an account, or of a project."""
+    field = {str(entry.name): [entry.value] if entry.number else entry.value}
+    if entry.name in _MEMORY_FIELDS:
+        return _read_memories(known, field)
+    return _read_project(known, field, place) if _PROJECT.search(place) else None
 
 
 # What was talked about
@@ -152,24 +164,49 @@ def _read_documents(message: Mapping[str, Any]) -> Iterator[Extra]:
                 yield Extra(Kind.DOCUMENT, name_of(title), text_of(text), time_of(message.get("created_at")))
 
 
+# Projects
+
+
+def _read_project(known: Known, raw: Mapping[str, Any], place: str) -> Iterator[Reading]:
+    """Yield what a project is for, what Claude is told in it, and each document that was given to it."""
+    of_file = _PROJECT.search(place)
+    project = id_of(raw.get("uuid")) or (of_file[1] if of_file is not None else "")
+    if not project:
+        yield Skipped(place, "a project without an id")
+        return
+    title, began = name_of(raw.get("name")), time_of(raw.get("created_at"))
+    texts = [(f"project {project}", title or "A project", raw.get("description"), began)]
+    texts.append((f"instructions of {project}", f"Instructions of {title or 'a project'}", raw.get(_TOLD), began))
+    for one in _objects(raw.get("docs")):
+        heading = " › ".join(name for name in (title, name_of(one.get("filename"))) if name)
+        texts.append(
+            (f"document {id_of(one.get('uuid'))}", heading, one.get("content"), time_of(one.get("created_at")))
+        )
+    for key, heading, given, at in texts:
+        if text := text_of(given):
+            digest = digest_of([VERSION, heading, text, at or ""])
+            yield read_item(known, key, digest, _documents(heading, text, at))
+
+
 # What is remembered
 
 
 def _read_memories(known: Known, export: Mapping[str, Any]) -> Iterator[Reading]:
     for one in _memories(export):
         digest = digest_of([VERSION, one.title, one.text, one.at or ""])
-        drafts = (
-            Draft(
-                content=content,
-                kind=Kind.DOCUMENT,
-                tags=(SOURCE,),
-                source=Source.IMPORT,
-                occurred_at=one.at,
-                details={"title": one.title},
-            )
-            for content in split_under_heading(one.title, one.text)
+        yield read_item(known, one.key, digest, _documents(one.title, one.text, one.at))
+
+
+def _documents(title: str, text: str, at: str | None) -> Iterator[Draft]:
+    for content in split_under_heading(title, text):
+        yield Draft(
+            content=content,
+            kind=Kind.DOCUMENT,
+            tags=(SOURCE,),
+            source=Source.IMPORT,
+            occurred_at=at,
+            details={"title": title},
         )
-        yield read_item(known, one.key, digest, drafts)
 
 
 def _memories(export: Mapping[str, Any]) -> Iterator[_Memory]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.ingest.entries import build_source_error
+from pipeline.ingest.entries import build_source_error, open_source
 from pipeline.ingest.fields import (
     MAX_KEY_CHARS,
     Known,
@@ -30,6 +30,17 @@ SOURCE = "markdown"
 VERSION = b"markdown 1\n"
 SUFFIXES = frozenset({".md", ".markdown"})
 MAX_FILE_BYTES = 8 * 1024 * 1024
+# So much of a file tells what it is.
+LOOKED_AT_BYTES = 4096
+# What else is given by mistake: what it is, how it begins, and which command reads it.
+_OTHERS = (
+    ("lines of JSON", re.compile(rb"\{[^\r\n]*\}[ \t]*\r?\n[ \t]*\{"), "`reverie import jsonl`"),
+    ("JSON", re.compile(rb"[\[{][ \t\r\n]*[\"\[{\]}]"), "the import of the program that wrote it"),
+    ("a PDF", re.compile(rb"%PDF-"), "`reverie index pdf`"),
+    ("a ZIP archive", re.compile(rb"PK\x03\x04"), "the import of the program that wrote it"),
+    ("a page of HTML", re.compile(rb"<(?:!doctype html|html)", re.IGNORECASE), ""),
+    ("a database", re.compile(rb"SQLite format 3"), "`reverie import pmb`"),
+)
 # Between the title of a document and its headings.
 STEP = " › "
 
@@ -82,6 +93,7 @@ def read_markdown(path: Path, known: Known, progress: Progress) -> Readings:
 def _files(path: Path) -> Iterator[tuple[str, Path, int]]:
     """Yield key, path and size of every Markdown file; what is hidden, as an editor's own folder, is left alone."""
     if path.is_file():
+        _check_is_text(path)
         yield normalize_text(path.name), path, path.stat().st_size
     elif not path.is_dir():
         raise build_source_error("names no file or folder")
@@ -93,6 +105,21 @@ def _files(path: Path) -> Iterator[tuple[str, Path, int]]:
                 key = normalize_text(file.relative_to(path).as_posix())
                 # Followed, a link may lead out of the folder.
                 yield (key, file, -1) if file.is_symlink() else (key, file, file.stat().st_size)
+
+
+def _check_is_text(file: Path) -> None:
+    """Refuse a file that is plainly something else; raise InvalidField with what reads it, where anything does."""
+    if file.suffix.lower() in SUFFIXES:
+        return
+    with open_source(file) as stream:
+        start = stream.read(LOOKED_AT_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n")
+    for looks, begins, reader in _OTHERS:
+        if begins.match(start):
+            raise build_source_error(
+                f"{file.name} is no Markdown but {looks}{f'; {reader} reads it' if reader else ''}"
+            )
+    if b"\0" in start:
+        raise build_source_error(f"{file.name} is no Markdown but a binary file")
 
 
 def _read_note(known: Known, key: str, file: Path, size: int) -> Reading:

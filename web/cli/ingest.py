@@ -16,7 +16,7 @@ from web.cli.command import Command, Group, State, pass_state
 from web.cli.render import format_minute, print_pairs, show_reading, table
 
 if TYPE_CHECKING:
-    from web.intake import Intake, IntakeCounts
+    from web.intake import Intake, IntakeCounts, ReasonCount
 
 # The most frequent reasons are printed, all of them with --json.
 SHOWN_REASONS = 10
@@ -97,7 +97,9 @@ def _make_importer(name: str) -> click.Command:
     @pass_state
     def take(state: State, path: Path, *, dry_run: bool) -> None:
         with _into_project(state, Path(), dry_run=dry_run) as workspace:
-            SourceCommand(state, workspace, source_name(name, path), dry_run=dry_run).take(name, path)
+            # A folder of notes holds all that there is of it: what is not there any more is forgotten.
+            sweeps = name == "markdown" and path.is_dir()
+            SourceCommand(state, workspace, source_name(name, path), dry_run=dry_run, sweeps=sweeps).take(name, path)
 
     return click.command(name, cls=Command, help=f"Import {SOURCES[name].summary}.")(take)
 
@@ -155,28 +157,37 @@ class SourceCommand:
         return counts, round(time.monotonic() - began, 1)
 
     def _print(self, counts: "IntakeCounts", took_s: float) -> None:
-        left_out = sorted(counts.skipped.items(), key=lambda one: -one[1].count)
         if self.state.json:
-            skipped = {reason: {"count": one.count, "first": one.first} for reason, one in left_out}
-            outcomes = {name: dict(getattr(counts, name)) for name in ("items", "memories", "rejected")}
+            reasons = {"rejected": counts.rejected, "skipped": counts.skipped}
+            told = {
+                name: {reason: {"count": one.count, "first": one.first} for reason, one in _most_first(found)}
+                for name, found in reasons.items()
+            }
+            outcomes = {name: dict(getattr(counts, name)) for name in ("items", "memories")}
             head = {"workspace": self.workspace, "source": self.source, "dry_run": self.dry_run}
-            self.state.print_json(head | outcomes | {"skipped": skipped, "took_s": took_s})
+            self.state.print_json(head | outcomes | told | {"took_s": took_s})
             return
         rows: list[tuple[str, object]] = [("workspace", self.workspace), ("source", self.source)]
         rows += [("items", _format_counts(counts.items)), ("memories", _format_counts(counts.memories))]
-        rows += _name_first_row(
-            "rejected", [f"{count} {reason}" for reason, count in counts.rejected.most_common(SHOWN_REASONS)]
-        )
-        reasons = [
-            f"{one.count} {reason}: {', '.join(one.first)}{', …' if one.count > len(one.first) else ''}"
-            for reason, one in left_out[:SHOWN_REASONS]
-        ]
-        others = [one.count for _, one in left_out[SHOWN_REASONS:]]
-        rows += _name_first_row(
-            "left out", [*reasons, *([f"{sum(others)} for {len(others)} other reasons"] if others else [])]
-        )
+        rows += _name_first_row("rejected", _format_reasons(counts.rejected))
+        rows += _name_first_row("left out", _format_reasons(counts.skipped))
         rows.append(("took", f"{took_s} s{', and nothing was written' if self.dry_run else ''}"))
         print_pairs(rows)
+
+
+def _most_first(found: Mapping[str, "ReasonCount"]) -> list[tuple[str, "ReasonCount"]]:
+    return sorted(found.items(), key=lambda one: -one[1].count)
+
+
+def _format_reasons(found: Mapping[str, "ReasonCount"]) -> list[str]:
+    """Return the most frequent reasons, each with how many there are and the first of them."""
+    ordered = _most_first(found)
+    lines = [
+        f"{one.count} {reason}: {', '.join(one.first)}{', …' if one.count > len(one.first) else ''}"
+        for reason, one in ordered[:SHOWN_REASONS]
+    ]
+    others = [one.count for _, one in ordered[SHOWN_REASONS:]]
+    return [*lines, *([f"{sum(others)} for {len(others)} other reasons"] if others else [])]
 
 
 def _name_first_row(name: str, values: Sequence[str]) -> list[tuple[str, object]]:

@@ -126,7 +126,7 @@ def test_sources_are_listed_and_forgotten(server, project):
     assert source in run("index", "list").stdout
     assert run_json("index", "forget", source, "--dry-run")["items"] == {"forgotten": 2}
     assert run_json("index", "forget", source)["items"] == {"forgotten": 2}
-    assert sources() == {}
+    assert "no such workspace" in run("stats", code=1).stderr
     assert run_json("stats")["memories"]["active"] == 0
     assert "nothing in default was taken from never:heard-of" in run("index", "forget", "never:heard-of", code=1).stderr
     assert run_json("index", "project", str(project))["items"] == {"created": 2}
@@ -141,9 +141,12 @@ def test_what_was_purged_is_counted_as_rejected(server, tmp_path):
     path.write_text(json.dumps(memory | {"tags": ["lamp"]}) + "\n")
     told = run_json("import", "jsonl", str(path))
     assert told["items"] == {"replaced": 1}
-    assert (told["memories"]["rejected"], told["rejected"]) == (1, {"was purged": 1})
+    assert (told["memories"]["rejected"], told["rejected"]) == (
+        1,
+        {"was purged": {"count": 1, "first": ["m1"]}},
+    )
     path.write_text(json.dumps(memory | {"tags": ["lock"]}) + "\n")
-    assert "rejected   1 was purged" in run("import", "jsonl", str(path)).stdout
+    assert "rejected   1 was purged: " in run("import", "jsonl", str(path)).stdout
     assert run_json("recall", "lamp at the upper gate")["results"] == []
 
 
@@ -347,3 +350,27 @@ def test_a_source_is_named_by_its_place(tmp_path):
     assert source_name("pdf", one).startswith("pdf:n-shop-")
     assert source_name("pdf", tmp_path / "a" / ".." / "a" / "Ünï Shop!") == source_name("pdf", one)
     assert source_name("project", Path("/")).startswith("project:root-")
+
+
+def test_notes_that_were_deleted_from_a_folder_are_forgotten(server, tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in ("locks", "boats"):
+        (folder / f"{name}.md").write_text(f"# {name.title()}\n\nWhat is known of {name} at Thornmere.\n")
+    assert run_json("import", "markdown", str(folder))["items"] == {"created": 2}
+    (folder / "boats.md").unlink()
+    told = run_json("import", "markdown", str(folder))
+    assert told["items"] == {"unchanged": 1, "forgotten": 1}
+    assert told["memories"]["archived"] == 1
+    # A folder of which nothing can be read, as of a disk that is not mounted, is no empty one.
+    (folder / "locks.md").unlink()
+    assert "holds no Markdown" in run("import", "markdown", str(folder), code=1).stderr
+    assert run_json("stats")["memories"]["active"] == 1
+
+
+def test_what_is_no_markdown_is_refused_before_anything_is_stored(server, tmp_path):
+    file = tmp_path / "mem.jsonl"
+    file.write_text('{"content": "a"}\n{"content": "b"}\n')
+    refused = run("import", "markdown", str(file), code=1).stderr
+    assert "mem.jsonl is no Markdown but lines of JSON; `reverie import jsonl` reads it" in refused
+    assert "no such workspace" in run("stats", code=1).stderr

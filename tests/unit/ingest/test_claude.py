@@ -9,6 +9,7 @@ from pipeline.ingest.claude import read_claude
 from pipeline.records import Kind
 from tests.fakes.exports import EXPORTS, again, claude_conversation, items, load, read, reasons_by_key, write
 
+DOCUMENT = "0198dddd-0000-7000-8000-000000000001"
 FIRST, SECOND, THIRD = (f"0198aaaa-0000-7000-8000-00000000000{number}" for number in (1, 2, 3))
 
 
@@ -88,11 +89,13 @@ def test_a_folder_of_archives_is_one_export(tmp_path):
     with zipfile.ZipFile(tmp_path / "memories-000.zip", "w") as archive:
         archive.writestr("memories/c1a9a5f8.json", write(tmp_path / "m", load("claude_memories.json")[0]).read_text())
     with zipfile.ZipFile(tmp_path / "projects-000.zip", "w") as archive:
-        archive.writestr("projects/0198bbbb.json", "{}")
+        archive.writestr("projects/0198bbbb.json", write(tmp_path / "m", load("claude_projects.json")[0]).read_text())
+        archive.writestr("design_chats/0198eeee.json", "{}")
     (tmp_path / "m").unlink()
     readings = read(read_claude, tmp_path)
-    assert len(items(readings)) == 5
-    assert reasons_by_key(readings)["projects-000.zip/projects/0198bbbb.json"] == "not part of what is imported"
+    assert len(items(readings)) == 8
+    assert "pallets.md" in items(readings)[f"document {DOCUMENT}"].drafts[0].content
+    assert reasons_by_key(readings)["projects-000.zip/design_chats/0198eeee.json"] == "not part of what is imported"
 
 
 def test_the_leaf_that_is_named_counts_before_the_latest(tmp_path):
@@ -125,3 +128,22 @@ def test_what_is_no_such_export_is_refused(name):
 def test_a_conversation_without_an_id_is_left_out(tmp_path):
     readings = read(read_claude, write(tmp_path / "c.json", [claude_conversation(1) | {"uuid": ""}]))
     assert reasons_by_key(readings) == {"c.json #1": "a conversation without an id"}
+
+
+def test_a_project_is_read_with_what_it_is_told_and_given():
+    found = items(read(read_claude, EXPORTS / "claude_projects.json"))
+    project = "0198cccc-0000-7000-8000-000000000001"
+    assert list(found) == [f"project {project}", f"instructions of {project}", f"document {DOCUMENT}"]
+    drafts = [draft for item in found.values() for draft in item.drafts]
+    assert [draft.content for draft in drafts] == [
+        "Warehouse\n\nEverything about the warehouse of Feldkorb.",
+        "Instructions of Warehouse\n\nAnswer in German, and name the table.",
+        "Warehouse › pallets.md\n\n# Pallets\n\nForty-eight small boxes fit on one.",
+    ]
+    assert drafts[2].occurred_at == "2026-02-03T05:00:00.000Z"
+    assert {draft.kind for draft in drafts} == {Kind.DOCUMENT}
+
+
+def test_a_project_without_an_id_is_left_out(tmp_path):
+    path = write(tmp_path / "projects.json", [{"name": "x", "docs": []}])
+    assert list(reasons_by_key(read(read_claude, path)).values()) == ["a project without an id"]

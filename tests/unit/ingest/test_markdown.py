@@ -213,3 +213,28 @@ def test_a_long_section_is_split_under_its_heading(tmp_path):
     (item,) = items(read(read_markdown, _note(tmp_path, "# A\n\n" + "Doors stay shut. " * 2000))).values()
     assert len(item.drafts) > 3
     assert all(draft.content.startswith("A\n\nDoors") for draft in item.drafts)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("mem.jsonl", b'{"content": "a"}\n{"content": "b"}\n', "lines of JSON; `reverie import jsonl` reads it"),
+        ("export.json", b'[\n  {"uuid": "x"}\n]', "JSON; the import of the program"),
+        ("manual", b"%PDF-1.7 \x00", "a PDF; `reverie index pdf` reads it"),
+        ("export.zip", b"PK\x03\x04\x00", "a ZIP archive"),
+        ("page.html", b"<!DOCTYPE html><p>", "a page of HTML"),
+        ("pmb.db", b"SQLite format 3\x00", "`reverie import pmb`"),
+        ("photo.png", b"\x89PNG\r\n\x1a\n\x00", "a binary file"),
+    ],
+)
+def test_a_file_that_is_something_else_is_refused_with_what_reads_it(tmp_path, name, content, told):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidField, match=re.escape(f"{name} is no Markdown but ")) as refused:
+        list(read_markdown(tmp_path / name, {}, lambda *_: None))
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["NOTES", "notes.txt", "plan.mdx", "todo.md"])
+def test_a_text_by_another_name_is_read(tmp_path, name):
+    (tmp_path / name).write_text("[x] done\n\nThe port is 6543, {as ever}.\n")
+    assert len(list(read_markdown(tmp_path / name, {}, lambda *_: None))) == 1
