@@ -1,20 +1,23 @@
-"""Metrics of one web server: request counts and times, every workspace's queue, and how long each endpoint takes."""
+"""Metrics of one web server by Prometheus' conventions: requests, recalls, hooks, queues, the process."""
 
 import math
+import platform
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from flask import Flask, Response, current_app, g, request
-from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from pipeline.bootstrap.web import WebContainer
-from pipeline.errors import NotFound
-from pipeline.services.operations import count_queue
+from pipeline.errors import NotFound, StoreUnavailable
+from pipeline.services.maintenance import newest_snapshot_age_s
+from pipeline.services.operations import QueueCounts, count_queue
+from web.version import VERSION
 
 # Who only looks how the stack fares does not use it: a monitor must not keep it from its rest.
 LOOKS = frozenset(
@@ -33,30 +36,63 @@ LOOKS = frozenset(
 )
 
 ENDPOINT = "endpoint"
+# Any other is a stranger's, who could make labels without end.
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
-class QueueCollector(Collector):
-    """Count pending and dead work by workspace and stage."""
+class HomeCollector(Collector):
+    """Read what every workspace says of its queue and snapshots, and how recalls were answered."""
 
     def __init__(self, container: WebContainer) -> None:
         self._container = container
 
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Read every workspace's work table."""
-        labels = ["workspace", "stage"]
-        pending = GaugeMetricFamily("reverie_work_pending", "Work items that wait or run.", labels=labels)
-        dead = GaugeMetricFamily("reverie_work_dead", "Work items that failed for good.", labels=labels)
-        for workspace in self._container.settings.paths.workspace_ids():
+    def collect(self) -> Iterable[Metric]:
+        """Read every workspace; one that cannot be read is told as down, and nothing else of it."""
+        families = _WorkspaceFamilies()
+        for name in self._container.settings.paths.workspace_ids():
+            workspace = self._container.workspace(name)
             try:
-                queue = count_queue(self._container.workspace(workspace), self._container.operations)
+                families.add(name, count_queue(workspace, self._container.operations), newest_snapshot_age_s(workspace))
             except NotFound:
                 # Deleted between the listing and now.
                 continue
-            for family, counts in ((pending, queue.pending), (dead, queue.dead)):
-                for stage, count in counts.items():
-                    family.add_metric([workspace, stage], count)
-        return (pending, dead)
+            except StoreUnavailable:
+                families.up.add_metric([name], 0)
+        recalls = CounterMetricFamily("reverie_recalls", "Recalls answered, whole or degraded.", labels=["outcome"])
+        for outcome, count in self._container.contexts.answered.items():
+            recalls.add_metric([outcome], count)
+        build = GaugeMetricFamily("reverie_build_info", "The version that runs.", labels=["version", "python"])
+        build.add_metric([VERSION, platform.python_version()], 1)
+        return (*families.all(), recalls, build)
+
+
+class _WorkspaceFamilies:
+    """The metrics of workspaces."""
+
+    def __init__(self) -> None:
+        def gauge(name: str, says: str, *more: str) -> GaugeMetricFamily:
+            return GaugeMetricFamily(f"reverie_{name}", says, labels=["workspace", *more])
+
+        self.up = gauge("workspace_up", "Whether a workspace's store can be read.")
+        self._pending = gauge("work_pending", "Work items that wait or run.", "stage")
+        self._dead = gauge("work_dead", "Work items that failed for good.", "stage")
+        self._oldest = gauge("work_oldest_age_seconds", "For how long the oldest pending work item has waited.")
+        self._snapshot = gauge("snapshot_age_seconds", "Age of the newest snapshot of a store.")
+
+    def add(self, name: str, queue: QueueCounts, snapshot_age_s: float | None) -> None:
+        """Add what a workspace says."""
+        self.up.add_metric([name], 1)
+        for family, counts in ((self._pending, queue.pending), (self._dead, queue.dead)):
+            for stage, count in counts.items():
+                family.add_metric([name, stage], count)
+        self._oldest.add_metric([name], queue.oldest_pending_s or 0)
+        if snapshot_age_s is not None:
+            self._snapshot.add_metric([name], snapshot_age_s)
+
+    def all(self) -> tuple[GaugeMetricFamily, ...]:
+        """Return the metrics, for a scrape."""
+        return self.up, self._pending, self._dead, self._oldest, self._snapshot
 
 
 class Metrics:
@@ -64,15 +100,21 @@ class Metrics:
 
     def __init__(self, container: WebContainer) -> None:
         self.registry = CollectorRegistry()
-        self.registry.register(QueueCollector(container))
+        self.registry.register(HomeCollector(container))
+        ProcessCollector(registry=self.registry)
         self.seconds = Histogram(
-            "reverie_request_seconds",
-            "Time to answer, by endpoint.",
-            [ENDPOINT],
+            "reverie_http_request_duration_seconds",
+            "Time to answer a request.",
+            [ENDPOINT, "method"],
             registry=self.registry,
             buckets=BUCKETS,
         )
-        self.requests = Counter("reverie_requests", "Requests answered.", [ENDPOINT, "status"], registry=self.registry)
+        self.requests = Counter(
+            "reverie_http_requests", "Requests answered.", [ENDPOINT, "method", "status"], registry=self.registry
+        )
+        self.hooks = Counter(
+            "reverie_hook_events", "Hook events answered.", ["route", "event", "outcome"], registry=self.registry
+        )
 
 
 def register_metrics(app: Flask, container: WebContainer, metrics: Metrics) -> None:
@@ -87,8 +129,9 @@ def register_metrics(app: Flask, container: WebContainer, metrics: Metrics) -> N
     def measure(response: Response) -> Response:
         # A path that no route has would let callers grow the label set without bound.
         endpoint = request.url_rule.rule if request.url_rule is not None else "unknown"
-        metrics.seconds.labels(endpoint).observe(time.perf_counter() - g.started)
-        metrics.requests.labels(endpoint, response.status_code).inc()
+        method = request.method if request.method in METHODS else "other"
+        metrics.seconds.labels(endpoint, method).observe(time.perf_counter() - g.started)
+        metrics.requests.labels(endpoint, method, response.status_code).inc()
         if _is_use(endpoint, response):
             container.requested = time.monotonic()
         return response
@@ -97,6 +140,12 @@ def register_metrics(app: Flask, container: WebContainer, metrics: Metrics) -> N
 def _is_use(endpoint: str, response: Response) -> bool:
     """Tell whether a request was for the memory itself, of somebody who may ask."""
     return response.status_code not in (401, 403) and not (request.method == "GET" and endpoint in LOOKS)
+
+
+def count_hook_event(event: str, outcome: str) -> None:
+    """Count an event of the hook that is being answered: by its name, and what became of it."""
+    rule = request.url_rule
+    _metrics().hooks.labels("unknown" if rule is None else rule.rule, event, outcome).inc()
 
 
 def registry_of() -> CollectorRegistry:
@@ -129,12 +178,14 @@ class Latency:
 
 def latencies(histogram: Histogram) -> list[Latency]:
     """List the endpoints that answered anything, the most asked for first."""
-    buckets: dict[str, list[tuple[float, float]]] = {}
+    buckets: dict[str, dict[float, float]] = {}
     for endpoint, bound, count in _list_buckets(histogram.collect()):
-        buckets.setdefault(endpoint, []).append((bound, count))
+        # Whatever the method.
+        counts = buckets.setdefault(endpoint, {})
+        counts[bound] = counts.get(bound, 0.0) + count
     found = []
     for endpoint, counted in buckets.items():
-        ordered = sorted(counted)
+        ordered = sorted(counted.items())
         if total := int(ordered[-1][1]):
             found.append(Latency(endpoint, total, quantile(ordered, 0.5), quantile(ordered, 0.95)))
     return sorted(found, key=lambda one: (-one.count, one.endpoint))

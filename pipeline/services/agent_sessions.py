@@ -108,6 +108,7 @@ class AgentSessionService:
         limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
         context = self._contexts.get(workspace)
         briefing = compose_briefing(context, session, message, limits, datetime.now(UTC), only_new=True)
+        self._contexts.count(degraded=briefing.degraded)
         if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms:
             # Nobody waits any more: nothing was told, and nothing is noted as told.
             return None

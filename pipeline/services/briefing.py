@@ -135,6 +135,7 @@ def prepare_message(
     settings = workspace.settings
     limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
     briefing = compose_briefing(contexts.get(workspace), session, message, limits, datetime.now(UTC))
+    contexts.count(degraded=briefing.degraded)
     if not is_incognito(workspace, sessions_named(None, session.id, session.viewer.session)):
         feedback.record_question(workspace, message)
         feedback.record_impressions(workspace, briefing.impressions)

@@ -1,5 +1,6 @@
 """Recall: a question to the memory, answered by what is read of a workspace; and why an answer is what it is."""
 
+import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -31,6 +32,7 @@ MOST_CONTEXTS = 16
 def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: FeedbackWriter, query: Query) -> Answer:
     """Answer a query; it and what it found count as usage, unless one of its sessions is incognito."""
     answer = search(contexts.get(workspace), query)
+    contexts.count(degraded=answer.degraded)
     if not is_incognito(workspace, query.filter.sessions):
         if query.text:
             feedback.record_question(workspace, query.text)
@@ -63,6 +65,8 @@ class SearchContexts:
         self._feedback = feedback
         self._channels = ChannelPool()
         self._kept: LruCache[str, SearchContext] = LruCache(MOST_CONTEXTS)
+        self._counting = threading.Lock()
+        self.answered = {"whole": 0, "degraded": 0}
         # Whether what every first answer needs is still being loaded, which holds all of them up.
         self.is_warming = False
 
@@ -72,6 +76,11 @@ class SearchContexts:
         return self._kept.get(
             workspace.id, lambda known: known.database is database, partial(self._make, workspace, database)
         )
+
+    def count(self, *, degraded: bool) -> None:
+        """Note that somebody was answered, whole or without a channel that should have answered."""
+        with self._counting:
+            self.answered["degraded" if degraded else "whole"] += 1
 
     def close(self) -> None:
         """End the threads of the channels."""

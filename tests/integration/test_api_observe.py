@@ -1,11 +1,14 @@
 """Queue, statistics, errors, workspaces and metrics over HTTP."""
 
+import platform
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from config.process import process_owner
 from pipeline.records import Stage
 from tests.fakes.in_process import digest_stage
+from web.version import VERSION
 
 
 class FailingStage:
@@ -114,6 +117,47 @@ def test_metrics_are_prometheus_text(client):
         for sample in family.samples
     }
     assert samples["reverie_work_pending", ("stage", "embed"), ("workspace", "alpha")] == 1
-    assert samples["reverie_requests_total", ("endpoint", "/v1/memories"), ("status", "201")] == 1
-    assert samples["reverie_requests_total", ("endpoint", "unknown"), ("status", "404")] == 1
+    requests = "reverie_http_requests_total"
+    assert samples[requests, ("endpoint", "/v1/memories"), ("method", "POST"), ("status", "201")] == 1
+    assert samples[requests, ("endpoint", "unknown"), ("method", "GET"), ("status", "404")] == 1
     assert not any("unknown-path" in str(key) for key in samples)
+    assert samples["reverie_workspace_up", ("workspace", "alpha")] == 1
+    assert samples["reverie_work_oldest_age_seconds", ("workspace", "alpha")] >= 0
+    assert samples["process_resident_memory_bytes",] > 2**20
+    assert ("reverie_snapshot_age_seconds", ("workspace", "alpha")) not in samples
+
+
+def read_samples(client):
+    text = client.get("/metrics").get_data(as_text=True)
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_recalls_and_hook_events_are_counted_by_what_became_of_them(client, container):
+    client.write("Billing listens on port 8123")
+    client.post("/v1/recall", json={"query": "which port does billing listen on"})
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Which port does billing listen on?"}
+    client.post("/hooks/claude-code", json=event, headers={"X-Reverie-Workspace": "default"})
+    client.post("/hooks/claude-code", json={"hook_event_name": "x" * 50})
+    samples = read_samples(client)
+    assert samples["reverie_recalls_total", "whole"] == 2
+    assert samples["reverie_recalls_total", "degraded"] == 0
+    told = {key[1:]: value for key, value in samples.items() if key[0] == "reverie_hook_events_total"}
+    assert told[tuple(sorted(("/hooks/claude-code", "UserPromptSubmit", "told")))] == 1
+    assert told[tuple(sorted(("/hooks/claude-code", "other", "failed")))] == 1
+    assert len(told) == 2
+
+
+def test_a_workspace_that_cannot_be_read_is_told_as_down(client, container):
+    client.write("One", workspace="alpha")
+    file = container.settings.paths.workspace("beta").events
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"no database" * 500)
+    samples = read_samples(client)
+    file.unlink()
+    assert samples["reverie_workspace_up", "alpha"] == 1
+    assert samples["reverie_workspace_up", "beta"] == 0
+    assert samples["reverie_build_info", *sorted((VERSION, platform.python_version()))] == 1

@@ -55,7 +55,9 @@ def test_whatever_else_is_asked_for_loads_the_rest(ask, grown, method, path, sta
 def test_what_was_counted_before_counts_on(ask):
     ask("GET", "/healthz")
     ask("POST", "/v1/recall", json={"query": ""})
-    assert 'reverie_requests_total{endpoint="/healthz",status="200"} 1.0' in ask("GET", "/metrics").text
+    assert (
+        'reverie_http_requests_total{endpoint="/healthz",method="GET",status="200"} 1.0' in ask("GET", "/metrics").text
+    )
 
 
 def test_without_the_token_both_refuse(app, grown):

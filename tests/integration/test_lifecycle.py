@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -171,6 +172,22 @@ def test_killing_the_supervisor_leaves_no_orphan(stack):
     eventually(lambda: len(stack.family(WORKER)) == 3, "the worker has its processes")
     supervisor.kill()
     eventually(stack.is_empty, "every process notices")
+
+
+def test_the_next_command_starts_what_died_and_nothing_that_was_stopped(stack):
+    supervisor = stack.up()
+    stack.run("remember", "The cache is written behind the queue")
+    supervisor.kill()
+    supervisor.communicate()
+    recalled = stack.run("recall", "cache queue")
+    assert "The cache is written behind the queue" in recalled.stdout, recalled.stderr
+    assert "Reverie had ended without being stopped; starting it again" in recalled.stderr
+    assert stack.run("down").returncode == 0
+    refused = stack.run("recall", "cache queue")
+    assert refused.returncode == 1
+    assert "no Reverie server answers" in refused.stderr
+    log = (stack.home / "logs" / "reverie.log").read_text(encoding="utf-8")
+    assert re.search(r"^reverie +\| \d{4}-\d\d-\d\d \d\d:\d\d:\d\d SIGTERM: stopping$", log, re.MULTILINE)
 
 
 def test_killing_the_supervisor_at_once_leaves_no_orphan(stack):

@@ -11,10 +11,13 @@ from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS
 from pipeline.services.agent_sessions import AgentSession, identify_session
 from pipeline.services.workspace import Workspace
 from web.endpoint import Api, Call, Endpoint, json_response, workspace_of_folder
+from web.metrics import count_hook_event
 
 api = Api("claude_code")
 
 LONGEST_PROMPT = 4000
+# How an event is counted that nobody handles, and one that went wrong.
+UNREAD, FAILED = "other", "failed"
 
 # An event as its host sends it, or what it is answered with.
 Fields = dict[str, Any]
@@ -64,22 +67,32 @@ def answer_event(
 
     What is wrong with it goes to the error log, and the answer is empty.
     """
+    name, told = UNREAD, None
     try:
         said = _FIELDS.validate_json(request.get_data(cache=False))
         event = HookEvent.model_validate(read(said) | {"can_ask": can_ask})
         handle = HANDLERS.get(event.hook_event_name)
-        if handle is None:
+        if handle is not None:
+            name = event.hook_event_name
+            told = handle(call, event)
+        else:
             _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
-            return _empty()
-        told = handle(call, event)
+        outcome = FAILED if handle is None else _outcome_of(told)
     except ValidationError as error:
+        outcome = FAILED
         _note(call, f"unreadable event: {error.error_count()} fields, first {error.errors()[0]['type']}")
-        return _empty()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here is no business of the agent's
+        told, outcome = None, FAILED
         _note(call, f"{type(error).__name__}: {error}")
-        return _empty()
-    answer = write({"hookEventName": event.hook_event_name} | told) if told else {}
+    count_hook_event(name, outcome)
+    answer = write({"hookEventName": name} | told) if told else {}
     return json_response(answer) if answer else _empty()
+
+
+def _outcome_of(told: Fields | None) -> str:
+    if told is None:
+        return "silent"
+    return str(told.get("permissionDecision", "told"))
 
 
 def _prompt(call: Call, event: HookEvent) -> Fields | None:

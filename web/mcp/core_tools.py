@@ -43,6 +43,7 @@ SHOWN_EACH = 8
 NOTHING = "nothing is known about this"
 # Never "nothing": what is there was not looked through.
 STARTING = "memory is starting and could not look through everything; ask again in a moment"
+THERE_MAY_BE_MORE = "(not everything could be looked through yet: there may be more in a moment)"
 # A goal and a keyed fact have tools of their own.
 STORED = [kind.value for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT)]
 
@@ -58,8 +59,8 @@ def prepare(call: ToolCall) -> ToolResult:
     ids = list(dict.fromkeys(one["id"] for part in parts for one in answer[part]))
     for whole in ids:
         call.shown.short(whole)
-    none = STARTING if answer["degraded"] else NOTHING
-    return ToolResult(answer["text"] or none, {"relevant": answer["relevant"]}, ids)
+    text = _say_if_degraded(answer["text"], degraded=answer["degraded"])
+    return ToolResult(text, {"relevant": answer["relevant"]}, ids)
 
 
 def recall(call: ToolCall) -> ToolResult:
@@ -71,7 +72,7 @@ def recall(call: ToolCall) -> ToolResult:
         return ToolResult(NOTHING, {"degraded": False})
     hits = [shorten(hit) for hit in answer["results"]]
     return ToolResult(
-        render_memories(hits, call.shown, STARTING if answer["degraded"] else NOTHING, call.now),
+        _say_if_degraded(render_memories(hits, call.shown, "", call.now), degraded=answer["degraded"]),
         {"degraded": answer["degraded"]},
         [hit["id"] for hit in hits],
         [hit["score"] for hit in hits],
@@ -201,6 +202,13 @@ def render_brief(found: Mapping[str, Any], shown: ShownIds, now: datetime) -> st
     rows += render_section("Decisions", [render_memory(one, shown, now) for one in found["decisions"]])
     rows += render_section("Facts", [render_fact(fact) for fact in found["facts"]])
     return "\n".join(rows)
+
+
+def _say_if_degraded(text: str, *, degraded: bool) -> str:
+    """Return what was found, or that nothing was, without taking what was not looked through for nothing."""
+    if not text:
+        return STARTING if degraded else NOTHING
+    return f"{text}\n{THERE_MAY_BE_MORE}" if degraded else text
 
 
 def _shorten_lesson(lesson: Mapping[str, Any]) -> dict[str, Any]:

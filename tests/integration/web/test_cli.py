@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from web.cli import cli
+from web.cli import cli, recall
 
 ULID = "01M7YZWD2TYS3P4A1GQPPBMFZK"
 HIT = {
@@ -538,3 +538,49 @@ def test_a_command_loads_no_heavy_library(arguments, tmp_path, monkeypatch):
     assert loaded & {"pydantic", "urllib3"} == set()
     if arguments != "stats":
         assert loaded & {"rich", "psutil", "http.client"} == set()
+
+
+EMPTY = {"results": [], "took_ms": 1.5, "channels": CHANNELS, "degraded": True}
+
+
+def test_recall_waits_once_for_a_channel_that_is_cold(server):
+    server.answers["POST /v1/recall"] = [EMPTY, EMPTY, EMPTY | {"results": [HIT], "degraded": False}]
+    assert "The queue is SQLite." in run("recall", "queue").stdout
+    asked = [body for route, _, body in server.seen if route == "POST /v1/recall"]
+    assert len(asked) == 3
+    assert asked[0] == {"query": "queue"}
+
+
+def test_recall_never_says_that_nothing_was_found_while_memory_loads(server, monkeypatch):
+    monkeypatch.setattr(recall, "PATIENCE_S", 0.01)
+    server.answers["POST /v1/recall"] = EMPTY
+    told = run("recall", "queue", code=3)
+    assert "memory is still loading (lexical ok, dense cold); ask again in a moment" in told.stderr
+    assert "0 results" not in told.output
+    assert run_json("recall", "queue", code=3) == EMPTY
+
+
+def test_recall_shows_whole_texts_where_it_is_asked_to(server, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    long = HIT | {"content": "Before it. " * 40 + "The queue is SQLite. " + "After it. " * 40}
+    server.answers["POST /v1/recall"] = {"results": [long], "took_ms": 1, "channels": {}, "degraded": False}
+    shown = run("recall", "queue").stdout.splitlines()
+    assert len(shown) == 3
+    assert max(map(len, shown[1:])) <= 60
+    assert "The queue is SQLite." in " ".join(shown)
+    assert len(run("recall", "queue", "--full").stdout) > 800
+
+
+def test_memories_are_listed_one_a_line(server, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    memory = HIT | {"content": "The queue is SQLite. " * 20}
+    server.answers["GET /v1/memories"] = {"items": [memory], "next_cursor": None}
+    (line,) = run("list", "-n", "1").stdout.splitlines()
+    assert line.startswith(f"{ULID[-8:]}  decision    2026-01-02 03:04  The queue")
+    assert len(line) == 70
+    server.answers["GET /v1/memories"] = {"items": [], "next_cursor": None}
+    assert "there are none" in run("list", "--archived").stderr
+
+
+def test_the_version_is_an_option_too(empty_home):
+    assert run("--version").stdout == run("version").stdout

@@ -312,3 +312,20 @@ def test_without_a_manager_it_says_what_is_left_to_do(manager, monkeypatch):
         "systemctl --user daemon-reload",
         "systemctl --user enable --now reverie.service",
     ]
+
+
+def test_a_login_without_a_bus_is_told_what_is_left_to_do(manager, monkeypatch):
+    monkeypatch.setenv("SYSTEMCTL_FAILS", "1")
+    told = run("service", "install", code=1)
+    assert told.stdout.startswith("written ")
+    assert "`systemctl --user daemon-reload` failed" in told.stderr
+    assert "left to do: systemctl --user daemon-reload" in told.stderr
+    assert "left to do: systemctl --user enable --now reverie.service" in told.stderr
+
+
+def test_a_dry_run_shows_the_service_and_does_nothing(manager):
+    told = run("service", "install", "--dry-run")
+    assert "[Service]" in told.stdout
+    assert "left to do: systemctl --user enable --now reverie.service" in told.stderr
+    assert not (manager / "config").exists()
+    assert not (manager / "told").exists()

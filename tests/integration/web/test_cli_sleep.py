@@ -56,3 +56,11 @@ def test_a_job_with_more_to_do_goes_on(monkeypatch):
 
 def test_every_workspace_asks_for_jobs():
     assert sleep("--every-workspace").exit_code == 2
+
+
+@pytest.mark.usefixtures("workspaces")
+def test_a_job_that_runs_in_the_background_already_is_no_failure(monkeypatch):
+    monkeypatch.setattr("pipeline.services.maintenance.runner.run_job", lambda *_given, **_named: None)
+    result = sleep("decay")
+    assert result.exit_code == 0
+    assert [one["ok"] for one in json.loads(result.stdout)] == [True]

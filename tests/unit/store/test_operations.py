@@ -1,4 +1,5 @@
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -73,3 +74,22 @@ def test_errors_are_counted_since_a_moment_for_a_workspace_and_the_whole_home(jo
         monkeypatch.setattr(operations.time, "time", lambda now=at: now)
         journal.record_error("web", "boom", workspace=workspace)
     assert [journal.errors_since("mine", at) for at in (10, 20, 25, 35)] == [3, 2, 1, 0]
+
+
+def test_what_works_again_is_no_open_error(journal):
+    for component, workspace in (("digest.embed", "a"), ("digest.embed", "b"), ("sweep", "a")):
+        journal.record_error(component, "broken", workspace=workspace)
+    journal.mark_repaired(["digest.embed"], workspace="a", before=time.time() + 1)
+    journal.record_error("digest.embed", "broken again", workspace="a")
+    still = [(error.component, error.message) for error in journal.errors(workspace="a", limit=9, open_only=True)]
+    assert still == [("digest.embed", "broken again"), ("sweep", "broken")]
+    everything = journal.errors(workspace="a", limit=9)
+    assert [error.repaired_at is not None for error in everything] == [False, False, True]
+    assert journal.errors(workspace="b", limit=9, open_only=True)[0].repaired_at is None
+
+
+def test_an_error_of_the_turn_that_ends_well_is_not_repaired_by_it(journal):
+    began = time.time() - 1
+    journal.record_error("digest.embed", "one memory failed", workspace="a")
+    journal.mark_repaired(["digest.embed"], workspace="a", before=began)
+    assert journal.errors(workspace="a", limit=9, open_only=True) != []

@@ -42,11 +42,11 @@ def test_a_quantile_stays_in_its_bucket_and_grows_with_the_share(counts, share):
 
 
 def test_endpoints_that_answered_are_listed_the_most_asked_for_first():
-    histogram = Histogram("seconds", "x", ["endpoint"], registry=CollectorRegistry(), buckets=BUCKETS)
-    histogram.labels("/silent")
-    histogram.labels("/b").observe(0.003)
-    for _ in range(3):
-        histogram.labels("/a").observe(0.02)
+    histogram = Histogram("seconds", "x", ["endpoint", "method"], registry=CollectorRegistry(), buckets=BUCKETS)
+    histogram.labels("/silent", "GET")
+    histogram.labels("/b", "GET").observe(0.003)
+    for method in ("GET", "POST", "GET"):
+        histogram.labels("/a", method).observe(0.02)
     assert latencies(histogram) == [
         Latency("/a", 3, pytest.approx(0.0175), pytest.approx(0.02425)),
         Latency("/b", 1, pytest.approx(0.00375), pytest.approx(0.004875)),

@@ -1,0 +1,103 @@
+"""The page on upgrading and uninstalling, step by step, with a real stack in a home of its own."""
+
+import contextlib
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from tests.support.stack import ROOT, free_port
+
+pytestmark = pytest.mark.timeout(300)
+
+PAGE = (ROOT / "docs" / "upgrading.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def user(tmp_path):
+    """Run commands as a user whose home folder is scratch; whatever runs at the end is stopped."""
+    values = {"REVERIE_HOME": str(tmp_path / "home"), "REVERIE_PORT": str(free_port()), "HOME": str(tmp_path / "ann")}
+    values |= {"REVERIE_EMBEDDING_MODEL": "/nowhere/model", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("REVERIE_", "XDG_"))}
+    (tmp_path / "ann" / ".claude").mkdir(parents=True)
+
+    def run(*arguments, code=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "web.cli", *arguments],
+            cwd=tmp_path / "ann",
+            env=kept | values,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    yield run
+    run("down")
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+def commands_of(heading):
+    part = PAGE.partition(f"## {heading}")[2].partition("\n## ")[0]
+    return re.findall(r"`reverie ([a-z][^`]*)`", part)
+
+
+def migrate_back(store):
+    """Make of a store one of the version before: its last migration was never applied."""
+    with contextlib.closing(sqlite3.connect(store)) as db:
+        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_no_co_mentions'")
+        db.execute("CREATE TABLE co_mention (low INTEGER, high INTEGER, memories INTEGER)")
+        db.commit()
+
+
+def test_an_upgrade_keeps_every_memory_and_can_be_taken_back(user, home):
+    store = home / "workspaces" / "default" / "events.sqlite"
+    user("up", "--daemon")
+    user("remember", "The staging database listens on port 6543")
+    user("snapshot", "take")
+    user("down")
+    migrate_back(store)
+    assert "mcpServers" in user("setup", "claude-code", "--dry-run")
+    user("up", "--daemon")
+    assert "6543" in user("recall", "staging database")
+    assert "before-migration" in user("snapshot", "list")
+    assert "store" not in "".join(line for line in user("doctor").splitlines() if line.startswith("fail"))
+    user("remember", "The next port is 7654")
+    user("down")
+    before = re.search(r"before-migration-\S+", user("snapshot", "list"))[0]
+    user("-w", "default", "snapshot", "restore", before)
+    user("up", "--daemon")
+    assert "6543" in user("recall", "staging database")
+    assert "7654" not in user("recall", "next port", "--min-relevance", "0")
+
+
+def test_after_uninstalling_only_what_the_page_names_is_left(user, home, tmp_path):
+    user("up", "--daemon")
+    user("remember", "The staging database listens on port 6543")
+    user("setup", "claude-code", "--yes")
+    settings = tmp_path / "ann" / ".claude" / "settings.json"
+    assert "reverie" in settings.read_text()
+    for command in ("service remove", "setup --remove --yes", "down"):
+        assert command in commands_of("Uninstalling")
+        user(*command.split())
+    files = [file for file in (tmp_path / "ann").rglob("*") if file.is_file()]
+    assert [file for file in files if "reverie" in file.read_text(errors="replace").lower()] == []
+    rows = PAGE.partition("| place in the home |")[2]
+    named = [
+        name.rstrip("/") for name in re.findall(r"`([^`]+)`", "".join(re.findall(r"^\|[^|]*\|", rows, re.MULTILINE)))
+    ]
+    left = {place.name for place in home.iterdir()}
+    assert {name for name in left if not any(fnmatch(name, pattern) for pattern in named)} == set()
+    assert Path(home / "workspaces" / "default" / "events.sqlite").is_file()
