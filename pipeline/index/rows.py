@@ -125,8 +125,8 @@ class SessionMap:
 
 
 class RankingFeatures:
-    """Answer whether memories may be shown to anyone in the workspace, how important, old and repeated they are, and by
-    whom: `speakers` holds a number for each name, 0 for none.
+    """Answer whether memories may be shown to anyone in the workspace, how important, old and repeated they are, which
+    are outlines of code, and by whom: `speakers` holds a number for each name, 0 for none.
 
     Brought up to date from the change log. A process may be a moment behind: what is shown is checked against the
     store.
@@ -139,6 +139,7 @@ class RankingFeatures:
         self.importance = np.zeros(FIRST_CAPACITY, np.float32)
         self.days: NDArray[np.float64] = np.zeros(FIRST_CAPACITY, np.float64)
         self.keyed = np.zeros(FIRST_CAPACITY, np.bool_)
+        self.outlines = np.zeros(FIRST_CAPACITY, np.bool_)
         self.repeats = np.zeros(FIRST_CAPACITY, np.float32)
         self.speakers = np.zeros(FIRST_CAPACITY, np.int32)
         self._names = {"": 0}
@@ -162,6 +163,7 @@ class RankingFeatures:
             self.importance[seqs] = [row.importance for row in rows]
             self.days[seqs] = [row.days for row in rows]
             self.keyed[seqs] = [row.kind == Kind.KEYED_FACT for row in rows]
+            self.outlines[seqs] = [row.kind == Kind.CODE for row in rows]
             self.repeats[seqs] = [row.repeats for row in rows]
             self.speakers[seqs] = [self._number_of(speaker_of(row.opening)) for row in rows]
             self._generation = generation
@@ -180,5 +182,6 @@ class RankingFeatures:
         if size <= len(self.visible):
             return
         self.visible, self.keyed = np.pad(self.visible, (0, more)), np.pad(self.keyed, (0, more))
+        self.outlines = np.pad(self.outlines, (0, more))
         self.importance, self.repeats = np.pad(self.importance, (0, more)), np.pad(self.repeats, (0, more))
         self.days, self.speakers = np.pad(self.days, (0, more)), np.pad(self.speakers, (0, more))

@@ -116,6 +116,7 @@ def gather_evidence(
         superseded_by=np.array([candidates.superseded.get(seq, NOBODY) for seq in seqs.tolist()], np.int64),
         in_time_range=_in_time_range(question, days),
         personal_fact=ranking_features.keyed[seqs] & question.personal,
+        outlines=ranking_features.outlines[seqs],
         importance=ranking_features.importance[seqs],
         # Counted from the newest: of the days since the epoch, so few bits keep hours at best.
         days=(days - days.max(initial=0.0)).astype(np.float32),

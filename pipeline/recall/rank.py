@@ -40,9 +40,15 @@ INTERCEPT = -5.1
 CLOSER_THAN_BACKGROUND = 9.7
 SHARED_INFORMATION = 2.0
 VOCABULARY_COVERAGE = 2.4
+# Every file of a project is a little about a question about it, and an outline holds many words: fitted to the labels
+# of the 454 outlines that are found for tests/data/prompts. Where the other formula says less, it is right.
+OUTLINE_INTERCEPT = -1.3
+OUTLINE_SLOPE = 0.28
 # From here on an agent is told unasked; below the other, nobody is shown what was not asked for whatever it is.
 RELEVANT = 0.5
 SURELY_NOT = 0.02
+# Where an outline is told unasked.
+OUTLINE_RELEVANT = 0.34
 
 
 class FeatureGroup(StrEnum):
@@ -61,8 +67,8 @@ class Evidence:
 
     Scores are raw: BM25 sums, and cosines scaled so that unrelated texts are at 0, `background_similarity` the
     nearest background message's among them. `information` and `vocabulary_coverage` are what the lexical index says of
-    words that the world seldom uses. `before` and `after` are the row numbers of what somebody else said right before
-    and after it in the session, 0 for none.
+    words that the world seldom uses. `outlines` marks what tells of a file of code. `before` and `after` are the row
+    numbers of what somebody else said right before and after it in the session, 0 for none.
     """
 
     seqs: Seqs
@@ -87,6 +93,7 @@ class Evidence:
     superseded_by: Seqs
     in_time_range: Flags
     personal_fact: Flags
+    outlines: Flags
     importance: Floats
     days: Floats
     repeats: Floats
@@ -373,6 +380,8 @@ def relevance(ranking: Ranking) -> Floats:
         + SHARED_INFORMATION * np.sqrt(evidence.information)
         + VOCABULARY_COVERAGE * evidence.vocabulary_coverage
     )
+    outlined = np.minimum(logit, OUTLINE_INTERCEPT + OUTLINE_SLOPE * logit)
+    logit = np.where(evidence.outlines, outlined, logit)
     probability: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
     beside = np.maximum(_at(probability, pool.before), _at(probability, pool.after))
     return np.maximum(probability, beside)

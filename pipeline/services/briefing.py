@@ -18,7 +18,7 @@ from pipeline.context.render import Entry, render_block
 from pipeline.kinds import render_text
 from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.query import asks_progress
-from pipeline.recall.rank import RELEVANT
+from pipeline.recall.rank import OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.search import SearchContext, search
 from pipeline.records import Filter, Kind, Memory, Viewer, sessions_named
 from pipeline.records.recall import NOTHING, Hit, Query
@@ -149,7 +149,7 @@ def hook_recall_budget_ms(settings: Settings) -> int:
 
 def message_query(message: str, viewer: Viewer, budget_ms: int) -> Query:
     """Return what is asked of recall for a message."""
-    return Query(message, CONSIDERED, Filter(viewer=viewer), budget_ms, min_relevance=RELEVANT)
+    return Query(message, CONSIDERED, Filter(viewer=viewer), budget_ms, min_relevance=min(RELEVANT, OUTLINE_RELEVANT))
 
 
 def compose_briefing(
@@ -283,8 +283,13 @@ def _excerpts(hits: Sequence[Hit], message: str) -> list[Entry]:
 
 def _choose(db: Connection, session: AgentSession, message: str, found: Sequence[Hit]) -> list[Hit]:
     """Return what is told of what was found, and what a message names whether it was found or not."""
+    found = [hit for hit in found if hit.relevance >= _least_relevance(hit.memory)]
     alive = _drop_dead_lessons(db, _add_named_lessons(db, session, message, found))
     return choose_told(alive, find_named_code(db, session.viewer, message, found))
+
+
+def _least_relevance(memory: Memory) -> float:
+    return OUTLINE_RELEVANT if memory.kind is Kind.CODE else RELEVANT
 
 
 def _drop_dead_lessons(db: Connection, hits: Sequence[Hit]) -> list[Hit]:

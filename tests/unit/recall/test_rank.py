@@ -38,6 +38,7 @@ def pools(draw):
         repeats=column(st.integers(0, 1000)),
         **{name: column(st.booleans()) for name in ("asks", "speaks", "names_time", "literal", "in_time_range")},
         personal_fact=column(st.booleans()),
+        outlines=column(st.booleans()),
     )
 
 

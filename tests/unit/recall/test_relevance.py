@@ -30,3 +30,19 @@ def test_nothing_is_surely_beside_the_question_where_its_words_are_unknown(known
     assert least_relevance(asked, None) == pytest.approx(least)
     assert least_relevance(asked, 0.3) == 0.3
     assert least_relevance(asked, 0.0) == 0.0
+
+
+@given(st.lists(st.floats(-1, 1, width=32), min_size=2, max_size=6))
+def test_an_outline_of_code_is_never_surer_and_keeps_its_order(closeness):
+    seqs = range(1, len(closeness) + 1)
+    text = relevance(rank(evidence(seqs, dense=closeness)))
+    code = relevance(rank(evidence(seqs, dense=closeness, outlines=[True] * len(closeness))))
+    assert (code <= text + 1e-6).all()
+    by_text = sorted(zip(text.tolist(), code.tolist(), strict=True))
+    assert [outlined for _, outlined in by_text] == sorted(outlined for _, outlined in by_text)
+
+
+def test_what_is_certain_of_a_text_is_likely_of_an_outline():
+    found = relevance(rank(evidence([1, 2], dense=[1.0, 1.0], outlines=[False, True], vocabulary_coverage=1.0)))
+    assert found[0] > 0.99
+    assert 0.5 < found[1] < 0.75
