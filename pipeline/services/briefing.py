@@ -275,10 +275,15 @@ def _render(
 
 def _excerpts(hits: Sequence[Hit], message: str) -> list[Entry]:
     asked = frozenset(search_tokens(message))
-    return [
-        Entry(hit.memory, hit.annotations, excerpt=find_excerpt(render_text(hit.memory), asked, EXCERPT_CHARS))
-        for hit in hits
-    ]
+    return [Entry(hit.memory, hit.annotations, excerpt=_excerpt(hit.memory, asked)) for hit in hits]
+
+
+def _excerpt(memory: Memory, asked: frozenset[str]) -> str:
+    """Return the part of a memory that is about a message; of the outline of a file, with its path."""
+    text = render_text(memory)
+    found = find_excerpt(text, asked, EXCERPT_CHARS)
+    path = text.partition(" · ")[0]
+    return found if memory.kind is not Kind.CODE or found.startswith(path) else f"{path}: {found}"
 
 
 def _choose(db: Connection, session: AgentSession, message: str, found: Sequence[Hit]) -> list[Hit]:

@@ -54,6 +54,14 @@ def test_a_named_file_or_symbol_is_always_told_and_first(asked):
         assert set(prompt["named"]) <= set(files[: len(prompt["named"])]), (prompt["text"], files)
 
 
+def test_a_line_of_code_begins_with_its_file_and_what_is_told_is_read_at_a_glance(asked):
+    for prompt, lines in asked[0]:
+        assert len(lines) <= 5, prompt["text"]
+        for told in lines:
+            assert told.file is None or f"“{told.file}" in told.text, told.text
+        assert sum(len(told.text) for told in lines) <= 1600
+
+
 def test_a_file_is_told_once_and_a_commit_never_beside_named_code(asked):
     for prompt, lines in asked[0]:
         files = [told.file for told in lines if told.file is not None]

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,6 +44,7 @@ class Told:
     memory: Memory
     file: str | None
     commit: int | None
+    text: str = ""
 
 
 class IndexedPackage:
@@ -58,7 +59,8 @@ class IndexedPackage:
         """Return the lines that a prompt is told, in their order."""
         limits = BriefingLimits(PATIENT_MS, 4000)
         briefing = compose_briefing(self._context, AgentSession("s"), prompt, limits, NOW)
-        return [self._told(memory) for memory in briefing.shown]
+        lines = briefing.text.splitlines()[1:]
+        return [replace(self._told(memory), text=line) for memory, line in zip(briefing.shown, lines, strict=True)]
 
     def ask(self, question: str, k: int) -> list[tuple[Told, Hit]]:
         """Return the results of a question with the file that each is of."""

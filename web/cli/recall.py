@@ -132,7 +132,9 @@ def _print_results(results: list[dict[str, Any]], query: str | None) -> list[dic
                 f"{len(hits):>3}  {hit['score']:.3f}  {hit['kind']}  {hit['occurred_at'][:16]}{session}  {hit['id']}"
             )
             text = plain(hit["content"])
-            for line in text.splitlines() if query is None else fit_snippet(text, query, width):
+            # Of the outline of a file its path is told, whatever part of it is about the question.
+            lead = text.partition(" · ")[0] if hit["kind"] == Kind.CODE else ""
+            for line in text.splitlines() if query is None else fit_snippet(text, query, width, lead=lead):
                 click.echo(f"{INDENT}{line}")
             if "superseded_by" in hit:
                 click.echo(f"{INDENT}superseded by {hit['superseded_by']}")

@@ -146,8 +146,9 @@ def service_of(platform: str, home: Path, xdg_config_home: str | None, settings:
                 "ProgramArguments": list(command),
                 "EnvironmentVariables": variables,
                 "RunAtLoad": True,
-                # What ended by itself, as for a port that is taken, is not started again and again.
-                "KeepAlive": {"Crashed": True},
+                # Also after a SIGKILL, which launchd calls no crash; a port that is taken is tried once a minute.
+                "KeepAlive": {"SuccessfulExit": False},
+                "ThrottleInterval": 60,
                 "StandardOutPath": str(root / "logs" / "reverie.log"),
                 "StandardErrorPath": str(root / "logs" / "reverie.log"),
             }

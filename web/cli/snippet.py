@@ -11,8 +11,11 @@ SHORTEST = 3
 LONGEST_ENDING = 2
 
 
-def fit_snippet(text: str, query: str, width: int, lines: int = LINES) -> list[str]:
-    """Return at most so many lines of a width that show where a text says most of a query."""
+def fit_snippet(text: str, query: str, width: int, lines: int = LINES, lead: str = "") -> list[str]:
+    """Return at most so many lines of a width that show where a text says most of a query.
+
+    A `lead` with which the text begins is shown whatever part follows.
+    """
     given = text.splitlines()
     if len(given) <= lines and all(len(line) <= width for line in given):
         return given
@@ -21,7 +24,7 @@ def fit_snippet(text: str, query: str, width: int, lines: int = LINES) -> list[s
     if len(whole) <= lines:
         return whole
     start = _find_start(flat, _beginnings(query), room=width * lines - width // 4)
-    shown = f"{CUT if start else ''}{flat[start:]}"
+    shown = f"{f'{lead} ' if start and lead else ''}{CUT if start else ''}{flat[start:]}"
     return textwrap.wrap(shown, width, max_lines=lines, placeholder=CUT)
 
 

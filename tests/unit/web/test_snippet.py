@@ -28,6 +28,12 @@ def test_without_a_match_the_beginning_is_shown():
     assert fit_snippet(LONG, "zeppelin", 60)[0].startswith("The gate is painted")
 
 
+def test_a_lead_is_shown_before_whatever_part_follows():
+    shown = fit_snippet(f"web/lamp.py · {LONG}", "which lamp does the keeper burn", 60, lead="web/lamp.py")
+    assert shown[0].startswith(f"web/lamp.py {CUT}")
+    assert "lamp burns paraffin" in " ".join(shown)
+
+
 @given(st.text(max_size=600), st.text(max_size=40), st.integers(20, 120))
 def test_it_never_exceeds_its_lines_and_columns(text, query, width):
     shown = fit_snippet(text, query, width)
