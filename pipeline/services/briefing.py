@@ -25,7 +25,7 @@ from pipeline.records.recall import NOTHING, Hit, Query
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
 from pipeline.services.incognito import is_incognito
 from pipeline.services.lessons import Usefulness, is_critical, is_rule, with_records
-from pipeline.services.named_code import choose_told, find_named_code
+from pipeline.services.prompt_lines import choose_told, find_named_code
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, arcs, goals, memories

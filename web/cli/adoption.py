@@ -18,10 +18,11 @@ HOW = "`reverie workspace adopt`"
 
 def offer(state: State, folder: Path, workspace: str) -> None:
     """Offer to move what was taken from a folder's project to the workspace that was just made for it."""
-    found = count_strays(state, folder)
+    found = sum(memories for _, _, memories in _list_strays(state, folder))
     if not found:
         return
-    click.echo(f"{workspace} is this project's own workspace from now on; {describe_strays(state, found)}", err=True)
+    elsewhere = f"{state.settings.workspace} holds {found} memories taken from here"
+    click.echo(f"{workspace} is this project's own workspace from now on; {elsewhere}", err=True)
     if state.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         click.echo(f"{HOW} moves them", err=True)
     elif click.confirm("Move them?", default=True, err=True):
@@ -30,24 +31,21 @@ def offer(state: State, folder: Path, workspace: str) -> None:
         click.echo(f"{HOW} moves them later", err=True)
 
 
-def describe_strays(state: State, found: int) -> str:
-    """Say how many memories of the project stand elsewhere, and where."""
-    return f"{state.settings.workspace} holds {found} memories taken from here"
-
-
-def count_strays(state: State, folder: Path) -> int:
-    """Count what was taken from a folder's project into the workspace of no project."""
-    return sum(memories for _, _, memories in _list_strays(state, folder))
-
-
-def adopt(state: State, folder: Path, workspace: str) -> int:
-    """Take a folder's project into its workspace, then forget it where it stood before; return how many sources."""
-    strays = [(name, path) for name, path, _ in _list_strays(state, folder)]
-    for name, path in strays:
+def adopt(state: State, folder: Path, workspace: str) -> None:
+    """Take a folder's project into its workspace, then forget it where it stood before."""
+    done = []
+    for name, path, _ in _list_strays(state, folder):
         source = source_name(name, path)
-        SourceCommand(state, workspace, source, dry_run=False, sweeps=name == "project").take(name, path)
-        SourceCommand(state, state.settings.workspace, source, dry_run=False).forget()
-    return len(strays)
+        command = SourceCommand(state, workspace, source, dry_run=False, sweeps=name == "project")
+        taken = command.read_in(name, path)
+        before = SourceCommand(state, state.settings.workspace, source, dry_run=False)
+        done += [(command, taken), (before, before.forget_all())]
+    if state.json:
+        state.print_json([command.describe(*taken) for command, taken in done])
+    elif not done:
+        click.echo(f"nothing in {state.settings.workspace} was taken from this project")
+    for command, taken in done if not state.json else ():
+        command.print_rows(*taken)
 
 
 def _list_strays(state: State, folder: Path) -> list[tuple[str, Path, int]]:

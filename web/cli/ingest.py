@@ -130,19 +130,26 @@ class SourceCommand:
 
     def take(self, name: str, path: Path, **choices: object) -> None:
         """Read and take everything of a type of source from a place, and tell what became of it."""
-        with show_reading(f"reading {self.source}", quiet=self.state.json) as progress:
-            read = open_reader(name, path, progress, **choices)
-            counts, took_s = self._act(lambda intake: intake.take(read))
-        self._print(counts, took_s)
+        self._tell(*self.read_in(name, path, **choices))
 
     def forget(self) -> None:
         """Forget everything, and tell what became of it; raise NotFound where nothing was taken from the source."""
-        counts, took_s = self._act(lambda intake: intake.forget())
+        counts, took_s = self.forget_all()
         if not counts.items:
             raise NotFound(
                 f"nothing in {self.workspace} was taken from {self.source}; `reverie index list` lists sources"
             )
-        self._print(counts, took_s)
+        self._tell(counts, took_s)
+
+    def read_in(self, name: str, path: Path, **choices: object) -> tuple["IntakeCounts", float]:
+        """Read and take everything; return what became of it, and in how many seconds."""
+        with show_reading(f"reading {self.source}", quiet=self.state.json) as progress:
+            read = open_reader(name, path, progress, **choices)
+            return self._act(lambda intake: intake.take(read))
+
+    def forget_all(self) -> tuple["IntakeCounts", float]:
+        """Forget everything; return what became of it, and in how many seconds."""
+        return self._act(lambda intake: intake.forget())
 
     def _act(self, act: Callable[["Intake"], "IntakeCounts"]) -> tuple["IntakeCounts", float]:
         from web.intake import Intake
@@ -156,23 +163,28 @@ class SourceCommand:
                 raise
         return counts, round(time.monotonic() - began, 1)
 
-    def _print(self, counts: "IntakeCounts", took_s: float) -> None:
-        if self.state.json:
-            reasons = {"rejected": counts.rejected, "skipped": counts.skipped}
-            told = {
-                name: {reason: {"count": one.count, "first": one.first} for reason, one in _most_first(found)}
-                for name, found in reasons.items()
-            }
-            outcomes = {name: dict(getattr(counts, name)) for name in ("items", "memories")}
-            head = {"workspace": self.workspace, "source": self.source, "dry_run": self.dry_run}
-            self.state.print_json(head | outcomes | told | {"took_s": took_s})
-            return
+    def describe(self, counts: "IntakeCounts", took_s: float) -> dict[str, object]:
+        """Return what became of a source, for a program."""
+        reasons = {"rejected": counts.rejected, "skipped": counts.skipped}
+        told = {
+            name: {reason: {"count": one.count, "first": one.first} for reason, one in _most_first(found)}
+            for name, found in reasons.items()
+        }
+        outcomes = {name: dict(getattr(counts, name)) for name in ("items", "memories")}
+        head = {"workspace": self.workspace, "source": self.source, "dry_run": self.dry_run}
+        return {**head, **outcomes, **told, "took_s": took_s}
+
+    def print_rows(self, counts: "IntakeCounts", took_s: float) -> None:
+        """Print what became of a source, for a person."""
         rows: list[tuple[str, object]] = [("workspace", self.workspace), ("source", self.source)]
         rows += [("items", _format_counts(counts.items)), ("memories", _format_counts(counts.memories))]
         rows += _name_first_row("rejected", _format_reasons(counts.rejected))
         rows += _name_first_row("left out", _format_reasons(counts.skipped))
         rows.append(("took", f"{took_s} s{', and nothing was written' if self.dry_run else ''}"))
         print_pairs(rows)
+
+    def _tell(self, counts: "IntakeCounts", took_s: float) -> None:
+        self.state.show(self.describe(counts, took_s), lambda: self.print_rows(counts, took_s))
 
 
 def _most_first(found: Mapping[str, "ReasonCount"]) -> list[tuple[str, "ReasonCount"]]:

@@ -91,8 +91,7 @@ def adopt(state: State, folder: Path) -> None:
     target = state.choice(folder, to_write=True).workspace
     if target == state.settings.workspace:
         raise Conflict(f"{folder} belongs to no workspace but {target}")
-    if not adoption.adopt(state, folder, target) and not state.json:
-        click.echo(f"nothing in {state.settings.workspace} was taken from this project")
+    adoption.adopt(state, folder, target)
 
 
 @workspace.command("use")

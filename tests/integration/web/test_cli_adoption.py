@@ -43,6 +43,14 @@ def test_the_first_thing_that_is_stored_makes_the_workspace_and_offers_to_bring_
     assert "nothing in default was taken from this project" in run("workspace", "adopt").stdout
 
 
+def test_a_program_is_told_of_every_step(project):
+    run("remember", "Tea is sold by the cup")
+    there, here = run_json("workspace", "adopt")
+    assert (there["workspace"], there["items"]) == (identify(project).id, {"created": 1})
+    assert (here["workspace"], here["items"]) == ("default", {"forgotten": 1})
+    assert run_json("workspace", "adopt") == []
+
+
 def test_an_index_into_a_project_makes_its_workspace_too(project):
     told = run("index", "project")
     assert identify(project).id in told.stdout

@@ -9,7 +9,7 @@ import pytest
 from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
 from pipeline.services.briefing import SHOWN_EACH, AgentSession, Briefing, BriefingLimits, compose_briefing
 from pipeline.services.lessons import ENOUGH
-from pipeline.services.named_code import TOLD
+from pipeline.services.prompt_lines import TOLD
 from pipeline.store import impressions, memories
 from pipeline.store.impressions import Impression
 from pipeline.text.instructions import instructs
