@@ -90,6 +90,7 @@ BODIES = {
     "/v1/recall/why": {"query": "anything", "id": "unknown"},
     "/v1/prepare": {"message": "anything"},
     "/v1/memories/{memory_id}/edges": {"kind": "supports", "to": "unknown"},
+    "/v1/memories/{memory_id}/move": {"workspace": "elsewhere"},
     "/v1/lessons/surfaces/{surface_id}": {"followed": True},
     "/v1/duplicates/{pair_id}": {"action": "keep"},
     "/v1/candidates/{memory_id}": {"action": "accept"},

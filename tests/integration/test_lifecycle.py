@@ -178,7 +178,8 @@ def test_the_next_command_starts_what_died_and_nothing_that_was_stopped(stack):
     supervisor = stack.up()
     stack.run("remember", "The cache is written behind the queue")
     supervisor.kill()
-    supervisor.wait()
+    # Until its processes have noticed, they answer.
+    eventually(stack.is_empty, "every process notices")
     recalled = stack.run("recall", "cache queue")
     assert "The cache is written behind the queue" in recalled.stdout, recalled.stderr
     assert "Reverie had ended without being stopped; starting it again" in recalled.stderr

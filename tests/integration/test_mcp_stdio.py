@@ -12,7 +12,6 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from pipeline.identity import identify
 from tests.support.served import serve_home
 from tests.support.stack import free_port
-from web.hosts import files
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -116,7 +115,7 @@ def test_the_folder_decides_on_the_workspace(talk, home):
     assert home.paths.workspace_ids() == ["named", "shop"]
 
 
-def test_what_an_agent_stores_first_meets_what_hooks_note_once_a_host_is_set_up(talk, home):
+def test_what_an_agent_stores_first_makes_the_workspace_that_hooks_note_in(talk, home):
     (talk.folder / ".git").mkdir()
     own = identify(talk.folder).id
 
@@ -130,14 +129,9 @@ def test_what_an_agent_stores_first_meets_what_hooks_note_once_a_host_is_set_up(
         named, lines = talk(conversation)
         return named == f"Workspace “{workspace}" and [STAGING["content"] in line for line in lines] == [True]
 
-    assert tells_of("default")
-    assert home.paths.workspace_ids() == ["default"]
-    files.write_state(
-        home.paths.root, {"/home/ann/.claude/settings.json": files.InstalledFile(frozenset({"claude-code"}))}
-    )
     # As soon as it is there, it is read as well, by a bridge that began without it.
     assert tells_of(own)
-    assert home.paths.workspace_ids() == ["default", own]
+    assert home.paths.workspace_ids() == [own]
 
 
 def test_an_id_that_a_hook_showed_is_known(talk, home):
