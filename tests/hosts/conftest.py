@@ -176,14 +176,19 @@ class Machine:
 
     def supervisor(self) -> psutil.Process:
         """Return the process that keeps the stack running."""
+        # A host's hook and its bridge may both start one; the second ends when it finds the first.
+        (found,) = wait_until("one supervisor is left", self._one_supervisor)
+        return found
+
+    def _one_supervisor(self) -> list[psutil.Process]:
         # Of a process that has just ended psutil tells nothing.
-        [found] = [
+        found = [
             process
             for process in psutil.process_iter(["cmdline", "environ"])
             if (process.info["cmdline"] or [])[-3:] == ["-m", "web.cli", "up"]
             and process.info["environ"]["HOME"] == str(self.home)
         ]
-        return found
+        return found if len(found) == 1 else []
 
     def stop(self) -> None:
         """End the hosts that still run, which would start the stack again, and the stack."""
