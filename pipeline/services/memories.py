@@ -29,7 +29,7 @@ from pipeline.text.normalize import normalize_id
 from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.fields import resolve_scope
-from pipeline.write.move import Place, move as move_memory
+from pipeline.write.move import put_away, take_in
 from pipeline.write.prepare import prepare, prepare_batch
 from pipeline.write.revise import text_mark
 
@@ -157,10 +157,16 @@ def move(workspace: Workspace, target: Workspace, memory_id: str) -> Receipt:
     """Move a memory to another workspace; raise Conflict where it is there already or cannot be stored."""
     if target.id == workspace.id:
         raise Conflict(f"it is in {target.id} already")
+    # Read first: what cannot be moved must not make a workspace.
     with workspace.database.read() as db:
-        revise.get_existing(db, memory_id)
+        memory = revise.get_existing(db, memory_id)
+        earlier = history.of(db, memory.seq)
+    if memory.archived_at is not None:
+        raise Conflict("it is in the archive; restore it first")
     policy = target.write_policy()
-    return move_memory(Place(workspace.id, workspace.database), Place(target.id, target.create()), memory_id, policy)
+    receipt = take_in(target.create(), memory, earlier, workspace.id, policy)
+    put_away(workspace.database, memory_id, target.id, receipt.id)
+    return receipt
 
 
 def is_merged(workspace: Workspace, memory_id: str) -> bool:

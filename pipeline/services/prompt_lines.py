@@ -62,10 +62,11 @@ def find_named_code(db: Connection, viewer: Viewer, message: str, found: Sequenc
         holders = [hit for hit in found if hit.memory.kind is Kind.CODE and defines(hit.memory.content, symbol)]
         named += holders[:1]
     best = max((hit.score for hit in found), default=0.0)
-    told = {_place_of(hit.memory): hit for hit in reversed(named)}
-    ordered = dict.fromkeys(_place_of(hit.memory) for hit in named)
+    first: dict[str | None, Hit] = {}
+    for hit in named:
+        first.setdefault(_place_of(hit.memory), hit)
     # Above all that was found, in their order.
-    return [replace(told[place], score=best + 1 / (1 + rank)) for rank, place in enumerate(ordered)]
+    return [replace(hit, score=best + 1 / (1 + rank)) for rank, hit in enumerate(first.values())]
 
 
 def _find_file(db: Connection, viewer: Viewer, file: str, found: Sequence[Hit]) -> list[Hit]:

@@ -35,6 +35,11 @@ class WorkspaceChoice:
     reason: str
     identity: Identity | None
 
+    @property
+    def detail(self) -> str:
+        """Return what the folder was told by, and what commands and hooks make of it."""
+        return self.reason if self.identity is None else f"{self.identity.detail}; {self.reason}"
+
 
 def choose_workspace(
     folder: Path | None,

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def make_ready(
 
 def _check_not_later(schema: Database, file: Path, migrations: Migrations) -> None:
     """Refuse a file that a later version has changed: that one might not understand what this one writes."""
-    later = sorted({one.name for one in migrations.applied(schema)} - _names(migrations))
+    later = _list_unknown(migrations, tuple(one.name for one in migrations.applied(schema)))
     if later:
         raise StoreUnavailable(
             f"{file} was changed by a later version of Reverie ({', '.join(later)}): install that one again, or put "
@@ -80,8 +81,11 @@ def _check_not_later(schema: Database, file: Path, migrations: Migrations) -> No
         )
 
 
-def _names(migrations: Migrations) -> frozenset[str]:
-    return frozenset(one.name for one in migrations.pending(Database(memory=True)))
+# Of all stores but those of another version the same is asked, at every opening.
+@cache
+def _list_unknown(migrations: Migrations, applied: tuple[str, ...]) -> list[str]:
+    known = {one.name for one in migrations.pending(Database(memory=True))}
+    return sorted(set(applied) - known)
 
 
 def migrate_copy(file: Path, migrations: Migrations) -> None:

@@ -18,7 +18,7 @@ AMONG_FIVE = 13
 
 
 @pytest.fixture(scope="module")
-def asked(compiled_model, tmp_path_factory):
+def answered(compiled_model, tmp_path_factory):
     """Every prompt with the lines that it is told, every question with its files, and how sure each outline was."""
     prompts, questions, code = [], [], []
     encoder = OnnxEncoder.load(compiled_model, threads=1)
@@ -43,47 +43,47 @@ def is_relevant(told, prompt):
     return told.file in prompt["relevant"] or told.commit in prompt["commits"]
 
 
-def test_most_lines_are_about_the_prompt(asked):
-    lines = [is_relevant(told, prompt) for prompt, lines in asked[0] for told in lines]
+def test_most_lines_are_about_the_prompt(answered):
+    lines = [is_relevant(told, prompt) for prompt, lines in answered[0] for told in lines]
     assert sum(lines) / len(lines) >= RELEVANT_SHARE, f"{sum(lines)} of {len(lines)}"
 
 
-def test_a_named_file_or_symbol_is_always_told_and_first(asked):
-    for prompt, lines in asked[0]:
+def test_a_named_file_or_symbol_is_always_told_and_first(answered):
+    for prompt, lines in answered[0]:
         files = [told.file for told in lines]
         assert set(prompt["named"]) <= set(files[: len(prompt["named"])]), (prompt["text"], files)
 
 
-def test_a_line_of_code_begins_with_its_file_and_what_is_told_is_read_at_a_glance(asked):
-    for prompt, lines in asked[0]:
+def test_a_line_of_code_begins_with_its_file_and_what_is_told_is_read_at_a_glance(answered):
+    for prompt, lines in answered[0]:
         assert len(lines) <= 5, prompt["text"]
         for told in lines:
             assert told.file is None or f"“{told.file}" in told.text, told.text
         assert sum(len(told.text) for told in lines) <= 1600
 
 
-def test_a_file_is_told_once_and_a_commit_never_beside_named_code(asked):
-    for prompt, lines in asked[0]:
+def test_a_file_is_told_once_and_a_commit_never_beside_named_code(answered):
+    for prompt, lines in answered[0]:
         files = [told.file for told in lines if told.file is not None]
         assert len(files) == len(set(files)), prompt["text"]
         commits = [told for told in lines if "commit" in told.memory.metadata]
         assert len(commits) <= (0 if prompt["named"] else 1), prompt["text"]
 
 
-def test_it_speaks_where_there_is_something_to_say_and_is_silent_elsewhere(asked):
-    spoke = [any(is_relevant(told, prompt) for told in lines) for prompt, lines in asked[0] if prompt["relevant"]]
+def test_it_speaks_where_there_is_something_to_say_and_is_silent_elsewhere(answered):
+    spoke = [any(is_relevant(told, prompt) for told in lines) for prompt, lines in answered[0] if prompt["relevant"]]
     assert sum(spoke) / len(spoke) >= SPEAKS_SHARE
-    assert [prompt["text"] for prompt, lines in asked[0] if lines and not prompt["relevant"]] == []
+    assert [prompt["text"] for prompt, lines in answered[0] if lines and not prompt["relevant"]] == []
 
 
-def test_the_file_that_answers_a_question_is_among_the_first_results(asked):
-    assert sum(file in files for file, files in asked[1]) >= AMONG_FIVE
+def test_the_file_that_answers_a_question_is_among_the_first_results(answered):
+    assert sum(file in files for file, files in answered[1]) >= AMONG_FIVE
 
 
-def test_the_relevance_of_code_agrees_with_the_labels(asked):
+def test_the_relevance_of_code_agrees_with_the_labels(answered):
     """Bin the results of every prompt by their relevance: in each bin about that share is relevant."""
     for low, high in ((0.0, 0.2), (0.2, 0.5), (0.5, 1.0)):
-        inside = [one for one in asked[2] if low <= one[0] < high]
+        inside = [one for one in answered[2] if low <= one[0] < high]
         expected = sum(relevance for relevance, _ in inside) / len(inside)
         assert abs(sum(label for _, label in inside) / len(inside) - expected) < 0.15
 

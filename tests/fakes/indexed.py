@@ -38,7 +38,7 @@ def load_prompts(package: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Told:
+class PromptLine:
     """A line that a prompt was told: the file that it is of, or the number of its commit, None for neither."""
 
     memory: Memory
@@ -55,21 +55,21 @@ class IndexedPackage:
         self.labels = labels
         self._commits = {one["message"].partition("\n")[0]: number for number, one in enumerate(labels["commits"])}
 
-    def tell(self, prompt: str) -> list[Told]:
+    def tell(self, prompt: str) -> list[PromptLine]:
         """Return the lines that a prompt is told, in their order."""
         limits = BriefingLimits(PATIENT_MS, 4000)
         briefing = compose_briefing(self._context, AgentSession("s"), prompt, limits, NOW)
         lines = briefing.text.splitlines()[1:]
-        return [replace(self._told(memory), text=line) for memory, line in zip(briefing.shown, lines, strict=True)]
+        return [replace(self._line_of(memory), text=line) for memory, line in zip(briefing.shown, lines, strict=True)]
 
-    def ask(self, question: str, k: int) -> list[tuple[Told, Hit]]:
+    def ask(self, question: str, k: int) -> list[tuple[PromptLine, Hit]]:
         """Return the results of a question with the file that each is of."""
         found = search(self._context, Query(question, k=k, budget_ms=PATIENT_MS))
-        return [(self._told(hit.memory), hit) for hit in found.hits]
+        return [(self._line_of(hit.memory), hit) for hit in found.hits]
 
-    def _told(self, memory: Memory) -> Told:
+    def _line_of(self, memory: Memory) -> PromptLine:
         file = None if memory.anchor is None else memory.anchor.path.rpartition(f"{self.labels['package']}-repo/")[2]
-        return Told(memory, file, self._commits.get(memory.content.partition("\n")[0]))
+        return PromptLine(memory, file, self._commits.get(memory.content.partition("\n")[0]))
 
 
 @contextmanager

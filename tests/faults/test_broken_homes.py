@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 from pipeline.records import Draft
 from pipeline.store.database import Database, WriterProfile
 from pipeline.write.accept import accept
+from tests.support.disks import mounted
 from tests.support.stack import ROOT, free_port, wait_until
 
 pytestmark = [
@@ -73,23 +74,6 @@ def write_store(home: Path) -> Path:
     accept(database, Draft("The staging database listens on port 6543"))
     database.close()
     return file
-
-
-@contextlib.contextmanager
-def mounted(folder: Path, options: str) -> Iterator[None]:
-    """Mount a small disk of its own on a folder, until the end."""
-    folder.mkdir(parents=True, exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", options, "reverie-test", str(folder)]
-    try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command")
-    if done.returncode:
-        pytest.skip(f"mounting a small disk is not permitted: {done.stderr.strip()}")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def link_models(home, models):

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import resource
-import subprocess
 
 import pytest
 
@@ -13,6 +12,7 @@ from pipeline.store import memories, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.write.accept import accept
 from tests.fakes.in_process import accept_batch
+from tests.support.disks import mounted
 from tests.support.stack import Stack, wait_until
 
 PROFILE = WriterProfile("FULL", 1000, 5000)
@@ -26,15 +26,8 @@ def small_disk(tmp_path):
     """A disk of 96 MB of its own; ended with the test."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=96m", "reverie-test", str(disk)]
-    try:
-        mounted = subprocess.run(command, check=False, capture_output=True, text=True)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command; the other tests of this file need none")
-    if mounted.returncode:
-        pytest.skip(f"mounting a small disk is not permitted ({mounted.stderr.strip()}); the other tests need none")
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    with mounted(disk, "size=96m"):
+        yield disk
 
 
 def items(number):

@@ -87,6 +87,7 @@ def test_what_cannot_be_moved_is_told(client):
     archived = client.post(path, json={"workspace": "work"})
     assert archived.status_code == 409
     assert "restore it first" in archived.get_json()["detail"]
+    assert [one["id"] for one in client.get("/v1/workspaces").get_json()["items"]] == ["default"]
 
 
 def test_broken_off_between_the_two_it_stands_in_both_and_is_moved_again(container, client, monkeypatch):

@@ -1,8 +1,9 @@
 """What was taken from a project before it had a workspace of its own, and its way there."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from pipeline.services.workspaces import project_of_folder
 from web.cli.command import State
 from web.cli.ingest import SourceCommand
 from web.client import EVERYTHING
+
+if TYPE_CHECKING:
+    from web.intake import IntakeCounts
 
 HOW = "`reverie workspace adopt`"
 
@@ -40,11 +44,13 @@ def adopt(state: State, folder: Path, workspace: str) -> None:
         taken = command.read_in(name, path)
         before = SourceCommand(state, state.settings.workspace, source, dry_run=False)
         done += [(command, taken), (before, before.forget_all())]
-    if state.json:
-        state.print_json([command.describe(*taken) for command, taken in done])
-    elif not done:
+    state.show([command.describe(*taken) for command, taken in done], lambda: _print_steps(state, done))
+
+
+def _print_steps(state: State, done: Sequence[tuple[SourceCommand, tuple["IntakeCounts", float]]]) -> None:
+    if not done:
         click.echo(f"nothing in {state.settings.workspace} was taken from this project")
-    for command, taken in done if not state.json else ():
+    for command, taken in done:
         command.print_rows(*taken)
 
 

@@ -80,13 +80,8 @@ class State:
         return Client.from_settings(self.settings, workspace, timeout_s=timeout_s, revive=self._revive)
 
     def _revive(self) -> bool:
-        from config.access import list_problems
-        from pipeline.errors import StoreUnavailable
         from web.cli.lifecycle import revive
 
-        problems = list_problems(self.settings.paths.root)
-        if problems:
-            raise StoreUnavailable("; ".join(problems))
         return revive(self)
 
     def ask(self, question: Callable[["Client"], T], *, to_write: bool = False) -> T:

@@ -44,8 +44,7 @@ def up(state: State, *, daemon: bool) -> None:
     from web.supervisor import check_place
 
     settings = state.settings
-    if problems := list_problems(settings.paths.root):
-        raise StoreUnavailable("; ".join(problems))
+    _check_home(settings)
     settings.paths.ensure()
     role = supervisor_role(settings)
     _take(role, settings)
@@ -158,10 +157,20 @@ def launch(settings: "Settings") -> Launched:
     return Launched(pid, log, start)
 
 
+def _check_home(settings: "Settings") -> None:
+    """Raise StoreUnavailable where nothing can run on a home, with what helps."""
+    if problems := list_problems(settings.paths.root):
+        raise StoreUnavailable("; ".join(problems))
+
+
 def revive(state: State) -> bool:
-    """Start a stack again that ended without having been asked to; tell whether it answers now."""
+    """Start a stack again that ended without having been asked to; tell whether it answers now.
+
+    Raises StoreUnavailable where nothing can run on the home.
+    """
     from web.cli.processes import supervisor_role
 
+    _check_home(state.settings)
     if not supervisor_role(state.settings).was_abandoned():
         return False
     click.echo("Reverie had ended without being stopped; starting it again …", err=True)

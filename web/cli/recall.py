@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,8 +60,11 @@ def recall(state: State, /, query: str, *, full: bool, explain: bool, wanted: st
         question["explain"] = True
     with state.client() as client:
         answer = ask_whole(client, question)
-        elsewhere = [] if answer["results"] or state.json else _list_filled(client)
-    is_loading = answer["degraded"] and not answer["results"]
+        is_loading = answer["degraded"] and not answer["results"]
+        is_elsewhere = (
+            not (answer["results"] or is_loading or state.json) and state.workspace != state.settings.workspace
+        )
+        usual = _count_memories(client, state.settings.workspace) if is_elsewhere else 0
     if state.json:
         state.print_json(answer)
         return STILL_LOADING if is_loading else 0
@@ -70,8 +73,10 @@ def recall(state: State, /, query: str, *, full: bool, explain: bool, wanted: st
         click.echo()
         _print_signals(hits)
     _print_state(answer)
-    if not is_loading:
-        _tell_elsewhere(state, elsewhere)
+    if usual:
+        # Nobody is to take another workspace's memories for lost.
+        name = state.settings.workspace
+        click.echo(f"this is {state.workspace}; {name} holds {usual}: `-w {name}` asks there", err=True)
     return STILL_LOADING if is_loading else 0
 
 
@@ -96,16 +101,8 @@ def _print_state(answer: Mapping[str, Any]) -> None:
     click.echo(f"{count} result{'' if count == 1 else 's'} in {answer['took_ms']:.1f} ms ({states}){more}", err=True)
 
 
-def _list_filled(client: "Client") -> list[dict[str, Any]]:
-    return [one for one in client.workspaces()["items"] if one["memories"] and one["id"] != client.workspace]
-
-
-def _tell_elsewhere(state: State, filled: Sequence[Mapping[str, Any]]) -> None:
-    """Say where an empty answer came from, so that nobody takes another workspace's memories for lost."""
-    names = {one["id"]: one["memories"] for one in filled}
-    if state.settings.workspace in names:
-        name = state.settings.workspace
-        click.echo(f"this is {state.workspace}; {name} holds {names[name]}: `-w {name}` asks there", err=True)
+def _count_memories(client: "Client", workspace: str) -> int:
+    return sum(one["memories"] or 0 for one in client.workspaces()["items"] if one["id"] == workspace)
 
 
 @click.command(cls=Command)

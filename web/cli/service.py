@@ -29,7 +29,7 @@ class NoService(ReverieError):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ManagerOutcome:
     """What is left to be told the manager by hand, and why it refused, if it did."""
 
     left: list[str]
@@ -73,7 +73,7 @@ def install(state: State, xdg_config_home: str | None, *, dry_run: bool) -> int:
     if dry_run:
         text, commands = found.text.decode(), [shlex.join([found.manager, *arguments]) for arguments in found.install]
         answer = {"file": str(found.file), "text": text, "left_to_do": commands}
-        _say(state, answer, f"would write {found.file}:\n\n{text}", Told(commands))
+        _say(state, answer, f"would write {found.file}:\n\n{text}", ManagerOutcome(commands))
         return 0
     state.settings.paths.ensure()
     found.file.parent.mkdir(parents=True, exist_ok=True)
@@ -93,12 +93,12 @@ def remove(state: State, xdg_config_home: str | None) -> None:
     """Stop Reverie and delete the service's file; the memories stay."""
     found = service_of(sys.platform, Path.home(), xdg_config_home, state.settings)
     if not found.file.exists():
-        _say(state, {"file": None, "left_to_do": []}, f"there is no {found.file}", Told([]))
+        _say(state, {"file": None, "left_to_do": []}, f"there is no {found.file}", ManagerOutcome([]))
         return
     before = _tell_manager(found.manager, found.remove)
     found.file.unlink()
     after = _tell_manager(found.manager, found.forget)
-    told = Told(before.left + after.left, before.problem or after.problem)
+    told = ManagerOutcome(before.left + after.left, before.problem or after.problem)
     _say(state, {"file": str(found.file), "left_to_do": told.left}, f"deleted {found.file}", told)
 
 
@@ -190,14 +190,14 @@ def _quote_word(word: str) -> str:
     return f'"{escaped}"'
 
 
-def _tell_manager(manager: str, commands: tuple[tuple[str, ...], ...]) -> Told:
+def _tell_manager(manager: str, commands: tuple[tuple[str, ...], ...]) -> ManagerOutcome:
     """Tell the manager; return what is left to be told by hand because it is not there or refuses, as without a bus."""
     program = shutil.which(manager)
     for done, arguments in enumerate(commands):
         problem = None if program is None else _find_refusal(program, manager, arguments)
         if program is None or problem is not None:
-            return Told([shlex.join([manager, *left]) for left in commands[done:]], problem)
-    return Told([])
+            return ManagerOutcome([shlex.join([manager, *left]) for left in commands[done:]], problem)
+    return ManagerOutcome([])
 
 
 def _find_refusal(program: str, manager: str, arguments: tuple[str, ...]) -> str | None:
@@ -208,7 +208,7 @@ def _find_refusal(program: str, manager: str, arguments: tuple[str, ...]) -> str
     return f"`{shlex.join([manager, *arguments])}` failed: {said}" if told.returncode else None
 
 
-def _say(state: State, answer: dict[str, Any], line: str, told: Told) -> None:
+def _say(state: State, answer: dict[str, Any], line: str, told: ManagerOutcome) -> None:
     if state.json:
         state.print_json(answer)
         return

@@ -38,10 +38,10 @@ def status(state: State) -> int:
             {"name": p.name, "pid": p.pid, "uptime_s": round(p.uptime_s, 1), "children": p.children}
             for p in list_running(state.settings)
         ],
-        "problems": list_problems(state.settings.paths.root),
     }
     with Client.from_settings(state.settings) as client:
-        found |= _ask_server(client, found["problems"])
+        found |= _ask_server(client)
+    found["problems"] = list_problems(state.settings.paths.root) + found["problems"]
     state.show(found, lambda: _print_status(found))
     return BROKEN_HOME if found["problems"] else 0
 
@@ -49,26 +49,27 @@ def status(state: State) -> int:
 def _describe_here(state: State) -> dict[str, Any]:
     """Tell which workspace answers in this folder, and why."""
     choice = choose_for_folder(Path(), state.settings, state.named_workspace)
-    detail = choice.reason if choice.identity is None else f"{choice.identity.detail}; {choice.reason}"
-    return {"workspace": choice.workspace, "rule": choice.identity and choice.identity.rule, "detail": detail}
+    rule = None if choice.identity is None else choice.identity.rule
+    return {"workspace": choice.workspace, "rule": rule, "detail": choice.detail}
 
 
-def _ask_server(client: "Client", problems: list[str]) -> dict[str, Any]:
+def _ask_server(client: "Client") -> dict[str, Any]:
     """Return what the server says of itself and of every workspace; what it cannot say becomes a problem."""
-    nothing: dict[str, Any] = {"answers": False, "version": None, "encoder": None, "workspaces": [], "errors": []}
+    found: dict[str, Any] = {"answers": False, "version": None, "encoder": None}
+    found |= {"workspaces": [], "errors": [], "problems": []}
     try:
         health = client.health()
     except ServerUnreachable:
-        return nothing
-    found = nothing | {"answers": True} | {name: health[name] for name in ("version", "encoder", "uptime_s")}
+        return found
+    found |= {"answers": True} | {name: health[name] for name in ("version", "encoder", "uptime_s")}
     try:
         for item in client.workspaces()["items"]:
             queue = NO_QUEUE if item["problem"] else client.queue(item["id"])
             found["workspaces"].append(item | {"pending": queue["pending"], "dead": queue["dead"]})
-            problems += [item["problem"]] if item["problem"] else []
+            found["problems"] += [item["problem"]] if item["problem"] else []
         found["errors"] = client.errors(ERRORS_SHOWN, open_only=True)["items"]
     except ReverieError as error:
-        problems.append(str(error))
+        found["problems"].append(str(error))
     return found
 
 

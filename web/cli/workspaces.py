@@ -52,10 +52,8 @@ def why(state: State, folder: Path) -> None:
     choice = state.choice(folder)
     identity = choice.identity
     assert identity is not None
-    detail = f"{identity.detail}; {choice.reason}"
-    state.show(
-        {"id": identity.id, "rule": identity.rule, "detail": detail}, f"{identity.id} (by {identity.rule})\n{detail}"
-    )
+    told = {"id": identity.id, "rule": identity.rule, "detail": choice.detail}
+    state.show(told, f"{identity.id} (by {identity.rule})\n{choice.detail}")
 
 
 @workspace.command("trust")
