@@ -13,6 +13,8 @@ from config.operating_system import POSIX
 FileState = tuple[int, int, int]
 
 WORKSPACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+# The store of what is about the person whose home this is, which every workspace is told.
+PERSONAL_WORKSPACE = "me"
 
 
 def is_workspace_id(text: str) -> bool:

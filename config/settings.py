@@ -96,6 +96,21 @@ class Settings:
         "What a critical lesson does before a command or file that it names: have the user asked, or deny it.",
         choices=("off", "ask", "deny"),
     )
+    lesson_holdout: float = declare(
+        0.1, "The share of lessons, never critical ones, withheld to learn whether they help.", least=0, most=0.5
+    )
+    hooks: bool = declare(default=True, help="Hosts' hooks are answered and noted at all.")
+    hook_recall: bool = declare(default=True, help="Hooks tell agents what is known.")
+    journal: bool = declare(default=True, help="What agents do is noted, and what it came to is kept.")
+    capture: Literal["off", "suggest", "on"] = declare(
+        "on",
+        "What people say is read for what lasts: not at all, into the inbox, or into memory.",
+        choices=("off", "suggest", "on"),
+    )
+    personal: bool = declare(default=True, help="What is known about you is told, and kept for every workspace.")
+    write_tools: bool = declare(default=True, help="Agents may store and change memories with their tools.")
+    read_only: bool = declare(default=False, help="Nothing is stored or changed, whoever asks; recall goes on.")
+    trace: bool = declare(default=False, help="Hook runs keep why each memory was told or left out.")
 
     @property
     def paths(self) -> HomePaths:
@@ -119,8 +134,14 @@ SETTINGS = list_declared(Settings)
 
 # Only these may differ between workspaces: the others belong to a process that serves all of them.
 WORKSPACE_SETTINGS = frozenset(
-    {"recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "review", "incognito"}
+    {
+        *("recall_budget_ms", "hook_budget_ms", "hook_max_chars", "lesson_guard", "lesson_holdout", "review"),
+        *("incognito", "hooks", "hook_recall", "journal", "capture", "personal", "write_tools", "read_only", "trace"),
+    }
 )
+
+# What a workspace does and does not do, as `reverie status` tells it.
+SWITCHES = ("hooks", "hook_recall", "journal", "capture", "personal", "write_tools", "read_only", "incognito", "trace")
 
 # Where the home is cannot stand in it, and a file is copied and shown more easily than an environment.
 ENVIRONMENT_ONLY = ("home", "llm_api_key")
@@ -184,6 +205,12 @@ def explain_settings(
         SettingOrigin(name, getattr(settings, name), origins.get(name, "default"), setting.help)
         for name, setting in SETTINGS.items()
     ]
+
+
+def read_switches(workspace_id: str) -> dict[str, Any]:
+    """Return the switches in force in a workspace."""
+    settings = load_settings(workspace_id=workspace_id)
+    return {name: getattr(settings, name) for name in SWITCHES}
 
 
 def save_setting(paths: HomePaths, name: str, value: object) -> None:

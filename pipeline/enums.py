@@ -53,6 +53,15 @@ class Tier(StrEnum):
     SEMANTIC = "semantic"
 
 
+class Sensitivity(StrEnum):
+    """Whether a memory may be told to an agent unasked, or only to who asks for it."""
+
+    NORMAL = "normal"
+    PRIVATE = "private"
+    # What stood beside a secret that was cut out.
+    SECRET_ADJACENT = "secret-adjacent"  # noqa: S105 - it names no secret
+
+
 class ScopeKind(StrEnum):
     """How far a memory reaches."""
 
@@ -89,6 +98,7 @@ class Stage(StrEnum):
     EMBED = "embed"
     ENTITIES = "entities"
     DEDUP = "dedup"
+    CAPTURE = "capture"
     PURGE = "purge"
 
 

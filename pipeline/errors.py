@@ -5,6 +5,7 @@ ReverieError
 ├── MalformedRequest     the request itself cannot be read (400)
 ├── NotFound             no such memory, workspace, entity or surface (404)
 ├── Conflict             the change contradicts what is stored (409)
+│   └── ReadOnly         a switch says that nothing is stored or changed here
 ├── StoreUnavailable     the store cannot take it now; try again (503)
 │   ├── StoreBusy        another writer held the file past the busy timeout
 │   ├── StoreFull        the disk has no room
@@ -50,6 +51,10 @@ class NotFound(ReverieError):
 
 class Conflict(ReverieError):
     """Say that a change contradicts what is stored."""
+
+
+class ReadOnly(Conflict):
+    """Say that a switch keeps anything from being stored or changed in a workspace."""
 
 
 class StoreUnavailable(ReverieError):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.records import Anchor, Kind, Memory, Tier
+from pipeline.records import SAID_TAG, Anchor, Kind, Memory, Source, Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,12 @@ def render_text(memory: Memory) -> str:
     render = _RENDERERS.get(memory.kind)
     text = memory.content if render is None else render(memory)
     return text if memory.anchor is None else f"{text} ({_place(memory.anchor)})"
+
+
+def is_said_again(memory: Memory, known: Memory) -> bool:
+    """Tell whether a person said in another session what was captured of one before: repeated, it is confirmed."""
+    said = [one.source is Source.AMBIENT and SAID_TAG in one.tags for one in (memory, known)]
+    return all(said) and None not in (memory.session_id, known.session_id) and memory.session_id != known.session_id
 
 
 def says_as_much(witness: Memory, memory: Memory) -> bool:

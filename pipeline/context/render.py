@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pipeline.context.quoting import find_speaker
 from pipeline.kinds import render_text
-from pipeline.records import HEADER, SHORT_ID, Kind, Memory
+from pipeline.records import HEADER, RULES_HEADER, SHORT_ID, Kind, Memory
 from pipeline.records.recall import NOTHING, Annotations
 from pipeline.store.goals import UNFINISHED
 from pipeline.times import age
@@ -16,27 +16,40 @@ LONGEST_LINE = 600
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A memory to be shown, what is to be remarked on it, the id of its impression, and the part that is shown."""
+    """A memory to be shown, what is to be remarked on it, the id of its impression, and the part that is shown.
+
+    One with a `record` is a rule; one `of_person` is about the person, from the store of their own.
+    """
 
     memory: Memory
     remarks: Annotations = NOTHING
     impression_id: str | None = None
     excerpt: str | None = None
+    record: str | None = None
+    of_person: bool = False
 
 
 def render_block(entries: Sequence[Entry], max_chars: int, now: datetime) -> tuple[str | None, list[Entry]]:
-    """Render memories, most useful first, as far as they fit, and list these; one that is too long makes room.
+    """Render memories, the rules first, most useful first, as far as they fit; return what fits.
 
-    The text is None when not even one fits.
+    One that is too long makes room. The text is None when not even one fits.
     """
-    kept, lines = [], [HEADER]
-    used = len(HEADER)
-    for entry in entries:
-        line = render_line(entry, now)
-        if used + 1 + len(line) <= max_chars:
-            kept.append(entry)
-            lines.append(line)
-            used += 1 + len(line)
+    kept: list[Entry] = []
+    lines: list[str] = []
+    used = -1
+    for header, part in (
+        (RULES_HEADER, [entry for entry in entries if entry.record is not None]),
+        (HEADER, [entry for entry in entries if entry.record is None]),
+    ):
+        opened = False
+        for entry in part:
+            added = [render_line(entry, now)] if opened else [header, render_line(entry, now)]
+            size = sum(1 + len(line) for line in added)
+            if used + size <= max_chars:
+                kept.append(entry)
+                lines += added
+                used += size
+                opened = True
     return ("\n".join(lines) if kept else None), kept
 
 
@@ -48,7 +61,9 @@ def render_line(entry: Entry, now: datetime) -> str:
         text = text[: LONGEST_LINE - 1].rstrip() + "…"
     said = find_speaker(memory.source, memory.trust, instructs=memory.instructs).say(text)
     when = f"{age(memory.occurred_at, now)}{_due(memory, now)}"
-    return f"- [{memory.id[-SHORT_ID:]} · {memory.kind} · {when}] {said}{_notes(entry)}"
+    marks = [memory.id[-SHORT_ID:], memory.kind, *(["about the user"] if memory.is_of_person else []), when]
+    marks += [] if entry.record is None else [entry.record]
+    return f"- [{' · '.join(marks)}] {said}{_notes(entry)}"
 
 
 def _due(memory: Memory, now: datetime) -> str:

@@ -14,9 +14,20 @@ import numpy as np
 from pipeline.index.codes import Vector
 from pipeline.index.dense import DenseIndex
 from pipeline.index.vectors import VectorTable
-from pipeline.records import EdgeKind, Memory
+from pipeline.records import EdgeKind, Memory, Source
 from pipeline.records.digestion import WorkItem
-from pipeline.store import changes, duplicates, edges, ingested, memories, meta, work
+from pipeline.store import (
+    audit,
+    changes,
+    duplicates,
+    edges,
+    index_state,
+    ingested,
+    memories,
+    meta,
+    refusals,
+    work,
+)
 from pipeline.store.database import Database
 from pipeline.text.similarity.pair_classifier import (
     DENIAL_COSINE,
@@ -137,14 +148,21 @@ def _compare(one: Memory, other: Memory, cosine: float) -> Iterator[PairFinding]
 def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
     """Do what a finding asks for, if both memories are still there and nobody decided otherwise."""
     found = memories.by_seqs(db, (finding.older.seq, finding.newer.seq))
-    if len(found) < 2 or any(memory.archived_at is not None for memory in found.values()):
+    if len(found) < 2:
         return
     older, newer = found[finding.older.seq], found[finding.newer.seq]
     if (older.content, newer.content) != (finding.older.content, finding.newer.content):
         # An edited text is embedded and compared again.
         return
-    if len(ingested.in_step(db, list(found))) == 2:
+    if newer.archived_at is not None:
         return
+    if older.archived_at is not None:
+        _refuse_again(db, older, newer, finding.judgement.relation, now)
+    elif len(ingested.in_step(db, list(found))) < 2:
+        _link_or_merge(db, older, newer, finding, now)
+
+
+def _link_or_merge(db: Connection, older: Memory, newer: Memory, finding: PairFinding, now: str) -> None:
     relation = finding.judgement.relation
     earlier, later = sorted((older, newer), key=lambda memory: duplicates.find_last_told(db, memory.seq))
     if kind := choose_edge(relation, earlier, later):
@@ -160,6 +178,18 @@ def apply_finding(db: Connection, finding: PairFinding, now: str) -> None:
             duplicates.merge(db, older, newer, duplicates.DEDUP, now, {"cosine": round(finding.cosine, 4)})
         else:
             duplicates.add(db, older.seq, newer.seq, finding.cosine, reasons, now)
+
+
+def _refuse_again(db: Connection, refused: Memory, offered: Memory, relation: Relation, now: str) -> None:
+    """Archive what says in other words what a person refused, unless a person wrote it."""
+    if offered.source is Source.USER or relation is not Relation.SAME or not refusals.is_refused(db, refused.id):
+        return
+    memories.archive(db, offered.seq, now)
+    index_state.drop_tokens(db, offered.seq)
+    changes.append(db, changes.ARCHIVE, [offered.id])
+    refusals.count_offer(db, refused.id, now)
+    detail = {duplicates.REFUSED: refused.id}
+    audit.add(db, now, duplicates.DEDUP, audit.AuditAction.ARCHIVE, offered.id, detail=detail)
 
 
 def _by_memory(table: VectorTable, seqs: Sequence[int]) -> dict[int, Vector]:

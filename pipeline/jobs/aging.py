@@ -180,6 +180,8 @@ def archive(job: JobRun) -> Report:
             db, ACTOR, utc_text(job.now - LIMIT_WINDOW), ARCHIVE_LIMIT
         )
     job.counts["archived"] = 0
+    if not _archive_ended(job):
+        return job.report(more=True)
     last, today = 0, julian_day(job)
     while job.counts["archived"] < room:
         if job.pausing():
@@ -196,6 +198,25 @@ def archive(job: JobRun) -> Report:
         last = page[-1].seq
         job.progress(job.counts["archived"], room)
     return job.report(more=False)
+
+
+def _archive_ended(job: JobRun) -> bool:
+    """Archive what has ended; return False when it is time to pause."""
+    while True:
+        if job.pausing():
+            return False
+        with job.database.write() as db:
+            ended = memories.list_ended(db, job.at, ARCHIVED_PER_TRANSACTION)
+            for memory in ended:
+                memories.archive(db, memory.seq, job.at)
+                index_state.drop_tokens(db, memory.seq)
+                audit.add(db, job.at, ACTOR, AuditAction.ARCHIVE, memory.id, detail={"ended": memory.expires_at})
+            if ended:
+                changes.append(db, changes.ARCHIVE, [memory.id for memory in ended])
+        if ended:
+            job.counts["ended"] += len(ended)
+        if len(ended) < ARCHIVED_PER_TRANSACTION:
+            return True
 
 
 def may_go(usage: Usage, lived: LivedTime, today: float) -> bool:

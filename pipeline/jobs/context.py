@@ -33,6 +33,11 @@ class JobContext:
     # Takes a component's name and what is wrong.
     log_problem: Callable[[str, str], None]
 
+    @property
+    def is_silent(self) -> bool:
+        """Tell whether nothing new is written here by anybody."""
+        return self.settings.incognito or self.settings.read_only
+
     def model(self) -> JobModel | None:
         """Return the optional model, None where no endpoint is configured or the workspace is incognito."""
         settings = self.settings

@@ -163,14 +163,19 @@ def _archive(run: JobRun, _context: "JobContext") -> Report:
 def _consolidate(run: JobRun, context: "JobContext") -> Report:
     from pipeline.jobs.mining.consolidate import consolidate
 
-    # Where nothing may be stored, nothing new is written by anybody.
-    return Report() if context.settings.incognito else consolidate(run, context.table, context.model())
+    return Report() if context.is_silent else consolidate(run, context.table, context.model())
 
 
 def _lessons(run: JobRun, context: "JobContext") -> Report:
     from pipeline.jobs.mining.lessons import lessons
 
-    return Report() if context.settings.incognito else lessons(run, context.model())
+    return Report() if context.is_silent else lessons(run, context.model())
+
+
+def _reflect(run: JobRun, context: "JobContext") -> Report:
+    from pipeline.jobs.mining.reflect import reflect
+
+    return Report() if context.is_silent else reflect(run)
 
 
 def _layout(run: JobRun, _context: "JobContext") -> Report:
@@ -220,6 +225,12 @@ JOBS: tuple[ScheduledJob, ...] = (
         "proposes lessons from repeated corrections and from failures and their fixes",
         NIGHTLY,
         _lessons,
+    ),
+    ScheduledJob(
+        "reflect",
+        "draws what a decision came from and what it came to, where a session shows it",
+        NIGHTLY,
+        _reflect,
     ),
     ScheduledJob("layout", "draws the map of what memories mention", NIGHTLY, _layout),
     ScheduledJob(

@@ -103,6 +103,8 @@ def _time_reasons(wanted: Filter, memory: Memory) -> Iterator[str]:
         yield f"filtered: it holds from {memory.valid_from} on"
     if memory.valid_to is not None and memory.valid_to <= moment:
         yield f"filtered: it held until {memory.valid_to}"
+    if memory.expires_at is not None and memory.expires_at <= moment:
+        yield f"filtered: it ended at {memory.expires_at}"
     if wanted.as_of is not None and memory.occurred_at > wanted.as_of:
         yield f"filtered by as_of: it happened at {memory.occurred_at}"
 

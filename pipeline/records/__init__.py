@@ -14,6 +14,7 @@ from pipeline.enums import (
     Kind as Kind,
     Outcome as Outcome,
     ScopeKind as ScopeKind,
+    Sensitivity as Sensitivity,
     Source as Source,
     Stage as Stage,
     Tier as Tier,
@@ -30,6 +31,8 @@ MAX_BRANCH_CHARS = 256
 MAX_PATH_CHARS = 1024
 MAX_FOLDER_CHARS = 4096
 UNSTORED = 0
+# Of what was captured of a person's words.
+SAID_TAG = "said"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,10 @@ class Scope:
 
     kind: ScopeKind = ScopeKind.WORKSPACE
     id: str | None = None
+
+
+# What is about the person whose home this is, in whatever workspace: kept once, in a store of its own.
+PERSONAL = Scope(ScopeKind.USER)
 
 
 def sessions_named(scope: Scope | None, *sessions: str | None) -> frozenset[str]:
@@ -103,6 +110,8 @@ class OptionalFields:
 
     anchor: Anchor | None = None
     branch: str | None = None
+    expires_at: str | None = None
+    sensitivity: Sensitivity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +137,7 @@ class Memory(OptionalFields):
 
     `seq` is its local row number, which derived indexes key on; `details` are the typed fields of its kind. A keyed
     fact has a key and holds from `valid_from` to before `valid_to`. A candidate waits for review. `instructs` marks a
-    text that tries to command its reader.
+    text that tries to command its reader. From `expires_at` on no answer holds it.
     """
 
     seq: int
@@ -163,6 +172,19 @@ class Memory(OptionalFields):
         """Return every session that it is of."""
         return sessions_named(self.scope, self.session_id)
 
+    @property
+    def is_of_person(self) -> bool:
+        """Tell whether it is about the person whose home this is, in whatever workspace.
+
+        Goals and keyed facts are a workspace's: what is under way and what holds there.
+        """
+        return self.scope == PERSONAL and self.kind not in (Kind.GOAL, Kind.KEYED_FACT)
+
+    @property
+    def is_told_unasked(self) -> bool:
+        """Tell whether an agent may be told it although nobody asked for it."""
+        return self.sensitivity in (None, Sensitivity.NORMAL)
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -186,8 +208,9 @@ class HistoryEntry:
 
 
 # The form in which a memory is shown in one line: hooks and tools write it, and an echo of it is recognised.
-# HEADER stands above the lines that a hook shows.
+# RULES_HEADER stands above the rules that a hook shows, HEADER above all else.
 HEADER = "From this project's memory (recorded earlier; check before relying on it):"
+RULES_HEADER = "Rules to follow (somebody vouches for each of them):"
 # The end of a ULID is random; its beginning is the time, which neighbours share.
 SHORT_ID = 8
 CUT = "…"

@@ -73,8 +73,8 @@ def page_actions(db: Connection, session_id: str | None, limit: int, before: int
 def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     """Note that a session's next turn begins."""
     db.execute(
-        "INSERT INTO agent_session VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET turn_at = excluded.turn_at, "
-        "cwd = excluded.cwd",
+        "INSERT INTO agent_session (id, cwd, started_at, turn_at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET turn_at = excluded.turn_at, cwd = excluded.cwd",
         (session_id, cwd, at, at),
     )
 
@@ -82,7 +82,8 @@ def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
 def end_turn(db: Connection, session_id: str, at: str) -> None:
     """Note that a session's present turn is over: what was done in it is accounted for."""
     db.execute(
-        "INSERT INTO agent_session VALUES (?, '', ?, ?) ON CONFLICT DO UPDATE SET turn_at = excluded.turn_at",
+        "INSERT INTO agent_session (id, cwd, started_at, turn_at) VALUES (?, '', ?, ?) "
+        "ON CONFLICT DO UPDATE SET turn_at = excluded.turn_at",
         (session_id, at, at),
     )
 
@@ -91,6 +92,30 @@ def find_turn_start(db: Connection, session_id: str) -> str | None:
     """Return when a session's present turn began."""
     row = db.execute("SELECT turn_at FROM agent_session WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else str(row[0])
+
+
+def name_session(db: Connection, session_id: str, name: str, at: str) -> None:
+    """Name a session that has no name yet."""
+    db.execute(
+        "INSERT INTO agent_session (id, cwd, started_at, turn_at, name) VALUES (?, '', ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET name = coalesce(name, excluded.name)",
+        (session_id, at, at, name),
+    )
+
+
+def find_read_to(db: Connection, session_id: str) -> int | None:
+    """Return up to which byte a session's transcript was read, None where it never was."""
+    row = db.execute("SELECT read_to FROM agent_session WHERE id = ?", (session_id,)).fetchone()
+    return None if row is None else row[0]
+
+
+def note_read_to(db: Connection, session_id: str, offset: int, at: str) -> None:
+    """Note up to which byte a session's transcript was read."""
+    db.execute(
+        "INSERT INTO agent_session (id, cwd, started_at, turn_at, read_to) VALUES (?, '', ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET read_to = excluded.read_to",
+        (session_id, at, at, offset),
+    )
 
 
 def has_done(db: Connection, action: Action, since: str) -> bool:
@@ -127,9 +152,10 @@ def forget_seen(db: Connection, session_id: str) -> None:
 
 
 def forget_sessions(db: Connection, before: str) -> None:
-    """Delete what is known of sessions whose last turn began before a moment; what they did stays."""
+    """Delete what is known of sessions whose last turn began before a moment, and what was said; deeds stay."""
     db.execute("DELETE FROM seen WHERE session_id IN (SELECT id FROM agent_session WHERE turn_at < ?)", (before,))
     db.execute("DELETE FROM agent_session WHERE turn_at < ?", (before,))
+    db.execute("DELETE FROM turn WHERE at < ?", (before,))
 
 
 def purge_actions(db: Connection, session_ids: Iterable[str], mentions: Callable[[Action], bool]) -> None:
@@ -202,3 +228,51 @@ def page_incognito(db: Connection, limit: int = -1, below: str | None = None) ->
         (below, below, limit),
     )
     return [IncognitoSession(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """A session: its name, when it began and was last heard of, and how much was said, done and kept in it."""
+
+    id: str
+    name: str | None
+    first_at: str
+    last_at: str
+    turns: int
+    actions: int
+    memories: int
+
+
+_SESSIONS = """
+    SELECT s.session_id, n.name, min(s.first_at), max(s.last_at), sum(s.turns), sum(s.actions), sum(s.memories) FROM (
+        SELECT session_id, min(at) AS first_at, max(at) AS last_at, count(*) AS turns, 0 AS actions, 0 AS memories
+            FROM turn WHERE ?1 IS NULL OR session_id = ?1 GROUP BY session_id
+        UNION ALL
+        SELECT session_id, min(at), max(at), 0, count(*), 0
+            FROM action WHERE ?1 IS NULL OR session_id = ?1 GROUP BY session_id
+        UNION ALL
+        SELECT session_id, min(occurred_at), max(occurred_at), 0, 0, count(*)
+            FROM memory WHERE session_id IS NOT NULL AND archived_at IS NULL AND (?1 IS NULL OR session_id = ?1)
+            GROUP BY session_id
+        UNION ALL
+        SELECT id, started_at, turn_at, 0, 0, 0 FROM agent_session WHERE ?1 IS NULL OR id = ?1
+    ) s LEFT JOIN agent_session n ON n.id = s.session_id
+    GROUP BY s.session_id ORDER BY max(s.last_at) DESC, s.session_id LIMIT ?2 OFFSET ?3
+"""
+
+
+def list_sessions(db: Connection, limit: int, skipped: int) -> list[SessionSummary]:
+    """List sessions, the last heard of first, behind so many."""
+    return [SessionSummary(*row) for row in db.execute(_SESSIONS, (None, limit, skipped))]
+
+
+def find_session(db: Connection, session_id: str) -> SessionSummary | None:
+    """Return what is known of a session."""
+    row = db.execute(_SESSIONS, (session_id, 1, 0)).fetchone()
+    return None if row is None else SessionSummary(*row)
+
+
+def rename_session(db: Connection, session_id: str, name: str, at: str) -> None:
+    """Give a session another name."""
+    name_session(db, session_id, name, at)
+    db.execute("UPDATE agent_session SET name = ? WHERE id = ?", (name, session_id))

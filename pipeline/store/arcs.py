@@ -313,6 +313,16 @@ def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -
     return [_get_visible_arc(db, row[0], viewer) for row in rows]
 
 
+def list_active(db: Connection, viewer: Viewer, limit: int) -> list[VisibleArc]:
+    """List the active arcs that a viewer may see, the latest first."""
+    reach, owners = within_reach(viewer)
+    rows = db.execute(
+        f"SELECT seq FROM arc WHERE {reach} AND status = ? ORDER BY last_at DESC, seq LIMIT ?",  # noqa: S608
+        (*owners, ArcStatus.ACTIVE, limit),
+    ).fetchall()
+    return [_get_visible_arc(db, row[0], viewer) for row in rows]
+
+
 def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc:
     clause, values = condition(Filter(viewer=viewer))
     members = f"FROM memory JOIN arc_member ON memory_seq = memory.seq WHERE arc_seq = ? AND {clause}"

@@ -9,13 +9,13 @@ from sqlite3 import Connection
 
 from pipeline.records import Kind, Memory, Source, Tier
 from pipeline.store.memories import select
-from pipeline.store.visibility import not_incognito
+from pipeline.store.visibility import may_be_mined
 
 CONSOLIDATE = "consolidate"
 LESSONS = "lessons"
 
 # What was said in a session that is incognito by now goes into nothing.
-_OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {not_incognito()}"
+_OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {may_be_mined()}"
 _MADE = f"made_by IN ('{CONSOLIDATE}', '{LESSONS}')"
 _SPENT = "EXISTS (SELECT 1 FROM edge WHERE to_seq = memory.seq AND kind = 'derived_from' AND made_by = ?)"
 _OWN = f"EXISTS (SELECT 1 FROM edge WHERE from_seq = memory.seq AND kind = 'derived_from' AND {_MADE})"  # noqa: S608
@@ -128,7 +128,7 @@ def sources(db: Connection, seq: int) -> list[Memory]:
         f"seq IN (SELECT to_seq FROM edge WHERE from_seq = ? AND kind = 'derived_from' AND {_MADE}) "  # noqa: S608
         "AND (archived_at IS NULL OR EXISTS (SELECT 1 FROM audit WHERE memory_id = memory.id "
         "AND action = 'archive' AND undone_at IS NULL)) AND instructs = 0 "
-        f"AND {not_incognito()} ORDER BY occurred_at, seq",
+        f"AND {may_be_mined()} ORDER BY occurred_at, seq",
         (seq,),
     )
 
@@ -198,6 +198,32 @@ def times_said(db: Connection, seq: int) -> int:
         (seq,),
     ).fetchone()
     return int(row[0])
+
+
+def list_deciding_sessions(db: Connection, since: str, before: str, limit: int, skipped: int) -> list[str]:
+    """List sessions with a decision since a moment of which nothing was written after another one."""
+    rows = db.execute(
+        f"SELECT session_id FROM memory WHERE session_id IS NOT NULL AND {_OPEN} GROUP BY session_id "  # noqa: S608 - constant text
+        f"HAVING max(occurred_at) >= ? AND max(created_at) < ? AND total(kind = '{Kind.DECISION}') > 0 "
+        "ORDER BY session_id LIMIT ? OFFSET ?",
+        (since, before, limit, skipped),
+    )
+    return [row[0] for row in rows]
+
+
+def list_done(db: Connection, since: str, limit: int) -> list[Memory]:
+    """List what was done and reached since a moment, the last first."""
+    return select(
+        db,
+        f"kind IN ('{Kind.ACTIVITY}', '{Kind.MILESTONE}') AND occurred_at >= ? AND {_OPEN} "
+        "ORDER BY occurred_at DESC, seq DESC LIMIT ?",
+        (since, limit),
+    )
+
+
+def list_of_session(db: Connection, session_id: str) -> list[Memory]:
+    """List what was written in a session, in the order of time."""
+    return select(db, f"session_id = ? AND {_OPEN} ORDER BY occurred_at, seq LIMIT 500", (session_id,))
 
 
 def common_subjects(db: Connection, one: int, other: int) -> list[str]:

@@ -10,11 +10,11 @@ from typing import Any
 
 from ulid import ULID
 
-from pipeline.kinds import says_as_much
+from pipeline.kinds import is_said_again, says_as_much
 from pipeline.records import EdgeKind, Memory, Scope, ScopeKind, Source, Stage, Trust, Viewer
 from pipeline.store import audit, changes, edges, history, index_state, memories, work
 from pipeline.store.memories import select
-from pipeline.store.visibility import not_incognito, within_reach
+from pipeline.store.visibility import may_be_mined, within_reach
 
 
 class PairState(StrEnum):
@@ -49,7 +49,7 @@ class Pair:
 
 
 # What was said in a session that is incognito by now is left alone.
-_OPEN = f"{{0}}.archived_at IS NULL AND {{0}}.candidate = 0 AND {not_incognito('{0}')}"
+_OPEN = f"{{0}}.archived_at IS NULL AND {{0}}.candidate = 0 AND {may_be_mined('{0}')}"
 _SELECT = "SELECT p.seq, p.id, p.older_seq, p.newer_seq, p.cosine, p.reasons, p.state, p.at, p.settled_at FROM pair p"
 
 
@@ -64,7 +64,9 @@ def add(db: Connection, older_seq: int, newer_seq: int, cosine: float, reasons: 
 
 # What waits to be embedded is left out: its vectors tell of another text.
 _COMPARABLE = (
-    "seq IN (SELECT value FROM json_each(?)) AND archived_at IS NULL AND subject IS NULL "
+    "seq IN (SELECT value FROM json_each(?)) AND subject IS NULL "
+    # What a person refused is compared with what comes later.
+    "AND (archived_at IS NULL OR id IN (SELECT memory_id FROM refusal)) "
     "AND NOT EXISTS (SELECT 1 FROM work w WHERE w.stage = 'embed' AND w.memory_seq = memory.seq)"
 )
 
@@ -223,6 +225,8 @@ def _pair(row: Sequence[str]) -> Pair:
     )
 
 
+# In the detail of an archive: the memory that a person refused and that this one says again.
+REFUSED = "refused"
 # Who compares memories without being asked: the stage and the two nightly jobs.
 DEDUP = "dedup"
 DEDUP_JOB = "dedup-job"
@@ -301,7 +305,7 @@ def forget_findings(db: Connection, seq: int) -> None:
 def _confirms(absorbed: Memory, survivor: Memory) -> bool:
     """Tell whether a person stands behind all that a memory is read as: an agent may only repeat what it read."""
     vouched_for = absorbed.trust is Trust.TRUSTED and absorbed.source is not Source.AGENT
-    return vouched_for and says_as_much(absorbed, survivor)
+    return (vouched_for or is_said_again(absorbed, survivor)) and says_as_much(absorbed, survivor)
 
 
 def _snapshot_standing(memory: Memory) -> dict[str, Any]:

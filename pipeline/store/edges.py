@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pipeline.records import EdgeKind, EntityKind, Kind, Memory, Scope, ScopeKind
 from pipeline.store import history
 from pipeline.store.memories import select
-from pipeline.store.visibility import not_incognito, viewer_within, within_reach
+from pipeline.store.visibility import may_be_mined, viewer_within, within_reach
 from pipeline.times import utc_now
 
 # The event of a history that tells of an edge which somebody took away.
@@ -21,7 +21,7 @@ ERASED = "edge_erased"
 RARE = 40
 
 # What tries to command its reader, holds by a key of its own or was said incognito has no edges drawn to it.
-_OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {not_incognito()}"
+_OPEN = f"archived_at IS NULL AND candidate = 0 AND instructs = 0 AND subject IS NULL AND {may_be_mined()}"
 _IN_SCOPE = f"{_OPEN} AND scope_kind = ? AND scope_id = ? AND coalesce(branch, '') = ? AND seq <> ?"
 
 
@@ -66,6 +66,26 @@ class TextChange(NamedTuple):
 
     number: int
     seq: int | None
+
+
+# Who draws what a decision came from and came to.
+REFLECT = "reflect"
+
+
+def chain(db: Connection, seq: int, most: int = 8) -> list[int]:
+    """Return the row numbers of the chain of causes and effects that goes through a memory, the first cause first."""
+    found = [seq]
+    for column, other, at_end in (("to_seq", "from_seq", False), ("from_seq", "to_seq", True)):
+        while len(found) < most:
+            row = db.execute(
+                f"SELECT {other} FROM edge WHERE {column} = ? AND kind = '{EdgeKind.CAUSE}' AND made_by = ? "  # noqa: S608 - constant text
+                "ORDER BY at DESC LIMIT 1",
+                (found[-1 if at_end else 0], REFLECT),
+            ).fetchone()
+            if row is None or row[0] in found:
+                break
+            found.insert(len(found) if at_end else 0, int(row[0]))
+    return found if len(found) > 1 else []
 
 
 def add(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:

@@ -125,11 +125,12 @@ def find_replaced_by(db: Connection, fact: Memory) -> Memory | None:
 
 
 def last_turn(db: Connection, moment: str) -> str:
-    """Return when a fact last began or ended before a moment; "" when none did."""
+    """Return when a memory last began to hold or ended before a moment; "" when none did."""
     row: Sequence[str] = db.execute(
         "SELECT max(coalesce((SELECT max(valid_from) FROM memory WHERE valid_from <= ?), ''), "
-        "coalesce((SELECT max(valid_to) FROM memory WHERE valid_to <= ?), ''))",
-        (moment, moment),
+        "coalesce((SELECT max(valid_to) FROM memory WHERE valid_to <= ?), ''), "
+        "coalesce((SELECT max(expires_at) FROM memory WHERE expires_at <= ?), ''))",
+        (moment, moment, moment),
     ).fetchone()
     return row[0]
 

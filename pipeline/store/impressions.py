@@ -15,7 +15,8 @@ from pipeline.store.visibility import condition
 class Impression:
     """One time that a memory was put before an agent; `followed` is None until somebody says, and may say why.
 
-    `agent_id` names a subagent of the session; its main agent has none.
+    `agent_id` names a subagent of the session; its main agent has none. What was `withheld` was about to be put there
+    and was not, to learn whether it would be followed all the same.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Impression:
     followed: bool | None = None
     agent_id: str | None = None
     note: str | None = None
+    withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +38,15 @@ class Tally:
     ignored: int = 0
 
 
-_SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note FROM impression"
+_SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note, withheld FROM impression"
 
 
 def add(db: Connection, given: Sequence[Impression]) -> None:
     """Keep impressions."""
     db.executemany(
-        "INSERT OR IGNORE INTO impression (id, memory_seq, session_id, at, agent_id) VALUES (?, ?, ?, ?, ?)",
-        [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id) for s in given],
+        "INSERT OR IGNORE INTO impression (id, memory_seq, session_id, at, agent_id, withheld) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id, s.withheld) for s in given],
     )
 
 
@@ -62,7 +65,8 @@ def list_unanswered(db: Connection, session_id: str) -> list[Impression]:
 def find_first_shown(db: Connection, session_id: str, memory_seq: int) -> str | None:
     """Return when a memory was first put before an agent of a session."""
     row = db.execute(
-        "SELECT min(at) FROM impression WHERE memory_seq = ? AND session_id = ?", (memory_seq, session_id)
+        "SELECT min(at) FROM impression WHERE memory_seq = ? AND session_id = ? AND withheld = 0",
+        (memory_seq, session_id),
     ).fetchone()
     return None if row[0] is None else str(row[0])
 
@@ -81,7 +85,8 @@ def withdraw(db: Connection, impression_id: str) -> None:
 
 
 _TALLY = (
-    "SELECT count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) FROM impression WHERE "
+    "SELECT count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) FROM impression "
+    "WHERE withheld = 0 AND"
 )
 
 
@@ -107,8 +112,31 @@ def purge(db: Connection, memory_seq: int) -> None:
 
 
 def _impression(row: Sequence[Any]) -> Impression:
-    impression_id, seq, session, at, followed, agent, note = row
-    return Impression(impression_id, seq, session, at, None if followed is None else bool(followed), agent, note)
+    impression_id, seq, session, at, followed, agent, note, withheld = row
+    said = None if followed is None else bool(followed)
+    return Impression(impression_id, seq, session, at, said, agent, note, bool(withheld))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How often lessons were followed as the journal shows, of how often it shows either."""
+
+    followed: int
+    answered: int
+
+
+def compare_withheld(db: Connection, note: str, memory_seq: int | None = None) -> tuple[Trial, Trial]:
+    """Return the trials of what was told and of what was withheld, by answers with a note; of one lesson or all."""
+    found = [
+        db.execute(
+            "SELECT coalesce(total(followed), 0), count(*) FROM impression WHERE withheld = ? AND followed IS NOT NULL "
+            "AND note = ? AND (? IS NULL OR memory_seq = ?)",
+            (withheld, note, memory_seq, memory_seq),
+        ).fetchone()
+        for withheld in (False, True)
+    ]
+    told, withheld = (Trial(int(followed), answered) for followed, answered in found)
+    return told, withheld
 
 
 _LESSON_TEXT = (
@@ -133,7 +161,7 @@ def tally_lessons(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[
         seq: Tally(shown, followed, ignored)
         for seq, shown, followed, ignored in db.execute(
             "SELECT memory_seq, count(*), count(*) FILTER (WHERE followed = 1), count(*) FILTER (WHERE followed = 0) "
-            "FROM impression NOT INDEXED GROUP BY memory_seq"
+            "FROM impression NOT INDEXED WHERE withheld = 0 GROUP BY memory_seq"
         )
     }
     clause, values = _select_lessons_holding(viewer, words)

@@ -202,7 +202,7 @@ def find_purged(db: Connection, names: Iterable[str]) -> set[str]:
     """Return those of some texts that were purged."""
     if db.execute("SELECT 1 FROM ingest_purged LIMIT 1").fetchone() is None:
         return set()
-    marks = {_mark(db, name): name for name in names}
+    marks = {mark(db, name): name for name in names}
     rows = db.execute(
         "SELECT mark FROM ingest_purged WHERE mark IN (SELECT value FROM json_each(?))", (json.dumps(list(marks)),)
     )
@@ -212,14 +212,14 @@ def find_purged(db: Connection, names: Iterable[str]) -> set[str]:
 def purge(db: Connection, memory_seq: int) -> None:
     """Let no item know of a memory any more, and no item bring its texts back."""
     rows = db.execute("DELETE FROM ingest_memory WHERE memory_seq = ? RETURNING hash", (memory_seq,)).fetchall()
-    db.executemany("INSERT OR IGNORE INTO ingest_purged VALUES (?)", [(_mark(db, name),) for (name,) in rows])
+    db.executemany("INSERT OR IGNORE INTO ingest_purged VALUES (?)", [(mark(db, name),) for (name,) in rows])
 
 
 # An exact repetition by anybody else, and whatever was merged into a memory, stands in its history.
 _UNTOUCHED = "NOT EXISTS (SELECT 1 FROM history h WHERE h.memory_seq = memory.seq AND h.event IN ('edited', 'merged'))"
 
 
-def _mark(db: Connection, name: str) -> str:
+def mark(db: Connection, name: str) -> str:
     """Return by what a purged text is known again: nothing that could be looked up elsewhere."""
     text = f"{meta.get(db, 'node')}:{name.partition(NAME_JOINT)[0]}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]

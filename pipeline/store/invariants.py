@@ -12,6 +12,7 @@ from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
 
 from pipeline.records import Kind, ScopeKind, Source, Stage, Tier, Trust
 from pipeline.store import changes, meta
+from pipeline.store.work import DIGESTING
 
 # How many broken rows are looked at or removed at once.
 BATCH = 500
@@ -44,6 +45,9 @@ def _is_gone(column: str) -> str:
 def _among(column: str, values: type[StrEnum]) -> str:
     return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
 
+
+_ON_MEMORIES = ", ".join(f"'{stage.value}'" for stage in DIGESTING)
+_UNSAID = f"(stage = '{Stage.CAPTURE}' AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.seq = work.memory_seq))"  # noqa: S608 - constant text
 
 DERIVED: tuple[Derived, ...] = (
     Derived(
@@ -93,7 +97,7 @@ DERIVED: tuple[Derived, ...] = (
         "work",
         "work",
         ("stage", "memory_seq"),
-        f"NOT {_among('stage', Stage)} OR (stage <> '{Stage.PURGE}' AND {_is_gone('work.memory_seq')})",
+        f"NOT {_among('stage', Stage)} OR (stage IN ({_ON_MEMORIES}) AND {_is_gone('work.memory_seq')}) OR {_UNSAID}",
     ),
 )
 

@@ -16,6 +16,7 @@ from pipeline.records import (
     OptionalFields,
     Scope,
     ScopeKind,
+    Sensitivity,
     Source,
     Tier,
     Trust,
@@ -84,6 +85,11 @@ CODECS: Mapping[str, Codec] = {
     "source": _enum("source", Source),
     "trust": _enum("trust", Trust),
     "tier": _enum("tier", Tier),
+    "sensitivity": Codec(
+        ("sensitivity",),
+        lambda given: (given or Sensitivity.NORMAL,),
+        {str(member): member for member in Sensitivity}.__getitem__,
+    ),
     "pinned": _flag("pinned"),
     "details": _object("details"),
     "anchor": Codec(("anchor",), _encode_anchor, _decode_anchor),
@@ -317,6 +323,11 @@ def archive(db: Connection, seq: int, at: str, merged_into: int | None = None) -
 def restore(db: Connection, seq: int, at: str) -> None:
     """Undo an archive."""
     db.execute("UPDATE memory SET archived_at = NULL, merged_into = NULL, updated_at = ? WHERE seq = ?", (at, seq))
+
+
+def list_ended(db: Connection, moment: str, limit: int) -> list[Memory]:
+    """List what has ended by a moment and is not archived."""
+    return select(db, "expires_at <= ? AND archived_at IS NULL ORDER BY expires_at LIMIT ?", (moment, limit))
 
 
 def list_merged_into(db: Connection, seq: int) -> list[Memory]:

@@ -38,6 +38,13 @@ def m002_no_co_mentions(db: Database) -> None:
     db.execute("DROP TABLE IF EXISTS co_mention")
 
 
+@MIGRATIONS()
+def m003_said(db: Database) -> None:
+    """Keep what was said, what people refused, and what ends; tell whether a lesson was shown or withheld."""
+    for statement in files("pipeline.store").joinpath("said.sql").read_text(encoding="utf-8").split(";\n"):
+        db.execute(statement)
+
+
 # What a store has that nobody has written to.
 _FURNITURE = frozenset({"_sqlite_migrations", "meta"})
 # Counts that a migration drops on purpose: everything in them was told by other rows.

@@ -40,6 +40,18 @@ def m002_repaired(db: sqlite_utils.Database) -> None:
     db.execute("ALTER TABLE error ADD COLUMN repaired_at REAL")
 
 
+@MIGRATIONS()
+def m003_hook_runs(db: sqlite_utils.Database) -> None:
+    """Keep what was put before agents."""
+    db.execute(
+        "CREATE TABLE hook_run (seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, event TEXT NOT NULL, "
+        "host TEXT NOT NULL, workspace TEXT NOT NULL, session_id TEXT, took_ms REAL NOT NULL, outcome TEXT NOT NULL, "
+        "memory_ids TEXT NOT NULL, reason TEXT, text TEXT NOT NULL, trace TEXT)"
+    )
+    db.execute("CREATE INDEX hook_run_at ON hook_run (at)")
+    db.execute("CREATE INDEX hook_run_session ON hook_run (session_id, seq) WHERE session_id IS NOT NULL")
+
+
 @dataclass(frozen=True, slots=True)
 class LoggedError:
     """One background error, and since when what failed has worked again."""
@@ -66,16 +78,16 @@ class Operations:
 
     def __init__(self, file: Path, redact: Callable[[str], str]) -> None:
         self._file = file
-        self._redact = redact
+        self.redact = redact
         self._lock = threading.Lock()
         self._db: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
 
     def record_error(self, component: str, message: str, *, workspace: str | None = None) -> None:
         """Log an error, redacted and cut; one that cannot be stored still reaches standard error."""
-        text = self._redact(message)[:KEPT_CHARS]
+        text = self.redact(message)[:KEPT_CHARS]
         try:
-            with self._opened() as db:
+            with self.opened() as db:
                 db.execute(
                     "INSERT INTO error (at, workspace, component, message) VALUES (?, ?, ?, ?)",
                     (time.time(), workspace, component, text),
@@ -89,7 +101,7 @@ class Operations:
         names = ", ".join("?" * len(components))
         broken = f"workspace = ? AND component IN ({names}) AND at < ? AND repaired_at IS NULL"
         found = (workspace, *components, before)
-        with self._opened() as db:
+        with self.opened() as db:
             # Mostly there is nothing to be noted, and nobody is to wait for a lock then.
             if db.execute(f"SELECT 1 FROM error WHERE {broken} LIMIT 1", found).fetchone():  # noqa: S608 - constant but for its places
                 db.execute(f"UPDATE error SET repaired_at = ? WHERE {broken}", (time.time(), *found))  # noqa: S608 - ditto
@@ -98,7 +110,7 @@ class Operations:
         self, *, workspace: str | None, limit: int, before: int | None = None, open_only: bool = False
     ) -> list[LoggedError]:
         """List errors newest first: a workspace's own and those of no workspace; all, or those not repaired since."""
-        with self._opened() as db:
+        with self.opened() as db:
             rows = db.execute(
                 "SELECT seq, at, workspace, component, message, repaired_at FROM error "
                 "WHERE (workspace IS NULL OR workspace = ?) AND seq < ? AND (repaired_at IS NULL OR NOT ?) "
@@ -109,7 +121,7 @@ class Operations:
 
     def errors_since(self, workspace: str, at: float) -> int:
         """Count the errors since a moment: a workspace's own and those of no workspace."""
-        with self._opened() as db:
+        with self.opened() as db:
             row = db.execute(
                 "SELECT count(*) FROM error WHERE (workspace IS NULL OR workspace = ?) AND at >= ?", (workspace, at)
             ).fetchone()
@@ -118,7 +130,7 @@ class Operations:
     def report_worker(self, owner: str) -> None:
         """Note that a worker lives."""
         now = time.time()
-        with self._opened() as db:
+        with self.opened() as db:
             db.execute(
                 "INSERT INTO worker VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET seen_at = excluded.seen_at",
                 (owner, now, now),
@@ -126,12 +138,12 @@ class Operations:
 
     def forget_worker(self, owner: str) -> None:
         """Note that a worker is gone."""
-        with self._opened() as db:
+        with self.opened() as db:
             db.execute("DELETE FROM worker WHERE owner = ?", (owner,))
 
     def workers(self) -> list[Worker]:
         """List the workers that reported and were not reported gone."""
-        with self._opened() as db:
+        with self.opened() as db:
             rows = db.execute("SELECT owner, started_at, seen_at FROM worker ORDER BY started_at")
             return [Worker(*row) for row in rows.fetchall()]
 
@@ -143,7 +155,7 @@ class Operations:
                 self._db = None
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def opened(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection, to one thread at a time; raise StoreUnavailable where the file cannot be used."""
         with self._lock:
             try:
@@ -172,6 +184,8 @@ class Operations:
         try:
             make_ready(db, self._file, MIGRATIONS)
             db.execute("PRAGMA synchronous=NORMAL")
+            # What is purged leaves no byte here either.
+            db.execute("PRAGMA secure_delete=ON")
         except BaseException:
             db.close()
             raise

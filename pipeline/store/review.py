@@ -17,12 +17,16 @@ MOST_COUNTED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How much waits, `MOST_COUNTED` standing for that many or more; `acts` are those that can still be undone."""
+    """How much waits, `MOST_COUNTED` standing for that many or more; `acts` are those that can still be undone.
+
+    `refused` was offered again although a person refused it.
+    """
 
     candidates: int
     pairs: int
     contradictions: int
     acts: int
+    refused: int = 0
 
     @property
     def decisions(self) -> int:
@@ -53,7 +57,13 @@ _PAIRS = f"""
     WHERE p.state = '{PairState.WAITING}' AND a.archived_at IS NULL AND b.archived_at IS NULL
 """
 _ACTS = "FROM audit a JOIN memory m ON m.id = a.memory_id WHERE a.undone_at IS NULL AND m.archived_at IS NOT NULL"
-_COUNTED = ("FROM memory WHERE candidate = 1 AND archived_at IS NULL", _PAIRS, _CONTRADICTIONS, _ACTS)
+_COUNTED = (
+    "FROM memory WHERE candidate = 1 AND archived_at IS NULL",
+    _PAIRS,
+    _CONTRADICTIONS,
+    _ACTS,
+    "FROM refusal WHERE offers > 0",
+)
 
 
 def count_waiting(db: Connection) -> Waiting:

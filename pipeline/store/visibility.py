@@ -3,16 +3,20 @@
 from dataclasses import replace
 from typing import Any
 
-from pipeline.records import Filter, Scope, ScopeKind, Viewer
+from pipeline.records import Filter, Scope, ScopeKind, Sensitivity, Viewer
 from pipeline.times import utc_now
 
 
-def not_incognito(table: str = "memory") -> str:
-    """Return the condition that no session which a memory names is incognito by now: nothing new is made of it."""
+def may_be_mined(table: str = "memory") -> str:
+    """Return the condition under which something new may be made of a memory.
+
+    It is not private, and no session that it names is incognito by now.
+    """
     silent = "(SELECT session_id FROM incognito)"
     return (
         f"({table}.session_id IS NULL OR {table}.session_id NOT IN {silent}) "
-        f"AND NOT ({table}.scope_kind = '{ScopeKind.SESSION}' AND {table}.scope_id IN {silent})"
+        f"AND NOT ({table}.scope_kind = '{ScopeKind.SESSION}' AND {table}.scope_id IN {silent}) "
+        f"AND {table}.sensitivity = '{Sensitivity.NORMAL}'"
     )
 
 
@@ -46,10 +50,8 @@ def condition(wanted: Filter) -> tuple[str, list[Any]]:
 def select_lasting() -> tuple[str, list[Any]]:
     """Return the condition for what the whole workspace may see, now or, for a fact that begins later, some day."""
     reach, values = _reach(Filter())
-    return (
-        f"archived_at IS NULL AND candidate = 0 AND {reach} AND (valid_to IS NULL OR valid_to > ?)",
-        [*values, utc_now()],
-    )
+    now, lasts = utc_now(), "(valid_to IS NULL OR valid_to > ?) AND (expires_at IS NULL OR expires_at > ?)"
+    return f"archived_at IS NULL AND candidate = 0 AND {reach} AND {lasts}", [*values, now, now]
 
 
 def select_owned(wanted: Filter) -> tuple[str, list[Any]]:
@@ -109,4 +111,7 @@ def _reach(wanted: Filter) -> tuple[str, list[Any]]:
 def _validity(wanted: Filter) -> tuple[str, list[Any]]:
     moment = wanted.as_of or utc_now()
     clause = "(valid_from IS NULL OR valid_from <= ?) AND (valid_to IS NULL OR valid_to > ?)"
-    return clause, [moment, moment]
+    if wanted.archived:
+        # What ended is put there by its end.
+        return clause, [moment, moment]
+    return f"{clause} AND (expires_at IS NULL OR expires_at > ?)", [moment, moment, moment]

@@ -46,6 +46,8 @@ class Undigested:
 
 # What makes a memory findable by meaning, by what it names, and no duplicate; a purge digests nothing.
 DIGESTING = (Stage.EMBED, Stage.ENTITIES, Stage.DEDUP)
+# Capture works on turns: its items bear their row numbers.
+ON_MEMORIES = (*DIGESTING, Stage.PURGE)
 
 
 def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float) -> None:
@@ -162,7 +164,7 @@ def retry(db: Connection, stage: Stage | None) -> int:
 
 def drop(db: Connection, seq: int) -> None:
     """Forget all work on a memory."""
-    db.executemany("DELETE FROM work WHERE stage = ? AND memory_seq = ?", [(stage, seq) for stage in Stage])
+    db.executemany("DELETE FROM work WHERE stage = ? AND memory_seq = ?", [(stage, seq) for stage in ON_MEMORIES])
 
 
 def count_pending(db: Connection) -> dict[Stage, int]:

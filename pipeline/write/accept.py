@@ -13,9 +13,20 @@ from sqlite3 import Connection
 from ulid import ULID
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.kinds import render_text, says_as_much
+from pipeline.kinds import is_said_again, render_text, says_as_much
 from pipeline.records import Draft, EdgeKind, Memory, Outcome, Receipt, Source, Stage, Trust
-from pipeline.store import agent_sessions, changes, duplicates, edges, history, index_state, memories, review, work
+from pipeline.store import (
+    agent_sessions,
+    changes,
+    duplicates,
+    edges,
+    history,
+    index_state,
+    memories,
+    refusals,
+    review,
+    work,
+)
 from pipeline.store.database import Database
 from pipeline.store.review import Decision
 from pipeline.store.visibility import reaches, viewer_within
@@ -25,14 +36,16 @@ from pipeline.write.prepare import Echo, Prepared, is_echo_of, prepare
 
 DIGESTION = (Stage.EMBED, Stage.ENTITIES)
 INCOGNITO = "incognito"
+REFUSED = "a person refused this"
 
 
 @dataclass(frozen=True, slots=True)
 class WritePolicy:
-    """How a workspace takes memories in: whether doubtful ones wait for review, and whether any are stored at all."""
+    """How memories are taken in: whether doubtful ones wait for review, whether all do, whether any are stored."""
 
     review: bool = False
     incognito: bool = False
+    suggest: bool = False
 
 
 @dataclass(slots=True)
@@ -78,8 +91,25 @@ def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: Writ
     if echo is not None:
         # What an agent was shown is no second witness: it reinforces nothing.
         return _record_decision(effects, memory, Outcome.MERGED, 1.0, ("repeats what was shown",), echo.id)
-    if memory.key is not None:
-        return _write_fact(db, item, policy, effects)
+    if _is_refused(db, memory):
+        return _record_decision(effects, memory, Outcome.REJECTED, 0.0, (REFUSED,))
+    return _write_text(db, item, policy, effects) if memory.key is None else _write_fact(db, item, policy, effects)
+
+
+def _is_refused(db: Connection, memory: Memory) -> bool:
+    """Tell whether a person refused exactly this before, and count that it is offered; they may write it themselves."""
+    refusal = refusals.find(db, memory.content_hash)
+    if refusal is None:
+        return False
+    if memory.source is Source.USER:
+        refusals.take_back(db, refusal.memory_id)
+        return False
+    refusals.count_offer(db, refusal.memory_id, memory.created_at)
+    return True
+
+
+def _write_text(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:
+    memory = item.memory
     duplicate = memories.find_active_text(db, memory.scope, memory.content_hash)
     if duplicate is None:
         return _admit(db, item, policy, effects, None)
@@ -136,7 +166,7 @@ def _admit(
     admission = _judge_offer(db, item, policy, placement)
     if admission.verdict is AdmissionVerdict.REJECTED:
         return _record_decision(effects, memory, Outcome.REJECTED, admission.score, admission.reasons)
-    candidate = admission.verdict is AdmissionVerdict.CANDIDATE
+    candidate = policy.suggest or admission.verdict is AdmissionVerdict.CANDIDATE
     if placement is not None and not candidate:
         end_replaced_fact(db, placement, memory.created_at)
         memory = placement.memory
@@ -269,7 +299,8 @@ def log_and_enqueue(db: Connection, effects: WriteEffects) -> None:
 def _reinforce(db: Connection, duplicate: Memory, memory: Memory) -> None:
     tags = tuple(dict.fromkeys((*duplicate.tags, *memory.tags)))
     # An agent may only repeat what it read; a person who says it too vouches for it, not for fields never told.
-    confirmed = memory.source is Source.USER and memory.trust is Trust.TRUSTED and says_as_much(memory, duplicate)
+    vouched = memory.source is Source.USER and memory.trust is Trust.TRUSTED
+    confirmed = (vouched or is_said_again(memory, duplicate)) and says_as_much(memory, duplicate)
     memories.reinforce(
         db, duplicate.seq, importance=memory.importance, confirmed=confirmed, tags=tags, at=memory.created_at
     )

@@ -21,6 +21,7 @@ from pipeline.records import (
     HEADER,
     INNER_QUOTES,
     MAX_BRANCH_CHARS,
+    RULES_HEADER,
     SHORT_ID,
     UNSTORED,
     Anchor,
@@ -30,6 +31,7 @@ from pipeline.records import (
     Kind,
     Memory,
     OptionalFields,
+    Sensitivity,
     Source,
     Trust,
 )
@@ -126,7 +128,7 @@ def prepare(draft: Draft, loc: str = "") -> Prepared:
         archived_at=None,
         content_hash=content_hash(content),
         details=details,
-        **_optional_fields(draft, loc),
+        **_optional_fields(draft, loc, has_secrets=bool(redacted.kinds)),
     )
     if draft.kind is Kind.KEYED_FACT and memory.details:
         memory = _with_key(memory, loc)
@@ -142,10 +144,11 @@ def prepare_fact(key: FactKey, value: Any, draft: Draft) -> Prepared:
     return prepare(replace(draft, content=fact_text(key, value), kind=Kind.KEYED_FACT, details=details))
 
 
-def _optional_fields(draft: Draft, loc: str) -> dict[str, Any]:
+def _optional_fields(draft: Draft, loc: str, *, has_secrets: bool) -> dict[str, Any]:
     given = {one.name: getattr(draft, one.name) for one in fields(OptionalFields)}
     anchor, branch = complete_anchor(draft.anchor, f"{loc}anchor"), check_branch(draft.branch, f"{loc}branch")
-    return {**given, "anchor": anchor, "branch": branch}
+    sensitivity = draft.sensitivity or (Sensitivity.SECRET_ADJACENT if has_secrets else Sensitivity.NORMAL)
+    return {**given, "anchor": anchor, "branch": branch, "sensitivity": sensitivity}
 
 
 def _with_key(memory: Memory, loc: str) -> Memory:
@@ -160,6 +163,7 @@ def _with_key(memory: Memory, loc: str) -> Memory:
         details={"subject": key.subject, "attribute": key.attribute, "value": value},
         key=key,
         valid_from=memory.occurred_at,
+        valid_to=memory.expires_at,
     )
 
 
@@ -207,7 +211,7 @@ def find_echoes(content: str) -> tuple[Echo, ...]:
     for raw in content.split("\n"):
         quote = _QUOTED.match(raw)
         line = raw[quote.end() if quote else 0 :].rstrip()
-        if not line or line == HEADER:
+        if not line or line in (HEADER, RULES_HEADER):
             continue
         rendered = _LINE.fullmatch(line)
         if rendered is None:

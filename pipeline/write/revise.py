@@ -26,11 +26,14 @@ from pipeline.store import (
     memories,
     meta,
     predictions,
+    refusals,
     review,
+    turns,
     work,
 )
 from pipeline.store.database import Database
 from pipeline.store.edges import Edge
+from pipeline.store.refusals import RefusedBy
 from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.instructions import instructs
 from pipeline.text.normalize import content_hash, normalize_text
@@ -104,11 +107,13 @@ def lower_trust(db: Connection, memory: Memory, at: str) -> None:
 
 
 def archive(database: Database, memory_id: str) -> Memory:
-    """Take a memory out of every answer; doing it twice changes nothing."""
+    """Take a memory out of every answer because a person says so; doing it twice changes nothing."""
     with database.write() as db:
         memory = get_existing(db, memory_id)
         if memory.archived_at is None:
-            archive_memory(db, memory, utc_now())
+            now = utc_now()
+            archive_memory(db, memory, now)
+            refusals.add(db, memory.id, memory.content_hash, RefusedBy.ARCHIVED, now)
         return get_existing(db, memory_id)
 
 
@@ -166,6 +171,7 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
         memories.restore(db, memory.seq, at)
     except IntegrityError as error:
         raise Conflict("an active memory of the same scope says exactly this") from error
+    refusals.take_back(db, memory.id)
     ingested.note_restored(db, memory.seq)
     ended = fit_between(db, memory, at) if memory.key is not None and not memory.candidate else None
     if ended is not None:
@@ -177,8 +183,11 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     work.add(db, [memory.seq], [Stage.DEDUP], time.time())
 
 
-def purge(database: Database, memory_id: str) -> None:
-    """Delete a memory for good, with what was merged into it or made of it; a worker then scrubs the indexes."""
+def purge(database: Database, memory_id: str) -> list[str]:
+    """Delete a memory for good, with what was merged into it or made of it; return their ids.
+
+    A worker then scrubs the indexes.
+    """
     with database.write() as db:
         memory = get_existing(db, memory_id)
         merge = audit.merge_of(db, memory.id)
@@ -188,8 +197,11 @@ def purge(database: Database, memory_id: str) -> None:
         doomed = [*memories.list_merged_into(db, memory.seq), memory]
         # What nightly jobs made of a memory quotes it.
         made = {seq for one in doomed for seq in derivations.list_derived_summaries(db, one.seq)}
-        for one in (*memories.by_seqs(db, made).values(), *doomed):
+        going = [*memories.by_seqs(db, made).values(), *doomed]
+        for one in going:
             _purge(db, one)
+        refusals.add(db, memory.id, memory.content_hash, RefusedBy.PURGED, utc_now())
+        return [one.id for one in going]
 
 
 def _reopen_ended(db: Connection, memory: Memory, now: str) -> None:
@@ -218,6 +230,7 @@ def _purge(db: Connection, memory: Memory) -> None:
     ):
         table(db, memory.seq)
     review.purge_decisions(db, memory.id, memory.content_hash)
+    refusals.take_back(db, memory.id)
     audit.purge(db, memory.id)
     predictions.purge(db)
     index_state.drop_tokens(db, memory.seq)
@@ -229,7 +242,7 @@ def _purge(db: Connection, memory: Memory) -> None:
 
 
 def _purge_deeds(db: Connection, memory: Memory) -> None:
-    """Delete from the journal what a memory that was made of it tells, in every form that it had."""
+    """Delete from the journal and from what was said what a memory that was made of it tells, in every form."""
     earlier = history.of(db, memory.seq)
     # The same result of another turn was merged into it.
     offered: list[tuple[Any, Any]] = [(memory.source, memory.session_id)]
@@ -238,6 +251,8 @@ def _purge_deeds(db: Connection, memory: Memory) -> None:
     if sessions:
         texts = [memory.content, *(entry.content for entry in earlier if entry.content)]
         agent_sessions.purge_actions(db, sessions, lambda action: any(mentions_action(action, text) for text in texts))
+    told = [memory.metadata, *(entry.detail.get("metadata") or {} for entry in earlier)]
+    turns.forget(db, [one["turn"] for one in told if isinstance(one.get("turn"), int)], memory.content)
 
 
 def _check_seen(db: Connection, memory: Memory, revision: Revision, seen: Seen) -> None:

@@ -1,0 +1,109 @@
+"""Reflect: why a decision matters, where its session shows it: what it came from and what it came to.
+
+In a session, what failed or was corrected comes before a decision about the same thing, and what was mended, committed
+or reached after it. These become a chain of edges, each the cause of the next. What somebody erased is not drawn again.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from sqlite3 import Connection
+
+from pipeline.jobs.mining.lessons import corrects, fails, fixes
+from pipeline.jobs.runner import JobRun, Report
+from pipeline.records import OWNER, EdgeKind, Kind, Memory
+from pipeline.store import changes, derivations, edges, goals
+from pipeline.store.edges import REFLECT
+from pipeline.text.tokens import identifiers, search_tokens
+from pipeline.times import utc_text
+
+LOOK_BACK = timedelta(days=30)
+# What is younger may still come to something.
+SETTLED = timedelta(hours=1)
+PAGE = 20
+MOST_GOALS = 100
+MOST_DONE = 500
+# Of two texts that name no common thing, so many words must be common to both.
+FEWEST_COMMON = 2
+_OUTCOMES = frozenset({Kind.ACTIVITY, Kind.MILESTONE, Kind.EPISODE})
+
+
+def reflect(job: JobRun) -> Report:
+    """Draw the chains of the sessions of the last month, once each, and what advanced open goals."""
+    _support_goals(job)
+    since, before = utc_text(job.now - LOOK_BACK), utc_text(job.now - SETTLED)
+    skipped = 0
+    while True:
+        if job.pausing():
+            return job.report(more=True)
+        with job.database.read() as db:
+            sessions = derivations.list_deciding_sessions(db, since, before, PAGE, skipped)
+        if not sessions:
+            return job.report(more=False)
+        skipped += len(sessions)
+        for session_id in sessions:
+            with job.database.read() as db:
+                told = derivations.list_of_session(db, session_id)
+                pairs = list(_find_pairs(db, told))
+            _draw(job, pairs)
+            job.counts["sessions"] += 1
+
+
+def _support_goals(job: JobRun) -> None:
+    """Tie what was done and reached to the open goals that it is about."""
+    with job.database.read() as db:
+        open_goals = goals.list_unfinished(db, OWNER, MOST_GOALS)
+        done = derivations.list_done(db, utc_text(job.now - LOOK_BACK), MOST_DONE) if open_goals else []
+        pairs = [
+            (deed, goal)
+            for goal in open_goals
+            for deed in done
+            if deed.occurred_at >= goal.occurred_at and deed.seq != goal.seq and _are_related(db, deed, goal)
+        ]
+    if pairs:
+        with job.database.write() as db:
+            for deed, goal in pairs:
+                if edges.find(db, deed.seq, EdgeKind.SUPPORTS, goal.seq, REFLECT, job.at):
+                    changes.append(db, changes.RELATE, [deed.id, goal.id])
+                    job.counts["goals"] += 1
+
+
+def _find_pairs(db: Connection, told: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
+    """Yield (cause, effect): the last cause before each decision, and the first outcome after it."""
+    for place, decision in enumerate(told):
+        if decision.kind is not Kind.DECISION:
+            continue
+        causes = (one for one in reversed(told[:place]) if _is_cause(one) and _are_related(db, one, decision))
+        outcomes = (one for one in told[place + 1 :] if _is_outcome(one) and _are_related(db, decision, one))
+        cause, outcome = next(causes, None), next(outcomes, None)
+        if cause is not None:
+            yield cause, decision
+        if outcome is not None:
+            yield decision, outcome
+
+
+def _is_cause(memory: Memory) -> bool:
+    failed = memory.details.get("succeeded") is False or (fails(memory.content) and not fixes(memory.content))
+    return memory.kind is not Kind.DECISION and (failed or corrects(memory.content))
+
+
+def _is_outcome(memory: Memory) -> bool:
+    return memory.kind in _OUTCOMES or fixes(memory.content)
+
+
+def _are_related(db: Connection, one: Memory, other: Memory) -> bool:
+    if one.scope != other.scope:
+        return False
+    if set(identifiers(one.content)) & set(identifiers(other.content)):
+        return True
+    common = set(search_tokens(one.content)) & set(search_tokens(other.content))
+    return len(common) >= FEWEST_COMMON or bool(derivations.common_subjects(db, one.seq, other.seq))
+
+
+def _draw(job: JobRun, pairs: Sequence[tuple[Memory, Memory]]) -> None:
+    if not pairs:
+        return
+    with job.database.write() as db:
+        for cause, effect in pairs:
+            if edges.find(db, cause.seq, EdgeKind.CAUSE, effect.seq, REFLECT, job.at):
+                changes.append(db, changes.RELATE, [cause.id, effect.id])
+                job.counts["edges"] += 1

@@ -1,0 +1,100 @@
+"""Runs of hooks and tools: what was put before agents, or why nothing was; kept two weeks in the operations journal."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import Any
+
+KEPT_S = 14 * 86_400.0
+KEPT_RUNS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class HookRun:
+    """One event of a host or call of a tool (`at` in seconds since the epoch), and what an agent was told then."""
+
+    at: float
+    event: str
+    host: str
+    workspace: str
+    session_id: str | None
+    took_ms: float
+    outcome: str
+    memory_ids: tuple[str, ...] = ()
+    reason: str | None = None
+    text: str = ""
+    trace: Mapping[str, Any] | None = None
+    seq: int = 0
+
+    @property
+    def id(self) -> str:
+        """Return by what it is named."""
+        return str(self.seq)
+
+    @property
+    def chars(self) -> int:
+        """Return how many characters an agent was told."""
+        return len(self.text)
+
+
+_SELECT = (
+    "SELECT at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, trace, seq "
+    "FROM hook_run"
+)
+
+
+def add(db: Connection, run: HookRun) -> None:
+    """Keep a run; what is too old goes."""
+    seq = db.execute(
+        "INSERT INTO hook_run (at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, "
+        "trace) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            run.at,
+            run.event,
+            run.host,
+            run.workspace,
+            run.session_id,
+            run.took_ms,
+            run.outcome,
+            json.dumps(run.memory_ids),
+            run.reason,
+            run.text,
+            None if run.trace is None else json.dumps(run.trace),
+        ),
+    ).lastrowid
+    db.execute("DELETE FROM hook_run WHERE seq <= ? OR at < ?", ((seq or 0) - KEPT_RUNS, run.at - KEPT_S))
+
+
+def page(
+    db: Connection, limit: int, before: int | None, workspace: str | None = None, session_id: str | None = None
+) -> list[HookRun]:
+    """List runs, the latest first, from below a row number; of one workspace or session, or of all."""
+    rows = db.execute(
+        f"{_SELECT} WHERE seq < ? AND (? IS NULL OR workspace = ?) AND (? IS NULL OR session_id = ?) "
+        "ORDER BY seq DESC LIMIT ?",
+        (2**62 if before is None else before, workspace, workspace, session_id, session_id, limit),
+    )
+    return [_run(row) for row in rows]
+
+
+def get(db: Connection, seq: int) -> HookRun | None:
+    """Return a run."""
+    row = db.execute(f"{_SELECT} WHERE seq = ?", (seq,)).fetchone()
+    return None if row is None else _run(row)
+
+
+def purge(db: Connection, memory_ids: Sequence[str]) -> None:
+    """Delete for good what was told of purged memories; that something was told stays known."""
+    db.executemany(
+        "UPDATE hook_run SET text = '', reason = 'its memories were purged' "
+        "WHERE EXISTS (SELECT 1 FROM json_each(memory_ids) WHERE value = ?)",
+        [(memory_id,) for memory_id in memory_ids],
+    )
+
+
+def _run(row: Sequence[Any]) -> HookRun:
+    at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, trace, seq = row
+    why = None if trace is None else json.loads(trace)
+    told = tuple(json.loads(memory_ids)), reason, text
+    return HookRun(at, event, host, workspace, session_id, took_ms, outcome, *told, why, int(seq))

@@ -1,0 +1,105 @@
+"""Turns: what was said in sessions, without secrets, until it is old or what was kept of it is purged."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from sqlite3 import Connection
+
+from pipeline.records import Memory
+from pipeline.store.memories import select_one
+
+# A session's page shows what was said; beyond so many the oldest go.
+KEPT_TURNS = 20_000
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What somebody said in a session."""
+
+    session_id: str
+    role: Role
+    content: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Message):
+    """A stored message and its row number."""
+
+    seq: int = 0
+
+
+_SELECT = "SELECT session_id, role, content, at, seq FROM turn"
+
+
+def add(db: Connection, messages: Iterable[Message]) -> list[int]:
+    """Keep messages in their order; return their row numbers."""
+    seqs = [
+        db.execute(
+            "INSERT INTO turn (session_id, role, content, at) VALUES (?, ?, ?, ?)",
+            (one.session_id, one.role, one.content, one.at),
+        ).lastrowid
+        or 0
+        for one in messages
+    ]
+    if seqs:
+        db.execute("DELETE FROM turn WHERE seq <= ?", (seqs[-1] - KEPT_TURNS,))
+    return seqs
+
+
+def by_seqs(db: Connection, seqs: Sequence[int]) -> list[Turn]:
+    """Return turns by row number, in their order."""
+    rows = db.execute(f"{_SELECT} WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq", (json.dumps(seqs),))  # noqa: S608 - constant text
+    return [_turn(row) for row in rows]
+
+
+def page(db: Connection, session_id: str, limit: int, before: int | None) -> list[Turn]:
+    """List what was said in a session, the latest first, from below a row number."""
+    rows = db.execute(
+        f"{_SELECT} WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
+        (session_id, 2**62 if before is None else before, limit),
+    )
+    return [_turn(row) for row in rows]
+
+
+def find_before(db: Connection, turn: Turn) -> Turn | None:
+    """Return what the other side said last before a turn."""
+    row = db.execute(
+        f"{_SELECT} WHERE session_id = ? AND seq < ? AND role <> ? ORDER BY seq DESC LIMIT 1",
+        (turn.session_id, turn.seq, turn.role),
+    ).fetchone()
+    return None if row is None else _turn(row)
+
+
+def forget(db: Connection, seqs: Sequence[int], text: str) -> None:
+    """Delete for good some turns, and all that hold a text, whatever its white space."""
+    wanted = " ".join(text.split()).lower()
+    found = [
+        (seq,)
+        for seq, content in db.execute("SELECT seq, content FROM turn")
+        if seq in seqs or wanted in " ".join(content.split()).lower()
+    ]
+    # A session may be called by what it began with.
+    db.executemany("UPDATE agent_session SET name = NULL WHERE id = (SELECT session_id FROM turn WHERE seq = ?)", found)
+    db.executemany("DELETE FROM turn WHERE seq = ?", found)
+
+
+def find_last_kept(db: Connection, session_id: str) -> Memory | None:
+    """Return what was kept last of a session's own words and deeds, and is active."""
+    return select_one(
+        db, "session_id = ? AND archived_at IS NULL AND candidate = 0 ORDER BY seq DESC LIMIT 1", (session_id,)
+    )
+
+
+def _turn(row: Sequence[str]) -> Turn:
+    session_id, role, content, at, seq = row
+    return Turn(session_id, Role(role), content, at, int(seq))
