@@ -16,6 +16,7 @@ from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.encoder import QueryEncoders, find_model, usual_model
 from pipeline.services.facts import FactKeyResolver
 from pipeline.services.feedback import FeedbackWriter
+from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace, WorkspaceSettings
@@ -51,6 +52,7 @@ class WebContainer:
         self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback)
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.agent_sessions = AgentSessionService(self.workspace(settings.workspace), self.contexts, self.feedback)
+        self.hook_runs = HookRunLog(self.operations, self.feedback, self.workspace)
         self.fact_keys = FactKeyResolver(lambda: self._get_encoder(usual_model(settings)))
 
     @property

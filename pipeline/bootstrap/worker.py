@@ -4,22 +4,33 @@ import threading
 from collections.abc import Callable
 from functools import cached_property, partial
 
+from config.paths import PERSONAL_WORKSPACE
 from config.process import limit_threads, process_owner, thread_owner
 from config.settings import Settings
 from pipeline.bootstrap import mask
+from pipeline.capture.stage import CaptureStage
+from pipeline.capture.statements import StatementClassifier
 from pipeline.digest.dedup import DedupStage
 from pipeline.digest.digest import DigestPolicy, StageRegistry
 from pipeline.digest.embed import EmbedStage
 from pipeline.digest.entities import EntitiesStage, SpacyTagger, Tagger
 from pipeline.digest.purge import PurgeStage
 from pipeline.index.dense import DenseIndex
-from pipeline.index.encoder import Encoder
+from pipeline.index.encoder import MULTILINGUAL, Encoder
 from pipeline.index.vectors import VectorTable
 from pipeline.jobs.context import JobContext
 from pipeline.lru import LruCache
 from pipeline.records import Stage
-from pipeline.services.encoder import DocumentEncoders, choose_model, follows_languages, vector_table
-from pipeline.services.workspace import WorkspaceSettings
+from pipeline.services.encoder import (
+    DocumentEncoders,
+    choose_model,
+    follows_languages,
+    has_multilingual,
+    usual_model,
+    vector_table,
+)
+from pipeline.services.turns import capture_settings
+from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
 from pipeline.store.operations import Operations
 
@@ -44,6 +55,7 @@ class WorkerContainer:
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
         self.encoders = DocumentEncoders(settings)
         self._dense: LruCache[str, tuple[Encoder, DenseIndex]] = LruCache(MOST_DENSE)
+        self._statements: StatementClassifier | None = None
         # Threads that need the tagger wait for the first one to load it.
         self._loading = threading.Lock()
 
@@ -106,8 +118,32 @@ class WorkerContainer:
             Stage.EMBED: embed,
             Stage.ENTITIES: EntitiesStage(context.database, lambda: self.tagger),
             Stage.DEDUP: DedupStage(context.database, vectors, partial(self.dense, workspace_id)),
+            Stage.CAPTURE: self._capture(workspace_id, context),
             Stage.PURGE: PurgeStage(context.database, vectors, context.rebuild_segment, context.scrub_snapshots),
         }
+
+    def workspace(self, workspace_id: str) -> Workspace:
+        """Return a workspace, whether anything was written there or not."""
+        paths = self.settings.paths.workspace(workspace_id)
+        return Workspace(workspace_id, paths, self.databases, self.workspace_settings)
+
+    def _capture(self, workspace_id: str, context: JobContext) -> CaptureStage:
+        return CaptureStage(
+            context.database,
+            lambda: self.databases.get(PERSONAL_WORKSPACE, create=True),
+            lambda: capture_settings(self.workspace_settings, workspace_id),
+            self._classifier,
+            context.model,
+        )
+
+    def _classifier(self) -> StatementClassifier:
+        # One that knows many languages tells statements best, of English too (decision 0024).
+        model = MULTILINGUAL if has_multilingual() else usual_model(self.settings)
+        encoder = self.encoders.get(model)
+        with self._loading:
+            if self._statements is None:
+                self._statements = StatementClassifier.load(encoder, self.settings.paths.models / "statements")
+        return self._statements
 
     def close(self) -> None:
         """Let go of every file."""

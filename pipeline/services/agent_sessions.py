@@ -15,7 +15,7 @@ from typing import Any
 
 from config.settings import Settings
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
-from pipeline.errors import FieldError, InvalidField, NotFound
+from pipeline.errors import FieldError, InvalidField
 from pipeline.lru import LruCache
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
@@ -30,17 +30,31 @@ from pipeline.records import (
 )
 from pipeline.services.briefing import (
     AgentSession,
+    Briefing,
     BriefingLimits,
-    brief_project,
-    brief_resumed_session,
     compose_briefing,
+    find_readable,
     hook_recall_budget_ms,
     version_of,
 )
-from pipeline.services.feedback import FeedbackWriter
+from pipeline.services.distill import distill_session
+from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
+from pipeline.services.hook_answers import (
+    HOOKS_OFF,
+    INCOGNITO,
+    NOTHING_ABOUT,
+    NOTHING_TO_BRIEF,
+    NOTHING_WRITTEN,
+    RECALL_OFF,
+    HookAnswer,
+    trace_of,
+)
 from pipeline.services.incognito import is_any_incognito
 from pipeline.services.lesson_guard import ToolCall, ToolGuard, decide, list_critical, refuse_once
+from pipeline.services.lessons import BY_JOURNAL
 from pipeline.services.recall import SearchContexts
+from pipeline.services.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
+from pipeline.services.turns import Message, obey, take_turns
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, impressions, memories
 from pipeline.store.agent_sessions import Action, ActionType, JournalRow
@@ -50,7 +64,7 @@ from pipeline.times import parse, utc_now, utc_text
 from pipeline.write.accept import accept
 from pipeline.write.tool_actions import ToolTarget, find_target, mentions_action, recognize_action
 
-__all__ = ["ActionType", "AgentSession", "JournalRow", "ToolGuard"]
+__all__ = ["ActionType", "AgentSession", "HookAnswer", "JournalRow", "ToolGuard"]
 
 # Of the first prompts after a start: an agent that waits for these gets an answer by words instead of none.
 WARMING_BUDGET_MS = 800
@@ -83,6 +97,10 @@ def list_actions(workspace: Workspace, session_id: str | None, limit: int, befor
     return page_of(found, limit, lambda row: row.seq)
 
 
+# Returns what was said from an offset of a transcript on, and the offset behind it.
+SaidReader = Callable[[int | None], tuple[list[Message], int | None]]
+
+
 class AgentSessionService:
     """Answer the events of agents' sessions; `usual` is the workspace of projects that have none of their own yet."""
 
@@ -92,55 +110,99 @@ class AgentSessionService:
         self._feedback = feedback
         self._refused: LruCache[Hashable, ToolGuard] = LruCache(MOST_REFUSED)
 
-    def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> str | None:
-        """Return what is known about a message and new in this session; None when that takes too long."""
+    def answer_prompt(self, workspace: Workspace, session: AgentSession, message: str) -> HookAnswer:
+        """Return what is known about a message and new in this session; nothing when that takes too long.
+
+        What the message asks of the memory itself is done, and said.
+        """
         began = time.perf_counter()
-        if not _exists(workspace) or self._is_incognito(workspace, session):
-            return None
+        if not workspace.settings.hooks:
+            return HookAnswer(reason=HOOKS_OFF)
+        if self._is_incognito(workspace, session):
+            return HookAnswer(reason=INCOGNITO, is_kept=False)
+        obeyed = obey(workspace, self._contexts, session, message)
         settings = self._with_budget(workspace.settings)
-        self._feedback.record_question(workspace, message)
+        if not (workspace.exists or (workspace.tells_of_person and workspace.person.exists)):
+            return HookAnswer(reason=NOTHING_WRITTEN)
         if session.id is not None:
             # What was told a moment ago is noted by then; nobody waits for the note of this turn.
             self._feedback.flush()
+        if workspace.exists:
+            self._begin_turn(workspace, session, message)
+        briefing = Briefing()
+        if settings.hook_recall:
+            limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
+            readable = find_readable(workspace, self._contexts, holdout=True)
+            briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC), only_new=True)
+            self._contexts.count(degraded=briefing.degraded)
+        text = "\n".join([*(one.says for one in obeyed), *([briefing.text] if briefing.text else [])]) or None
+        if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms and not obeyed:
+            # Nobody waits any more: nothing was told, and nothing is noted as told.
+            return HookAnswer(reason=f"it took longer than {settings.hook_budget_ms} ms", is_late=True)
+        self._note_briefing(workspace, session, briefing)
+        reason = NOTHING_ABOUT if settings.hook_recall else RECALL_OFF
+        trace = trace_of(briefing) if settings.trace else None
+        told = (*briefing.shown, *briefing.person_shown, *(one.memory for one in obeyed if one.memory is not None))
+        return HookAnswer(text, told, None if text else reason, trace=trace)
+
+    def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
+        if workspace.settings.read_only:
+            return
+        self._feedback.record_question(workspace, message)
+        if session.id is not None:
             self._note(
                 workspace, partial(_begin_turn, session_id=session.id, cwd=normalize_id(session.cwd), at=utc_now())
             )
-        limits = BriefingLimits(hook_recall_budget_ms(settings), settings.hook_max_chars)
-        context = self._contexts.get(workspace)
-        briefing = compose_briefing(context, session, message, limits, datetime.now(UTC), only_new=True)
-        self._contexts.count(degraded=briefing.degraded)
-        if (time.perf_counter() - began) * 1000 > settings.hook_budget_ms:
-            # Nobody waits any more: nothing was told, and nothing is noted as told.
-            return None
-        self._feedback.record_impressions(workspace, briefing.impressions)
-        self._feedback.record_accesses(workspace, briefing.shown)
-        self._note_seen(workspace, session, briefing.shown)
-        return briefing.text or None
+
+    def _note_briefing(self, workspace: Workspace, session: AgentSession, found: "Briefing | SessionBrief") -> None:
+        """Note what an agent was told, and which lessons it was not, to learn whether they help."""
+        made = make_impressions(found.withheld, session.id, session.agent_id)
+        self._record_impressions(workspace, [*found.impressions, *(replace(one, withheld=True) for one in made)])
+        # A lesson of a session's start comes once more with the prompt that it is about.
+        is_start = isinstance(found, SessionBrief)
+        seen = [one for one in found.shown if not (is_start and one.kind is Kind.LESSON)]
+        for home, shown in ((workspace, found.shown), (workspace.person, found.person_shown)):
+            if shown and not home.settings.read_only and not is_start:
+                self._feedback.record_accesses(home, shown)
+        self._note_seen(workspace, session, [*seen, *found.withheld])
+        self._note_seen(workspace.person, session, found.person_shown)
+
+    def _record_impressions(self, workspace: Workspace, shown: Sequence[Impression]) -> None:
+        if shown and not workspace.settings.read_only:
+            self._feedback.record_impressions(workspace, shown)
 
     def _with_budget(self, settings: Settings) -> Settings:
         if not self._contexts.is_warming:
             return settings
         return replace(settings, hook_budget_ms=max(settings.hook_budget_ms, WARMING_BUDGET_MS))
 
-    def start_session(self, workspace: Workspace, session: AgentSession, source: str) -> str | None:
+    def start_session(self, workspace: Workspace, session: AgentSession, source: str) -> HookAnswer:
         """Return the project's brief, or where a session left off that goes on with less than it knew."""
-        if not _exists(workspace) or self._is_incognito(workspace, session):
-            return None
-        room = workspace.settings.hook_max_chars
-        if source in FORGETFUL and session.id is not None:
+        settings = workspace.settings
+        if not (settings.hooks and settings.hook_recall):
+            return HookAnswer(reason=RECALL_OFF if settings.hooks else HOOKS_OFF)
+        if self._is_incognito(workspace, session):
+            return HookAnswer(reason=INCOGNITO, is_kept=False)
+        readable = [workspace.exists, workspace.tells_of_person and workspace.person.exists]
+        if not any(readable):
+            return HookAnswer(reason=NOTHING_WRITTEN)
+        if source in FORGETFUL and session.id is not None and workspace.exists:
             self._note(workspace, partial(agent_sessions.forget_seen, session_id=session.id))
         # What was done a moment ago is written by then.
         self._feedback.flush()
-        brief, now = None, datetime.now(UTC)
-        if source in RESUMED:
-            brief = brief_resumed_session(workspace.database, session, room, now)
-        brief = brief or brief_project(workspace.database, session, room, now)
+        room = BriefRoom(settings.hook_max_chars, datetime.now(UTC), settings.lesson_holdout)
+        database, person = (
+            home.database if is_there else None
+            for home, is_there in zip((workspace, workspace.person), readable, strict=True)
+        )
+        brief = None
+        if source in RESUMED and database is not None:
+            brief = brief_resumed_session(database, session, room)
+        brief = brief or brief_project(database, person, session, room)
         if brief is None:
-            return None
-        self._feedback.record_impressions(workspace, brief.impressions)
-        # A lesson comes once more with the prompt that it is about.
-        self._note_seen(workspace, session, [memory for memory in brief.shown if memory.kind is not Kind.LESSON])
-        return brief.text
+            return HookAnswer(reason=NOTHING_TO_BRIEF)
+        self._note_briefing(workspace, session, brief)
+        return HookAnswer(brief.text, (*brief.shown, *brief.person_shown))
 
     def guard_tool_use(
         self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, can_ask: bool = True
@@ -151,10 +213,8 @@ class AgentSessionService:
         Where a host cannot ask its user, what would be asked is refused once.
         """
         target = find_target(tool, given)
-        if target is None or not _exists(workspace) or self._is_incognito(workspace, session):
-            return None
-        decision = workspace.settings.lesson_guard
-        if decision == "off":
+        decision = workspace.settings.lesson_guard if workspace.settings.hooks else "off"
+        if target is None or decision == "off" or not workspace.exists or self._is_incognito(workspace, session):
             return None
         with workspace.database.read() as db:
             lessons = list_critical(db, session, target)
@@ -167,7 +227,7 @@ class AgentSessionService:
         if guard is not None and guard.decision == "ask" and not can_ask:
             guard = self._refuse_once(workspace, session, target, guard)
         if guard is not None:
-            self._feedback.record_impressions(workspace, guard.impressions)
+            self._record_impressions(workspace, guard.impressions)
         return guard
 
     def _refuse_once(
@@ -183,26 +243,50 @@ class AgentSessionService:
         self, workspace: Workspace, session: AgentSession, tool: str, given: Mapping[str, Any], *, ok: bool
     ) -> None:
         """Note what was done; the first action in a project makes its workspace."""
-        if session.id is not None:
+        settings = workspace.settings
+        if session.id is not None and settings.hooks and settings.journal and not settings.read_only:
             self._submit(workspace, partial(self._add_action, workspace, session, utc_now(), tool, given, ok=ok))
 
-    def end_turn(self, workspace: Workspace, session: AgentSession) -> None:
-        """Say which lessons the turn followed, and keep its result where the agent kept nothing itself."""
+    def end_turn(self, workspace: Workspace, session: AgentSession, said: SaidReader | None = None) -> None:
+        """Say which lessons the turn followed, and keep its result where the agent kept nothing itself.
+
+        What was said in it is read by `said`, from where it was read to before, and kept to be read for what lasts.
+        """
+        settings = workspace.settings
         # A subagent's end is the end of no turn.
-        if session.id is not None and session.agent_id is None:
+        if session.id is not None and session.agent_id is None and settings.hooks and not settings.read_only:
             self._submit(workspace, partial(self._close_turn, workspace, session, utc_now()))
+            if said is not None and workspace.captures:
+                self._submit(workspace, partial(self._take_said, workspace, session, said))
+
+    def _take_said(self, workspace: Workspace, session: AgentSession, said: SaidReader) -> None:
+        assert session.id is not None
+        if self._is_incognito(workspace, session):
+            return
+        offset = None
+        if workspace.exists:
+            with workspace.database.read() as db:
+                offset = agent_sessions.find_read_to(db, session.id)
+        messages, read_to = said(offset)
+        if messages and take_turns(workspace, session.id, messages, read_to):
+            # What the turn taught waits for a person.
+            distill_session(workspace, session.id)
 
     def flush(self, workspace: Workspace) -> None:
         """Write everything that was noted, without waiting for it longer than a moment."""
-        if _exists(workspace):
+        if workspace.exists:
             self._feedback.flush_usage(workspace)
+
+    def is_off_the_record(self, workspace: Workspace, session_id: str | None) -> bool:
+        """Tell whether nothing of a session may be noted."""
+        return self._is_incognito(workspace, AgentSession(session_id))
 
     def _is_incognito(self, workspace: Workspace, session: AgentSession) -> bool:
         """Tell whether a session or its workspace is incognito.
 
         As long as a project has no workspace of its own, its sessions are incognito in the usual one.
         """
-        known = [one for one in (workspace, self._usual) if _exists(one)]
+        known = [one for one in (workspace, self._usual) if one.exists]
         # A project's own settings may be there before its first memory is.
         if any(one.settings.incognito for one in (workspace, *known[:1])):
             return True
@@ -218,11 +302,11 @@ class AgentSessionService:
 
     def _close_turn(self, workspace: Workspace, session: AgentSession, at: str) -> None:
         # What the turn did may have made the workspace only now.
-        if session.id is not None and _exists(workspace) and not self._is_incognito(workspace, session):
+        if session.id is not None and workspace.exists and not self._is_incognito(workspace, session):
             _close_turn(workspace, session.id, at)
 
     def _note_seen(self, workspace: Workspace, session: AgentSession, shown: Sequence[Memory]) -> None:
-        if session.id is not None and shown:
+        if session.id is not None and shown and not workspace.settings.read_only:
             versions = [(memory.seq, version_of(memory)) for memory in shown]
             agent_id = session.agent_id or ""
             self._note(
@@ -236,14 +320,6 @@ class AgentSessionService:
     def _submit(self, workspace: Workspace, task: Callable[[], object]) -> None:
         """Have something done in its turn."""
         self._feedback.submit_logged("hooks", workspace.id, task)
-
-
-def _exists(workspace: Workspace) -> bool:
-    """Tell whether anything was ever written for a project: if not there is nothing to say, and nothing wrong."""
-    try:
-        return workspace.database is not None
-    except NotFound:
-        return False
 
 
 def _write(workspace: Workspace, note: Callable[[Connection], object]) -> None:
@@ -266,7 +342,7 @@ def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:
         kept = memories.list_kept_by_agents(db, began, TURN_MEMORIES)
     with database.write() as db:
         for one in find_followed(shown, did):
-            impressions.answer(db, one.impression_id, "by the journal", at, followed=one.followed)
+            impressions.answer(db, one.impression_id, BY_JOURNAL, at, followed=one.followed)
         # A turn may stop more than once; what it did is told once.
         agent_sessions.end_turn(db, session_id, utc_text(parse(at) + timedelta(milliseconds=1)))
     result = None if _is_told(kept, session_id, did) else summarize_turn(did)

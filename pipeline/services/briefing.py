@@ -1,4 +1,4 @@
-"""Briefing: what an agent is told before it answers a message, and when its session begins.
+"""Briefing: what an agent is told before it answers a message.
 
 One recall finds what is about a message. What is under way, which the store knows, is told to who asks for it and when
 a session begins. Where nothing is about a message, nothing is told.
@@ -13,29 +13,37 @@ from sqlite3 import Connection
 from config.settings import Settings
 from pipeline.context.advice import LOOKED_AT, Touched, lessons_about, read_actions, read_message
 from pipeline.context.excerpt import find_excerpt
-from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
+from pipeline.errors import NotFound
 from pipeline.kinds import render_text
 from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.query import asks_progress
 from pipeline.recall.rank import OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.search import SearchContext, search
-from pipeline.records import Filter, Kind, Memory, Viewer, sessions_named
+from pipeline.records import PERSONAL, Filter, Kind, Memory, Viewer, sessions_named
 from pipeline.records.recall import NOTHING, Hit, Query
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
 from pipeline.services.incognito import is_incognito
-from pipeline.services.lessons import Usefulness, is_critical, is_rule, with_records
+from pipeline.services.lessons import (
+    Lesson,
+    Usefulness,
+    describe_record,
+    is_critical,
+    is_held_out,
+    is_rule,
+    with_records,
+)
 from pipeline.services.prompt_lines import choose_told, find_named_code
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, arcs, goals, memories
-from pipeline.store.agent_sessions import Action
 from pipeline.store.arcs import VisibleArc
-from pipeline.store.database import Database
 from pipeline.text.tokens import search_tokens
 from pipeline.times import utc_text
 
 CONSIDERED = 40
+# Of what is about the person, whatever the workspace.
+PERSON_TOLD = 3
 # What an agent is told unasked stands between it and its work: no more text than is read at a glance.
 EXCERPT_CHARS = 200
 MESSAGE_CHARS = 1600
@@ -46,13 +54,10 @@ LATELY = timedelta(days=14)
 LAST_WRITTEN = 50
 # What recall may take of a hook's time: the rest is for what comes before and after it.
 RECALL_SHARE = 0.75
-ACTIONS_SHOWN = 12
 # Of lessons that name what a message names, and what a session did last; the others are found by what they mean.
 NAMED_LESSONS = 2
 LIKELY_LESSONS = 1
 RECENT_ACTIONS = 8
-BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT)
-LEFT_OFF = "Where this session left off, as its journal noted:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,9 @@ class Briefing:
 
     `text` is what an agent reads: the lessons, then what is about the message, best first, then, where it asks for it,
     what is under way, as far as there is room: the memories `shown`. `lessons` are those that it holds, `impressions`
-    theirs. A `degraded` one was made while a channel that should have answered could not: there may be more.
+    theirs; those `withheld` are not told, to learn whether they help. `person` is about the person, from a store of
+    their own, of which the text holds `person_shown`. A `degraded` one was made while a channel that should have
+    answered could not: there may be more.
     """
 
     relevant: bool = False
@@ -101,15 +108,9 @@ class Briefing:
     text: str = ""
     shown: tuple[Memory, ...] = ()
     impressions: tuple[Impression, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SessionBrief:
-    """What an agent is told when a session begins, the memories that it holds, and the impressions of its lessons."""
-
-    text: str
-    shown: tuple[Memory, ...]
-    impressions: tuple[Impression, ...] = ()
+    person: tuple[Hit, ...] = ()
+    person_shown: tuple[Memory, ...] = ()
+    withheld: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +132,43 @@ class _About:
 def prepare_message(
     workspace: Workspace, contexts: SearchContexts, feedback: FeedbackWriter, session: AgentSession, message: str
 ) -> Briefing:
-    """Gather what an agent should know before it answers a message, also what it was told before."""
+    """Gather what an agent should know before it answers a message, also what it was told before.
+
+    Raises NotFound where nothing is known of the workspace nor of the person.
+    """
     settings = workspace.settings
     limits = BriefingLimits(settings.recall_budget_ms, settings.hook_max_chars)
-    briefing = compose_briefing(contexts.get(workspace), session, message, limits, datetime.now(UTC))
+    readable = find_readable(workspace, contexts)
+    if readable.workspace is None and readable.person is None:
+        raise NotFound(f"nothing was ever written to {workspace.id}")
+    briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC))
     contexts.count(degraded=briefing.degraded)
-    if not is_incognito(workspace, sessions_named(None, session.id, session.viewer.session)):
+    if workspace.exists and not is_incognito(workspace, sessions_named(None, session.id, session.viewer.session)):
         feedback.record_question(workspace, message)
         feedback.record_impressions(workspace, briefing.impressions)
     return briefing
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What a briefing reads: a workspace, None before anything was written there, and what is about the person.
+
+    `holdout` is the share of lessons that is withheld to learn whether they help.
+    """
+
+    workspace: SearchContext | None
+    person: SearchContext | None = None
+    holdout: float = 0.0
+
+
+def find_readable(workspace: Workspace, contexts: SearchContexts, *, holdout: bool = False) -> Readable:
+    """Return what a briefing of a workspace reads."""
+    has_person = workspace.tells_of_person and workspace.person.exists
+    return Readable(
+        contexts.get(workspace) if workspace.exists else None,
+        contexts.get(workspace.person) if has_person else None,
+        workspace.settings.lesson_holdout if holdout else 0.0,
+    )
 
 
 def hook_recall_budget_ms(settings: Settings) -> int:
@@ -153,7 +182,7 @@ def message_query(message: str, viewer: Viewer, budget_ms: int) -> Query:
 
 
 def compose_briefing(
-    context: SearchContext,
+    readable: Readable,
     session: AgentSession,
     message: str,
     limits: BriefingLimits,
@@ -162,66 +191,64 @@ def compose_briefing(
     only_new: bool = False,
 ) -> Briefing:
     """Gather what a message calls for; `only_new` leaves out what the agent saw before in its session."""
-    found = search(context, message_query(message, session.viewer, limits.budget_ms))
+    query = message_query(message, session.viewer, limits.budget_ms)
+    person = _find_of_person(readable.person, session, query, only_new=only_new)
+    context = readable.workspace
+    if context is None:
+        return _render(Briefing(relevant=bool(person), person=person), session, (), (), limits, now)
+    found = search(context, query)
     with context.database.read() as db:
-        hits = _choose(db, session, message, found.hits)
+        hits = _choose(db, session, message, [hit for hit in found.hits if hit.memory.is_told_unasked])
         if only_new:
             hits = _drop_seen_hits(db, session, hits)
-        if not hits and not asks_progress(message):
+        if not (hits or person) and not asks_progress(message):
             return Briefing(degraded=found.degraded)
         about = _sort_by_use(hits)
-        unfinished = goals.list_unfinished(db, session.viewer, SHOWN_EACH)
-        open_goals = tuple(_once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH])
-        activity = tuple(_list_recent_activity(db, session.viewer, now))
-        threads = tuple(arcs.active_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH))
+        known = _gather(db, session, about, hits, now)
         beside = _excerpts(about.beside_lessons(), message)
-        under_way = _once((*open_goals, *activity), but=beside) if asks_progress(message) else []
+        under_way = once((*known.open_goals, *known.recent_activity), but=beside) if asks_progress(message) else []
         if only_new:
             under_way = drop_seen(db, session, under_way)
-        if not hits and not under_way:
+        if not hits and not under_way and not person:
             return Briefing(degraded=found.degraded)
         beside += _annotate(db, under_way)
-    briefing = Briefing(
+        withheld = tuple(hit.memory for hit in about.lessons if is_held_out(hit.memory, session.id, readable.holdout))
+        lessons = _with_records(db, [hit for hit in about.lessons if hit.memory not in withheld])
+    known = replace(known, degraded=found.degraded, person=person, withheld=withheld)
+    return _render(known, session, lessons, beside, limits, now)
+
+
+def _gather(db: Connection, session: AgentSession, about: _About, hits: Sequence[Hit], now: datetime) -> Briefing:
+    """Return what is about a message by what it is, with what goes on."""
+    unfinished = list_told_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
+    return Briefing(
         relevant=True,
-        degraded=found.degraded,
         decisions=about.decisions,
         facts=about.facts,
-        open_goals=open_goals,
-        recent_activity=activity,
+        open_goals=tuple(once([*(hit.memory for hit in about.goals), *unfinished])[:SHOWN_EACH]),
+        recent_activity=tuple(list_told_unasked(_list_recent_activity(db, session.viewer, now))),
         memories=about.memories,
-        active_arcs=threads,
+        active_arcs=tuple(arcs.active_of(db, session.viewer, [hit.memory.seq for hit in hits], SHOWN_EACH)),
     )
-    return _render(briefing, session, about.lessons, beside, min(limits.max_chars, MESSAGE_CHARS), now)
 
 
-def brief_project(database: Database, session: AgentSession, max_chars: int, now: datetime) -> SessionBrief | None:
-    """Return a project's brief: open goals, then what was decided, learned and holds; None where there is nothing."""
-    with database.read() as db:
-        found = goals.list_unfinished(db, session.viewer, SHOWN_EACH)
-        for kind in BRIEF_KINDS:
-            leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=session.viewer), 2 * SHOWN_EACH)
-            found += drop_dead(db, drop_superseded(db, leading))[:SHOWN_EACH]
-    return _brief([], found, session, max_chars, now)
+def _find_of_person(
+    context: SearchContext | None, session: AgentSession, query: Query, *, only_new: bool
+) -> tuple[Hit, ...]:
+    """Return the few that are surely about a message of what is about the person."""
+    if context is None:
+        return ()
+    hits = search(context, replace(query, filter=replace(query.filter, scope=PERSONAL))).hits
+    about = [hit for hit in hits if hit.relevance >= RELEVANT and hit.memory.is_told_unasked]
+    if only_new and about:
+        with context.database.read() as db:
+            about = _drop_seen_hits(db, session, about)
+    return tuple(about[:PERSON_TOLD])
 
 
-def brief_resumed_session(
-    database: Database, session: AgentSession, max_chars: int, now: datetime
-) -> SessionBrief | None:
-    """Return what a session did, decided and noted, and which goals are open; None where it did nothing."""
-    if session.id is None:
-        return None
-    session_id, viewer = session.id, session.viewer
-    with database.read() as db:
-        did = agent_sessions.list_actions(db, session_id, "", ACTIONS_SHOWN)
-        decided = memories.page(
-            db, Filter(kinds=(Kind.DECISION,), session_id=session_id, viewer=viewer), SHOWN_EACH, None
-        )
-        noted = memories.page(db, Filter(session_id=session_id, viewer=viewer), 2 * SHOWN_EACH, None)
-        open_goals = goals.list_unfinished(db, viewer, SHOWN_EACH)
-        if not did and not noted:
-            return None
-        current = drop_superseded(db, _once([*decided, *open_goals, *noted]))
-    return _brief(_render_actions(did, max_chars // 2), current, session, max_chars, now)
+def list_told_unasked(found: Iterable[Memory]) -> list[Memory]:
+    """Return what may be told although nobody asked for it."""
+    return [memory for memory in found if memory.is_told_unasked]
 
 
 def drop_seen(db: Connection, session: AgentSession, found: Sequence[Memory]) -> list[Memory]:
@@ -247,29 +274,39 @@ def _annotate(db: Connection, found: Sequence[Memory]) -> list[Entry]:
     return [Entry(memory, remarks.get(memory.seq, NOTHING)) for memory in found]
 
 
+def _with_records(db: Connection, hits: Sequence[Hit]) -> list[tuple[Hit, Lesson]]:
+    records = {record.memory.seq: record for record in with_records(db, [hit.memory for hit in hits])}
+    return [(hit, records[hit.memory.seq]) for hit in hits]
+
+
 def _render(
     briefing: Briefing,
     session: AgentSession,
-    lessons: Sequence[Hit],
+    lessons: Sequence[tuple[Hit, Lesson]],
     beside: Sequence[Entry],
-    max_chars: int,
+    limits: BriefingLimits,
     now: datetime,
 ) -> Briefing:
     """Add the text; only what an agent gets to read counts as shown."""
-    impressions = make_impressions([hit.memory for hit in lessons], session.id, session.agent_id)
+    impressions = make_impressions([hit.memory for hit, _ in lessons], session.id, session.agent_id)
     rules = [
-        LessonHit(hit.memory, hit.score, hit.relevance, hit.signals, hit.annotations, impression.id)
-        for hit, impression in zip(lessons, impressions, strict=True)
+        (LessonHit(hit.memory, hit.score, hit.relevance, hit.signals, hit.annotations, one.id), record)
+        for (hit, record), one in zip(lessons, impressions, strict=True)
     ]
-    entries = [*(Entry(rule.memory, rule.annotations, rule.impression_id) for rule in rules), *beside]
-    text, kept = render_block(entries, max_chars, now)
+    entries = [
+        *(Entry(hit.memory, hit.annotations, hit.impression_id, record=describe_record(one)) for hit, one in rules),
+        *(Entry(hit.memory, hit.annotations, of_person=True) for hit in briefing.person),
+        *beside,
+    ]
+    text, kept = render_block(entries, min(limits.max_chars, MESSAGE_CHARS), now)
     ids = {entry.impression_id for entry in kept}
     return replace(
         briefing,
-        lessons=tuple(rule for rule in rules if rule.impression_id in ids),
+        lessons=tuple(hit for hit, _ in rules if hit.impression_id in ids),
         text=text or "",
-        shown=tuple(entry.memory for entry in kept),
+        shown=tuple(entry.memory for entry in kept if not entry.of_person),
         impressions=tuple(one for one in impressions if one.id in ids),
+        person_shown=tuple(entry.memory for entry in kept if entry.of_person),
     )
 
 
@@ -325,13 +362,13 @@ def _add_named_lessons(db: Connection, session: AgentSession, message: str, foun
         did = agent_sessions.page_actions(db, session.id, RECENT_ACTIONS, None)
         # What was shown makes room for what was not.
         likely = drop_seen(db, session, _list_alive(db, read_actions(did), session.viewer))
-        named = _once([*named, *likely[:LIKELY_LESSONS]])
+        named = once([*named, *likely[:LIKELY_LESSONS]])
     known = {hit.memory.seq for hit in found}
     return [*(Hit(lesson, 0.0, RELEVANT) for lesson in named if lesson.seq not in known), *found]
 
 
 def _list_alive(db: Connection, touched: Touched, viewer: Viewer) -> list[Memory]:
-    return drop_dead(db, drop_superseded(db, lessons_about(db, touched, viewer, LOOKED_AT)))
+    return drop_dead(db, drop_superseded(db, list_told_unasked(lessons_about(db, touched, viewer, LOOKED_AT))))
 
 
 def _sort_by_use(hits: Sequence[Hit]) -> _About:
@@ -356,37 +393,7 @@ def _list_recent_activity(db: Connection, viewer: Viewer, now: datetime) -> list
     return memories.list_latest_happened(db, Filter(kinds=UNDER_WAY, viewer=viewer), since, SHOWN_EACH, LAST_WRITTEN)
 
 
-def _brief(
-    lines: Sequence[str], found: Sequence[Memory], session: AgentSession, max_chars: int, now: datetime
-) -> SessionBrief | None:
-    room = max_chars - sum(len(line) + 1 for line in lines)
-    rules = make_impressions([memory for memory in found if is_rule(memory)], session.id, session.agent_id)
-    ids = {one.memory_seq: one.id for one in rules}
-    entries = [Entry(memory, impression_id=ids.get(memory.seq)) for memory in found]
-    block, entries = render_block(entries, room, now)
-    if block is None and not lines:
-        return None
-    text = "\n".join([*lines, *([block] if block else [])])
-    kept = {entry.impression_id for entry in entries}
-    return SessionBrief(text, tuple(entry.memory for entry in entries), tuple(one for one in rules if one.id in kept))
-
-
-def _render_actions(did: Sequence[Action], room: int) -> list[str]:
-    """Return the newest actions that there is room for, in their order; nothing is told twice in a row."""
-    lines: list[str] = []
-    room -= len(LEFT_OFF) + 1
-    for one in reversed(did):
-        # A hostile project names its files as it likes.
-        line = f"- {one.type} {quote(one.target)}{'' if one.ok else ' (failed)'}"
-        if lines and lines[-1] == line:
-            continue
-        room -= len(line) + 1
-        if room < 0:
-            break
-        lines.append(line)
-    return [LEFT_OFF, *reversed(lines)] if lines else []
-
-
-def _once(found: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:
+def once(found: Iterable[Memory], but: Sequence[Entry] = ()) -> list[Memory]:
+    """Return memories in their order, each once, without those that entries hold."""
     known = {entry.memory.seq for entry in but}
     return list({memory.seq: memory for memory in found if memory.seq not in known}.values())

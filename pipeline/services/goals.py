@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Revision, Viewer, page_of
+from pipeline.records import Draft, EdgeKind, GoalStatus, Kind, Memory, Outcome, Page, Revision, Viewer, page_of
 from pipeline.services.workspace import Workspace
-from pipeline.store import goals, memories
+from pipeline.store import edges, goals, history, memories
+from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare
@@ -23,6 +24,20 @@ class GoalSetting:
     goal: Memory
     outcome: Outcome
     began_anew: bool = False
+
+
+# The event in a goal's history that says how far it has come, and what of its details does.
+ADVANCED = "advanced"
+STEPS = ("status", "progress")
+
+
+@dataclass(frozen=True, slots=True)
+class GoalEvent:
+    """What advanced a goal, when, and the memory that tells of it, if one does."""
+
+    at: str
+    text: str
+    memory_id: str | None = None
 
 
 def set_goal(workspace: Workspace, draft: Draft, named: AbstractSet[str] = frozenset()) -> GoalSetting:
@@ -74,7 +89,28 @@ def change_goal(
 ) -> Memory:
     """Change a goal's title and some of its details; a due date of None takes it away."""
     goal = get_goal(workspace, goal_id)
-    return revise.edit(workspace.database, goal.id, Revision(content=title, details=details or None))
+    changed = revise.edit(workspace.database, goal.id, Revision(content=title, details=details or None))
+    steps = {name: [goal.details.get(name), changed.details.get(name)] for name in STEPS}
+    moved = {name: step for name, step in steps.items() if step[0] != step[1]}
+    if moved:
+        with workspace.database.write() as db:
+            history.add(db, changed.seq, utc_now(), ADVANCED, None, moved)
+    return changed
+
+
+def list_events(workspace: Workspace, goal: Memory) -> list[GoalEvent]:
+    """List what advanced a goal: what was done for it, and each time that somebody said how far it had come."""
+    with workspace.database.read() as db:
+        said = [entry for entry in history.of(db, goal.seq) if entry.event == ADVANCED]
+        links = [edge for edge in edges.of(db, goal.seq) if edge.kind is EdgeKind.SUPPORTS and not edge.outgoing]
+        done = memories.by_ids(db, {edge.other_id for edge in links}).values()
+    events = [GoalEvent(entry.at, _describe_step(entry.detail)) for entry in said]
+    events += [GoalEvent(memory.occurred_at, memory.content, memory.id) for memory in done]
+    return sorted(events, key=lambda event: event.at)
+
+
+def _describe_step(detail: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {before} → {after}" for name, (before, after) in detail.items())
 
 
 def is_unfinished(goal: Memory) -> bool:

@@ -1,5 +1,6 @@
 """Lessons and whether they help: what was shown, followed, ignored, and what that says."""
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +17,17 @@ from pipeline.services.incognito import is_incognito
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace
 from pipeline.store import impressions, memories
-from pipeline.store.impressions import Impression, Tally
+from pipeline.store.impressions import Impression, Tally, Trial
 from pipeline.write.fields import Severity
 
 __all__ = ["Impression"]
 
 # Fewer answers than this say nothing.
 ENOUGH = 5
+# So many answers to what was told and to what was withheld make a difference worth naming.
+ENOUGH_EACH = 10
+# Who answers for the journal: an agent that was told nothing can answer nothing.
+BY_JOURNAL = "by the journal"
 # Of the normal distribution, for 95 %.
 Z = 1.959964
 # A place in a list by a measure: the measure, a share in millionths, then the row number with leading zeros.
@@ -139,6 +144,42 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+@dataclass(frozen=True, slots=True)
+class LessonEffect:
+    """Whether telling lessons makes a difference: how often they were followed when told, and when withheld.
+
+    `difference` of the two shares lies between `low` and `high` (95 %); all are None until both were often enough.
+    """
+
+    told: Trial
+    withheld: Trial
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def measure_effect(workspace: Workspace, lesson: Memory | None = None) -> LessonEffect:
+    """Measure what telling a lesson does, or telling any, by what the journal shows agents to have done."""
+    with workspace.database.read() as db:
+        told, withheld = impressions.compare_withheld(db, BY_JOURNAL, None if lesson is None else lesson.seq)
+    if min(told.answered, withheld.answered) < ENOUGH_EACH:
+        return LessonEffect(told, withheld)
+    return LessonEffect(told, withheld, *newcombe_interval(told, withheld))
+
+
+def newcombe_interval(one: Trial, other: Trial) -> tuple[float, float, float]:
+    """Return the difference of two shares with its 95 % interval.
+
+    Newcombe, "Interval estimation for the difference between independent proportions", Stat. Med. 17, 1998, method 10.
+    """
+    (low, high), (other_low, other_high) = (wilson_interval(t.followed, t.answered) for t in (one, other))
+    share, other_share = one.followed / one.answered, other.followed / other.answered
+    difference = share - other_share
+    down = math.hypot(share - low, other_high - other_share)
+    up = math.hypot(high - share, other_share - other_low)
+    return difference, difference - down, difference + up
+
+
 def usefulness(tally: Tally) -> Usefulness:
     """Say what a record proves: followed or ignored more often than not, or nothing yet."""
     answered = tally.followed + tally.ignored
@@ -172,6 +213,12 @@ def _measure(order: LessonOrder, tally: Tally) -> int:
     return counts[order]
 
 
+def describe_record(lesson: Lesson) -> str:
+    """Return a lesson's record in a few words."""
+    answered = lesson.tally.followed + lesson.tally.ignored
+    return f"followed {lesson.tally.followed} of {answered}" if answered else "no record yet"
+
+
 def is_rule(memory: Memory) -> bool:
     """Tell whether a memory is a lesson that somebody vouches for."""
     # A lesson that nobody vouches for is evidence, not a rule.
@@ -181,3 +228,14 @@ def is_rule(memory: Memory) -> bool:
 def is_critical(lesson: Memory) -> bool:
     """Tell whether not following a lesson costs most."""
     return lesson.details.get("severity") == Severity.CRITICAL
+
+
+def is_held_out(lesson: Memory, session_id: str | None, share: float) -> bool:
+    """Tell whether a session is not told a lesson, to learn whether it helps: as good as random, and always the same.
+
+    Critical lessons are never withheld.
+    """
+    if session_id is None or is_critical(lesson):
+        return False
+    drawn = hashlib.sha256(f"{session_id}\0{lesson.id}".encode()).digest()
+    return int.from_bytes(drawn[:4]) < share * 2**32

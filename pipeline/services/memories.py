@@ -1,11 +1,14 @@
 """Memories: write, read, change, forget."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from sqlite3 import Connection
 
 from pipeline.anchors import is_stale
 from pipeline.errors import Conflict, NotFound
 from pipeline.kinds import render_text
 from pipeline.records import (
+    PERSONAL,
     SHORT_ID,
     Draft,
     EdgeDraft,
@@ -20,17 +23,19 @@ from pipeline.records import (
     Trust,
     page_of,
 )
+from pipeline.services.incognito import is_any_incognito
 from pipeline.services.workspace import Workspace
-from pipeline.store import audit, entities, history, memories, review
+from pipeline.store import audit, edges, entities, history, hook_runs, memories, review
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
 from pipeline.store.review import Decision
+from pipeline.store.visibility import reaches, viewer_within
 from pipeline.text.normalize import normalize_id
 from pipeline.write import revise
 from pipeline.write.accept import commit
 from pipeline.write.fields import resolve_scope
 from pipeline.write.move import put_away, take_in
-from pipeline.write.prepare import prepare, prepare_batch
+from pipeline.write.prepare import Prepared, prepare, prepare_batch
 from pipeline.write.revise import text_mark
 
 __all__ = ["Edge", "is_stale", "normalize_id", "render_text", "resolve_scope", "text_mark"]
@@ -45,6 +50,7 @@ class MemoryRecord:
     edges: list[Edge]
     entities: list[LinkedEntity]
     history: list[HistoryEntry]
+    chain: list[Memory]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +66,59 @@ class Edited:
 
 def write_memory(workspace: Workspace, draft: Draft) -> Receipt:
     """Store a memory durably; raise InvalidField for a draft that cannot be taken."""
-    # Prepared first: a draft that cannot be taken must not make a workspace.
-    prepared, policy = prepare(draft), workspace.write_policy()
-    return commit(workspace.create(), [prepared], policy)[0]
+    return _write(workspace, [prepare(draft)])[0]
 
 
 def write_memories(workspace: Workspace, drafts: list[Draft]) -> list[Receipt]:
     """Store memories in one transaction, all or none; an invalid draft is named by its index."""
-    prepared, policy = prepare_batch(drafts), workspace.write_policy()
-    return commit(workspace.create(), prepared, policy)
+    return _write(workspace, prepare_batch(drafts))
+
+
+def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
+    """Store prepared memories, each where it belongs: a draft that cannot be taken has made no workspace."""
+    policy = workspace.write_policy()
+    of_person = [item.memory.is_of_person and workspace.tells_of_person for item in prepared]
+    receipts: dict[int, Receipt] = {}
+    for home, is_person in ((workspace, False), (workspace.person, True)):
+        places = [place for place, belongs in enumerate(of_person) if belongs is is_person]
+        if places or not (prepared or is_person):
+            items = [prepared[place] for place in places]
+            # What is off the record here is stored nowhere.
+            silent = (
+                is_person
+                and workspace.exists
+                and any(is_any_incognito(workspace, one.memory.sessions) for one in items)
+            )
+            written = commit(home.create(), items, replace(policy, incognito=policy.incognito or silent))
+            receipts |= dict(zip(places, written, strict=True))
+    return [receipts[place] for place in range(len(prepared))]
+
+
+def find_home(workspace: Workspace, memory_id: str) -> Workspace:
+    """Return where a memory is kept: here, or with what is about the person."""
+    if not workspace.tells_of_person or not workspace.person.exists:
+        return workspace
+    if workspace.exists:
+        with workspace.database.read() as db:
+            if memories.get(db, memory_id) is not None:
+                return workspace
+    with workspace.person.database.read() as db:
+        memory = memories.get(db, memory_id)
+    return workspace.person if memory is not None and memory.is_of_person else workspace
 
 
 def list_memories(workspace: Workspace, wanted: Filter, limit: int, before: int | None) -> Page[Memory]:
-    """List memories, newest first."""
+    """List memories, newest first; where its scope is asked for, what is about the person before goals and facts."""
+    person = workspace.person
+    if wanted.scope != PERSONAL or not workspace.tells_of_person or not person.exists:
+        return _list_own(workspace, wanted, limit, before)
+    page = _list_own(person, wanted, limit, before)
+    if page.next_cursor is not None or not workspace.exists:
+        return page
+    return Page([*page.items, *_list_own(workspace, wanted, limit, None).items])
+
+
+def _list_own(workspace: Workspace, wanted: Filter, limit: int, before: int | None) -> Page[Memory]:
     with workspace.database.read() as db:
         found = memories.page(db, wanted, limit + 1, before)
     return page_of(found, limit, lambda memory: memory.seq)
@@ -88,7 +134,21 @@ def read_record(workspace: Workspace, memory_id: str) -> MemoryRecord:
             revise.list_visible_edges(db, memory),
             entities.of(db, memory.seq),
             history.of(db, memory.seq),
+            _read_chain(db, memory),
         )
+
+
+def read_chain(workspace: Workspace, memory_id: str) -> list[Memory]:
+    """Return what led to a memory and what it came to, the first cause first, with it; nothing where nobody can say."""
+    with workspace.database.read() as db:
+        return _read_chain(db, revise.get_existing(db, memory_id))
+
+
+def _read_chain(db: Connection, memory: Memory) -> list[Memory]:
+    seqs = edges.chain(db, memory.seq)
+    found = memories.by_seqs(db, seqs)
+    home = viewer_within(memory.scope)
+    return [found[seq] for seq in seqs if seq in found and reaches(found[seq].scope, home)]
 
 
 def get_memory(workspace: Workspace, memory_id: str) -> Memory:
@@ -104,8 +164,11 @@ def resolve_id(workspace: Workspace, given: str) -> str:
     """Return the id that is meant: what agents and people are shown is its end."""
     if len(given) != SHORT_ID:
         return given
-    with workspace.database.read() as db:
-        found = memories.list_ids_ending_in(db, given.upper())
+    homes = [workspace, *([workspace.person] if workspace.tells_of_person and workspace.person.exists else [])]
+    found = []
+    for home in homes:
+        with home.database.read() as db:
+            found += memories.list_ids_ending_in(db, given.upper())
     return found[0] if len(found) == 1 else given
 
 
@@ -176,8 +239,10 @@ def is_merged(workspace: Workspace, memory_id: str) -> bool:
 
 
 def purge(workspace: Workspace, memory_id: str) -> None:
-    """Delete a memory for good, with what was merged into it or made of it."""
-    revise.purge(workspace.database, memory_id)
+    """Delete a memory for good, with what was merged into it or made of it, and what agents were told of it."""
+    purged = revise.purge(workspace.database, memory_id)
+    with workspace.operations.opened() as db:
+        hook_runs.purge(db, purged)
 
 
 def add_edge(workspace: Workspace, memory_id: str, edge: EdgeDraft) -> list[Edge]:

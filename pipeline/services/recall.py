@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from pipeline.index.dense import DenseIndex
@@ -13,6 +14,7 @@ from pipeline.recall.channels import ChannelPool
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import FEATURES_OF_GROUP
 from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext, explain_result, search, search_uncached
+from pipeline.records import PERSONAL
 from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
 from pipeline.services.encoder import usual_model, vector_table
 from pipeline.services.feedback import FeedbackWriter
@@ -30,14 +32,47 @@ MOST_CONTEXTS = 16
 
 
 def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: FeedbackWriter, query: Query) -> Answer:
-    """Answer a query; it and what it found count as usage, unless one of its sessions is incognito."""
-    answer = search(contexts.get(workspace), query)
+    """Answer a query; it and what it found count as usage, unless one of its sessions is incognito.
+
+    What is about the person is told beside what is about the workspace.
+    """
+    person = search_person(workspace, contexts, query)
+    # Of a workspace that nothing was written to, who asks for the person alone needs nothing.
+    is_of_person = query.filter.scope == PERSONAL and person is not None and not workspace.exists
+    own = Answer((), {}, 0.0) if is_of_person else search(contexts.get(workspace), query)
+    answer = own if person is None else merge_answers(own, person, query)
     contexts.count(degraded=answer.degraded)
     if not is_incognito(workspace, query.filter.sessions):
         if query.text:
             feedback.record_question(workspace, query.text)
-        feedback.record_accesses(workspace, [hit.memory for hit in answer.hits[:ACCESSED]])
+        shown = {id(hit) for hit in answer.hits[:ACCESSED]}
+        feedback.record_accesses(workspace, [hit.memory for hit in own.hits if id(hit) in shown])
+        if person is not None:
+            feedback.record_accesses(workspace.person, [hit.memory for hit in person.hits if id(hit) in shown])
     return answer
+
+
+def search_person(workspace: Workspace, contexts: "SearchContexts", query: Query) -> Answer | None:
+    """Answer a query from what is about the person; None where nothing is kept, or another scope is asked for."""
+    if query.filter.scope not in (None, PERSONAL) or not workspace.tells_of_person or not workspace.person.exists:
+        return None
+    return search(contexts.get(workspace.person), replace(query, filter=replace(query.filter, scope=PERSONAL)))
+
+
+def merge_answers(own: Answer, person: Answer, query: Query) -> Answer:
+    """Return an answer with another one's hits, each before the first that is less probably about the question."""
+    hits = list(own.hits)
+    place = 0
+    for hit in person.hits:
+        while place < len(hits) and hits[place].relevance >= hit.relevance:
+            place += 1
+        hits.insert(place, hit)
+        place += 1
+    if not query.text:
+        # A list is in the order of importance, which is its score.
+        hits.sort(key=lambda hit: hit.score, reverse=True)
+    channels = dict(person.channels) | dict(own.channels)
+    return replace(own, hits=tuple(hits[: query.k]), channels=channels, took_ms=own.took_ms + person.took_ms)
 
 
 def explain_memory(workspace: Workspace, contexts: "SearchContexts", query: Query, memory_id: str) -> MemoryExplanation:

@@ -8,16 +8,17 @@ from sqlite3 import Connection
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Stage, Viewer, page_of
 from pipeline.services.workspace import Workspace
-from pipeline.store import audit, changes, duplicates, edges, index_state, memories, review, work
+from pipeline.store import audit, changes, duplicates, edges, index_state, memories, refusals, review, work
 from pipeline.store.audit import AuditAction, AuditEntry
-from pipeline.store.duplicates import PairState
+from pipeline.store.duplicates import REFUSED, PairState
+from pipeline.store.refusals import Refusal, RefusedBy
 from pipeline.store.review import MOST_COUNTED, Decision, Waiting
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.keyed import fit_between
 from pipeline.write.revise import LET_IN, archive_memory, get_existing, restore_memory, return_to_review, undo_merge
 
-__all__ = ["MOST_COUNTED", "AuditAction", "AuditEntry", "Decision", "Waiting"]
+__all__ = ["MOST_COUNTED", "AuditAction", "AuditEntry", "Decision", "RefusedBy", "Waiting"]
 
 PERSON = "review"
 # A place in the list of contradictions: the row number of the one that denies, then the other's with leading zeros.
@@ -150,6 +151,41 @@ def list_admissions(
     return Page([decision for _, decision in page.items], page.next_cursor)
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedOffer:
+    """What was offered again although a person refused it; a purged memory is None."""
+
+    refusal: Refusal
+    memory: Memory | None
+
+
+def list_refused_offers(workspace: Workspace, limit: int, below: str | None) -> list[RefusedOffer]:
+    """List what was offered again although a person refused it, the last offered first, from below a moment."""
+    with workspace.database.read() as db:
+        found = refusals.list_offered(db, limit, below)
+        known = memories.by_ids(db, {one.memory_id for one in found})
+    return [RefusedOffer(one, known.get(one.memory_id)) for one in found]
+
+
+def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
+    """Take a refusal back: what is still there is active again, what was purged may be offered again.
+
+    Raises NotFound for what nobody refused.
+    """
+    now = utc_now()
+    with workspace.database.write() as db:
+        if not refusals.take_back(db, memory_id):
+            raise NotFound("nobody refused this")
+        memory = memories.get(db, memory_id)
+        if memory is None:
+            return None
+        if memory.archived_at is not None:
+            _restore(db, memory, now)
+        if memory.candidate:
+            _let_in(db, get_existing(db, memory_id), now)
+        return get_existing(db, memory_id)
+
+
 def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Memory:
     """Merge a pair into its older memory or keep both; return the older. Raises Conflict for one that is settled."""
     now = utc_now()
@@ -185,6 +221,7 @@ def settle_candidate(workspace: Workspace, memory_id: str, verdict: CandidateVer
             raise Conflict("this memory does not wait for review")
         if verdict is CandidateVerdict.REJECT:
             memories.archive(db, memory.seq, now)
+            refusals.add(db, memory.id, memory.content_hash, RefusedBy.REJECTED, now)
         else:
             _let_in(db, memory, now)
         return get_existing(db, memory_id)
@@ -247,6 +284,7 @@ def settle_contradiction(
         if verdict is not ContradictionVerdict.BOTH:
             wrong = denied if verdict is ContradictionVerdict.DENYING else denying
             archive_memory(db, wrong, now)
+            refusals.add(db, wrong.id, wrong.content_hash, RefusedBy.ARCHIVED, now)
             return Settlement(archived=wrong.id)
         for one, other in ((denying, denied), (denied, denying)):
             edges.erase(db, one.seq, EdgeKind.CONTRADICTS, other.seq, now)
@@ -293,6 +331,8 @@ def undo_act(workspace: Workspace, entry_id: str) -> Memory:
         else:
             restore_memory(db, memory, now)
             audit.mark_undone(db, entry.id, now)
+            # Of what was archived because it repeats what a person refused: that may come again.
+            refusals.take_back(db, entry.detail.get(REFUSED, ""))
         return get_existing(db, memory.id)
 
 

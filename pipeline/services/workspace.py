@@ -4,9 +4,9 @@ import os
 from dataclasses import dataclass, replace
 from functools import partial
 
-from config.paths import WorkspacePaths
+from config.paths import PERSONAL_WORKSPACE, WorkspacePaths
 from config.settings import Settings, SettingsError, environment_of, load_settings
-from pipeline.errors import StoreClosed
+from pipeline.errors import ReadOnly, StoreClosed
 from pipeline.lru import LruCache
 from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
@@ -33,7 +33,7 @@ class WorkspaceSettings:
 
     def __init__(self, settings: Settings, operations: Operations) -> None:
         self._home = settings
-        self._operations = operations
+        self.operations = operations
         self._known: LruCache[str, _Own] = LruCache(MOST_SETTINGS)
         self._plain = _Own(0, settings)
         self._paths = settings.paths
@@ -45,6 +45,12 @@ class WorkspaceSettings:
     def problem(self, workspace_id: str) -> str | None:
         """Return why a workspace's own settings cannot be taken, None when they can."""
         return self._own(workspace_id).problem
+
+    def captures(self, workspace_id: str) -> bool:
+        """Tell whether what is said in a workspace is kept and read; never where its settings cannot be taken."""
+        own = self._own(workspace_id)
+        silent = own.settings.incognito or own.settings.read_only or own.problem is not None
+        return own.settings.capture != "off" and not silent
 
     def _own(self, workspace_id: str) -> _Own:
         file = self._paths.workspace(workspace_id).config
@@ -60,7 +66,7 @@ class WorkspaceSettings:
         try:
             return _Own(changed, load_settings(environment_of(self._paths), workspace_id))
         except SettingsError as error:
-            self._operations.record_error("settings", str(error), workspace=workspace_id)
+            self.operations.record_error("settings", str(error), workspace=workspace_id)
             return _Own(changed, replace(self._home, incognito=True), str(error))
 
 
@@ -87,8 +93,43 @@ class Workspace:
         """Return the settings in force."""
         return self._settings.get(self.id)
 
+    @property
+    def person(self) -> "Workspace":
+        """Return the store of what is about the person, whether anything was written there or not."""
+        if self.id == PERSONAL_WORKSPACE:
+            return self
+        return replace(self, id=PERSONAL_WORKSPACE, paths=WorkspacePaths(self.paths.root.parent / PERSONAL_WORKSPACE))
+
+    @property
+    def tells_of_person(self) -> bool:
+        """Tell whether what is about the person is kept apart from this workspace and told in it."""
+        return self.id != PERSONAL_WORKSPACE and self.settings.personal
+
+    @property
+    def captures(self) -> bool:
+        """Tell whether what is said here is kept and read for what lasts."""
+        return self._settings.captures(self.id)
+
+    @property
+    def operations(self) -> Operations:
+        """Return the operations journal of the home."""
+        return self._settings.operations
+
+    @property
+    def exists(self) -> bool:
+        """Tell whether anything was ever written here."""
+        return self.paths.events.is_file()
+
+    def require_writable(self, *, by_tool: bool = False) -> None:
+        """Raise ReadOnly for a workspace that is read only, or is so for the tools of agents."""
+        if by_tool and not self.settings.write_tools:
+            raise ReadOnly(f"agents may not change what {self.id} holds (setting write_tools); tell your user")
+        if self.settings.read_only:
+            raise ReadOnly(f"the workspace {self.id} is read only (setting read_only): nothing is stored or changed")
+
     def write_policy(self) -> WritePolicy:
         """Return how memories are taken in; raise StoreClosed when the workspace's settings cannot be taken."""
+        self.require_writable()
         problem = self._settings.problem(self.id)
         if problem is not None:
             raise StoreClosed(f"nothing is stored in this workspace until its settings are corrected: {problem}")

@@ -1,0 +1,1 @@
+"""Capture: what people say that lasts, proposed as memories."""

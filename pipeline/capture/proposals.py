@@ -1,0 +1,96 @@
+"""From what a person said in a turn to the memories that are proposed: sentence by sentence, each as what it is."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pipeline.capture.commands import read_command
+from pipeline.capture.slots import Slot, find_slot
+from pipeline.capture.statements import Label, Statement
+from pipeline.records import PERSONAL, SAID_TAG, Draft, Kind, Memory, Source
+from pipeline.store.turns import Role, Turn
+from pipeline.text.sentences import split_sentences
+
+# Of a longer message the end, where people say what they want, and the beginning are read.
+READ_CHARS = 6000
+MOST_SENTENCES = 60
+LONGEST_SENTENCE = 400
+FEWEST_WORDS = 3
+# How probably a sentence must last, and how probably be about the person to go where every project reads it.
+LASTS = 0.7
+ABOUT_PERSON = 0.5
+MOST_A_TURN = 5
+
+_KINDS = {
+    Label.PREFERENCE: (Kind.FACT, 0.6),
+    Label.IDENTITY: (Kind.FACT, 0.6),
+    Label.DECISION: (Kind.DECISION, 0.6),
+    Label.CORRECTION: (Kind.LESSON, 0.6),
+    Label.FACT: (Kind.FACT, 0.5),
+    Label.RULE: (Kind.LESSON, 0.65),
+    Label.DEADLINE: (Kind.FACT, 0.6),
+}
+_OF_PERSON = frozenset({Label.PREFERENCE, Label.IDENTITY})
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+# Of a tool or a program, not of the person: marked blocks, quotations, paths and listings.
+_MARKED = re.compile(r"<([a-z][\w-]*)[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_NOT_SAID = re.compile(r"^\s*(?:[>|$#%]|\d+[:|]|at \S+ ?\(|File \"|[-+]{3} |@@|[{}\[\]();]+\s*$)")
+# Closed classes in the languages of the examples: who speaks for a project speaks not of themselves.
+_OF_PROJECT = re.compile(
+    r"\b(?:we|our|us|this (?:repo\w*|project|codebase|branch)|wir|unser\w*|uns|(?:in )?diese[mns]? (?:repo\w*|projekt)|"
+    r"nosotr[oa]s|nuestr\w+|aquí|este (?:repo\w*|proyecto)|nous|notre|nos|on|ce (?:dépôt|projet|repo))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A memory that is proposed: its draft, and whether it is about the person, whatever the workspace."""
+
+    draft: Draft
+    slot: Slot | None
+    about_person: bool
+
+
+def list_sentences(message: str) -> list[str]:
+    """Return the sentences that a person says in a message; commands, code, quotations and logs are none."""
+    text = _MARKED.sub("\n", _FENCED.sub("\n", message))
+    if len(text) > READ_CHARS:
+        half = READ_CHARS // 2
+        text = f"{text[:half]}\n{text[-half:]}"
+    lines = [line for line in text.splitlines() if not _NOT_SAID.match(line) and read_command(line) is None]
+    found = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_sentences(line)]
+    return [one for one in found if len(one.split()) >= FEWEST_WORDS and len(one) <= LONGEST_SENTENCE][-MOST_SENTENCES:]
+
+
+def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:
+    """Return the statements that surely last, in their order; of many those that do most surely."""
+    lasting = [one for one in statements if one.lasts >= LASTS]
+    best = sorted(lasting, key=lambda one: one.lasts, reverse=True)[:MOST_A_TURN]
+    return [one for one in lasting if one in best]
+
+
+def propose(
+    turn: Turn, statements: Sequence[Statement], known: Callable[[str], Iterable[Memory]], *, personal: bool
+) -> Iterator[Proposal]:
+    """Yield a proposal for each statement of a turn; `personal` lets what is about the person go to their own."""
+    assert turn.role is Role.USER
+    for one in statements:
+        about_person = (
+            one.label in _OF_PERSON and one.certainty >= ABOUT_PERSON and _OF_PROJECT.search(one.sentence) is None
+        )
+        kind, importance = _KINDS[one.label]
+        slot = find_slot(one.sentence, known) if one.label is Label.FACT else None
+        draft = Draft(
+            content=one.sentence,
+            kind=kind,
+            importance=importance,
+            scope=PERSONAL if about_person and personal else None,
+            tags=(SAID_TAG, one.label),
+            metadata={"turn": turn.seq, "certainty": round(one.lasts, 3)},
+            session_id=turn.session_id,
+            source=Source.AMBIENT,
+            occurred_at=turn.at,
+            details={"rule": one.sentence} if kind is Kind.LESSON else {},
+        )
+        yield Proposal(draft, slot, about_person)

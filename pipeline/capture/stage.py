@@ -1,0 +1,97 @@
+"""The capture stage: turns are read for what lasts, once, and what does is offered to the store.
+
+Whatever is proposed passes admission like any other write. What is about the person goes to their own store.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from sqlite3 import Connection
+
+from pipeline.capture.model import extract
+from pipeline.capture.proposals import Proposal, choose_lasting, list_sentences, propose
+from pipeline.capture.statements import Statement, StatementClassifier
+from pipeline.jobs.model import JobModel
+from pipeline.records import Memory, Scope
+from pipeline.records.digestion import WorkItem
+from pipeline.store import facts, turns, work
+from pipeline.store.database import Database
+from pipeline.store.turns import Role, Turn
+from pipeline.times import utc_now
+from pipeline.write.accept import WritePolicy, commit
+from pipeline.write.keyed import fact_key
+from pipeline.write.prepare import Prepared, prepare, prepare_fact
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    """Whether anything is captured, how it is taken in, and whether what is about the person goes to their store."""
+
+    policy: WritePolicy
+    is_on: bool = True
+    personal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureStage:
+    """Read what was said in one workspace; `personal` opens the person's own store when something goes there."""
+
+    database: Database
+    personal: Callable[[], Database]
+    settings: Callable[[], CaptureSettings]
+    classifier: Callable[[], StatementClassifier]
+    model: Callable[[], JobModel | None]
+
+    def load(self) -> None:
+        """Load what tells statements, where any are to be told."""
+        if self.settings().is_on:
+            self.classifier()
+
+    def run(self, items: Sequence[WorkItem], owner: str) -> None:
+        """Read turns, each in a transaction of its own: a worker that dies between two repeats none."""
+        with self.database.read() as db:
+            found = {turn.seq: turn for turn in turns.by_seqs(db, [item.seq for item in items])}
+        settings, model = self.settings(), self.model()
+        for item in items:
+            turn = found.get(item.seq)
+            if turn is not None and turn.role is Role.USER and settings.is_on:
+                self._offer(turn, self._find_lasting(turn, model), settings)
+            with self.database.write() as db:
+                work.complete(db, [item], owner)
+
+    def _find_lasting(self, turn: Turn, model: JobModel | None) -> list[Statement]:
+        sentences = list_sentences(turn.content)
+        if not sentences:
+            return []
+        if model is not None:
+            with self.database.read() as db:
+                before = turns.find_before(db, turn)
+            found = extract(model, "\n".join(sentences), "" if before is None else before.content)
+            if found is not None:
+                return found
+        return choose_lasting(self.classifier().classify(sentences))
+
+    def _offer(self, turn: Turn, statements: Sequence[Statement], settings: CaptureSettings) -> None:
+        if not statements:
+            return
+        with self.database.read() as db:
+            known = partial(_list_named_facts, db)
+            proposals = list(propose(turn, statements, known, personal=settings.personal))
+        for to_person in (False, True):
+            offered = [_prepare(one) for one in proposals if (one.about_person and settings.personal) is to_person]
+            if offered:
+                # The same turn read twice says nothing twice: what it says is known by then.
+                commit(self.personal() if to_person else self.database, offered, settings.policy)
+
+
+def _list_named_facts(db: Connection, text: str) -> list[Memory]:
+    return facts.find_named_in(db, text, utc_now())
+
+
+def _prepare(proposal: Proposal) -> Prepared:
+    slot = proposal.slot
+    if slot is None:
+        return prepare(proposal.draft)
+    details = {**proposal.draft.metadata, "said": proposal.draft.content}
+    key = fact_key(slot.subject, slot.attribute)
+    return prepare_fact(key, slot.value, replace(proposal.draft, metadata=details, scope=Scope()))

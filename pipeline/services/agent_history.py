@@ -1,0 +1,57 @@
+"""Sessions of agents as a person looks at them: their names, what was said, told, done and learnt in each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.errors import NotFound
+from pipeline.records import OWNER, Filter, Memory, Page
+from pipeline.services.hook_runs import HookRun, HookRunLog
+from pipeline.services.workspace import Workspace
+from pipeline.store import agent_sessions, memories, turns
+from pipeline.store.agent_sessions import JournalRow, SessionSummary
+from pipeline.store.turns import Turn
+from pipeline.times import utc_now
+
+__all__ = ["SessionSummary"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """A session with the latest of what was said, told, done and learnt in it, each the newest first."""
+
+    session: SessionSummary
+    said: Sequence[Turn]
+    told: Sequence[HookRun]
+    did: Sequence[JournalRow]
+    learnt: Sequence[Memory]
+
+
+def list_sessions(workspace: Workspace, limit: int, skipped: int) -> Page[SessionSummary]:
+    """List sessions, the one that something happened in last first, behind so many."""
+    with workspace.database.read() as db:
+        found = agent_sessions.list_sessions(db, limit + 1, skipped)
+    return Page(found[:limit], skipped + limit if len(found) > limit else None)
+
+
+def read_session(workspace: Workspace, runs: HookRunLog, session_id: str, limit: int) -> SessionRecord:
+    """Return what is known of a session; raise NotFound where nothing is."""
+    with workspace.database.read() as db:
+        summary = agent_sessions.find_session(db, session_id)
+        said = turns.page(db, session_id, limit, None)
+        did = agent_sessions.page_actions(db, session_id, limit, None)
+        learnt = memories.page(db, Filter(session_id=session_id, viewer=OWNER), limit, None)
+    told = runs.page(limit, None, workspace.id, session_id).items
+    if summary is None:
+        raise NotFound("no such session")
+    return SessionRecord(summary, said, told, did, learnt)
+
+
+def rename_session(workspace: Workspace, session_id: str, name: str) -> SessionSummary:
+    """Give a session another name; raise NotFound where there is none."""
+    with workspace.database.write() as db:
+        if agent_sessions.find_session(db, session_id) is not None:
+            agent_sessions.rename_session(db, session_id, name, utc_now())
+        found = agent_sessions.find_session(db, session_id)
+    if found is None:
+        raise NotFound("no such session")
+    return found

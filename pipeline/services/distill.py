@@ -1,0 +1,28 @@
+"""Distillation: what a session teaches, proposed to a person."""
+
+from pipeline.capture.lessons import propose_lessons
+from pipeline.records import Receipt
+from pipeline.services.incognito import is_incognito
+from pipeline.services.workspace import Workspace
+from pipeline.store import agent_sessions, memories, refusals, turns
+from pipeline.write.accept import WritePolicy, commit
+from pipeline.write.prepare import prepare
+
+LOOKED_AT = 200
+
+
+def distill_session(workspace: Workspace, session_id: str) -> list[Receipt]:
+    """Propose the lessons of a session: they wait for a person, and what is known or was refused is not proposed."""
+    if is_incognito(workspace, [session_id]):
+        return []
+    with workspace.database.read() as db:
+        said = list(reversed(turns.page(db, session_id, LOOKED_AT, None)))
+        did = agent_sessions.list_actions(db, session_id, "", LOOKED_AT)
+        offered = [prepare(draft) for draft in propose_lessons(session_id, said, did)]
+        new = [
+            item
+            for item in offered
+            if memories.find_active_text(db, item.memory.scope, item.memory.content_hash) is None
+            and refusals.find(db, item.memory.content_hash) is None
+        ]
+    return commit(workspace.database, new, WritePolicy(suggest=True)) if new else []

@@ -1,0 +1,88 @@
+"""What was put before agents: each event of a hook and call of a tool, what was told or why nothing was."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from pipeline.errors import NotFound
+from pipeline.records import Page, page_of
+from pipeline.services.feedback import FeedbackWriter
+from pipeline.services.hook_answers import HookAnswer
+from pipeline.services.memories import find_home, get_memory
+from pipeline.services.workspace import Workspace
+from pipeline.store import hook_runs
+from pipeline.store.hook_runs import HookRun
+from pipeline.store.operations import Operations
+
+__all__ = ["HookRun"]
+
+TOLD, QUIET, FAILED, LATE = "told", "quiet", "failed", "late"
+
+
+class HookRunLog:
+    """Keep runs beside the traffic, and list them."""
+
+    def __init__(self, operations: Operations, feedback: FeedbackWriter, workspace: Callable[[str], Workspace]) -> None:
+        self._operations = operations
+        self._feedback = feedback
+        self._workspace = workspace
+
+    def record(self, run: HookRun) -> None:
+        """Note a run; nobody waits for it."""
+        self._feedback.submit_logged("hook-runs", run.workspace, lambda: self._add(run))
+
+    def page(
+        self, limit: int, before: int | None, workspace: str | None = None, session_id: str | None = None
+    ) -> Page[HookRun]:
+        """List runs, the latest first; of one workspace or session, or of all."""
+        self._feedback.flush()
+        with self._operations.opened() as db:
+            found = hook_runs.page(db, limit + 1, before, workspace, session_id)
+        return page_of(found, limit, lambda run: run.seq)
+
+    def get(self, run_id: str) -> HookRun:
+        """Return a run with the text that was told; raise NotFound where there is none."""
+        run = None
+        if run_id.isdecimal() and len(run_id) <= 18:
+            self._feedback.flush()
+            with self._operations.opened() as db:
+                run = hook_runs.get(db, int(run_id))
+        if run is None:
+            raise NotFound("no such run; runs are kept for two weeks")
+        return run
+
+    def _add(self, run: HookRun) -> None:
+        # A host may call a session as it likes.
+        session_id = None if run.session_id is None else self._operations.redact(run.session_id)
+        with self._operations.opened() as db:
+            hook_runs.add(db, replace(run, session_id=session_id))
+        # What was purged while this waited has no run that its purge could have found.
+        gone = [memory_id for memory_id in run.memory_ids if not self._is_there(run.workspace, memory_id)]
+        if gone:
+            with self._operations.opened() as db:
+                hook_runs.purge(db, gone)
+
+    def _is_there(self, workspace_id: str, memory_id: str) -> bool:
+        try:
+            home = find_home(self._workspace(workspace_id), memory_id)
+            get_memory(home, memory_id)
+        except NotFound:
+            return False
+        return True
+
+
+def describe_run(event: str, host: str, place: tuple[str, str | None], began: float, answer: HookAnswer) -> HookRun:
+    """Return the run of an event that was answered; `place` is its workspace and session, `began` of perf_counter."""
+    outcome = LATE if answer.is_late else TOLD if answer.text else QUIET
+    return HookRun(
+        time.time(),
+        event,
+        host,
+        *place,
+        round((time.perf_counter() - began) * 1000, 2),
+        outcome,
+        tuple(memory.id for memory in answer.memories),
+        answer.reason,
+        answer.text or "",
+        answer.trace,
+    )

@@ -1,0 +1,23 @@
+"""What is about the person, where it was kept in a workspace before it had a store of its own: it goes there."""
+
+from pipeline.records import PERSONAL, Filter, Kind
+from pipeline.services.workspace import Workspace
+from pipeline.store import history, memories
+from pipeline.write.move import put_away, take_in
+
+AT_ONCE = 100
+
+
+def gather_personal(workspace: Workspace) -> int:
+    """Move what a workspace keeps about the person to their own store; return how many memories."""
+    if not workspace.tells_of_person or workspace.settings.incognito or workspace.settings.read_only:
+        return 0
+    with workspace.database.read() as db:
+        kinds = tuple(kind for kind in Kind if kind not in (Kind.GOAL, Kind.KEYED_FACT))
+        found = memories.page(db, Filter(scope=PERSONAL, kinds=kinds), AT_ONCE, None)
+        earlier = {memory.seq: history.of(db, memory.seq) for memory in found}
+    for memory in found:
+        person = workspace.person
+        receipt = take_in(person.create(), memory, earlier[memory.seq], workspace.id, person.write_policy())
+        put_away(workspace.database, memory.id, person.id, receipt.id)
+    return len(found)

@@ -1,0 +1,147 @@
+"""What an agent is told when its session begins: what is about its user, the project's brief, or where it left off."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from sqlite3 import Connection
+from types import MappingProxyType
+
+from pipeline.context.quoting import quote
+from pipeline.context.render import Entry, render_block
+from pipeline.recall.annotations import drop_superseded
+from pipeline.records import PERSONAL, Filter, Kind, Memory
+from pipeline.services.briefing import SHOWN_EACH, AgentSession, drop_dead, list_told_unasked, once
+from pipeline.services.feedback import Impression, make_impressions
+from pipeline.services.lessons import describe_record, is_held_out, is_rule, with_records
+from pipeline.store import agent_sessions, arcs, goals, memories
+from pipeline.store.agent_sessions import Action
+from pipeline.store.arcs import VisibleArc
+from pipeline.store.database import Database
+
+ACTIONS_SHOWN = 12
+BRIEF_KINDS = (Kind.DECISION, Kind.LESSON, Kind.KEYED_FACT)
+LEFT_OFF = "Where this session left off, as its journal noted:"
+# Threads that go on, and what is about the person, whatever the workspace.
+ARCS_SHOWN = 3
+PERSON_SHOWN = 8
+UNDER_WAY = "Under way, as it was gathered from what was noted:"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionBrief:
+    """What an agent is told when a session begins, the memories that it holds, and the impressions of its lessons."""
+
+    text: str
+    shown: tuple[Memory, ...]
+    impressions: tuple[Impression, ...] = ()
+    person_shown: tuple[Memory, ...] = ()
+    withheld: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BriefRoom:
+    """How many characters a brief may have, as of when, and which share of lessons is withheld."""
+
+    max_chars: int
+    now: datetime
+    holdout: float = 0.0
+
+
+def brief_project(
+    database: Database | None, person: Database | None, session: AgentSession, room: BriefRoom
+) -> SessionBrief | None:
+    """Return a project's brief: open goals, then what was decided, learned and holds, and what goes on.
+
+    What is about the person comes first. None where there is nothing of all that.
+    """
+    about = [] if person is None else _list_of_person(person)
+    if database is None:
+        return _brief([], about, [], session, room)
+    with database.read() as db:
+        found = list_told_unasked(goals.list_unfinished(db, session.viewer, SHOWN_EACH))
+        for kind in BRIEF_KINDS:
+            leading = memories.list_leading(db, Filter(kinds=(kind,), viewer=session.viewer), 2 * SHOWN_EACH)
+            found += drop_dead(db, drop_superseded(db, list_told_unasked(leading)))[:SHOWN_EACH]
+        records = _records(db, found)
+        threads = _render_arcs(arcs.list_active(db, session.viewer, ARCS_SHOWN))
+    return _brief(threads, about, found, session, room, records)
+
+
+def _list_of_person(person: Database) -> list[Memory]:
+    with person.read() as db:
+        return list_told_unasked(memories.list_leading(db, Filter(scope=PERSONAL), PERSON_SHOWN))
+
+
+def _records(db: Connection, found: Sequence[Memory]) -> dict[int, str]:
+    rules = with_records(db, [memory for memory in found if is_rule(memory)])
+    return {record.memory.seq: describe_record(record) for record in rules}
+
+
+def brief_resumed_session(database: Database, session: AgentSession, room: BriefRoom) -> SessionBrief | None:
+    """Return what a session did, decided and noted, and which goals are open; None where it did nothing."""
+    if session.id is None:
+        return None
+    session_id, viewer = session.id, session.viewer
+    with database.read() as db:
+        did = agent_sessions.list_actions(db, session_id, "", ACTIONS_SHOWN)
+        decided = memories.page(
+            db, Filter(kinds=(Kind.DECISION,), session_id=session_id, viewer=viewer), SHOWN_EACH, None
+        )
+        noted = memories.page(db, Filter(session_id=session_id, viewer=viewer), 2 * SHOWN_EACH, None)
+        open_goals = goals.list_unfinished(db, viewer, SHOWN_EACH)
+        if not did and not noted:
+            return None
+        current = list_told_unasked(drop_superseded(db, once([*decided, *open_goals, *noted])))
+        records = _records(db, current)
+    return _brief(_render_actions(did, room.max_chars // 2), [], current, session, room, records)
+
+
+def _brief(
+    lines: Sequence[str],
+    about: Sequence[Memory],
+    found: Sequence[Memory],
+    session: AgentSession,
+    room: BriefRoom,
+    records: Mapping[int, str] = MappingProxyType({}),
+) -> SessionBrief | None:
+    left = room.max_chars - sum(len(line) + 1 for line in lines)
+    withheld = [one for one in found if one.seq in records and is_held_out(one, session.id, room.holdout)]
+    told = [one for one in found if one not in withheld]
+    rules = make_impressions([memory for memory in told if memory.seq in records], session.id, session.agent_id)
+    ids = {one.memory_seq: one.id for one in rules}
+    entries = [
+        *(Entry(memory, of_person=True) for memory in about),
+        *(Entry(memory, impression_id=ids.get(memory.seq), record=records.get(memory.seq)) for memory in told),
+    ]
+    block, kept = render_block(entries, left, room.now)
+    if block is None and not lines:
+        return None
+    shown = {entry.impression_id for entry in kept}
+    return SessionBrief(
+        "\n".join([*lines, *([block] if block else [])]),
+        tuple(entry.memory for entry in kept if not entry.of_person),
+        tuple(one for one in rules if one.id in shown),
+        tuple(entry.memory for entry in kept if entry.of_person),
+        tuple(withheld),
+    )
+
+
+def _render_arcs(found: Sequence[VisibleArc]) -> list[str]:
+    lines = [f"- {quote(arc.title)} ({arc.size} memories, last {arc.last_at[:10]})" for arc in found]
+    return [UNDER_WAY, *lines] if lines else []
+
+
+def _render_actions(did: Sequence[Action], room: int) -> list[str]:
+    """Return the newest actions that there is room for, in their order; nothing is told twice in a row."""
+    lines: list[str] = []
+    room -= len(LEFT_OFF) + 1
+    for one in reversed(did):
+        # A hostile project names its files as it likes.
+        line = f"- {one.type} {quote(one.target)}{'' if one.ok else ' (failed)'}"
+        if lines and lines[-1] == line:
+            continue
+        room -= len(line) + 1
+        if room < 0:
+            break
+        lines.append(line)
+    return [LEFT_OFF, *reversed(lines)] if lines else []

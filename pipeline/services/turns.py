@@ -1,0 +1,145 @@
+"""Turns: what is said in sessions is kept and read for what lasts; what it asks of the memory is done at once."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from sqlite3 import Connection
+
+from pipeline.capture.commands import CommandType, MemoryCommand, read_commands
+from pipeline.capture.stage import CaptureSettings
+from pipeline.recall.search import search
+from pipeline.records import MAX_CONTENT_CHARS, SAID_TAG, SHORT_ID, Draft, Filter, Memory, Outcome, Source, Stage
+from pipeline.records.recall import Query
+from pipeline.services.briefing import AgentSession
+from pipeline.services.incognito import is_any_incognito
+from pipeline.services.recall import SearchContexts
+from pipeline.services.workspace import Workspace, WorkspaceSettings
+from pipeline.store import agent_sessions, memories, turns, work
+from pipeline.store.turns import Message, Role
+from pipeline.text.normalize import normalize_text
+from pipeline.text.redaction import redact
+from pipeline.times import utc_now
+from pipeline.write import revise
+from pipeline.write.accept import WritePolicy, accept
+
+__all__ = ["Message", "Role"]
+
+LONGEST_NAME = 80
+# What is to be forgotten must surely be what is meant.
+SURELY_MEANT = 0.6
+LOOKED_AT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Obeyed:
+    """What a prompt asked of the memory, the memory that it was done to, and in words what was done."""
+
+    command: MemoryCommand
+    memory: Memory | None
+    says: str
+
+
+def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureSettings:
+    """Return how a workspace captures; one whose settings cannot be taken does not."""
+    own = settings.get(workspace_id)
+    return CaptureSettings(
+        WritePolicy(review=own.review, suggest=own.capture == "suggest"),
+        is_on=settings.captures(workspace_id),
+        personal=own.personal,
+    )
+
+
+def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message], read_to: int | None = None) -> int:
+    """Keep what was said in a session and have what people said read; return how many messages wait for that.
+
+    Nothing is kept where capture is off or the session is off the record. `read_to` is the offset behind the messages
+    in the transcript that they come from.
+    """
+    if not messages or not workspace.captures or (workspace.exists and is_any_incognito(workspace, [session_id])):
+        return 0
+    with workspace.create().write() as db:
+        # Said meanwhile: off the record means off.
+        if agent_sessions.is_any_incognito(db, [session_id]):
+            return 0
+        if read_to is not None:
+            agent_sessions.note_read_to(db, session_id, read_to, utc_now())
+        return add_turns(db, messages)
+
+
+def add_turns(db: Connection, messages: Sequence[Message]) -> int:
+    """Keep messages within a transaction and queue those of people; return how many."""
+    clean = [one for one in map(_clean, messages) if one.content]
+    seqs = turns.add(db, clean)
+    asked = [(seq, one) for seq, one in zip(seqs, clean, strict=True) if one.role is Role.USER]
+    if asked:
+        work.add(db, [seq for seq, _ in asked], [Stage.CAPTURE], time.time())
+        first = asked[0][1]
+        agent_sessions.name_session(db, first.session_id, _name(first.content), first.at)
+    return len(asked)
+
+
+def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, message: str) -> list[Obeyed]:
+    """Do what a message asks of the memory itself: remember this, forget that; where nothing is stored, nothing."""
+    if workspace.settings.read_only:
+        return []
+    done = []
+    for command in read_commands(message):
+        if command.type is CommandType.REMEMBER:
+            done.append(_remember(workspace, session, command))
+        else:
+            done.append(_forget(workspace, contexts, session, command))
+    return done
+
+
+def _remember(workspace: Workspace, session: AgentSession, command: MemoryCommand) -> Obeyed:
+    text = command.text[:MAX_CONTENT_CHARS]
+    receipt = accept(
+        workspace.create(),
+        Draft(text, tags=(SAID_TAG,), session_id=session.id, source=Source.USER),
+        workspace.write_policy(),
+    )
+    if receipt.outcome is Outcome.REJECTED:
+        return Obeyed(command, None, f"Reverie did not keep it: {receipt.reason}")
+    with workspace.database.read() as db:
+        memory = memories.get(db, receipt.id)
+    return Obeyed(command, memory, f"Reverie keeps it as [{receipt.id[-SHORT_ID:]}].")
+
+
+def _forget(workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand) -> Obeyed:
+    found = None
+    if workspace.exists:
+        found = _find_meant(workspace, contexts, session, command)
+    if found is None:
+        return Obeyed(command, None, "Reverie found no memory that is surely meant; nothing was forgotten.")
+    home, memory = found
+    revise.archive(home.database, memory.id)
+    text = " ".join(memory.content.split())[:LONGEST_NAME]
+    return Obeyed(command, memory, f"Reverie archived [{memory.id[-SHORT_ID:]}], which can be restored: {text}")
+
+
+def _find_meant(
+    workspace: Workspace, contexts: SearchContexts, session: AgentSession, command: MemoryCommand
+) -> tuple[Workspace, Memory] | None:
+    homes = [workspace, *([workspace.person] if workspace.tells_of_person and workspace.person.exists else [])]
+    if command.text:
+        query = Query(command.text, LOOKED_AT, Filter(viewer=session.viewer), min_relevance=SURELY_MEANT)
+        hits = [(home, hit) for home in homes for hit in search(contexts.get(home), query).hits]
+        best = max(hits, key=lambda found: found[1].relevance, default=None)
+        return None if best is None else (best[0], best[1].memory)
+    kept = []
+    for home in homes:
+        with home.database.read() as db:
+            last = turns.find_last_kept(db, session.id) if session.id is not None else None
+        if last is not None:
+            kept.append((home, last))
+    return max(kept, key=lambda found: found[1].created_at, default=None)
+
+
+def _clean(message: Message) -> Message:
+    # Read as a whole before it is cut: half of a secret is no longer recognised as one.
+    return replace(message, content=redact(normalize_text(message.content)).text[:MAX_CONTENT_CHARS])
+
+
+def _name(prompt: str) -> str:
+    text = " ".join(prompt.split())
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1].rstrip()}…"
