@@ -10,12 +10,14 @@ from web.api import (
     facts,
     goals,
     graph,
+    hook_runs,
     incognito,
     journal,
     lessons,
     operations,
     prepare,
     review,
+    said,
     sources,
 )
 from web.dashboard import blueprint, sign_in
@@ -34,6 +36,8 @@ APIS = (
     incognito.api,
     journal.api,
     sources.api,
+    said.api,
+    hook_runs.api,
     graph.api,
     operations.api,
     sign_in.api,

@@ -15,7 +15,7 @@ from pipeline.errors import (
     ReverieError,
     ServerUnreachable,
 )
-from web.contract import STATUS_OF_ERROR, WORKSPACE_HEADER
+from web.contract import CALLER_HEADER, STATUS_OF_ERROR, WORKSPACE_HEADER
 from web.kept_connections import BrokenOff, HttpAnswer, KeptConnections, NotConnected
 
 ANSWER_TIMEOUT_S = 60.0
@@ -55,10 +55,12 @@ class Client:
         *,
         timeout_s: float = ANSWER_TIMEOUT_S,
         revive: Callable[[], bool] | None = None,
+        caller: str | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self.workspace = workspace
         self._token = token
+        self._caller = {} if caller is None else {CALLER_HEADER: caller}
         self._connections = KeptConnections(self.url, timeout_s)
         # Brings a server back that nobody reached; asked once.
         self._revive = revive
@@ -71,11 +73,13 @@ class Client:
         *,
         timeout_s: float = ANSWER_TIMEOUT_S,
         revive: Callable[[], bool] | None = None,
+        caller: str | None = None,
     ) -> Self:
         """Return a client of the settings' server and, unless another is named, their workspace."""
         # Only a server makes the token: a question to one that never ran must not leave a home behind.
         token = CurrentToken(settings.paths.token_file)
-        return cls(settings.url, token, workspace or settings.workspace, timeout_s=timeout_s, revive=revive)
+        named = workspace or settings.workspace
+        return cls(settings.url, token, named, timeout_s=timeout_s, revive=revive, caller=caller)
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +100,7 @@ class Client:
         workspace: str | None = None,
     ) -> Any:
         """Send one request and return the answer's JSON; raise ReverieError for anything but success."""
-        headers = {"Accept": "application/json", WORKSPACE_HEADER: workspace or self.workspace}
+        headers = {"Accept": "application/json", WORKSPACE_HEADER: workspace or self.workspace, **self._caller}
         data = None
         if body is not None:
             data = _encode(json.dumps(body, ensure_ascii=False), "body")

@@ -5,6 +5,8 @@ from http import HTTPStatus
 from pipeline.errors import Conflict, InvalidField, MalformedRequest, NotFound, ReverieError, StoreUnavailable
 
 WORKSPACE_HEADER = "X-Reverie-Workspace"
+# Who asks: the bridge of an agent's tools says so, since its writes can be switched off.
+CALLER_HEADER, MCP = "X-Reverie-Caller", "mcp"
 
 STATUS_OF_ERROR: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
     (MalformedRequest, HTTPStatus.BAD_REQUEST),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ from config.paths import is_workspace_id
 from config.settings import environment_workspace
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
-from pipeline.services.memories import resolve_id
+from pipeline.services.memories import find_home, resolve_id
 from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace, note_claim
-from web.contract import WORKSPACE_HEADER
+from web.contract import CALLER_HEADER, MCP, WORKSPACE_HEADER
 
 # The parameter of a path that names a memory.
 MEMORY_ID = "memory_id"
@@ -41,6 +42,7 @@ class Call:
 class Endpoint:
     """What the OpenAPI document tells of an endpoint; one `of_folder` finds its workspace by a folder in its body.
 
+    One that `reads` changes nothing in the workspace though it is no GET.
     What it takes its handler says: by its parameters `body` and `query`, and without a `summary` by its docstring.
     """
 
@@ -55,6 +57,12 @@ class Endpoint:
     media_type: str = "application/json"
     problems: tuple[int, ...] = field(default=())
     of_folder: bool = False
+    reads: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Tell whether it changes what a workspace holds."""
+        return self.method != "GET" and not self.reads
 
 
 Handler = Callable[..., Any]
@@ -75,19 +83,27 @@ class Api:
 
         def register(handler: Handler) -> Handler:
             taken = handler.__annotations__
+            # A workspace may be read only.
+            problems = endpoint.problems
+            if endpoint.writes and HTTPStatus.CONFLICT not in problems:
+                problems = tuple(sorted((*problems, HTTPStatus.CONFLICT.value)))
             described = replace(
                 endpoint,
                 summary=endpoint.summary or (handler.__doc__ or "").partition("\n")[0].removesuffix("."),
                 body=taken.get("body"),
                 query=taken.get("query"),
+                problems=problems,
             )
 
             def view(**path: str) -> Response:
                 _check_path(path)
                 call = Call(container(), workspace_of_request())
                 request_parts = _validate_request(described)
+                if described.writes:
+                    call.workspace.require_writable(by_tool=request.headers.get(CALLER_HEADER) == MCP)
                 if MEMORY_ID in path:
                     path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
+                    call = replace(call, workspace_id=find_home(call.workspace, path[MEMORY_ID]).id)
                 # Of a folder, another workspace may be in use than the one that no header names.
                 if described.method != "GET" and not described.of_folder:
                     call.container.prefetcher.notify_activity(call.workspace_id)

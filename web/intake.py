@@ -11,12 +11,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pipeline.errors import InvalidField, NotFound, StoreUnavailable
 from pipeline.records import Draft
 from pipeline.services.ingestion import Item, Known, Readings, Skipped, has_secret
-from web.client import Client
 
 # As web/api/sources.py has them, whose import is not for a command line.
 MAX_ITEMS = 200
@@ -113,6 +112,19 @@ class KnownItem:
     memories: int
 
 
+class SourceServer(Protocol):
+    """What takes in the items of sources."""
+
+    def source_items(self, source: str) -> Iterator[Mapping[str, Any]]:
+        """Yield every item that a source is known by."""
+
+    def put_items(self, source: str, items: Sequence[Mapping[str, Any]]) -> Any:
+        """Bring the memories of a source in step with some of its items."""
+
+    def forget_items(self, source: str, keys: Sequence[str]) -> Any:
+        """Forget items that a source holds no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Intake:
     """Where readings go: a source of a client's workspace.
@@ -120,7 +132,7 @@ class Intake:
     `sweeps` says that what is read no more is forgotten, `dry` that nothing is written.
     """
 
-    client: Client
+    client: SourceServer
     source: str
     sweeps: bool = False
     dry: bool = False
@@ -273,6 +285,8 @@ def draft_body(draft: Draft) -> dict[str, Any]:
         "occurred_at": draft.occurred_at,
         "details": dict(draft.details),
         "branch": draft.branch,
+        "expires_at": draft.expires_at,
+        "sensitivity": draft.sensitivity,
         "edges": [{"kind": edge.kind, "to": edge.to} for edge in draft.edges],
     }
     if draft.scope is not None:

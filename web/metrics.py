@@ -113,7 +113,10 @@ class Metrics:
             "reverie_http_requests", "Requests answered.", [ENDPOINT, "method", "status"], registry=self.registry
         )
         self.hooks = Counter(
-            "reverie_hook_events", "Hook events answered.", ["route", "event", "outcome"], registry=self.registry
+            "reverie_hook_events",
+            "Hook events and tool calls answered.",
+            ["event", "host", "outcome"],
+            registry=self.registry,
         )
 
 
@@ -142,10 +145,9 @@ def _is_use(endpoint: str, response: Response) -> bool:
     return response.status_code not in (401, 403) and not (request.method == "GET" and endpoint in LOOKS)
 
 
-def count_hook_event(event: str, outcome: str) -> None:
-    """Count an event of the hook that is being answered: by its name, and what became of it."""
-    rule = request.url_rule
-    _metrics().hooks.labels("unknown" if rule is None else rule.rule, event, outcome).inc()
+def count_hook_event(event: str, host: str, outcome: str) -> None:
+    """Count an event of a hook or a call of a tool: by its name, its host, and what became of it."""
+    _metrics().hooks.labels(event, host, outcome).inc()
 
 
 def registry_of() -> CollectorRegistry:

@@ -86,12 +86,14 @@ def digest(workspace_id: str, stage: str) -> None:
 def sweep(workspace_id: str) -> None:
     """Look after a workspace: wake whoever has something to do, and repair its indexes."""
     from pipeline.services import maintenance
+    from pipeline.services.person import gather_personal
 
     services = worker()
     with _report_failures("sweep", workspace_id):
         context = services.context(workspace_id)
         # What needs no model goes first: a lost message must not wait for one.
         _send_jobs(workspace_id, maintenance.reap_processes(context, services.operations))
+        gather_personal(services.workspace(workspace_id))
         _send_wake_ups()
         _send_jobs(workspace_id, maintenance.repair_indexes(context))
 

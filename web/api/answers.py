@@ -6,7 +6,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
-from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Source, Tier, Trust
+from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Sensitivity, Source, Tier, Trust
 from pipeline.records.recall import Channel, ChannelState
 from pipeline.services.memories import is_stale
 from pipeline.times import utc_text
@@ -127,6 +127,8 @@ class MemoryAnswer(Answer):
     instructs: bool
     valid_from: str | None
     valid_to: str | None
+    expires_at: str | None
+    sensitivity: Sensitivity
 
 
 class MemoryPage(PageAnswer[MemoryAnswer]):
@@ -246,8 +248,17 @@ class ChannelVerdictAnswer(Answer):
     considered: bool
 
 
+class ChainLink(Answer):
+    """One of what led to a memory and what it came to."""
+
+    id: str
+    kind: Kind
+    content: str
+    occurred_at: str
+
+
 class WhyAnswer(Answer):
-    """Why a memory is or is not among the results."""
+    """Why a memory is or is not among the results; its `chain` tells what led to it and what it came to."""
 
     id: str = Field(validation_alias=AliasPath("memory", "id"))
     rank: int | None
@@ -255,3 +266,4 @@ class WhyAnswer(Answer):
     channels: dict[Channel, ChannelVerdictAnswer]
     reasons: list[str]
     signals: SignalsAnswer | None
+    chain: list[ChainLink] = Field(default_factory=list, exclude_if=is_missing)

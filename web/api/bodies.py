@@ -34,6 +34,7 @@ from pipeline.records import (
     Revision,
     Scope,
     ScopeKind,
+    Sensitivity,
     Source,
     Trust,
     Viewer,
@@ -186,6 +187,8 @@ class OptionalFieldsBody(Body):
 
     anchor: AnchorBody | None = None
     branch: Branch | None = None
+    expires_at: Moment | None = None
+    sensitivity: Annotated[Sensitivity, Field(strict=False)] | None = None
 
 
 class DraftBody(OptionalFieldsBody):

@@ -101,6 +101,28 @@ def change_goal(call: Call, body: GoalPatch, goal_id: str) -> Memory:
     return goals.change_goal(call.workspace, goal_id, body.title, sent)
 
 
+class GoalEventAnswer(Answer):
+    """What advanced a goal, when, and the memory that tells of it, if one does."""
+
+    at: str
+    text: str
+    memory_id: str | None
+
+
+class GoalRecordAnswer(GoalAnswer):
+    """A goal with the events that advanced it, the first first."""
+
+    events: list[GoalEventAnswer] = Field(default_factory=list)
+
+
+@api.route(Endpoint("GET", "/v1/goals/{goal_id}", answer=GoalRecordAnswer, problems=(404,)))
+def read_goal(call: Call, goal_id: str) -> GoalRecordAnswer:
+    """Read a goal with the events that advanced it."""
+    goal = goals.get_goal(call.workspace, goal_id)
+    events = [GoalEventAnswer.model_validate(one) for one in goals.list_events(call.workspace, goal)]
+    return GoalRecordAnswer.model_validate(goal).model_copy(update={"events": events})
+
+
 @api.route(Endpoint("GET", "/v1/goals", answer=GoalsAnswer, problems=(404,)))
 def list_goals(call: Call, query: GoalsQuery) -> Page[Memory]:
     """List goals, newest first."""

@@ -28,7 +28,7 @@ class IncognitoPage(PageAnswer[IncognitoAnswer]):
     """The sessions that are incognito."""
 
 
-@api.route(Endpoint("POST", "/v1/incognito", answer=IncognitoAnswer, problems=(503,)))
+@api.route(Endpoint("POST", "/v1/incognito", answer=IncognitoAnswer, problems=(503,), reads=True))
 def set_incognito(call: Call, body: IncognitoBody) -> IncognitoSession:
     """Make a session incognito, or end that."""
     if body.on:

@@ -86,6 +86,29 @@ def list_lessons(call: Call, query: LessonsQuery) -> Page[Lesson] | Page[FoundLe
     return Page(found)
 
 
+class TrialAnswer(Answer):
+    """How often lessons were followed as the journal shows, of how often it shows either."""
+
+    followed: int
+    answered: int
+
+
+class EffectAnswer(Answer):
+    """Whether telling lessons makes a difference, with its 95 % interval; null until both were often enough."""
+
+    told: TrialAnswer
+    withheld: TrialAnswer
+    difference: Share | None
+    low: Share | None
+    high: Share | None
+
+
+@api.route(Endpoint("GET", "/v1/lessons/effect", answer=EffectAnswer, problems=(404,)))
+def measure_effect(call: Call) -> lessons.LessonEffect:
+    """Compare how often lessons are followed when told and when withheld."""
+    return lessons.measure_effect(call.workspace)
+
+
 @api.route(Endpoint("POST", "/v1/lessons/surfaces/{surface_id}", answer=OutcomeAnswer, problems=(404, 503)))
 def answer_surface(call: Call, body: OutcomeBody, surface_id: str) -> OutcomeAnswer:
     """Say whether a lesson that was shown was followed."""

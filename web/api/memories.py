@@ -80,6 +80,7 @@ class RecordAnswer(MemoryAnswer):
     edges: list[answers.EdgeAnswer]
     entities: list[EntityAnswer]
     history: list[HistoryAnswer]
+    chain: list[answers.ChainLink]
 
 
 class ForgottenAnswer(Answer):
@@ -117,7 +118,13 @@ def list_memories(call: Call, query: bodies.ListQuery) -> Page[Memory]:
 def read_memory(call: Call, memory_id: str) -> RecordAnswer:
     """Read one memory with provenance, edges, entities and history."""
     record = memories.read_record(call.workspace, memory_id)
-    known = {"provenance": record, "edges": record.edges, "entities": record.entities, "history": record.history}
+    known = {
+        "provenance": record,
+        "edges": record.edges,
+        "entities": record.entities,
+        "history": record.history,
+        "chain": record.chain,
+    }
     return RecordAnswer.model_validate({**dict(MemoryAnswer.model_validate(record.memory)), **known})
 
 

@@ -195,13 +195,15 @@ def count_queue(call: Call) -> QueueCounts:
     return operations.count_queue(call.workspace, call.container.operations)
 
 
-@api.route(Endpoint("POST", "/v1/queue/retry", body_required=False, answer=RetriedAnswer, problems=(404, 503)))
+@api.route(
+    Endpoint("POST", "/v1/queue/retry", body_required=False, answer=RetriedAnswer, problems=(404, 503), reads=True)
+)
 def retry_dead_letters(call: Call, body: RetryBody) -> RetriedAnswer:
     """Give dead letters a fresh start."""
     return RetriedAnswer(retried=operations.retry_dead_letters(call.workspace, body.stage))
 
 
-@api.route(Endpoint("POST", "/v1/rebuild", answer=RebuildAnswer, problems=(404, 503)))
+@api.route(Endpoint("POST", "/v1/rebuild", answer=RebuildAnswer, problems=(404, 503), reads=True))
 def rebuild_indexes(call: Call) -> RebuildAnswer:
     """Compute every derived index of a workspace again from its memories; the queue tells how far it is."""
     return RebuildAnswer(queued=operations.rebuild_indexes(call.workspace))
@@ -249,7 +251,7 @@ def list_jobs(call: Call) -> Page[JobStatus]:
     return Page(maintenance.list_jobs(call.workspace, call.container.settings, datetime.now(UTC)))
 
 
-@api.route(Endpoint("POST", "/v1/jobs/{name}", answer=RequestedRunAnswer, status=202, problems=(404, 503)))
+@api.route(Endpoint("POST", "/v1/jobs/{name}", answer=RequestedRunAnswer, status=202, problems=(404, 503), reads=True))
 def request_job(call: Call, name: str) -> RequestedRunAnswer:
     """Run a job now."""
     return RequestedRunAnswer(run_id=maintenance.request_job(call.workspace, call.container.feedback, name))
@@ -271,6 +273,6 @@ def _make_planned_handler(method: str, path: str) -> Callable[..., Response]:
 
 
 for _method, _path in PLANNED:
-    api.route(Endpoint(_method, _path, "Planned; not in this version", status=501, problems=(501,)))(
+    api.route(Endpoint(_method, _path, "Planned; not in this version", status=501, problems=(501,), reads=True))(
         _make_planned_handler(_method, _path)
     )

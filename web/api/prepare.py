@@ -65,12 +65,13 @@ class PrepareAnswer(Answer):
     recent_activity: list[ActivityAnswer]
     active_arcs: list[ArcAnswer]
     memories: list[HitAnswer]
+    person: list[HitAnswer]
     text: str
     took_ms: float
     degraded: bool
 
 
-@api.route(Endpoint("POST", "/v1/prepare", answer=PrepareAnswer, problems=(404,), of_folder=True))
+@api.route(Endpoint("POST", "/v1/prepare", answer=PrepareAnswer, problems=(404,), of_folder=True, reads=True))
 def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
     """Gather what an agent should know before it answers a message."""
     began = time.perf_counter()

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from pipeline.records.recall import Answer, Hit, MemoryExplanation, Query
+from pipeline.records.recall import Answer, Hit, Query
+from pipeline.services.memories import find_home, read_chain
 from pipeline.services.recall import explain_memory, recall_memories
 from web.api import answers, bodies
 from web.endpoint import Api, Call, Endpoint
@@ -13,7 +14,7 @@ api = Api("recall")
 MEMORIES_PER_SESSION = 12
 
 
-@api.route(Endpoint("POST", "/v1/recall", answer=answers.RecallAnswer, problems=(404,)))
+@api.route(Endpoint("POST", "/v1/recall", answer=answers.RecallAnswer, problems=(404,), reads=True))
 def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
     """Find memories, best first, within a deadline."""
     answer = recall_memories(call.workspace, call.container.contexts, call.container.feedback, _query(call, body))
@@ -25,10 +26,13 @@ def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
     )
 
 
-@api.route(Endpoint("POST", "/v1/recall/why", answer=answers.WhyAnswer, problems=(404,)))
-def explain_one(call: Call, body: bodies.WhyBody) -> MemoryExplanation:
+@api.route(Endpoint("POST", "/v1/recall/why", answer=answers.WhyAnswer, problems=(404,), reads=True))
+def explain_one(call: Call, body: bodies.WhyBody) -> answers.WhyAnswer:
     """Say why a memory is or is not among the results of a recall."""
-    return explain_memory(call.workspace, call.container.contexts, _query(call, body), body.id)
+    home = find_home(call.workspace, body.id)
+    found = explain_memory(home, call.container.contexts, _query(call, body), body.id)
+    chain = [answers.ChainLink.model_validate(one) for one in read_chain(home, body.id)]
+    return answers.WhyAnswer.model_validate(found).model_copy(update={"chain": chain})
 
 
 def _query(call: Call, body: bodies.RecallBody) -> Query:

@@ -2,11 +2,19 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from pipeline.records import Memory, Outcome, Page
 from pipeline.services import review
-from pipeline.services.review import AuditAction, AuditEntry, CandidateVerdict, Decision, DuplicatePair, PairVerdict
+from pipeline.services.review import (
+    AuditAction,
+    AuditEntry,
+    CandidateVerdict,
+    Decision,
+    DuplicatePair,
+    PairVerdict,
+    RefusedBy,
+)
 from web.api import bodies
 from web.api.answers import AdmissionAnswer, Answer, MemoryAnswer, MemoryPage, PageAnswer
 from web.endpoint import Api, Call, Endpoint
@@ -103,6 +111,50 @@ def list_acts(call: Call, query: bodies.PageQuery) -> Page[AuditEntry]:
 def undo_act(call: Call, entry_id: str) -> Memory:
     """Take back an automatic merge or archive."""
     return review.undo_act(call.workspace, entry_id)
+
+
+class RefusedAnswer(Answer):
+    """What was offered again although a person refused it; without the memory, it was purged."""
+
+    id: str = Field(validation_alias=AliasPath("refusal", "memory_id"))
+    how: RefusedBy = Field(validation_alias=AliasPath("refusal", "how"))
+    at: str = Field(validation_alias=AliasPath("refusal", "at"))
+    offers: int = Field(validation_alias=AliasPath("refusal", "offers"))
+    offered_at: str = Field(validation_alias=AliasPath("refusal", "offered_at"))
+    memory: MemoryAnswer | None
+
+
+class RefusedAnswers(Answer):
+    """What was offered again, the last offered first."""
+
+    items: list[RefusedAnswer]
+
+
+class AcceptedAnswer(Answer):
+    """What became of a refusal that was taken back: the memory, if it is still there, is active again."""
+
+    id: str
+    memory: MemoryAnswer | None
+
+
+class RefusedQuery(bodies.QueryString):
+    """How many to list."""
+
+    limit: Annotated[int, Field(ge=1, le=bodies.MAX_PAGE)] = 50
+
+
+@api.route(Endpoint("GET", "/v1/refused", answer=RefusedAnswers, problems=(404,)))
+def list_refused(call: Call, query: RefusedQuery) -> RefusedAnswers:
+    """List what was offered again although a person rejected, archived or purged it."""
+    found = review.list_refused_offers(call.workspace, query.limit, None)
+    return RefusedAnswers(items=[RefusedAnswer.model_validate(one) for one in found])
+
+
+@api.route(Endpoint("POST", "/v1/refused/{refused_id}/accept", answer=AcceptedAnswer, problems=(404, 409, 503)))
+def accept_refused(call: Call, refused_id: str) -> AcceptedAnswer:
+    """Change one's mind: what was refused is active again, or may be offered again where it was purged."""
+    memory = review.accept_refused(call.workspace, refused_id)
+    return AcceptedAnswer(id=refused_id, memory=None if memory is None else MemoryAnswer.model_validate(memory))
 
 
 @api.route(Endpoint("GET", "/v1/admissions", answer=AdmissionPage, problems=(404,)))

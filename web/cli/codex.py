@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from web.cli.command import Command, State, pass_state
-from web.hooks.codex_rollout import read_events, read_new_lines
+from web.hooks.codex_rollout import read_events, read_new_lines, read_said
 from web.hosts.files import PRIVATE, write_atomically
 
 if TYPE_CHECKING:
     from config.settings import Settings
 
 TURN_COMPLETE = "agent-turn-complete"
-HOOK = "/hooks/claude-code"
+HOOK = "/hooks/codex"
 # Codex does not wait for the program, but nobody sees one that hangs.
 TIMEOUT_S = 5.0
 MOST_EVENTS = 200
@@ -108,10 +108,11 @@ def tell_turn(
     common = {"session_id": session, "cwd": str(notification.get("cwd") or "")}
     rollout = find_rollout(folder, session)
     events: list[dict[str, Any]] = []
+    said: list[dict[str, str]] = []
     if rollout is not None:
         lines, behind = read_new_lines(rollout, _read_offset(offsets / session))
-        events = read_events(lines)[-MOST_EVENTS:]
-    send([common | event for event in [*events, {"hook_event_name": "Stop"}]])
+        events, said = read_events(lines)[-MOST_EVENTS:], read_said(lines)[-MOST_EVENTS:]
+    send([common | event for event in [*events, {"hook_event_name": "Stop", "said": said}]])
     if rollout is not None:
         _keep_offset(offsets / session, behind)
 

@@ -1,6 +1,7 @@
 """Goals and lessons on the command line: list them, set one, say how far it has come or whether it helped."""
 
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -56,6 +57,20 @@ def add(state: State, /, title: str, **given: Any) -> None:
     _print_goal(state, found, f"{found['outcome']} ")
 
 
+@goals.command("show")
+@click.argument("goal_id", metavar="ID", callback=options.check_name)
+@pass_state
+def show_goal(state: State, goal_id: str) -> None:
+    """Show the goal ID with what advanced it."""
+    found = state.ask(lambda client: client.call("GET", f"/v1/goals/{quote(goal_id, safe='')}"))
+    if state.json:
+        state.print_json(found)
+        return
+    _print_goal(state, found)
+    for event in found["events"]:
+        click.echo(f"  {format_minute(event['at'])}  {one_line(event['text'])}")
+
+
 @goals.command("set")
 @click.argument("goal_id", metavar="ID", callback=options.check_name)
 @click.option("--title", help="The new title.")
@@ -89,11 +104,12 @@ def _format_due(goal: dict[str, Any]) -> str | None:
 
 
 @click.group(cls=Group, invoke_without_command=True)
+@click.option("--effect", "show_effect", is_flag=True, help="Tell whether telling lessons makes a difference.")
 @click.pass_context
-def lessons(context: click.Context) -> None:
+def lessons(context: click.Context, *, show_effect: bool) -> None:
     """Show lessons with their records, and say whether one was followed. Without a command, list all."""
     if context.invoked_subcommand is None:
-        context.invoke(list_lessons)
+        context.invoke(effect if show_effect else list_lessons)
 
 
 @lessons.command("list")
@@ -115,6 +131,23 @@ def list_lessons(state: State, /, limit: int, **wanted: Any) -> None:
         click.echo(f"     {condition}{one_line(lesson['rule'] or lesson['content'], 400)}")
         if lesson.get("surface_id"):
             click.echo(f"     `reverie lessons outcome {lesson['surface_id']} followed` (or `ignored`) tells whether")
+
+
+@lessons.command("effect")
+@pass_state
+def effect(state: State) -> None:
+    """Tell whether telling lessons makes a difference: some are withheld at random and followed or not all the same."""
+    found = state.ask(lambda client: client.call("GET", "/v1/lessons/effect"))
+    state.show(found, lambda: _print_effect(found))
+
+
+def _print_effect(found: dict[str, Any]) -> None:
+    for name in ("told", "withheld"):
+        click.echo(f"{name}: followed {found[name]['followed']} of {found[name]['answered']}")
+    if found["difference"] is None:
+        click.echo("not enough yet to tell a difference")
+    else:
+        click.echo(f"difference: {found['difference']:+.0%} ({found['low']:+.0%} to {found['high']:+.0%}, 95 %)")
 
 
 @lessons.command("outcome")

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
@@ -33,6 +34,28 @@ if TYPE_CHECKING:
 COMPARED_WORDS = 1000
 KEYS = {"m": "merge", "k": "keep", "s": "skip", "q": "quit"}
 NOT_KEPT = (Outcome.REJECTED, Outcome.MERGED, Outcome.CANDIDATE)
+
+
+@click.command(cls=Command)
+@click.argument("memory_id", metavar="[ID]", required=False, callback=options.check_name)
+@options.limit(50)
+@pass_state
+def refused(state: State, memory_id: str | None, limit: int) -> None:
+    """List what was offered again although you refused it; with ID, change your mind about one."""
+    if memory_id is not None:
+        path = f"/v1/refused/{quote(memory_id, safe='')}/accept"
+        done = state.ask(lambda client: client.call("POST", path), to_write=True)
+        state.show(done, "it is active again" if done["memory"] else "it may be offered again")
+        return
+    found = state.ask(lambda client: client.call("GET", "/v1/refused", query={"limit": limit}))
+    state.show(found, lambda: _print_refused(found["items"]))
+
+
+def _print_refused(found: list[dict[str, Any]]) -> None:
+    print_if_none(found)
+    for one in found:
+        text = one_line(one["memory"]["content"]) if one["memory"] else "(purged)"
+        click.echo(f"{one['id']}  {one['how']}, offered {one['offers']} times since  {text}")
 
 
 @click.command(cls=Command)

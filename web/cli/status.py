@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from config.access import list_problems
+from config.settings import read_switches
 from pipeline.errors import NotFound, ReverieError, ServerUnreachable
 from pipeline.times import format_duration
 from web.cli.command import BROKEN_HOME, Command, State, choose_for_folder, pass_state
@@ -50,7 +51,8 @@ def _describe_here(state: State) -> dict[str, Any]:
     """Tell which workspace answers in this folder, and why."""
     choice = choose_for_folder(Path(), state.settings, state.named_workspace)
     rule = None if choice.identity is None else choice.identity.rule
-    return {"workspace": choice.workspace, "rule": rule, "detail": choice.detail}
+    switches = read_switches(choice.workspace)
+    return {"workspace": choice.workspace, "rule": rule, "detail": choice.detail, "switches": switches}
 
 
 def _ask_server(client: "Client") -> dict[str, Any]:
@@ -82,7 +84,9 @@ def _print_status(found: dict[str, Any]) -> None:
     answer = f"answers (version {found['version']})" if found["answers"] else "does not answer"
     here = f"{found['here']['workspace']}: {found['here']['detail']}"
     server = f"{found['url']} {answer}"
-    print_pairs([("server", server), ("encoder", found["encoder"]), ("home", found["home"]), ("here", here)])
+    switches = ", ".join(f"{name} {str(value).lower()}" for name, value in found["here"]["switches"].items())
+    pairs = [("server", server), ("encoder", found["encoder"]), ("home", found["home"]), ("here", here)]
+    print_pairs([*pairs, ("switches", switches)])
     click.echo()
     table(
         ["process", "pid", "uptime", "children"],

@@ -25,6 +25,7 @@ from web.dashboard.pages import (
     memory,
     overview,
     recall,
+    said,
     settings,
     timeline,
     workers,
@@ -51,6 +52,9 @@ SECTIONS: tuple[Section, ...] = (
     workers.section,
     settings.section,
     claims.section,
+    said.sessions_section,
+    said.hooks_section,
+    said.me_section,
 )
 
 
@@ -67,6 +71,8 @@ NAVIGATION = (
     NavigationEntry("Overview", "overview_home", "Memory"),
     NavigationEntry("Timeline", "timeline_journal", "Memory"),
     NavigationEntry("Recall lab", "recall_lab", "Memory"),
+    NavigationEntry("Sessions", "sessions_list_all", "Memory"),
+    NavigationEntry("About you", "me_about_me", "Memory"),
     NavigationEntry("Map", "map_whole", "Memory"),
     NavigationEntry("Facts", "facts_subjects", "Knowledge"),
     NavigationEntry("Entities", "entities_list_all", "Knowledge"),
@@ -74,6 +80,7 @@ NAVIGATION = (
     NavigationEntry("Goals", "goals_list_all", "Knowledge"),
     NavigationEntry("Lessons", "lessons_list_all", "Knowledge"),
     NavigationEntry("Inbox", "inbox_review_entries", "Upkeep"),
+    NavigationEntry("Told to agents", "hooks_log", "Upkeep"),
     NavigationEntry("Workers", "workers_state", "Upkeep"),
     NavigationEntry("Settings", "settings_list_all", "Upkeep"),
 )

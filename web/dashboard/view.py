@@ -84,6 +84,10 @@ class View:
 Handler = Callable[..., str | AnyResponse]
 
 
+# Sections that change nothing that is remembered in the workspace itself.
+UPKEEP = frozenset({"settings", "workers", "claims", "me"})
+
+
 @dataclass(frozen=True, slots=True)
 class _Route:
     rule: str
@@ -140,6 +144,8 @@ class Section:
                 raise NotFound("no such workspace")
             if query is None and is_forged(request.form.get("csrf", "")):
                 return error_page(HTTPStatus.FORBIDDEN, "This form is too old; open the page again.")
+            if query is None and self.name not in UPKEEP:
+                container().workspace(workspace).require_writable()
             view = View(
                 container(),
                 workspace,

@@ -1,29 +1,52 @@
 """Claude Code's hook events: context in, or nothing; the agent is never disturbed."""
 
 import json
+import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from flask import Response, request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS
-from pipeline.services.agent_sessions import AgentSession, identify_session
+from pipeline.services.agent_sessions import AgentSession, HookAnswer, identify_session
+from pipeline.services.hook_runs import FAILED, describe_run
+from pipeline.services.turns import Message, Role
 from pipeline.services.workspace import Workspace
+from pipeline.times import utc_now
 from web.endpoint import Api, Call, Endpoint, json_response, workspace_of_folder
+from web.hooks.transcript import read_transcript
 from web.metrics import count_hook_event
 
 api = Api("claude_code")
 
 LONGEST_PROMPT = 4000
-# How an event is counted that nobody handles, and one that went wrong.
-UNREAD, FAILED = "other", "failed"
+# How an event is counted that nobody handles.
+UNREAD = "other"
+MOST_SAID, MAX_SAID_CHARS = 200, 200_000
 
 # An event as its host sends it, or what it is answered with.
 Fields = dict[str, Any]
 _FIELDS = TypeAdapter(Fields)
 
+# What a host is told, and the answer that it is made of.
+Handled = tuple[Fields | None, HookAnswer]
+NOTED: Handled = (None, HookAnswer(reason="noted"))
+# These may make a project's workspace.
+WRITING = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
+
 Name = Annotated[str, StringConstraints(max_length=MAX_SESSION_ID_CHARS)]
+
+
+class SaidMessage(BaseModel):
+    """What was said in a turn, where the client of a host tells it."""
+
+    role: Role
+    content: Annotated[str, StringConstraints(max_length=MAX_SAID_CHARS)]
+    at: Annotated[str, StringConstraints(max_length=40)] | None = None
 
 
 class HookEvent(BaseModel):
@@ -43,6 +66,8 @@ class HookEvent(BaseModel):
     tool_name: Name = ""
     tool_input: dict[str, Any] = Field(default_factory=dict)
     tool_response: Any = None
+    transcript_path: Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS)] = ""
+    said: Annotated[list[SaidMessage], Field(max_length=MOST_SAID)] = Field(default_factory=list)
     can_ask: bool = True
     """Whether the host can have its user asked before a tool: known of each host, whatever it says."""
 
@@ -53,75 +78,78 @@ class HookEvent(BaseModel):
         "/hooks/claude-code",
         "Take a Claude Code hook event; answer with context or an empty body",
         of_folder=True,
+        reads=True,
     )
 )
 def claude_code(call: Call) -> Response:
     """Answer one event."""
-    return answer_event(call, lambda said: said, lambda told: {"hookSpecificOutput": told})
+    return answer_event(call, "claude-code", lambda said: said, lambda told: {"hookSpecificOutput": told})
 
 
 def answer_event(
-    call: Call, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields], *, can_ask: bool = True
+    call: Call, host: str, read: Callable[[Fields], Fields], write: Callable[[Fields], Fields], *, can_ask: bool = True
 ) -> Response:
     """Answer an event: what its host said is read in Claude Code's words, what it is told written in the host's.
 
     What is wrong with it goes to the error log, and the answer is empty.
     """
-    name, told = UNREAD, None
+    name, began = UNREAD, time.perf_counter()
+    told: Fields | None = None
+    problem: str | None = None
+    place: tuple[str, str | None] = (call.workspace_id, None)
+    answer = HookAnswer()
     try:
         said = _FIELDS.validate_json(request.get_data(cache=False))
         event = HookEvent.model_validate(read(said) | {"can_ask": can_ask})
         handle = HANDLERS.get(event.hook_event_name)
         if handle is not None:
             name = event.hook_event_name
-            told = handle(call, event)
+            workspace = _workspace(call, event, to_write=name in WRITING)
+            place = workspace.id, event.session_id or None
+            told, answer = handle(call, workspace, event)
         else:
-            _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
-        outcome = FAILED if handle is None else _outcome_of(told)
+            problem = _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
     except ValidationError as error:
-        outcome = FAILED
-        _note(call, f"unreadable event: {error.error_count()} fields, first {error.errors()[0]['type']}")
+        problem = _note(call, f"unreadable event: {error.error_count()} fields, first {error.errors()[0]['type']}")
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here is no business of the agent's
-        told, outcome = None, FAILED
-        _note(call, f"{type(error).__name__}: {error}")
-    count_hook_event(name, outcome)
-    answer = write({"hookEventName": name} | told) if told else {}
-    return json_response(answer) if answer else _empty()
+        told, problem = None, _note(call, f"{type(error).__name__}: {error}")
+    run = describe_run(name, host, place, began, answer)
+    if problem is not None:
+        run = replace(run, outcome=FAILED, reason=call.container.operations.redact(problem))
+    count_hook_event(name, host, run.outcome)
+    if answer.is_kept:
+        call.container.hook_runs.record(run)
+    said_back = write({"hookEventName": name} | told) if told else {}
+    return json_response(said_back) if said_back else _empty()
 
 
-def _outcome_of(told: Fields | None) -> str:
-    if told is None:
-        return "silent"
-    return str(told.get("permissionDecision", "told"))
-
-
-def _prompt(call: Call, event: HookEvent) -> Fields | None:
+def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     message = event.prompt.strip()[:LONGEST_PROMPT]
     if not message:
-        return None
-    return _context(call.container.agent_sessions.answer_prompt(_workspace(call, event), _session(event), message))
+        return None, HookAnswer(reason="the prompt is empty")
+    return _context(call.container.agent_sessions.answer_prompt(workspace, _session(event), message))
 
 
-def _session_start(call: Call, event: HookEvent) -> Fields | None:
-    text = call.container.agent_sessions.start_session(_workspace(call, event), _session(event), event.source)
-    return _context(text)
+def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
+    return _context(call.container.agent_sessions.start_session(workspace, _session(event), event.source))
 
 
-def _context(text: str | None) -> Fields | None:
-    return None if text is None else {"additionalContext": text}
+def _context(answer: HookAnswer) -> Handled:
+    return None if answer.text is None else {"additionalContext": answer.text}, answer
 
 
-def _before_tool(call: Call, event: HookEvent) -> Fields | None:
+def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     guard = call.container.agent_sessions.guard_tool_use(
-        _workspace(call, event), _session(event), event.tool_name, event.tool_input, can_ask=event.can_ask
+        workspace, _session(event), event.tool_name, event.tool_input, can_ask=event.can_ask
     )
     if guard is None:
-        return None
-    return {"permissionDecision": guard.decision, "permissionDecisionReason": guard.reason}
+        return None, HookAnswer(reason="no critical lesson names it")
+    told = {"permissionDecision": guard.decision, "permissionDecisionReason": guard.reason}
+    return told, HookAnswer(guard.reason, guard.shown, guard.decision)
 
 
-def _after_tool(call: Call, event: HookEvent) -> None:
-    _record(call, event, ok=_worked(event.tool_response))
+def _after_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
+    return _record(call, workspace, event, ok=_worked(event.tool_response))
 
 
 def _worked(response: Any) -> bool:
@@ -132,28 +160,42 @@ def _worked(response: Any) -> bool:
     return not (response.get("is_error") is True or response.get("interrupted") is True or code not in (0, None))
 
 
-def _after_failure(call: Call, event: HookEvent) -> None:
-    _record(call, event, ok=False)
+def _after_failure(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
+    return _record(call, workspace, event, ok=False)
 
 
-def _record(call: Call, event: HookEvent, *, ok: bool) -> None:
-    workspace = _workspace(call, event, to_write=True)
+def _record(call: Call, workspace: Workspace, event: HookEvent, *, ok: bool) -> Handled:
     call.container.agent_sessions.record_tool_use(workspace, _session(event), event.tool_name, event.tool_input, ok=ok)
+    return NOTED
 
 
-def _stop(call: Call, event: HookEvent) -> None:
-    call.container.agent_sessions.end_turn(_workspace(call, event, to_write=True), _session(event))
+def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
+    call.container.agent_sessions.end_turn(workspace, _session(event), _said(event))
+    return NOTED
 
 
-def _flush(call: Call, event: HookEvent) -> None:
-    call.container.agent_sessions.flush(_workspace(call, event))
+def _said(event: HookEvent) -> Callable[[int | None], tuple[list[Message], int | None]] | None:
+    """Return what reads what was said in a turn: the event itself tells it, or a transcript does."""
+    if event.said:
+        now = utc_now()
+        messages = [Message(event.session_id, Role(one.role), one.content, one.at or now) for one in event.said]
+        return lambda _offset: (messages, None)
+    if not event.transcript_path:
+        return None
+    return partial(read_transcript, Path(event.transcript_path), event.session_id)
 
 
-def _nothing(_call: Call, _event: HookEvent) -> None:
+def _flush(call: Call, workspace: Workspace, _event: HookEvent) -> Handled:
+    call.container.agent_sessions.flush(workspace)
+    return NOTED
+
+
+def _nothing(_call: Call, _workspace: Workspace, _event: HookEvent) -> Handled:
     """Take an event that says nothing to remember."""
+    return NOTED
 
 
-HANDLERS: dict[str, Callable[[Call, HookEvent], Fields | None]] = {
+HANDLERS: dict[str, Callable[[Call, Workspace, HookEvent], Handled]] = {
     "UserPromptSubmit": _prompt,
     "SessionStart": _session_start,
     "PreToolUse": _before_tool,
@@ -174,8 +216,9 @@ def _session(event: HookEvent) -> AgentSession:
     return identify_session(event.session_id, event.agent_id, event.cwd)
 
 
-def _note(call: Call, message: str) -> None:
+def _note(call: Call, message: str) -> str:
     call.container.operations.record_error("hooks.claude-code", message)
+    return message
 
 
 def _empty() -> Response:

@@ -23,6 +23,13 @@ _NOT_RUN = re.compile(
 _PATCHED_WELL = re.compile(r"\bSuccess\. Updated|\ADone!", re.IGNORECASE)
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 
+_ROLES = {
+    "user_message": "user",
+    "UserMessage": "user",
+    "agent_message": "assistant",
+    "AgentMessage": "assistant",
+}
+
 Payload = Mapping[str, Any]
 Event = dict[str, Any]
 
@@ -34,17 +41,21 @@ def list_patched_files(patch: str) -> list[str]:
 
 def read_new_lines(rollout: Path, offset: int | None) -> tuple[list[str], int]:
     """Return the whole lines from an offset on, and the offset behind them; without one those of the last turn."""
-    size = rollout.stat().st_size
-    begin = offset if offset is not None and offset <= size else 0
-    with rollout.open("rb") as file:
-        file.seek(max(begin, size - LONGEST_STRETCH))
+    begin = offset if offset is not None and offset <= rollout.stat().st_size else 0
+    lines, behind = read_lines(rollout, begin)
+    return (lines if begin == offset else _last_turn(lines)), behind
+
+
+def read_lines(log: Path, begin: int) -> tuple[list[str], int]:
+    """Return the whole lines of a host's log from an offset on, and the offset behind them."""
+    size = log.stat().st_size
+    with log.open("rb") as file:
+        file.seek(max(begin if begin <= size else 0, size - LONGEST_STRETCH))
         data = file.read()
         end = file.tell()
     # The last line may be half written.
     whole = data[: data.rfind(b"\n") + 1]
-    lines = whole.decode("utf-8", errors="replace").split("\n")[:-1]
-    known = begin == offset
-    return (lines if known else _last_turn(lines)), end - (len(data) - len(whole))
+    return whole.decode("utf-8", errors="replace").split("\n")[:-1], end - (len(data) - len(whole))
 
 
 def _last_turn(lines: Sequence[str]) -> list[str]:
@@ -62,6 +73,26 @@ def read_events(lines: Iterable[str]) -> list[Event]:
     if any(payload.get("type") == "item_completed" for payload in payloads):
         return [event for payload in payloads for event in _read_item(_item(payload))]
     return list(_read_calls(payloads))
+
+
+def read_said(lines: Iterable[str]) -> list[dict[str, str]]:
+    """Return what the person and the agent said, in order, as a hook event takes it."""
+    said: list[dict[str, str]] = []
+    for line in lines:
+        payload = _payload(line)
+        role = _ROLES.get(str(payload.get("type"))) or _ROLES.get(str(_item(payload).get("type")))
+        text = payload.get("message") or _spoken(_item(payload))
+        # A message may stand there both as an event and as an item.
+        if role and isinstance(text, str) and text.strip() and {"role": role, "content": text} not in said[-2:]:
+            said.append({"role": role, "content": text})
+    return said
+
+
+def _spoken(item: Payload) -> str:
+    content = item.get("content")
+    parts = content if isinstance(content, list) else []
+    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    return "\n".join(texts) or str(item.get("text") or "")
 
 
 def _payload(line: str) -> Payload:

@@ -25,23 +25,33 @@ _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 
 
 @api.route(
-    Endpoint("POST", "/hooks/codex", "Take a Codex hook event; answer with context or an empty body", of_folder=True)
+    Endpoint(
+        "POST",
+        "/hooks/codex",
+        "Take a Codex hook event; answer with context or an empty body",
+        of_folder=True,
+        reads=True,
+    )
 )
 def codex(call: Call) -> Response:
     """Answer one event."""
     # It knows no question.
-    return answer_event(call, _read_codex, lambda told: {"hookSpecificOutput": told}, can_ask=False)
+    return answer_event(call, "codex", _read_codex, lambda told: {"hookSpecificOutput": told}, can_ask=False)
 
 
 @api.route(
     Endpoint(
-        "POST", "/hooks/gemini", "Take a Gemini CLI hook event; answer with context or an empty body", of_folder=True
+        "POST",
+        "/hooks/gemini",
+        "Take a Gemini CLI hook event; answer with context or an empty body",
+        of_folder=True,
+        reads=True,
     )
 )
 def gemini(call: Call) -> Response:
     """Answer one event."""
     # To a question it waits for an answer for ever where it runs without a person.
-    return answer_event(call, _read_gemini, _write_gemini, can_ask=False)
+    return answer_event(call, "gemini", _read_gemini, _write_gemini, can_ask=False)
 
 
 def _read_codex(event: Fields) -> Fields:
@@ -58,6 +68,11 @@ def _read_gemini(event: Fields) -> Fields:
     """Return an event by Claude Code's names, with what the response says of a failure."""
     name, tool = str(event.get("hook_event_name")), str(event.get("tool_name", ""))
     read = event | {"hook_event_name": GEMINI_EVENTS.get(name, name)}
+    if name == "AfterAgent":
+        # The whole turn comes with its end.
+        spoken = (("user", event.get("prompt")), ("assistant", event.get("prompt_response")))
+        read["said"] = [{"role": role, "content": text} for role, text in spoken if isinstance(text, str) and text]
+        read.pop("transcript_path", None)
     if tool:
         read["tool_name"] = GEMINI_TOOLS.get(tool, re.sub(r"\Amcp_([^_]+)_", r"mcp__\1__", tool))
     if name == "AfterTool":

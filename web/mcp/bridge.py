@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from config.settings import Settings
 from pipeline.errors import AnswerLost, ReverieError, ServerUnreachable
 from web.client import Client
+from web.contract import MCP
 
 START_DEADLINE_S = 10.0
 POLL_S = 0.1
@@ -17,8 +18,10 @@ HEALTH_TIMEOUT_S = 5.0
 FRESH_S = 2.0
 
 # What only reads, though it is posted: asked again where its answer was lost.
-READS = frozenset({"/v1/recall", "/v1/recall/why", "/v1/prepare"})
+READS = frozenset({"/v1/recall", "/v1/recall/why", "/v1/prepare", "/v1/hook-runs"})
 NEW = frozenset({"/v1/memories", "/v1/memories/batch", "/v1/goals"})
+# What is taken in of a project belongs to the project.
+TAKEN_IN = ("/v1/facts/", "/v1/sources/")
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +116,7 @@ class Bridge:
             self._answered_at = time.monotonic()
             if self._client is None:
                 # Not earlier: the server makes the token before it first answers.
-                self._client = Client.from_settings(self._settings, self.workspace())
+                self._client = Client.from_settings(self._settings, self.workspace(), caller=MCP)
             return self._client
 
     def _wait(self) -> None:
@@ -155,4 +158,4 @@ def _reads(method: str, path: str) -> bool:
 
 def _stores(method: str, path: str) -> bool:
     """Tell whether a request stores something new; what changes a memory goes where the memory is."""
-    return (method == "POST" and path in NEW) or (method == "PUT" and path.startswith("/v1/facts/"))
+    return (method == "POST" and path in NEW) or (method == "PUT" and path.startswith(TAKEN_IN))

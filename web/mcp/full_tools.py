@@ -8,6 +8,7 @@ from pipeline.errors import FieldError, InvalidField
 from pipeline.records import EdgeKind, EntityKind, Kind
 from web.mcp.core_tools import CORE
 from web.mcp.rendering import render_edges, render_memories, render_memory, shorten
+from web.mcp.session_tools import SESSION_TOOLS
 from web.mcp.tool import (
     FLAG,
     ID,
@@ -321,4 +322,4 @@ ADDED_BY_FULL: tuple[Tool, ...] = (
     ),
 )
 
-PROFILES: Mapping[str, tuple[Tool, ...]] = {"core": CORE, "full": (*CORE, *ADDED_BY_FULL)}
+PROFILES: Mapping[str, tuple[Tool, ...]] = {"core": CORE, "full": (*CORE, *ADDED_BY_FULL, *SESSION_TOOLS)}

@@ -37,7 +37,8 @@ from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import candidates, duplicates
 from web.mcp.greeting import INSTRUCTIONS, NAME
 from web.mcp.rendering import ShownIds
-from web.mcp.tool import Tool, ToolCall, ToolFailed, call_tool, find_tool
+from web.mcp.tool import Tool, ToolCall, ToolFailed, find_tool
+from web.mcp.tool_runs import call_recorded
 from web.version import VERSION
 
 _BEFORE_ID = "reverie://memory/"
@@ -99,7 +100,7 @@ class Handlers:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from error
         try:
             call = self._tool_call(context, params.arguments or {}, params.meta)
-            answer = await _in_thread(lambda: call_tool(tool, call))
+            answer = await _in_thread(lambda: call_recorded(tool, call))
         except (ToolFailed, InvalidField) as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return CallToolResult(content=[TextContent(text=answer.text)], _meta=answer.meta)

@@ -63,9 +63,9 @@ def list_all(view: View) -> str:
 @section.page("/goals/<goal_id>")
 def one(view: View, goal_id: str) -> str:
     """Show what can be changed of a goal."""
-    return show(
-        "goal.html", view, title="Goal", goal=goals.get_goal(view.workspace, goal_id), longest=MAX_CONTENT_CHARS
-    )
+    goal = goals.get_goal(view.workspace, goal_id)
+    events = goals.list_events(view.workspace, goal)
+    return show("goal.html", view, title="Goal", goal=goal, events=events, longest=MAX_CONTENT_CHARS)
 
 
 @section.action("/goals", GoalForm)

@@ -22,6 +22,7 @@ from pipeline.services.review import (
     Decision,
     DuplicatePair,
     PairVerdict,
+    RefusedOffer,
     Settlement,
     Waiting,
 )
@@ -43,6 +44,7 @@ class Tab(StrEnum):
     DUPLICATES = "duplicates"
     CONTRADICTIONS = "contradictions"
     DONE = "done"
+    REFUSED = "refused"
 
 
 Anchor = Annotated[str, StringConstraints(pattern=r"^e-[0-9A-Za-z.-]{1,60}$")]
@@ -102,7 +104,7 @@ class InboxEntry:
     """An entry of the inbox: `about` is what waits or was done, the sides its memories, the older first."""
 
     anchor: str
-    about: DuplicatePair | Contradiction | AuditEntry | Decision | None
+    about: DuplicatePair | Contradiction | AuditEntry | Decision | RefusedOffer | None
     sides: tuple[ComparedMemory, ...]
 
 
@@ -222,6 +224,14 @@ def undo_act(view: View, entry_id: str) -> Response:
     return _go_on(view, "The memory is back in every answer.")
 
 
+@section.action("/inbox/refused/<memory_id>", InboxForm)
+@_if_still_waiting
+def accept_refused(view: View, memory_id: str) -> Response:
+    """Change one's mind about what was refused."""
+    memory = review.accept_refused(view.workspace, memory_id)
+    return _go_on(view, "It is a memory again." if memory is not None else "It may be offered again.")
+
+
 def _go_on(view: View, message: str, undo: Undo | None = None) -> Response:
     """Return to the entry that is next, or to wherever the form stood."""
     form: InboxForm = view.form
@@ -237,7 +247,8 @@ def _go_on(view: View, message: str, undo: Undo | None = None) -> Response:
 
 
 def _counts(waiting: Waiting) -> dict[Tab, int]:
-    return dict(zip(Tab, (waiting.candidates, waiting.pairs, waiting.contradictions, waiting.acts), strict=True))
+    counts = (waiting.candidates, waiting.pairs, waiting.contradictions, waiting.acts, waiting.refused)
+    return dict(zip(Tab, counts, strict=True))
 
 
 def _list_candidates(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
@@ -272,11 +283,20 @@ def _list_acts(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
     return Page(entries, page.next_cursor)
 
 
+def _list_refused(workspace: Workspace, _before: int | None) -> Page[InboxEntry]:
+    entries = [
+        InboxEntry(f"e-{one.refusal.memory_id}", one, () if one.memory is None else (ComparedMemory(one.memory, ()),))
+        for one in review.list_refused_offers(workspace, PAGE, None)
+    ]
+    return Page(entries)
+
+
 _LISTS: dict[Tab, Callable[[Workspace, int | None], Page[InboxEntry]]] = {
     Tab.CANDIDATES: _list_candidates,
     Tab.DUPLICATES: _list_pairs,
     Tab.CONTRADICTIONS: _list_contradictions,
     Tab.DONE: _list_acts,
+    Tab.REFUSED: _list_refused,
 }
 
 

@@ -34,6 +34,7 @@ STAGES: Mapping[Stage, str] = {
     Stage.EMBED: "so that it is found by meaning",
     Stage.ENTITIES: "finds what it names",
     Stage.DEDUP: "looks whether it was said before",
+    Stage.CAPTURE: "reads what was said for what lasts",
     Stage.PURGE: "takes out of every index what was purged",
 }
 

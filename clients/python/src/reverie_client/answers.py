@@ -76,6 +76,8 @@ class Memory:
     instructs: bool
     valid_from: datetime | None
     valid_to: datetime | None
+    expires_at: datetime | None = None
+    sensitivity: str = "normal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,16 @@ class HistoryEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChainLink:
+    """One of what led to a memory and what it came to."""
+
+    id: str
+    kind: str
+    content: str
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRecord(Memory):
     """A memory with everything that is known of it."""
 
@@ -128,6 +140,7 @@ class MemoryRecord(Memory):
     edges: tuple[Edge, ...]
     entities: tuple[EntityMention, ...]
     history: tuple[HistoryEntry, ...]
+    chain: tuple[ChainLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +349,7 @@ class Briefing:
     recent_activity: tuple[Activity, ...]
     active_arcs: tuple[Arc, ...]
     memories: tuple[Hit, ...]
+    person: tuple[Hit, ...] = ()
     text: str
     took_ms: float
     degraded: bool

@@ -26,6 +26,9 @@ class Viewer:
     task: str | None = None
 
 
+Sensitivity = Literal["normal", "private", "secret-adjacent"]
+
+
 class MemoryFields(TypedDict, total=False):
     """What a memory may carry beside its content."""
 
@@ -40,6 +43,8 @@ class MemoryFields(TypedDict, total=False):
     details: Mapping[str, Any]
     branch: str
     anchor: Mapping[str, Any]
+    expires_at: datetime
+    sensitivity: Sensitivity
     edges: Sequence[Mapping[str, str]]
 
 
@@ -60,6 +65,8 @@ class MemoryChanges(TypedDict, total=False):
     details: Mapping[str, Any]
     branch: str
     anchor: Mapping[str, Any]
+    expires_at: datetime
+    sensitivity: Sensitivity
     trust: Literal["trusted", "evidence"]
 
 

@@ -1,0 +1,108 @@
+"""Runs of hooks and tools: what was put before agents, or why nothing was."""
+
+import time
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from pipeline.records import MAX_FOLDER_CHARS, Page
+from pipeline.services.hook_runs import HookRun
+from web.api import bodies
+from web.api.answers import Answer, PageAnswer, Rounded, SecondsText
+from web.endpoint import Api, Call, Endpoint, workspace_of_folder
+from web.metrics import count_hook_event
+
+api = Api("hook_runs")
+
+MAX_TEXT_CHARS = 200_000
+Outcome = Literal["told", "quiet", "failed", "late"]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\w.:-]+$")]
+
+
+class RunsQuery(bodies.PageQuery):
+    """Which runs to list."""
+
+    session_id: bodies.SessionId | None = None
+
+
+class RunBody(bodies.Body):
+    """A call of a tool, as the bridge of an agent tells it."""
+
+    event: Name
+    host: Name
+    session_id: bodies.SessionId | None = None
+    cwd: Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS)] = ""
+    took_ms: Annotated[float, Field(ge=0)]
+    outcome: Outcome
+    memory_ids: Annotated[list[bodies.MemoryId], Field(max_length=200)] = Field(default_factory=list)
+    reason: Annotated[str, StringConstraints(max_length=1000)] | None = None
+    text: Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARS)] = ""
+
+
+class RunAnswer(Answer):
+    """One event of a host or call of a tool: what was told then, or why nothing was."""
+
+    id: str
+    at: SecondsText
+    event: str
+    host: str
+    workspace: str
+    session_id: str | None
+    took_ms: Rounded
+    outcome: Outcome
+    chars: int
+    memory_ids: list[str]
+    reason: str | None
+
+
+class RunPage(PageAnswer[RunAnswer]):
+    """A page of runs."""
+
+
+class WholeRunAnswer(RunAnswer):
+    """A run with the text as the agent read it, and with the setting `trace` why each memory was told or left out."""
+
+    text: str
+    trace: dict[str, Any] | None
+
+
+class NotedAnswer(Answer):
+    """That a run was noted."""
+
+    noted: bool
+
+
+@api.route(Endpoint("GET", "/v1/hook-runs", answer=RunPage))
+def list_runs(call: Call, query: RunsQuery) -> Page[HookRun]:
+    """List what was put before agents in all workspaces, the latest first; the runs of two weeks."""
+    return call.container.hook_runs.page(query.limit, query.before, None, query.session_id)
+
+
+@api.route(Endpoint("GET", "/v1/hook-runs/{run_id}", answer=WholeRunAnswer, problems=(404,)))
+def read_run(call: Call, run_id: str) -> HookRun:
+    """Read a run with the text that the agent was told."""
+    return call.container.hook_runs.get(run_id)
+
+
+@api.route(Endpoint("POST", "/v1/hook-runs", answer=NotedAnswer, status=202, of_folder=True, reads=True))
+def note_run(call: Call, body: RunBody) -> NotedAnswer:
+    """Note a call of a tool."""
+    workspace = workspace_of_folder(call, body.cwd)
+    container = call.container
+    count_hook_event(body.event, body.host, body.outcome)
+    if not container.agent_sessions.is_off_the_record(workspace, body.session_id):
+        reason = None if body.reason is None else container.operations.redact(body.reason)
+        run = HookRun(
+            time.time(),
+            body.event,
+            body.host,
+            workspace.id,
+            body.session_id,
+            body.took_ms,
+            body.outcome,
+            tuple(body.memory_ids),
+            reason,
+            container.operations.redact(body.text),
+        )
+        container.hook_runs.record(run)
+    return NotedAnswer(noted=True)

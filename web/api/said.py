@@ -1,0 +1,142 @@
+"""What is said in sessions: turns come in, and sessions are looked at."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from pipeline.records import MAX_FOLDER_CHARS, Page, Receipt, Viewer
+from pipeline.services import agent_history, distill
+from pipeline.services.agent_history import SessionRecord, SessionSummary
+from pipeline.services.agent_sessions import ActionType
+from pipeline.services.briefing import AgentSession
+from pipeline.services.turns import Message, Role, obey, take_turns
+from pipeline.times import utc_now
+from web.api import bodies
+from web.api.answers import Answer, MemoryAnswer, PageAnswer, ReceiptAnswer
+from web.api.hook_runs import RunAnswer
+from web.endpoint import Api, Call, Endpoint, workspace_of_folder
+
+api = Api("said")
+
+MOST_MESSAGES = 200
+MAX_MESSAGE_CHARS = 100_000
+MAX_NAME_CHARS = 200
+# So much of a session is shown at once.
+SHOWN = 100
+
+
+class MessageBody(bodies.Body):
+    """What somebody said."""
+
+    role: Annotated[Role, Field(strict=False)]
+    content: Annotated[str, StringConstraints(max_length=MAX_MESSAGE_CHARS)]
+    at: bodies.Moment | None = None
+
+
+class TurnsBody(bodies.Body):
+    """What was said in a session, in its order, and the folder that it was said in."""
+
+    session_id: bodies.SessionId
+    messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MOST_MESSAGES)]
+    cwd: Annotated[str, StringConstraints(max_length=MAX_FOLDER_CHARS)] = ""
+
+
+class NameBody(bodies.Body):
+    """What a session shall be called."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS, strip_whitespace=True)]
+
+
+class QueuedAnswer(Answer):
+    """How many messages wait to be read for what lasts, and what was done because a message asked for it."""
+
+    queued: int
+    done: list[str]
+
+
+class SessionAnswer(Answer):
+    """A session: its name, when it began and was last heard of, and how much was said, done and kept in it."""
+
+    id: str
+    name: str | None
+    first_at: str
+    last_at: str
+    turns: int
+    actions: int
+    memories: int
+
+
+class SessionPage(PageAnswer[SessionAnswer]):
+    """A page of sessions."""
+
+
+class TurnAnswer(Answer):
+    """What somebody said."""
+
+    role: Role
+    content: str
+    at: str
+
+
+class DeedAnswer(Answer):
+    """One thing that an agent did to a file or by a command, and whether it worked."""
+
+    at: str
+    tool: str
+    type: ActionType
+    target: str
+    ok: bool
+
+
+class SessionRecordAnswer(Answer):
+    """A session with the latest of what was said, told, done and learnt in it, each the newest first."""
+
+    session: SessionAnswer
+    said: list[TurnAnswer]
+    told: list[RunAnswer]
+    did: list[DeedAnswer]
+    learnt: list[MemoryAnswer]
+
+
+class DistilledAnswer(Answer):
+    """What became of each lesson that a session suggested."""
+
+    proposed: list[ReceiptAnswer]
+
+
+@api.route(Endpoint("POST", "/v1/turns", answer=QueuedAnswer, status=202, problems=(503,), of_folder=True, reads=True))
+def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
+    """Take in what was said in a session; workers read it for what lasts."""
+    workspace = workspace_of_folder(call, body.cwd, to_write=True)
+    session = AgentSession(body.session_id, cwd=body.cwd, viewer=Viewer(session=body.session_id))
+    now = utc_now()
+    messages = [Message(body.session_id, one.role, one.content, bodies.as_text(one.at) or now) for one in body.messages]
+    queued = take_turns(workspace, body.session_id, messages)
+    asked = [one.content for one in body.messages if one.role is Role.USER]
+    done = [one.says for content in asked for one in obey(workspace, call.container.contexts, session, content)]
+    return QueuedAnswer(queued=queued, done=done)
+
+
+@api.route(Endpoint("GET", "/v1/sessions", answer=SessionPage, problems=(404,)))
+def list_sessions(call: Call, query: bodies.PageQuery) -> Page[SessionSummary]:
+    """List sessions, the last heard of first."""
+    return agent_history.list_sessions(call.workspace, query.limit, query.before or 0)
+
+
+@api.route(Endpoint("GET", "/v1/sessions/{session_id}", answer=SessionRecordAnswer, problems=(404,)))
+def read_session(call: Call, session_id: str) -> SessionRecord:
+    """Read what was said, told, done and learnt in a session."""
+    return agent_history.read_session(call.workspace, call.container.hook_runs, session_id, SHOWN)
+
+
+@api.route(Endpoint("PATCH", "/v1/sessions/{session_id}", answer=SessionAnswer, problems=(404, 503)))
+def rename_session(call: Call, body: NameBody, session_id: str) -> SessionSummary:
+    """Give a session another name."""
+    return agent_history.rename_session(call.workspace, session_id, body.name)
+
+
+@api.route(Endpoint("POST", "/v1/sessions/{session_id}/distill", answer=DistilledAnswer, problems=(404, 503)))
+def distill_session(call: Call, session_id: str) -> DistilledAnswer:
+    """Propose the lessons of a session; they wait for a person."""
+    found: list[Receipt] = distill.distill_session(call.workspace, session_id)
+    return DistilledAnswer(proposed=[ReceiptAnswer.model_validate(one) for one in found])

@@ -1,0 +1,100 @@
+"""Sessions of agents, what was put before them, and what is known about the person."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, StringConstraints
+from werkzeug.wrappers import Response
+
+from pipeline.records import MAX_CONTENT_CHARS, OWNER, PERSONAL, Draft, Filter, Revision
+from pipeline.services import agent_history, memories
+from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, next_page, show
+
+sessions_section = Section("sessions")
+hooks_section = Section("hooks")
+me_section = Section("me")
+
+SHOWN = 100
+
+
+class TextForm(BaseModel):
+    """What a memory about the person shall say."""
+
+    content: Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS, strip_whitespace=True)]
+
+
+class NameForm(BaseModel):
+    """What a session shall be called."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+
+
+@sessions_section.page("/sessions", Paged)
+def list_all(view: View) -> str:
+    """List sessions, the last heard of first."""
+    page = agent_history.list_sessions(view.workspace, PAGE_SIZE, int(view.query.before or 0))
+    return show("sessions.html", view, title="Sessions", sessions=page.items, next_url=next_page(page.next_cursor))
+
+
+@sessions_section.page("/sessions/<path:session_id>")
+def one(view: View, session_id: str) -> str:
+    """Show what was said, told, done and learnt in a session."""
+    record = agent_history.read_session(view.workspace, view.container.hook_runs, session_id, SHOWN)
+    return show("session.html", view, title=record.session.name or "Session", record=record)
+
+
+@sessions_section.action("/sessions/rename/<path:session_id>", NameForm)
+def rename(view: View, session_id: str) -> Response:
+    """Give a session another name."""
+    agent_history.rename_session(view.workspace, session_id, view.form.name)
+    return back(view, "The session has another name.")
+
+
+@hooks_section.page("/hooks", Paged, empty_too=True)
+def log(view: View) -> str:
+    """List what was put before agents, the latest first."""
+    page = view.container.hook_runs.page(PAGE_SIZE, view.query.before, view.workspace.id)
+    return show("hook_runs.html", view, title="Told to agents", runs=page.items, next_url=next_page(page.next_cursor))
+
+
+@hooks_section.page("/hooks/<run_id>", empty_too=True)
+def run(view: View, run_id: str) -> str:
+    """Show what an agent was told, as it read it."""
+    return show("hook_run.html", view, title="Told to an agent", run=view.container.hook_runs.get(run_id))
+
+
+@me_section.page("/me", Paged, empty_too=True)
+def about_me(view: View) -> str:
+    """Show what is known about the person, which every workspace is told."""
+    person = view.workspace.person
+    page = None
+    if person.exists:
+        page = memories.list_memories(person, Filter(scope=PERSONAL, viewer=OWNER), PAGE_SIZE, view.query.before)
+    return show(
+        "me.html",
+        view,
+        title="About you",
+        memories=page.items if page else [],
+        next_url=next_page(page.next_cursor) if page else None,
+        told_here=view.workspace.settings.personal,
+    )
+
+
+@me_section.action("/me", TextForm)
+def add(view: View) -> Response:
+    """Keep something about the person."""
+    memories.write_memory(view.workspace.person, Draft(view.form.content, scope=PERSONAL))
+    return back(view, "It is kept.")
+
+
+@me_section.action("/me/<memory_id>", TextForm)
+def edit(view: View, memory_id: str) -> Response:
+    """Let a memory about the person say something else."""
+    memories.edit(view.workspace.person, memory_id, Revision(content=view.form.content))
+    return back(view, "It is changed; the earlier text is in its history.")
+
+
+@me_section.action("/me/<memory_id>/purge")
+def purge(view: View, memory_id: str) -> Response:
+    """Delete a memory about the person for good."""
+    memories.purge(view.workspace.person, memory_id)
+    return back(view, "It is gone for good.")
