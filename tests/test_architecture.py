@@ -35,7 +35,7 @@ TEXT = frozenset({"pipeline.text"})
 STORE = LEAVES | {"pipeline.store"}
 INDEX = STORE | TEXT | {"pipeline.index"}
 VERBS = INDEX | {"pipeline.write", "pipeline.digest", "pipeline.recall"}
-USES = VERBS | {"pipeline.context", "pipeline.jobs", "pipeline.ingest", "pipeline.sync"}
+USES = VERBS | {"pipeline.capture", "pipeline.context", "pipeline.jobs", "pipeline.ingest", "pipeline.sync"}
 SERVICES = USES | {"pipeline.identity"}
 WHOLE = SERVICES | {"pipeline.services", "pipeline.bootstrap"}
 # A door parses, calls one use case and renders: nothing below the services is in its reach.
@@ -72,6 +72,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     # Decides about quoting for every door to an agent, also for the one that must be there in an instant.
     "pipeline.context.quoting": LEAVES,
     "pipeline.jobs": VERBS,
+    "pipeline.capture": VERBS | {"pipeline.jobs"},
     "pipeline.ingest": VERBS | {"pipeline.identity"},
     "pipeline.sync": VERBS,
     "pipeline.services": SERVICES,

@@ -15,10 +15,10 @@ from typing import Any
 from config.settings import Settings
 from pipeline.index.encoder import Encoder
 from pipeline.recall.search import search
-from pipeline.records import Memory, Stage
+from pipeline.records import HEADER, RULES_HEADER, Memory, Stage
 from pipeline.records.recall import Hit, Query
 from pipeline.services import sources
-from pipeline.services.briefing import AgentSession, BriefingLimits, compose_briefing
+from pipeline.services.briefing import AgentSession, BriefingLimits, Readable, compose_briefing
 from pipeline.services.ingestion import Item, open_reader, source_name
 from pipeline.services.sources import OfferedItem
 from tests.fakes.in_process import HeldEncoder, digest_stage, open_web, open_worker
@@ -58,8 +58,8 @@ class IndexedPackage:
     def tell(self, prompt: str) -> list[PromptLine]:
         """Return the lines that a prompt is told, in their order."""
         limits = BriefingLimits(PATIENT_MS, 4000)
-        briefing = compose_briefing(self._context, AgentSession("s"), prompt, limits, NOW)
-        lines = briefing.text.splitlines()[1:]
+        briefing = compose_briefing(Readable(self._context), AgentSession("s"), prompt, limits, NOW)
+        lines = [line for line in briefing.text.splitlines() if line not in (HEADER, RULES_HEADER)]
         return [replace(self._line_of(memory), text=line) for memory, line in zip(briefing.shown, lines, strict=True)]
 
     def ask(self, question: str, k: int) -> list[tuple[PromptLine, Hit]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from config.settings import save_workspace_setting
 from pipeline.records import EdgeKind, Stage
 from pipeline.store import duplicates, edges, memories
 from pipeline.text.normalize import normalize_id
@@ -105,8 +106,14 @@ class ScopesServer:
         self.numbers = count()
 
     def open(self, plan: Plan) -> "Workspace":
-        workspace = Workspace(self, f"w{next(self.numbers)}")
+        workspace = self.make()
         workspace.fill(plan)
+        return workspace
+
+    def make(self) -> "Workspace":
+        """Return a new workspace; what is about the person stays in it, so that all that an example holds is here."""
+        workspace = Workspace(self, f"w{next(self.numbers)}")
+        save_workspace_setting(self.container.settings.paths, workspace.name, "personal", False)
         return workspace
 
     def close(self):

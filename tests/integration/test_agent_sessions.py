@@ -65,7 +65,7 @@ def errors(container):
 
 @pytest.mark.usefixtures("known")
 def test_what_was_told_is_noted(container):
-    assert "8123" in container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+    assert "8123" in (container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
     versions, surfaced = read_impressions(container)
     assert (len(versions), surfaced) == (2, 1)
 
@@ -99,10 +99,11 @@ def test_what_comes_too_late_is_not_told_and_not_noted_as_told(container, monkey
     container.settings.paths.workspace("default").config.write_text("hook_budget_ms = 10\n")
     flush = container.feedback.flush
     monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
-    assert container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT) is None
+    answer = container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+    assert (answer.text, answer.is_late) == (None, True)
     assert read_impressions(container) == ({}, 0)
     container.settings.paths.workspace("default").config.unlink()
-    assert "8123" in container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+    assert "8123" in (container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
 
 
 @pytest.mark.usefixtures("known")
@@ -111,7 +112,7 @@ def test_a_prompt_that_comes_while_the_server_loads_is_waited_for(container, mon
     flush = container.feedback.flush
     monkeypatch.setattr(container.feedback, "flush", lambda: threading.Event().wait(0.02) or flush())
     container.contexts.is_warming = True
-    assert "8123" in container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+    assert "8123" in (container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
 
 
 @pytest.mark.usefixtures("known")
@@ -133,7 +134,7 @@ def test_a_store_that_is_held_by_another_keeps_nobody_waiting(container):
         container.agent_sessions.record_tool_use(workspace(container), SESSION, "Edit", {"file_path": "x.py"}, ok=True)
         container.agent_sessions.end_turn(workspace(container), SESSION)
         container.agent_sessions.flush(workspace(container))
-        assert "8123" in container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT)
+        assert "8123" in (container.agent_sessions.answer_prompt(workspace(container), SESSION, PORT).text or "")
         print(f"four events beside a held store: {(time.perf_counter() - began) * 1000:.0f} ms")
         assert not release.is_set()
     finally:

@@ -94,6 +94,7 @@ BODIES = {
     "/v1/lessons/surfaces/{surface_id}": {"followed": True},
     "/v1/duplicates/{pair_id}": {"action": "keep"},
     "/v1/candidates/{memory_id}": {"action": "accept"},
+    "/v1/sessions/{session_id}": {"name": "any"},
 }
 QUERIES = {
     ("DELETE", "/v1/memories/{memory_id}/edges"): "?kind=supports&to=unknown",

@@ -57,7 +57,7 @@ def test_one_call_tells_everything(client, digested):
     assert [one["id"] for one in told["recent_activity"]] == [activity]
     assert told["active_arcs"] == []
     lines = told["text"].splitlines()
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert lines[1].endswith(f"{RULE} (surface {told['lessons'][0]['surface_id']})")
     assert "Billing shall listen on port 8123 — because 80 is taken" in told["text"]
     assert "Open the archive (open, 50%)" not in told["text"]
@@ -205,5 +205,5 @@ def test_what_is_told_with_the_fields_of_its_kind_is_not_learned_again(client, d
     client.post("/v1/goals", {"title": "Open the archive", "progress": 0.5})
     digested()
     text = prepare(client, f"{MESSAGE} What is next?")["text"]
-    assert len(text.splitlines()) == 4
+    assert len(text.splitlines()) == 5
     assert client.post("/v1/memories", {"content": text, "source": "agent"}).get_json()["outcome"] == "merged"

@@ -87,8 +87,9 @@ def test_the_walk_finds_what_has_no_limit():
 
 
 def test_every_name_in_a_hook_has_a_limit():
-    walk = Walk({})
-    walk.walk(HookEvent.model_json_schema() | {"additionalProperties": False}, "event")
+    schema = HookEvent.model_json_schema()
+    walk = Walk(schema["$defs"] | {"SaidMessage": schema["$defs"]["SaidMessage"] | {"additionalProperties": False}})
+    walk.walk(schema | {"additionalProperties": False}, "event")
     # Of a prompt and of a tool's input only the beginning is read, of its response a few fields.
     assert walk.unbounded == ["event.prompt", "event.tool_input", "event.tool_response"]
 

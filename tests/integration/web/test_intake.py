@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pipeline.errors import FieldError, InvalidField, NotFound, StoreBusy
-from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source
+from pipeline.records import Anchor, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Sensitivity, Source
 from pipeline.services.ingestion import Item, Skipped, Unchanged
 from tests.fakes.command_line import serve_app
 from tests.fakes.in_process import fast_settings, open_web
@@ -297,6 +297,8 @@ def test_everything_that_a_draft_holds_arrives(client):
         details={"symbol": "open_shop"},
         anchor=Anchor("src/shop.py", 3, None, "0" * 64),
         branch="main",
+        expires_at="2999-01-02T03:04:05.000Z",
+        sensitivity=Sensitivity.PRIVATE,
         edges=(EdgeDraft(EdgeKind.SUPPORTS, earlier),),
     )
     assert set(draft_body(draft)) == {name for name in Draft.__dataclass_fields__ if name != "source"}

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
-from pipeline.services.briefing import SHOWN_EACH, AgentSession, Briefing, BriefingLimits, compose_briefing
+from pipeline.records import HEADER, RULES_HEADER, Draft, EdgeDraft, EdgeKind, Kind, Scope, ScopeKind, Source, Viewer
+from pipeline.services.briefing import SHOWN_EACH, AgentSession, Briefing, BriefingLimits, Readable, compose_briefing
 from pipeline.services.lessons import ENOUGH
 from pipeline.services.prompt_lines import TOLD
 from pipeline.store import impressions, memories
@@ -20,7 +20,7 @@ MESSAGE = "Which port does billing listen on?"
 ABOUT = "Billing listens on port 8123"
 NOBODY = Viewer()
 LIMITS = BriefingLimits(budget_ms=10_000, max_chars=4000)
-LINE = re.compile(r"- \[[0-9A-Z]{8} · \w+ · (?:just now|\d+ [a-z]+ ago)\] .+")
+LINE = re.compile(r"- \[[0-9A-Z]{8} · \w+ · (?:just now|\d+ [a-z]+ ago)(?: · no record yet)?\] .+")
 
 
 @pytest.fixture
@@ -28,7 +28,9 @@ def tell(workspace):
     def run(message=MESSAGE, viewer=NOBODY, max_chars=LIMITS.max_chars):
         workspace.embed()
         limits = replace(LIMITS, max_chars=max_chars)
-        return compose_briefing(workspace.reader, AgentSession("s1", viewer=viewer), message, limits, datetime.now(UTC))
+        return compose_briefing(
+            Readable(workspace.reader), AgentSession("s1", viewer=viewer), message, limits, datetime.now(UTC)
+        )
 
     return run
 
@@ -51,7 +53,7 @@ def answer_lesson(workspace, memory_id, *, followed, ignored):
 
 
 def list_lines(briefing):
-    return briefing.text.splitlines()[1:]
+    return [line for line in briefing.text.splitlines() if line not in (HEADER, RULES_HEADER)]
 
 
 def ids(hits):

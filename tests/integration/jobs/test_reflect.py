@@ -1,0 +1,76 @@
+"""Reflect: what a decision came from and came to, and what advanced a goal; drawn once, and not what was erased."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from config.settings import save_workspace_setting
+from pipeline.services.maintenance import run_job
+from pipeline.times import utc_text
+
+CAUSE = "The importer crashed with a MemoryError in load_rows"
+DECISION = "We decided to stream rows in load_rows instead of reading the file at once"
+OUTCOME = "Fixed: load_rows streams and the importer passes now"
+
+
+@pytest.fixture
+def chain(client, digested, worker):
+    """A failure, a decision about it and what it came to, in one session of some hours ago."""
+    began = datetime.now(UTC) - timedelta(days=1)
+    written = [
+        client.write(text, kind=kind, session_id="s1", occurred_at=utc_text(began + timedelta(minutes=minute)))
+        for minute, (text, kind) in enumerate(((CAUSE, "activity"), (DECISION, "decision"), (OUTCOME, "activity")))
+    ]
+    client.write("We decided to paint the door", kind="decision", session_id="s2", occurred_at=utc_text(began))
+    with worker.databases.get("default").write() as db:
+        db.execute("UPDATE memory SET created_at = ?", (utc_text(began),))
+    digested()
+    return written
+
+
+def run(worker):
+    return run_job(worker.context("default"), "reflect", worker.owner, lambda: False)
+
+
+def links(client, memory_id):
+    return [one["id"] for one in client.get(f"/v1/memories/{memory_id}").get_json()["chain"]]
+
+
+def test_a_decision_knows_what_it_came_from_and_came_to(client, chain, worker):
+    assert run(worker).report.counts["edges"] == 2
+    for memory_id in chain:
+        assert links(client, memory_id) == chain
+    why = client.post("/v1/recall/why", {"query": "why do we stream", "id": chain[1]}).get_json()
+    assert [one["id"] for one in why["chain"]] == chain
+    assert "edges" not in run(worker).report.counts
+
+
+def test_what_somebody_erased_is_not_drawn_again(client, chain, worker):
+    run(worker)
+    client.delete(f"/v1/memories/{chain[0]}/edges?kind=cause&to={chain[1]}")
+    run(worker)
+    assert links(client, chain[1]) == chain[1:]
+
+
+def test_a_goal_knows_what_was_done_for_it(client, worker, digested):
+    goal = client.post("/v1/goals", {"title": "Make load_rows stream"}).get_json()["id"]
+    done = client.write(OUTCOME, kind="activity")
+    client.write("Watered the plants", kind="activity")
+    digested()
+    run(worker)
+    (event,) = client.get(f"/v1/goals/{goal}").get_json()["events"]
+    assert event["memory_id"] == done
+
+
+def test_where_nothing_is_written_nothing_is_drawn(client, chain, worker, home):
+    save_workspace_setting(home.paths, "default", "read_only", True)
+    assert run(worker).report.counts == {}
+
+
+def test_what_ended_is_archived_by_the_nightly_job_and_can_be_undone(client, worker, digested):
+    memory_id = client.write("The offer holds this week", expires_at="2020-01-01T00:00:00Z")
+    digested()
+    run_job(worker.context("default"), "archive", worker.owner, lambda: False)
+    assert client.get(f"/v1/memories/{memory_id}").get_json()["archived_at"] is not None
+    (act,) = client.get("/v1/audit").get_json()["items"]
+    assert (act["action"], act["memory_id"]) == ("archive", memory_id)

@@ -1,0 +1,107 @@
+"""Every event of a hook and call of a tool leaves a run: what was told, or why nothing was."""
+
+import pytest
+
+FACT = "The billing service uses port 8123"
+PROMPT = "which port does billing use?"
+
+
+def hook(client, event="UserPromptSubmit", **fields):
+    body = {"hook_event_name": event, "session_id": "s1", "cwd": "", "prompt": PROMPT, **fields}
+    return client.post("/hooks/claude-code", body)
+
+
+def runs(client, query=""):
+    return client.get(f"/v1/hook-runs{query}").get_json()["items"]
+
+
+def test_a_run_tells_what_the_agent_read(client):
+    memory_id = client.write(FACT)
+    answer = hook(client).get_json()
+    (run,) = runs(client)
+    assert (run["event"], run["host"], run["workspace"], run["session_id"]) == (
+        "UserPromptSubmit",
+        "claude-code",
+        "default",
+        "s1",
+    )
+    assert (run["outcome"], run["memory_ids"], run["reason"]) == ("told", [memory_id], None)
+    text = client.get(f"/v1/hook-runs/{run['id']}").get_json()["text"]
+    assert text == answer["hookSpecificOutput"]["additionalContext"]
+    assert run["chars"] == len(text)
+
+
+def test_a_run_tells_why_nothing_was_told(client):
+    hook(client)
+    client.write(FACT)
+    hook(client, prompt="thanks!")
+    hook(client, "PostToolUse", tool_name="Read")
+    hook(client, "Invented")
+    client.post("/hooks/codex", {"hook_event_name": "UserPromptSubmit", "prompt": "thanks", "session_id": 7})
+    found = [(one["event"], one["host"], one["outcome"], one["reason"]) for one in runs(client)]
+    assert found == [
+        ("other", "codex", "failed", "unreadable event: 1 fields, first string_type"),
+        ("other", "claude-code", "failed", 'event "Invented" is not handled'),
+        ("PostToolUse", "claude-code", "quiet", "noted"),
+        ("UserPromptSubmit", "claude-code", "quiet", "nothing new is about it"),
+        ("UserPromptSubmit", "claude-code", "quiet", "nothing was written here yet"),
+    ]
+
+
+def test_off_the_record_leaves_no_run(client):
+    client.write(FACT)
+    client.post("/v1/incognito", {"session_id": "s1", "on": True})
+    hook(client)
+    assert runs(client) == []
+
+
+def test_a_purge_takes_the_text_away(client, digested):
+    memory_id = client.write(FACT)
+    hook(client)
+    client.delete(f"/v1/memories/{memory_id}?hard=true")
+    (run,) = runs(client)
+    whole = client.get(f"/v1/hook-runs/{run['id']}").get_json()
+    assert (whole["text"], whole["reason"]) == ("", "its memories were purged")
+    digested()
+
+
+def test_a_call_of_a_tool_is_noted_without_secrets_and_counted(client):
+    secret = "ghp_" + "a1B2" * 9
+    body = {
+        "event": "mcp:recall",
+        "host": "codex",
+        "session_id": "s9",
+        "took_ms": 12.5,
+        "outcome": "told",
+        "text": f"the key is {secret}",
+    }
+    assert client.post("/v1/hook-runs", body).status_code == 202
+    (run,) = runs(client, "?session_id=s9")
+    assert secret not in client.get(f"/v1/hook-runs/{run['id']}").get_json()["text"]
+    metrics = client.get("/metrics").get_data(as_text=True)
+    assert 'reverie_hook_events_total{event="mcp:recall",host="codex",outcome="told"} 1.0' in metrics
+
+
+@pytest.mark.parametrize("run_id", ["999999", "x", "1" * 40])
+def test_a_run_that_is_not_there(client, run_id):
+    assert client.get(f"/v1/hook-runs/{run_id}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("event", "two words"), ("outcome", "maybe"), ("took_ms", -1), ("memory_ids", ["x"] * 201)]
+)
+def test_a_call_that_cannot_be_noted_is_named(client, field, value):
+    body = {"event": "mcp:recall", "host": "x", "took_ms": 1, "outcome": "told", field: value}
+    answer = client.post("/v1/hook-runs", body)
+    assert answer.status_code == 422
+    assert answer.get_json()["errors"][0]["loc"] == field
+
+
+def test_runs_are_listed_in_pages(client):
+    client.write(FACT)
+    for number in range(5):
+        hook(client, session_id=f"s{number}")
+    first = client.get("/v1/hook-runs?limit=3").get_json()
+    rest = client.get(f"/v1/hook-runs?limit=3&cursor={first['next_cursor']}").get_json()
+    assert [one["session_id"] for one in first["items"] + rest["items"]] == ["s4", "s3", "s2", "s1", "s0"]
+    assert rest["next_cursor"] is None

@@ -1,0 +1,149 @@
+"""What is about the person: kept once for the home, told in every workspace, and nothing of a workspace told there."""
+
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+
+from config.settings import save_workspace_setting
+
+USER = {"kind": "user"}
+TABS = "I prefer tabs over spaces"
+PORT = "The billing port is 8123"
+NUMBERS = count()
+
+
+@pytest.fixture
+def tabs(client):
+    """What is known about the person, written in one workspace."""
+    return client.write(TABS, scope=USER, workspace="alpha")
+
+
+def hook(client, event, prompt="", workspace="beta", session="s1", source="startup"):
+    body = {"hook_event_name": event, "session_id": session, "cwd": "", "prompt": prompt, "source": source}
+    return client.post("/hooks/claude-code", body, workspace=workspace).get_data(as_text=True)
+
+
+def test_it_is_kept_once_and_found_from_everywhere(client, tabs):
+    client.write(PORT, workspace="alpha")
+    client.write("Another port entirely", workspace="beta")
+    for workspace in ("alpha", "beta", "me"):
+        assert client.find_ids("tabs or spaces", workspace=workspace) == [tabs]
+        assert client.get(f"/v1/memories/{tabs}", workspace=workspace).get_json()["scope"] == {
+            "kind": "user",
+            "id": None,
+        }
+        listed = client.get("/v1/memories?scope=user", workspace=workspace).get_json()["items"]
+        assert [one["id"] for one in listed] == [tabs]
+    assert tabs not in str(client.get("/v1/memories", workspace="alpha").get_json())
+
+
+def test_nothing_of_a_workspace_is_told_with_it(client, tabs):
+    client.write(PORT, workspace="alpha")
+    assert PORT not in str(client.recall("billing port", workspace="me", min_relevance=0))
+    client.write("Something else", workspace="beta")
+    assert PORT not in str(client.recall("billing port", workspace="beta", min_relevance=0))
+
+
+def test_a_workspace_of_that_name_keeps_its_own_to_itself(client, tabs):
+    client.write("A plan of the workspace me", workspace="me")
+    client.write("Something else", workspace="beta")
+    assert "A plan" not in str(client.recall("plan of the workspace", workspace="beta", min_relevance=0))
+
+
+def test_one_switch_a_workspace(client, home, tabs):
+    client.write(PORT, workspace="beta")
+    save_workspace_setting(home.paths, "beta", "personal", False)
+    assert client.find_ids("tabs or spaces", workspace="beta") == []
+    assert client.get(f"/v1/memories/{tabs}", workspace="beta").status_code == 404
+    assert hook(client, "SessionStart").find(TABS) == -1
+    own = client.write("I like trains", scope=USER, workspace="beta")
+    assert client.get(f"/v1/memories/{own}", workspace="me").status_code == 404
+    assert client.find_ids("trains", workspace="beta") == [own]
+
+
+def test_hooks_tell_it_also_where_nothing_was_written_yet(client, tabs, digested):
+    digested("me")
+    said = hook(client, "SessionStart", workspace="gamma")
+    assert "about the user" in said
+    assert TABS in said
+    assert hook(client, "UserPromptSubmit", "should I use tabs or spaces?", workspace="gamma", session="s2").count(TABS)
+    # Once a session.
+    again = hook(client, "UserPromptSubmit", "so tabs or spaces?", workspace="gamma", session="s2")
+    assert TABS not in again
+
+
+def test_it_is_changed_and_purged_from_anywhere(client, tabs, digested):
+    client.write(PORT, workspace="beta")
+    short = tabs[-8:]
+    changed = client.patch(f"/v1/memories/{short}", {"content": "I prefer two spaces"}, workspace="beta")
+    assert changed.get_json()["id"] == tabs
+    assert client.delete(f"/v1/memories/{tabs}?hard=true", workspace="beta").get_json()["purged"]
+    assert client.get(f"/v1/memories/{tabs}", workspace="alpha").status_code == 404
+    digested("me")
+
+
+def test_off_the_record_here_is_stored_nowhere(client):
+    client.write(PORT, workspace="alpha")
+    client.post("/v1/incognito", {"session_id": "s1", "on": True}, workspace="alpha")
+    body = {"content": TABS, "scope": USER, "session_id": "s1"}
+    assert client.post("/v1/memories", body, workspace="alpha").get_json()["outcome"] == "rejected"
+    assert client.get("/v1/memories?scope=user", workspace="alpha").get_json()["items"] == []
+
+
+def test_a_batch_goes_where_each_belongs_in_its_order(client):
+    items = [{"content": PORT}, {"content": TABS, "scope": USER}, {"content": "Third"}]
+    receipts = client.post("/v1/memories/batch", {"items": items}, workspace="alpha").get_json()["results"]
+    assert [one["outcome"] for one in receipts] == ["created"] * 3
+    homes = [client.get(f"/v1/memories/{one['id']}", workspace="alpha").get_json()["content"] for one in receipts]
+    assert homes == [PORT, TABS, "Third"]
+
+
+def test_a_list_without_a_question_holds_it_by_its_weight(client, tabs):
+    client.write(PORT, workspace="alpha", importance=0.2)
+    client.patch(f"/v1/memories/{tabs}", {"importance": 0.9}, workspace="alpha")
+    assert client.find_ids("", workspace="alpha")[0] == tabs
+
+
+ASKS = ("recall", "list", "prepare", "hook", "start", "list user", "sessions")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.booleans(), st.sampled_from(("fact", "decision", "lesson"))), max_size=8
+    ),
+    st.lists(st.tuples(st.sampled_from(ASKS), st.sampled_from(("a", "b", "me"))), min_size=8, max_size=8),
+)
+@settings(max_examples=120, suppress_health_check=list(HealthCheck), phases=(Phase.reuse, Phase.generate))
+def test_nothing_of_a_workspace_is_told_in_another_or_to_the_person(client, drafts, asked):
+    """Each word is in one memory; what is about the person is told everywhere, and nothing else is told elsewhere."""
+    number = next(NUMBERS)
+    names = {"a": f"a{number}", "b": f"b{number}", "me": "me"}
+    words = {}
+    for place, of_person, kind in drafts:
+        word = f"zq{next(NUMBERS):05d}"
+        fields = {"scope": USER} if of_person else {}
+        client.write(f"The billing service listens on port {word}", kind=kind, workspace=names[place], **fields)
+        words[word] = "everywhere" if of_person else place
+    for how, place in asked:
+        told = ask_somehow(client, how, names[place], f"s{next(NUMBERS)}")
+        leaked = [word for word, home in words.items() if word in told and home not in ("everywhere", place)]
+        assert leaked == [], (how, place)
+    for word, home in words.items():
+        if home == "everywhere":
+            assert client.find_ids(word, workspace="me")
+
+
+def ask_somehow(client, how, workspace, session):
+    question = "Which port does the billing service listen on?"
+    if how == "recall":
+        answer = client.post("/v1/recall", {"query": question, "k": 100, "min_relevance": 0}, workspace=workspace)
+    elif how == "prepare":
+        answer = client.post("/v1/prepare", {"message": question}, workspace=workspace)
+    elif how in ("hook", "start"):
+        event = "UserPromptSubmit" if how == "hook" else "SessionStart"
+        return hook(client, event, question, workspace, session)
+    else:
+        path = {"list": "/v1/memories", "list user": "/v1/memories?scope=user", "sessions": "/v1/sessions"}[how]
+        answer = client.get(path, workspace=workspace)
+    return answer.get_data(as_text=True)

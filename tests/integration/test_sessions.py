@@ -1,0 +1,121 @@
+"""Sessions of agents: their names, what was said, told, done and learnt in each, and what they teach."""
+
+import json
+
+import pytest
+
+RULE = "Never force-push to main"
+
+
+def say(client, *messages, session="s1", workspace=None):
+    body = {"session_id": session, "messages": [{"role": role, "content": said} for role, said in messages]}
+    assert client.post("/v1/turns", body, workspace=workspace).status_code == 202
+
+
+@pytest.fixture
+def session(client, digested, worker):
+    worker._classifier = lambda: pytest.fail("nothing here is to be classified")
+    client.write(RULE, kind="lesson", session_id="s1")
+    hook = {"session_id": "s1", "cwd": ""}
+    client.post("/hooks/claude-code", hook | {"hook_event_name": "UserPromptSubmit", "prompt": "may I force-push?"})
+    done = {"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"file_path": "a.py"}}
+    client.post("/hooks/claude-code", hook | done)
+    client.post("/hooks/claude-code", hook | {"hook_event_name": "PreCompact"})
+    say(client, ("assistant", "May I force-push?"))
+
+
+def test_a_session_is_listed_with_its_counts_and_shown_whole(client, session):
+    (one,) = client.get("/v1/sessions").get_json()["items"]
+    assert (one["id"], one["turns"], one["actions"], one["memories"]) == ("s1", 1, 1, 1)
+    whole = client.get("/v1/sessions/s1").get_json()
+    assert [one["content"] for one in whole["said"]] == ["May I force-push?"]
+    assert [one["event"] for one in whole["told"]] == ["PreCompact", "PostToolUse", "UserPromptSubmit"]
+    assert [one["target"] for one in whole["did"]] == ["a.py"]
+    assert [one["content"] for one in whole["learnt"]] == [RULE]
+
+
+def test_a_session_is_called_by_what_it_began_with_until_somebody_names_it(client, digested):
+    client.write("anything")
+    body = {"session_id": "s1", "messages": [{"role": "user", "content": "ok " * 60}]}
+    client.post("/v1/turns", body)
+    name = client.get("/v1/sessions").get_json()["items"][0]["name"]
+    assert name.startswith("ok ok")
+    assert len(name) <= 80
+    assert client.patch("/v1/sessions/s1", {"name": "The parser"}).get_json()["name"] == "The parser"
+    client.post("/v1/turns", body)
+    assert client.get("/v1/sessions").get_json()["items"][0]["name"] == "The parser"
+    assert client.patch("/v1/sessions/s1", {"name": " "}).status_code == 422
+    assert client.patch("/v1/sessions/nobody", {"name": "x"}).status_code == 404
+    assert client.get("/v1/sessions/nobody").status_code == 404
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.capture.proposals.FEWEST_WORDS", 100)
+        digested()
+
+
+def test_sessions_come_in_pages(client):
+    for number in range(5):
+        say(client, ("assistant", "hm"), session=f"s{number}")
+    first = client.get("/v1/sessions?limit=3").get_json()
+    rest = client.get(f"/v1/sessions?limit=3&cursor={first['next_cursor']}").get_json()
+    assert {one["id"] for one in first["items"] + rest["items"]} == {f"s{n}" for n in range(5)}
+    assert rest["next_cursor"] is None
+
+
+def test_what_a_session_teaches_waits_once_and_what_was_refused_is_not_proposed_again(client, worker):
+    say(client, ("assistant", "I ran npm install."))
+    answer = client.post(
+        "/v1/turns", {"session_id": "s1", "messages": [{"role": "user", "content": "No, use pnpm instead of npm."}]}
+    )
+    assert answer.get_json()["queued"] == 1
+    (proposed,) = client.post("/v1/sessions/s1/distill").get_json()["proposed"]
+    assert proposed["outcome"] == "candidate"
+    assert client.post("/v1/sessions/s1/distill").get_json()["proposed"] == []
+    (waiting,) = client.get("/v1/candidates").get_json()["items"]
+    assert (waiting["kind"], waiting["details"]["rule"]) == ("lesson", "No, use pnpm instead of npm.")
+    client.post(f"/v1/candidates/{waiting['id']}", {"action": "reject"})
+    assert client.post("/v1/sessions/s1/distill").get_json()["proposed"] == []
+    with worker.databases.get("default").write() as db:
+        db.execute("DELETE FROM work WHERE stage = 'capture'")
+    from tests.fakes.in_process import digest_all
+
+    digest_all(worker)
+
+
+def test_a_transcript_is_read_from_where_it_was_read_to(client, tmp_path, worker):
+    worker._classifier = lambda: pytest.fail("nothing here is to be classified")
+    transcript = tmp_path / "projects" / "slug" / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    lines = [
+        {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "Shall I?"}]}},
+        {"type": "user", "isMeta": True, "message": {"role": "user", "content": "said by the program"}},
+        {"type": "user", "toolUseResult": {}, "message": {"role": "user", "content": [{"type": "tool_result"}]}},
+        {"type": "assistant", "isSidechain": True, "message": {"role": "assistant", "content": "a subagent"}},
+        {"type": "summary", "summary": "x"},
+    ]
+    transcript.write_text("".join(f"{json.dumps(line)}\n" for line in lines) + '{"half')
+    stop = {"hook_event_name": "Stop", "session_id": "s1", "cwd": "", "transcript_path": str(transcript)}
+    client.write("anything")
+
+    def said():
+        client.post("/hooks/claude-code", stop)
+        client.post("/hooks/claude-code", {"hook_event_name": "PreCompact", "session_id": "s1", "cwd": ""})
+        return [one["content"] for one in client.get("/v1/sessions/s1").get_json()["said"]]
+
+    assert said() == ["Shall I?"]
+    assert said() == ["Shall I?"]
+    transcript.write_text(
+        transcript.read_text().removesuffix('{"half') + json.dumps(lines[0]).replace("Shall I", "Now") + "\n"
+    )
+    assert said() == ["Now?", "Shall I?"]
+
+
+@pytest.mark.parametrize("place", ["elsewhere/slug/s1.jsonl", "projects/slug/other.jsonl"])
+def test_no_other_file_is_read(client, tmp_path, place):
+    file = tmp_path / place
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"type": "assistant", "message": {"role": "assistant", "content": "secret"}}) + "\n")
+    client.write("anything")
+    stop = {"hook_event_name": "Stop", "session_id": "s1", "cwd": "", "transcript_path": str(file)}
+    client.post("/hooks/claude-code", stop)
+    client.post("/hooks/claude-code", {"hook_event_name": "PreCompact", "session_id": "s1", "cwd": ""})
+    assert "secret" not in str(client.get("/v1/sessions").get_json())

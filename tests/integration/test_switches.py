@@ -1,0 +1,109 @@
+"""Each switch of a workspace does what it says, and nothing else."""
+
+import pytest
+
+from config.settings import save_workspace_setting
+
+PROMPT = "which port does billing use?"
+FACT = "The billing service uses port 8123"
+
+
+@pytest.fixture
+def switch(home, client):
+    client.write(FACT)
+
+    def run(**values):
+        for name, value in values.items():
+            save_workspace_setting(home.paths, "default", name, value)
+
+    return run
+
+
+def hook(client, event, **fields):
+    body = {"hook_event_name": event, "session_id": "s1", "cwd": "", **fields}
+    return client.post("/hooks/claude-code", body).get_data(as_text=True)
+
+
+def edit(client):
+    hook(client, "PostToolUse", tool_name="Edit", tool_input={"file_path": "a.py"})
+    hook(client, "PreCompact")
+    return client.get("/v1/journal").get_json()["items"]
+
+
+def reasons(client):
+    return [one["reason"] for one in client.get("/v1/hook-runs").get_json()["items"]]
+
+
+def test_all_is_on_without_any(client, switch):
+    assert FACT in hook(client, "UserPromptSubmit", prompt=PROMPT)
+    assert len(edit(client)) == 1
+
+
+def test_without_hooks_nothing_is_told_and_nothing_noted(client, switch):
+    switch(hooks=False)
+    assert hook(client, "UserPromptSubmit", prompt=PROMPT) == ""
+    assert hook(client, "SessionStart", source="startup") == ""
+    assert edit(client) == []
+    assert "hooks are off" in reasons(client)
+
+
+def test_without_recall_in_hooks_the_journal_goes_on(client, switch):
+    switch(hook_recall=False)
+    assert hook(client, "UserPromptSubmit", prompt=PROMPT) == ""
+    assert len(edit(client)) == 1
+    assert "recall in hooks is off" in reasons(client)
+    assert client.find_ids("billing port")
+
+
+def test_without_a_journal_agents_are_told_all_the_same(client, switch):
+    switch(journal=False)
+    assert FACT in hook(client, "UserPromptSubmit", prompt=PROMPT)
+    assert edit(client) == []
+
+
+def test_a_trace_says_why_each_memory_was_told(client, switch):
+    hook(client, "UserPromptSubmit", prompt=PROMPT)
+    switch(trace=True)
+    hook(client, "UserPromptSubmit", prompt=PROMPT, session_id="s2")
+    second, first = client.get("/v1/hook-runs").get_json()["items"]
+    assert client.get(f"/v1/hook-runs/{first['id']}").get_json()["trace"] is None
+    trace = client.get(f"/v1/hook-runs/{second['id']}").get_json()["trace"]
+    assert [one["told"] for one in trace["found"]] == [True]
+
+
+def test_agents_tools_may_be_kept_from_writing(client, switch):
+    switch(write_tools=False)
+    as_tool = {"X-Reverie-Caller": "mcp"}
+    refused = client.post("/v1/memories", {"content": "x"}, headers=as_tool)
+    assert refused.status_code == 409
+    assert "write_tools" in refused.get_json()["detail"]
+    assert client.post("/v1/recall", {"query": "billing"}, headers=as_tool).status_code == 200
+    assert client.post("/v1/memories", {"content": "x"}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/memories", {"content": "x"}),
+        ("POST", "/v1/memories", {"content": "x", "scope": {"kind": "user"}}),
+        ("POST", "/v1/goals", {"title": "x"}),
+        ("PUT", "/v1/facts/db/port", {"value": 1}),
+        ("PUT", "/v1/sources/a/items", {"items": []}),
+    ],
+)
+def test_a_workspace_that_is_read_only_is_asked_and_not_written_to(client, switch, method, path, body):
+    switch(read_only=True)
+    assert client.call(method, path, json=body).status_code == 409
+    assert client.find_ids("billing port")
+    assert FACT in hook(client, "UserPromptSubmit", prompt=PROMPT)
+    assert edit(client) == []
+    turns = {"session_id": "s1", "messages": [{"role": "user", "content": "remember this: x"}]}
+    assert client.post("/v1/turns", turns).get_json() == {"queued": 0, "done": []}
+    assert len(client.get("/v1/memories").get_json()["items"]) == 1
+
+
+def test_read_only_keeps_what_is_there(client, switch):
+    (memory,) = client.get("/v1/memories").get_json()["items"]
+    switch(read_only=True)
+    assert client.delete(f"/v1/memories/{memory['id']}").status_code == 409
+    assert client.patch(f"/v1/memories/{memory['id']}", {"content": "y"}).status_code == 409
