@@ -18,7 +18,7 @@ LONGEST_SENTENCE = 400
 FEWEST_WORDS = 3
 # How probably a sentence must last, and how probably be about the person to go where every project reads it.
 LASTS = 0.7
-ABOUT_PERSON = 0.5
+ABOUT_PERSON = 0.7
 MOST_A_TURN = 5
 
 _KINDS = {
@@ -60,7 +60,9 @@ def list_sentences(message: str) -> list[str]:
         text = f"{text[:half]}\n{text[-half:]}"
     lines = [line for line in text.splitlines() if not _NOT_SAID.match(line) and read_command(line) is None]
     found = [sentence.lstrip("-*• ").strip() for line in lines for sentence in split_sentences(line)]
-    return [one for one in found if len(one.split()) >= FEWEST_WORDS and len(one) <= LONGEST_SENTENCE][-MOST_SENTENCES:]
+    said = [one for one in found if len(one.split()) >= FEWEST_WORDS and len(one) <= LONGEST_SENTENCE]
+    # What is asked is not said.
+    return [one for one in said if not one.endswith(("?", "？"))][-MOST_SENTENCES:]
 
 
 def choose_lasting(statements: Iterable[Statement]) -> list[Statement]:

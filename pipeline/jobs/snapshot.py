@@ -15,7 +15,7 @@ from config.paths import WorkspacePaths
 from pipeline.errors import NotFound, StoreDamaged
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.jobs.runner import JobRun, Report
-from pipeline.store import backup, meta
+from pipeline.store import backup, meta, turns
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS, is_migrated, migrate_copy
@@ -164,6 +164,22 @@ def _purge_in(file: Path, memory_ids: Sequence[str]) -> None:
         database.checkpoint()
     backup.settle(file)
     file.with_suffix(".opening").unlink(missing_ok=True)
+
+
+def forget_said(database: Database, folder: Path, text: str) -> None:
+    """Take every turn that holds a text out of a store and its snapshots; one of an older version holds none."""
+    with backup.locked(folder):
+        with database.write() as db:
+            turns.forget(db, (), text)
+        for one in backup.snapshots(folder):
+            if is_migrated(one.file, MIGRATIONS):
+                with closing(Database(one.file, _COPY, create=False)) as copy:
+                    with copy.write() as db:
+                        turns.forget(db, (), text)
+                    copy.checkpoint()
+                backup.settle(one.file)
+                one.file.with_suffix(".opening").unlink(missing_ok=True)
+    database.checkpoint()
 
 
 def restore_snapshot(paths: WorkspacePaths, name: str, now: datetime, on_problem: ProblemSink) -> Restored:

@@ -177,7 +177,7 @@ def newcombe_interval(one: Trial, other: Trial) -> tuple[float, float, float]:
     difference = share - other_share
     down = math.hypot(share - low, other_high - other_share)
     up = math.hypot(high - share, other_share - other_low)
-    return difference, difference - down, difference + up
+    return difference, max(-1.0, difference - down), min(1.0, difference + up)
 
 
 def usefulness(tally: Tally) -> Usefulness:

@@ -24,6 +24,7 @@ from pipeline.records import (
     page_of,
 )
 from pipeline.services.incognito import is_any_incognito
+from pipeline.services.person import forget_said
 from pipeline.services.workspace import Workspace
 from pipeline.store import audit, edges, entities, history, hook_runs, memories, review
 from pipeline.store.edges import Edge
@@ -240,7 +241,11 @@ def is_merged(workspace: Workspace, memory_id: str) -> bool:
 
 def purge(workspace: Workspace, memory_id: str) -> None:
     """Delete a memory for good, with what was merged into it or made of it, and what agents were told of it."""
+    with workspace.database.read() as db:
+        doomed = revise.get_existing(db, memory_id)
     purged = revise.purge(workspace.database, memory_id)
+    if doomed.is_of_person:
+        forget_said(workspace, doomed.content)
     with workspace.operations.opened() as db:
         hook_runs.purge(db, purged)
 

@@ -96,9 +96,13 @@ class Workspace:
     @property
     def person(self) -> "Workspace":
         """Return the store of what is about the person, whether anything was written there or not."""
-        if self.id == PERSONAL_WORKSPACE:
+        return self.sibling(PERSONAL_WORKSPACE)
+
+    def sibling(self, workspace_id: str) -> "Workspace":
+        """Return another workspace of the home."""
+        if self.id == workspace_id:
             return self
-        return replace(self, id=PERSONAL_WORKSPACE, paths=WorkspacePaths(self.paths.root.parent / PERSONAL_WORKSPACE))
+        return replace(self, id=workspace_id, paths=WorkspacePaths(self.paths.root.parent / workspace_id))
 
     @property
     def tells_of_person(self) -> bool:

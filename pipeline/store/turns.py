@@ -80,6 +80,12 @@ def find_before(db: Connection, turn: Turn) -> Turn | None:
     return None if row is None else _turn(row)
 
 
+def holds(db: Connection, text: str) -> bool:
+    """Tell whether any turn holds a text, whatever its white space."""
+    wanted = " ".join(text.split()).lower()
+    return any(wanted in " ".join(content.split()).lower() for (content,) in db.execute("SELECT content FROM turn"))
+
+
 def forget(db: Connection, seqs: Sequence[int], text: str) -> None:
     """Delete for good some turns, and all that hold a text, whatever its white space."""
     wanted = " ".join(text.split()).lower()

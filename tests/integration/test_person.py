@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from config.settings import save_workspace_setting
+from pipeline.services.maintenance import take_snapshot
 
 USER = {"kind": "user"}
 TABS = "I prefer tabs over spaces"
@@ -81,6 +82,21 @@ def test_it_is_changed_and_purged_from_anywhere(client, tabs, digested):
     assert client.delete(f"/v1/memories/{tabs}?hard=true", workspace="beta").get_json()["purged"]
     assert client.get(f"/v1/memories/{tabs}", workspace="alpha").status_code == 404
     digested("me")
+
+
+def test_what_was_said_about_the_person_is_purged_where_it_was_said(client, container, digested):
+    say = {"session_id": "s1", "messages": [{"role": "assistant", "content": f"So:  {TABS.lower()}, I see."}]}
+    client.post("/v1/turns", say, workspace="alpha")
+    take_snapshot(container.workspace("alpha").paths)
+    known = client.write(TABS, scope=USER, workspace="beta")
+    client.delete(f"/v1/memories/{known}?hard=true", workspace="beta")
+    assert client.get("/v1/sessions/s1", workspace="alpha").status_code == 404
+    assert [file for file in container.workspace("alpha").paths.root.rglob("*") if b"over spaces" in read(file)] == []
+    digested("me")
+
+
+def read(file):
+    return file.read_bytes().lower() if file.is_file() else b""
 
 
 def test_off_the_record_here_is_stored_nowhere(client):

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from pipeline.enums import Kind, Outcome, Source, Trust
+from pipeline.enums import Kind, Outcome, Sensitivity, Source, Trust
 from web.cli import options
 from web.cli.command import Command, State, pass_state
 from web.cli.render import (
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # However narrow the terminal, so much of a text is shown.
 SHORTEST_TEXT = 20
+# Of each of what led to a memory and what it came to.
+CHAIN_CHARS = 100
 
 
 @click.command(cls=Command)
@@ -46,6 +48,12 @@ SHORTEST_TEXT = 20
     "--occurred-at", callback=options.parse_time, metavar="TIME", help="When it happened, as 2026-01-31T12:00:00Z."
 )
 @click.option("--metadata", callback=options.parse_json_object, metavar="JSON", help="A JSON object to keep with it.")
+@click.option("--expires-at", callback=options.parse_time, metavar="TIME", help="When it ends, as 2026-01-31.")
+@click.option(
+    "--sensitivity",
+    type=click.Choice([one.value for one in Sensitivity]),
+    help="Private is told to who asks for it only.  [default: normal]",
+)
 @click.option(
     "--severity", type=click.Choice(["info", "warning", "critical"]), help="Of a lesson: what ignoring it costs."
 )
@@ -182,11 +190,14 @@ def _describe(memory: dict[str, Any]) -> list[tuple[str, object]]:
         ("branch", memory["branch"]),
         ("code", _format_anchor(memory["anchor"])),
         ("holds", validity),
+        ("ends", format_minute(memory["expires_at"])),
+        ("told", None if memory["sensitivity"] == "normal" else f"only to who asks ({memory['sensitivity']})"),
         ("written", f"{format_minute(provenance['written_at'])} UTC"),
         ("admitted", None if admission is None else _format_decision(admission)),
         ("archived", format_minute(memory["archived_at"])),
         ("recalled", f"{memory['recall_count']} times" if memory["recall_count"] else None),
         ("merged", f"{memory['merge_count']} times" if memory["merge_count"] else None),
+        ("because", " → ".join(one_line(one["content"], CHAIN_CHARS) for one in memory["chain"]) or None),
         ("mentions", ", ".join(dict.fromkeys(one_line(one["name"]) for one in memory["entities"])) or None),
     ]
 

@@ -10,7 +10,7 @@ import click
 from pipeline.enums import Kind
 from web.cli import options
 from web.cli.command import STILL_LOADING, Command, State, pass_state
-from web.cli.render import plain, table, terminal_width
+from web.cli.render import one_line, plain, table, terminal_width
 from web.cli.snippet import fit_snippet
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ def _why_not(state: State, question: dict[str, Any]) -> None:
         return
     for reason in answer["reasons"]:
         click.echo(plain(reason))
+    for one in answer.get("chain", ()):
+        click.echo(f"  → {one_line(one['content'])}")
     if answer["signals"] is not None:
         _print_signals([answer])
 

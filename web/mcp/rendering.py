@@ -37,9 +37,15 @@ _STATE = (
     "archived_at",
     "valid_from",
     "valid_to",
+    "expires_at",
+    "sensitivity",
     "recall_count",
     "merge_count",
 )
+
+
+# What goes without saying.
+_UNSAID = (None, False, 0, "normal")
 
 
 class ShownIds:
@@ -110,11 +116,13 @@ def render_record(memory: Mapping[str, Any], shown: ShownIds, now: datetime) -> 
     # Who repeated the text later, and by that made it trusted, or added tags to it, need not have said the rest.
     merged = any(entry["event"] == "merged" for entry in memory["history"])
     rows += [f"{name}: {(ANYBODY if merged else speaker).say(value)}" for name, value in fields.items()]
-    rows.append(", ".join(f"{name} {memory[name]}" for name in _STATE if memory[name] not in (None, False, 0)))
+    rows.append(", ".join(f"{name} {memory[name]}" for name in _STATE if memory[name] not in _UNSAID))
     if memory["edges"]:
         rows.append(f"edges: {render_edges(memory['edges'], shown)}")
     if memory["entities"]:
         rows.append(f"mentions: {ANYBODY.say([entity['name'] for entity in memory['entities']])}")
+    if memory["chain"]:
+        rows.append(f"because: {' → '.join(ANYBODY.say(one['content']) for one in memory['chain'])}")
     rows += [_render_change(entry, memory) for entry in memory["history"]]
     return "\n".join(rows)
 

@@ -28,6 +28,12 @@ def test_code_quotations_logs_and_commands_are_not_said():
     assert list_sentences(message) == ["We use tabs here.", "Tests run in Docker always."]
 
 
+def test_what_is_asked_is_not_said():
+    assert list_sentences("Do we deploy on Fridays? ¿Usamos pnpm aquí? We never deploy on Fridays.") == [
+        "We never deploy on Fridays."
+    ]
+
+
 def test_of_a_long_message_the_beginning_and_the_end_are_read():
     found = list_sentences("The first one stands here.\n" + "x " * 20_000 + "\nThe last one stands here.")
     assert found == ["The first one stands here.", "The last one stands here."]

@@ -1,0 +1,102 @@
+"""Sessions, runs of hooks, lessons' effect, what was refused, and what is known about you, on the command line."""
+
+import pytest
+
+from tests.fakes.command_line import remember, run, run_json, serve_app
+from web.client import Client
+
+FACT = "The billing service uses port 8123"
+
+
+@pytest.fixture(autouse=True)
+def server(container, monkeypatch):
+    with serve_app(container) as port:
+        monkeypatch.setenv("REVERIE_PORT", str(port))
+        yield port
+
+
+@pytest.fixture
+def client(home, server):
+    with Client(f"http://127.0.0.1:{server}", home.paths.token()) as client:
+        yield client
+
+
+def say(client, *messages, session="s1"):
+    body = {"session_id": session, "messages": [{"role": role, "content": said} for role, said in messages]}
+    client.call("POST", "/v1/turns", body)
+
+
+def test_what_is_known_about_you_is_added_listed_changed_and_purged(digested):
+    added = run_json("me", "add", "I like tabs")
+    remember(FACT)
+    assert "I like tabs" in run("me").stdout
+    assert FACT not in run("me", "list").stdout
+    run("me", "edit", added["id"], "I like spaces")
+    assert [one["content"] for one in run_json("me", "list")["items"]] == ["I like spaces"]
+    run("me", "purge", code=2)
+    assert run("me", "purge", "--all", "--yes").stdout == "purged 1\n"
+    assert run_json("me", "list")["items"] == []
+    digested("me")
+
+
+def test_sessions_are_listed_shown_and_named(client):
+    remember(FACT, "--session", "s1")
+    say(client, ("assistant", "Which port?"))
+    assert "(1 said, 0 done, 1 kept)" in run("sessions").stdout
+    run("sessions", "rename", "s1", "The port")
+    shown = run("sessions", "show", "s1").stdout
+    for told in ("The port", "assistant: Which port?", FACT, "done: nothing"):
+        assert told in shown
+    run("sessions", "show", "nobody", code=1)
+
+
+def test_a_session_is_distilled(client, container):
+    say(client, ("assistant", "I ran npm install."), ("user", "No, use pnpm instead of npm."))
+    assert run("distill", "s1").stdout.startswith("1 proposed")
+    assert run("distill", "s1").stdout.startswith("0 proposed")
+    with container.databases.get("default").write() as db:
+        db.execute("DELETE FROM work")
+
+
+def test_what_hooks_told_is_listed_and_shown(client):
+    assert "there are none" in run("hooks").stderr
+    remember(FACT)
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "", "prompt": "which port is billing?"}
+    client.call("POST", "/hooks/claude-code", prompt)
+    (one,) = run_json("hooks", "log")["items"]
+    assert "UserPromptSubmit" in run("hooks", "log", "--session", "s1").stdout
+    assert FACT in run("hooks", "log", one["id"]).stdout
+
+
+def test_the_effect_of_lessons_is_not_told_too_early():
+    remember("Take the lock first", "--kind", "lesson")
+    assert "not enough yet" in run("lessons", "--effect").stdout
+    assert run_json("lessons", "effect")["difference"] is None
+
+
+def test_what_was_refused_is_listed_and_let_in():
+    memory_id = remember(FACT)
+    run("forget", memory_id)
+    run("remember", FACT, "--source", "agent")
+    assert "archived, offered 1 times since" in run("refused").stdout
+    assert "active again" in run("refused", memory_id).stdout
+    assert run_json("refused")["items"] == []
+
+
+def test_a_goal_is_shown_with_what_advanced_it():
+    goal = run_json("goals", "add", "Ship the importer")["id"]
+    run("goals", "set", goal, "--progress", "0.5")
+    assert "progress 0.0 → 0.5" in run("goals", "show", goal).stdout
+
+
+def test_an_end_and_privacy_are_told():
+    memory_id = remember(FACT, "--expires-at", "2999-01-31", "--sensitivity", "private")
+    shown = run("get", memory_id).stdout
+    assert "ends" in shown
+    assert "only to who asks (private)" in shown
+
+
+def test_status_tells_the_switches():
+    remember(FACT)
+    assert "capture on" in run("status").stdout
+    assert run_json("status")["here"]["switches"]["read_only"] is False
