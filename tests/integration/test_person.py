@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from config.settings import save_workspace_setting
 from pipeline.services.maintenance import take_snapshot
+from pipeline.services.person import gather_personal
 
 USER = {"kind": "user"}
 TABS = "I prefer tabs over spaces"
@@ -163,3 +164,17 @@ def ask_somehow(client, how, workspace, session):
         path = {"list": "/v1/memories", "list user": "/v1/memories?scope=user", "sessions": "/v1/sessions"}[how]
         answer = client.get(path, workspace=workspace)
     return answer.get_data(as_text=True)
+
+
+def test_what_a_workspace_kept_before_is_moved_by_its_sweep(client, home, container, worker, digested):
+    save_workspace_setting(home.paths, "alpha", "personal", False)
+    known = client.write(TABS, scope=USER, workspace="alpha")
+    goal = client.write("Learn Rust", scope=USER, kind="goal", workspace="alpha")
+    assert gather_personal(container.workspace("alpha")) == 0
+    save_workspace_setting(home.paths, "alpha", "personal", True)
+    assert gather_personal(container.workspace("alpha")) == 1
+    assert gather_personal(container.workspace("alpha")) == 0
+    assert client.get(f"/v1/memories/{known}", workspace="me").get_json()["history"][-1]["detail"] == {"from": "alpha"}
+    client.write("Something else", workspace="beta")
+    assert client.find_ids("tabs or spaces", workspace="beta") == [known]
+    assert client.get(f"/v1/memories/{goal}", workspace="alpha").get_json()["archived_at"] is None

@@ -19,7 +19,7 @@ from pipeline.records import (
     Stage,
     Trust,
 )
-from pipeline.store import duplicates, ingested, memories, work
+from pipeline.store import duplicates, ingested, memories, refusals, work
 from pipeline.store.database import Database
 from pipeline.times import utc_now
 from pipeline.write import revise
@@ -585,3 +585,26 @@ def test_a_slot_that_changed_often_is_one_chain(dedup_store):
     dedup_store.digest()
     found = {(newer, older) for newer, kind, older in dedup_store.edges() if kind == "supersedes"}
     assert found == {(newer, older) for number, newer in enumerate(ports) for older in ports[:number]}
+
+
+@pytest.mark.parametrize(("source", "stays"), [(Source.AGENT, False), (Source.AMBIENT, False), (Source.USER, True)])
+def test_what_a_person_refused_does_not_come_back_in_other_words(dedup_store, source, stays):
+    refused = dedup_store.write(ONE)
+    dedup_store.digest()
+    revise.archive(dedup_store.database, refused)
+    offered = dedup_store.write(SAME, CLOSE, source=source, importance=0.9)
+    unlike = dedup_store.write(MORE, FAR, source=source, importance=0.9)
+    dedup_store.digest()
+    assert dedup_store.active() == ({offered, unlike} if stays else {unlike})
+    with dedup_store.database.read() as db:
+        assert [one.offers for one in refusals.list_offered(db, 5)] == ([] if stays else [1])
+
+
+def test_what_is_let_in_again_is_not_compared_with_its_refusal(dedup_store):
+    refused = dedup_store.write(ONE)
+    dedup_store.digest()
+    revise.archive(dedup_store.database, refused)
+    revise.restore(dedup_store.database, refused)
+    offered = dedup_store.write(SAME, CLOSE, source=Source.AGENT)
+    dedup_store.digest()
+    assert dedup_store.merges() == [(offered, refused)]
