@@ -14,7 +14,7 @@ from pipeline.capture.statements import Statement, StatementClassifier
 from pipeline.jobs.model import JobModel
 from pipeline.records import Memory, Scope
 from pipeline.records.digestion import WorkItem
-from pipeline.store import facts, turns, work
+from pipeline.store import agent_sessions, facts, turns, work
 from pipeline.store.database import Database
 from pipeline.store.turns import Role, Turn
 from pipeline.times import utc_now
@@ -54,10 +54,15 @@ class CaptureStage:
         settings, model = self.settings(), self.model()
         for item in items:
             turn = found.get(item.seq)
-            if turn is not None and turn.role is Role.USER and settings.is_on:
+            if turn is not None and turn.role is Role.USER and settings.is_on and not self._is_silent(turn):
                 self._offer(turn, self._find_lasting(turn, model), settings)
             with self.database.write() as db:
                 work.complete(db, [item], owner)
+
+    def _is_silent(self, turn: Turn) -> bool:
+        """Tell whether a session went off the record since something was said in it."""
+        with self.database.read() as db:
+            return agent_sessions.is_any_incognito(db, [turn.session_id])
 
     def _find_lasting(self, turn: Turn, model: JobModel | None) -> list[Statement]:
         sentences = list_sentences(turn.content)

@@ -50,7 +50,7 @@ def capture_settings(settings: WorkspaceSettings, workspace_id: str) -> CaptureS
 
 
 def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message], read_to: int | None = None) -> int:
-    """Keep what was said in a session and have what people said read; return how many messages wait for that.
+    """Keep what was said in a session and have what people said read; return how many messages were taken in.
 
     Nothing is kept where capture is off or the session is off the record. `read_to` is the offset behind the messages
     in the transcript that they come from.
@@ -67,7 +67,7 @@ def take_turns(workspace: Workspace, session_id: str, messages: Sequence[Message
 
 
 def add_turns(db: Connection, messages: Sequence[Message]) -> int:
-    """Keep messages within a transaction and queue those of people; return how many."""
+    """Keep messages within a transaction and have those of people read; return how many there are."""
     clean = [one for one in map(_clean, messages) if one.content]
     seqs = turns.add(db, clean)
     asked = [(seq, one) for seq, one in zip(seqs, clean, strict=True) if one.role is Role.USER]
@@ -75,7 +75,7 @@ def add_turns(db: Connection, messages: Sequence[Message]) -> int:
         work.add(db, [seq for seq, _ in asked], [Stage.CAPTURE], time.time())
         first = asked[0][1]
         agent_sessions.name_session(db, first.session_id, _name(first.content), first.at)
-    return len(asked)
+    return len(clean)
 
 
 def obey(workspace: Workspace, contexts: SearchContexts, session: AgentSession, message: str) -> list[Obeyed]:

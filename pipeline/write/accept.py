@@ -250,7 +250,9 @@ def _repeats(echo: Echo, memory: Memory) -> bool:
 def _review_again(
     db: Connection, duplicate: Memory, item: Prepared, policy: WritePolicy, effects: WriteEffects
 ) -> None:
-    """Let a candidate in that was offered often enough."""
+    """Let a candidate in that was offered often enough, unless a person is to decide about all."""
+    if policy.suggest:
+        return
     memory = item.memory
     contradicts = denies_fact(db, memory.content, memory.source, memory.created_at)
     offer = _offer(item, duplicate.merge_count + 1, contradicts=contradicts)

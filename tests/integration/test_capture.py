@@ -67,7 +67,7 @@ def test_what_lasts_becomes_evidence_that_names_its_turn(client, say):
 
 
 def test_what_an_agent_says_is_kept_and_read_for_nothing(client, say):
-    assert say(RULE, role="assistant")["queued"] == 0
+    assert say(RULE, role="assistant")["queued"] == 1
     assert listed(client) == []
     (said,) = client.get("/v1/sessions/s1").get_json()["said"]
     assert (said["role"], said["content"]) == ("assistant", RULE)
@@ -113,6 +113,22 @@ def test_off_between_the_turn_and_its_reading_is_off_too(client, capture, switch
     switch(capture="off")
     capture()
     assert listed(client) == []
+
+
+def test_off_the_record_between_the_turn_and_its_reading_is_off_too(client, capture):
+    client.post("/v1/turns", {"session_id": "s1", "messages": [{"role": "user", "content": f"{RULE} {LIKES}"}]})
+    client.post("/v1/incognito", {"session_id": "s1", "on": True})
+    capture()
+    assert listed(client) == []
+    assert client.get("/v1/memories", workspace="me").status_code == 404
+
+
+def test_a_suggestion_waits_however_often_it_is_said(client, say, switch):
+    switch(capture="suggest")
+    for number in range(5):
+        say(RULE, session=f"s{number}")
+    assert listed(client) == []
+    assert listed(client, "/v1/candidates") == [RULE]
 
 
 def test_what_is_said_in_another_session_too_is_trusted(client, say):

@@ -48,7 +48,7 @@ class NameBody(bodies.Body):
 
 
 class QueuedAnswer(Answer):
-    """How many messages wait to be read for what lasts, and what was done because a message asked for it."""
+    """How many messages were taken in to be read for what lasts, and what was done because one asked for it."""
 
     queued: int
     done: list[str]
