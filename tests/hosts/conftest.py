@@ -174,6 +174,13 @@ class Machine:
         items = json.loads(self.reverie("journal", "--json"))["items"]
         return [(item["type"], item["target"], item["ok"]) for item in reversed(items)]
 
+    def list_said(self, role: str) -> list[str]:
+        """List what was said by a role, in all sessions, in its order."""
+        sessions = json.loads(self.reverie("sessions", "list", "--json"))["items"]
+        shown = [json.loads(self.reverie("sessions", "show", one["id"], "--json")) for one in sessions]
+        said = sorted((one["at"], one["content"].strip(), one["role"]) for record in shown for one in record["said"])
+        return [content for _, content, speaker in said if speaker == role]
+
     def supervisor(self) -> psutil.Process:
         """Return the process that keeps the stack running."""
         # A host's hook and its bridge may both start one; the second ends when it finds the first.

@@ -214,3 +214,19 @@ def _files(machine):
         for file in machine.home.rglob("*")
         if file.is_file() and not file.is_relative_to(machine.reverie_home) and ".git" not in file.parts
     ]
+
+
+@pytest.mark.parametrize("name", WITH_HOOKS)
+def test_what_was_said_in_a_turn_is_kept_once_and_what_was_told_is_shown(machine, name):
+    """The host's own transcript, rollout or event tells it; nothing that a program says in the person's place."""
+    machine.install(name)
+    machine.remember({"content": "Something"})
+    prompts = ["Say hello to the parser please", *(["And to the lexer"] if HOSTS[name].again else [])]
+    for number, prompt in enumerate(prompts, start=1):
+        machine.model.expect(Say())
+        machine.ask(prompt, again=number > 1)
+        wait_until("what was said", lambda number=number: len(machine.list_said("user")) >= number, 20)
+    assert machine.list_said("user") == prompts
+    runs = json.loads(machine.reverie("hooks", "log", "--json"))["items"]
+    assert name in {run["host"] for run in runs}
+    assert {run["outcome"] for run in runs} <= {"told", "quiet"}
