@@ -212,8 +212,9 @@ def compose_briefing(
         if not hits and not under_way and not person:
             return Briefing(degraded=found.degraded)
         beside += _annotate(db, under_way)
-        withheld = tuple(hit.memory for hit in about.lessons if is_held_out(hit.memory, session.id, readable.holdout))
-        lessons = _with_records(db, [hit for hit in about.lessons if hit.memory not in withheld])
+        rules = _with_records(db, about.lessons)
+    withheld = tuple(hit.memory for hit, record in rules if is_held_out(record, session.id, readable.holdout))
+    lessons = [(hit, record) for hit, record in rules if hit.memory not in withheld]
     known = replace(known, degraded=found.degraded, person=person, withheld=withheld)
     return _render(known, session, lessons, beside, limits, now)
 

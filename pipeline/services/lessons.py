@@ -26,6 +26,8 @@ __all__ = ["Impression"]
 ENOUGH = 5
 # So many answers to what was told and to what was withheld make a difference worth naming.
 ENOUGH_EACH = 10
+# So often a lesson is told before it is withheld for the first time.
+TOLD_FIRST = 3
 # Who answers for the journal: an agent that was told nothing can answer nothing.
 BY_JOURNAL = "by the journal"
 # Of the normal distribution, for 95 %.
@@ -230,12 +232,12 @@ def is_critical(lesson: Memory) -> bool:
     return lesson.details.get("severity") == Severity.CRITICAL
 
 
-def is_held_out(lesson: Memory, session_id: str | None, share: float) -> bool:
+def is_held_out(lesson: Lesson, session_id: str | None, share: float) -> bool:
     """Tell whether a session is not told a lesson, to learn whether it helps: as good as random, and always the same.
 
-    Critical lessons are never withheld.
+    Critical lessons are never withheld, nor those that were hardly told yet.
     """
-    if session_id is None or is_critical(lesson):
+    if session_id is None or is_critical(lesson.memory) or lesson.tally.shown < TOLD_FIRST:
         return False
-    drawn = hashlib.sha256(f"{session_id}\0{lesson.id}".encode()).digest()
+    drawn = hashlib.sha256(f"{session_id}\0{lesson.memory.id}".encode()).digest()
     return int.from_bytes(drawn[:4]) < share * 2**32

@@ -12,7 +12,7 @@ from pipeline.recall.annotations import drop_superseded
 from pipeline.records import PERSONAL, Filter, Kind, Memory
 from pipeline.services.briefing import SHOWN_EACH, AgentSession, drop_dead, list_told_unasked, once
 from pipeline.services.feedback import Impression, make_impressions
-from pipeline.services.lessons import describe_record, is_held_out, is_rule, with_records
+from pipeline.services.lessons import Lesson, describe_record, is_held_out, is_rule, with_records
 from pipeline.store import agent_sessions, arcs, goals, memories
 from pipeline.store.agent_sessions import Action
 from pipeline.store.arcs import VisibleArc
@@ -72,9 +72,8 @@ def _list_of_person(person: Database) -> list[Memory]:
         return list_told_unasked(memories.list_leading(db, Filter(scope=PERSONAL), PERSON_SHOWN))
 
 
-def _records(db: Connection, found: Sequence[Memory]) -> dict[int, str]:
-    rules = with_records(db, [memory for memory in found if is_rule(memory)])
-    return {record.memory.seq: describe_record(record) for record in rules}
+def _records(db: Connection, found: Sequence[Memory]) -> dict[int, Lesson]:
+    return {record.memory.seq: record for record in with_records(db, [one for one in found if is_rule(one)])}
 
 
 def brief_resumed_session(database: Database, session: AgentSession, room: BriefRoom) -> SessionBrief | None:
@@ -102,16 +101,20 @@ def _brief(
     found: Sequence[Memory],
     session: AgentSession,
     room: BriefRoom,
-    records: Mapping[int, str] = MappingProxyType({}),
+    records: Mapping[int, Lesson] = MappingProxyType({}),
 ) -> SessionBrief | None:
     left = room.max_chars - sum(len(line) + 1 for line in lines)
-    withheld = [one for one in found if one.seq in records and is_held_out(one, session.id, room.holdout)]
+    held_out = {seq for seq, record in records.items() if is_held_out(record, session.id, room.holdout)}
+    withheld = [one for one in found if one.seq in held_out]
     told = [one for one in found if one not in withheld]
     rules = make_impressions([memory for memory in told if memory.seq in records], session.id, session.agent_id)
     ids = {one.memory_seq: one.id for one in rules}
     entries = [
         *(Entry(memory, of_person=True) for memory in about),
-        *(Entry(memory, impression_id=ids.get(memory.seq), record=records.get(memory.seq)) for memory in told),
+        *(
+            Entry(memory, impression_id=ids.get(memory.seq), record=_describe(records.get(memory.seq)))
+            for memory in told
+        ),
     ]
     block, kept = render_block(entries, left, room.now)
     if block is None and not lines:
@@ -124,6 +127,10 @@ def _brief(
         tuple(entry.memory for entry in kept if entry.of_person),
         tuple(withheld),
     )
+
+
+def _describe(record: Lesson | None) -> str | None:
+    return None if record is None else describe_record(record)
 
 
 def _render_arcs(found: Sequence[VisibleArc]) -> list[str]:

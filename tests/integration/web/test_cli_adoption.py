@@ -1,5 +1,7 @@
 """What was taken from a project before it had a workspace of its own is offered once, and brought there."""
 
+import re
+
 import pytest
 
 from pipeline.identity import identify
@@ -79,4 +81,4 @@ def test_status_says_which_workspace_answers_here_and_why(project):
     assert here["workspace"] == identify(project).id
     assert here["rule"] == "git"
     assert "commands and hooks use it" in here["detail"]
-    assert f"here     {here['workspace']}: " in run("status").stdout
+    assert re.search(rf"^here +{here['workspace']}: ", run("status").stdout, re.MULTILINE)
