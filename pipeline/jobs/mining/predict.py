@@ -62,10 +62,11 @@ def predict(job: JobRun) -> Report:
 def choose_questions(habits: Sequence[Prediction], others: Sequence[Prediction]) -> list[Prediction]:
     """Return each question once, habits first; these take what the others leave, and at least half of the room."""
     room = max(MOST - len(others), MOST // 2)
-    once: dict[str, Prediction] = {}
-    for one in (*habits[:room], *others):
-        once.setdefault(one.query, one)
-    return list(once.values())[:MOST]
+    distinct = {one.query: one for one in habits}
+    chosen = dict(list(distinct.items())[:room])
+    for one in others:
+        chosen.setdefault(one.query, one)
+    return list(chosen.values())[:MOST]
 
 
 def likelihood(habit: Repeated, now: datetime) -> float:
