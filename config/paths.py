@@ -87,6 +87,11 @@ class HomePaths:
         return self.root / "operations.sqlite"
 
     @property
+    def peers(self) -> Path:
+        """Return the file of this home's other machines, of the keys that they share, and of the remotes between."""
+        return self.root / "peers.sqlite"
+
+    @property
     def claims(self) -> Path:
         """Return the file of what projects claim, and what of it a person agreed to."""
         return self.root / "claims.json"

@@ -14,6 +14,9 @@ ReverieError
 ├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
 ├── EncoderUnavailable   no compiled encoder is there yet
 ├── StageFailed          a stage could not digest a memory
+├── PeerRefused          what another machine sent is not taken
+│   └── ClockAhead       its clock is further ahead than two clocks may be apart
+├── RemoteUnreachable    a remote that memories travel by cannot be read or written now
 └── ServerUnreachable    a client found no Reverie server
     └── AnswerLost       a server was there and broke off: whether it did what was asked is unknown
 """
@@ -95,6 +98,18 @@ class IndexUnavailable(ReverieError):
 
 class EncoderUnavailable(ReverieError):
     """Say that the encoder is not compiled or cannot be loaded yet."""
+
+
+class PeerRefused(ReverieError):
+    """Say why what another machine sent is not taken."""
+
+
+class ClockAhead(PeerRefused):
+    """Say that a stamp is from further in the future than two clocks may be apart."""
+
+
+class RemoteUnreachable(ReverieError):
+    """Say that a remote that memories travel by cannot be read or written now."""
 
 
 class StageFailed(ReverieError):

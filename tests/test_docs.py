@@ -15,7 +15,6 @@ from config.settings import ENVIRONMENT_PREFIX, SETTINGS, WORKSPACE_SETTINGS, lo
 from pipeline.recall.rank import FEATURES
 from pipeline.records import Kind, Stage
 from tests.fakes.in_process import open_web
-from web.api.operations import PLANNED
 from web.app import create_app
 from web.cli import cli
 from web.openapi import COMMON_PROBLEMS
@@ -82,8 +81,7 @@ def test_every_route_is_documented_with_its_problems_and_nothing_else_is(documen
     documented = {}
     for row in rows(read("docs/api.md")):
         name = row[0].strip("`| ")
-        planned = len(row) == 1
-        documented[name] = "501" if planned else row[-1].strip("| ")
+        documented[name] = row[-1].strip("| ")
     assert documented == served
 
 
@@ -178,20 +176,6 @@ def test_every_benchmark_is_in_the_document_of_performance():
     targets = set(re.findall(r"^(bench-[a-z]+):", read("Makefile"), flags=re.MULTILINE))
     assert targets
     assert set(re.findall(r"make (bench-[a-z]+)", read("docs/performance.md"))) == targets
-
-
-def test_every_planned_route_is_in_the_readmes_status_table():
-    readme = read("README.md")
-    if not re.search(r"^#+ Status", readme, flags=re.MULTILINE):
-        pytest.skip("README.md has no section Status yet")
-    told = [re.sub(r"\{[^}]*\}", "{}", line) for line in readme.splitlines() if line.startswith("|") and "501" in line]
-    # One row may name several methods of a path.
-    missing = [
-        f"{method} {path}"
-        for method, path in PLANNED
-        if not any(method in line and f"{re.sub(r'{[^}]*}', '{}', path)}`" in line for line in told)
-    ]
-    assert missing == []
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")

@@ -7,6 +7,7 @@ from flask import Flask, Response
 
 from pipeline.bootstrap.web import WebContainer
 from web.api import (
+    changes,
     facts,
     goals,
     graph,
@@ -40,6 +41,7 @@ APIS = (
     hook_runs.api,
     graph.api,
     operations.api,
+    changes.api,
     sign_in.api,
 )
 

@@ -2,7 +2,15 @@
 
 from http import HTTPStatus
 
-from pipeline.errors import Conflict, InvalidField, MalformedRequest, NotFound, ReverieError, StoreUnavailable
+from pipeline.errors import (
+    Conflict,
+    InvalidField,
+    MalformedRequest,
+    NotFound,
+    PeerRefused,
+    ReverieError,
+    StoreUnavailable,
+)
 
 WORKSPACE_HEADER = "X-Reverie-Workspace"
 # Who asks: the bridge of an agent's tools says so, since its writes can be switched off.
@@ -13,5 +21,6 @@ STATUS_OF_ERROR: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
     (Conflict, HTTPStatus.CONFLICT),
     (InvalidField, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (PeerRefused, HTTPStatus.FORBIDDEN),
     (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
 )

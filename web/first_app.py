@@ -38,9 +38,15 @@ def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door
         doors or {},
         partial(_note_refusal, container),
         container.restore_token,
+        partial(_is_member, container),
     )
     register_problems(app)
     return app
+
+
+def _is_member(container: WebContainer, shown: str) -> bool:
+    # Asked of few: what it takes is loaded then.
+    return container.sync.is_member(shown)
 
 
 def _note_refusal(container: WebContainer, route: str) -> None:

@@ -22,7 +22,6 @@ MEANING = {
     409: "Conflict",
     413: "Body too large",
     422: "Invalid field",
-    501: "Not in this version",
     503: "Try again later",
 }
 

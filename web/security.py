@@ -11,6 +11,8 @@ from werkzeug.wrappers import Response
 from web.connections import vouch_for
 from web.problems import problem
 
+# The blueprint of what one Reverie asks another.
+MEMBERS = "changes"
 OPEN_PATHS = frozenset({"/healthz"})
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -30,12 +32,14 @@ def register_security(
     doors: Mapping[str, Door],
     on_refusal: OnRefusal = lambda _: None,
     restore_token: Callable[[], None] = lambda: None,
+    is_member: Callable[[str], bool] = lambda _: False,
 ) -> None:
     """Check every request before anything else sees it; a blueprint may have a door for those without the token.
 
-    `on_refusal` is told the route of a refused request; `restore_token` makes a token where there is none.
+    What devices of one circle ask each other `is_member` opens to who shows the circle's token. `on_refusal` is told
+    the route of a refused request; `restore_token` makes a token where there is none.
     """
-    told: dict[str, float] = {}
+    refuse = _make_refusal(on_refusal, restore_token)
     names = LOOPBACK_NAMES | {host.lower()}
 
     @app.before_request
@@ -54,15 +58,24 @@ def register_security(
         if g.bearer:
             vouch_for(request.environ)
             return None
+        if request.blueprint == MEMBERS and is_member(given.decode("utf-8", "replace").removeprefix("Bearer ")):
+            return None
         door = doors.get(request.blueprint or "")
-        if door is not None and "Authorization" not in request.headers:
-            return door()
+        return door() if door is not None and "Authorization" not in request.headers else refuse()
+
+
+def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> Callable[[], Response]:
+    told: dict[str, float] = {}
+
+    def refuse() -> Response:
         route = "" if request.url_rule is None else request.url_rule.rule
         if time.monotonic() - told.get(route, -REFUSAL_TOLD_S) >= REFUSAL_TOLD_S:
             told[route] = time.monotonic()
             on_refusal(route)
         restore_token()
         return _ask_for_token()
+
+    return refuse
 
 
 def _ask_for_token() -> Response:

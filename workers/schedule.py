@@ -13,9 +13,11 @@ from config.process import run_in_role, start_program
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.scheduler import SchedulerContainer
+from pipeline.services.sync_clock import SEND_S
 from workers import tasks
 
 SWEEP = "sweep"
+SYNC = "sync"
 
 
 def main() -> int:
@@ -71,6 +73,12 @@ def build_clock(container: SchedulerContainer) -> BlockingScheduler:
 
     for name, job in jobs.items():
         clock.add_job(send_due, job.schedule.trigger(), [name], id=name)
+
+    def send_sync() -> None:
+        if container.sync_clock.is_due():
+            tasks.sync_home()
+
+    clock.add_job(send_sync, "interval", id=SYNC, seconds=SEND_S, next_run_time=datetime.now(UTC))
     clock.add_job(
         sweep, "interval", id=SWEEP, seconds=container.settings.sweep_interval_s, next_run_time=datetime.now(UTC)
     )

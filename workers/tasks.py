@@ -115,6 +115,28 @@ def run_job(name: str, workspace_id: str, *, tries: int = 1, again: bool = False
     trim_heap()
 
 
+@huey.task(name="sync_home", priority=0)  # type: ignore[untyped-decorator]
+def sync_home() -> None:
+    """Exchange with this home's other machines."""
+    from pipeline.errors import ReverieError
+    from pipeline.services.sync import SyncService
+
+    services = worker()
+    began = time.time()
+    sync = SyncService(services.settings.paths, services.databases, services.workspace_settings)
+    try:
+        failed = {name: error for name, error in sync.now().items() if isinstance(error, ReverieError)}
+        for name, error in failed.items():
+            services.operations.record_error(f"sync.{name}", str(error))
+        whole = [f"sync.{one.name}" for one in sync.status() if one.name not in failed]
+        services.operations.mark_repaired(whole, workspace=None, before=began)
+    except Exception as error:
+        services.operations.record_error("sync", f"{type(error).__name__}: {error}")
+        log.exception("sync failed")
+    finally:
+        _send_wake_ups()
+
+
 def wake_workers(message: WakeUp) -> None:
     """Tell the workers that a workspace has work."""
     if message.stage:

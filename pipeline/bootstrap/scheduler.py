@@ -3,6 +3,7 @@
 from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.services.due import DueFinder, list_clocked_jobs
+from pipeline.services.sync_clock import SyncClock
 from pipeline.store.database import Databases, WriterProfile
 from pipeline.store.operations import Operations
 
@@ -15,6 +16,7 @@ class SchedulerContainer:
         self.operations = Operations(settings.paths.operations, mask)
         self.databases = Databases(settings.paths, WriterProfile("NORMAL", 0, settings.busy_timeout_ms))
         self.jobs = list_clocked_jobs(settings)
+        self.sync_clock = SyncClock(settings.paths)
         self.due = DueFinder(settings.paths, self.databases, self.operations, self.jobs)
 
     def close(self) -> None:

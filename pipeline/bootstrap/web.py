@@ -4,6 +4,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from config.paths import CurrentToken
 from config.settings import Settings
@@ -22,6 +24,9 @@ from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import Databases, WakeUps, WriterProfile
 from pipeline.store.operations import Operations
+
+if TYPE_CHECKING:
+    from pipeline.services.sync import SyncService
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +59,13 @@ class WebContainer:
         self.agent_sessions = AgentSessionService(self.workspace(settings.workspace), self.contexts, self.feedback)
         self.hook_runs = HookRunLog(self.operations, self.feedback, self.workspace)
         self.fact_keys = FactKeyResolver(lambda: self._get_encoder(usual_model(settings)))
+
+    @cached_property
+    def sync(self) -> "SyncService":
+        """Return the exchange with this home's other machines; its ciphers are loaded when it is first asked for."""
+        from pipeline.services.sync import SyncService
+
+        return SyncService(self.settings.paths, self.databases, self._settings)
 
     @property
     def token(self) -> str:

@@ -45,6 +45,7 @@ from pipeline.records import (
     Kind,
     Scope,
     ScopeKind,
+    Sensitivity,
     Source,
 )
 from pipeline.text.normalize import normalize_json
@@ -60,7 +61,7 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 # What a list or a record of the API says of a memory beside what was written.
 PASSED_OVER = frozenset(
     {"id", "source", "trust", "tier", "pinned", "updated_at", "content_hash", "recall_count", "merge_count"}
-    | {"instructs", "provenance", "edges", "entities", "history", "stale"}
+    | {"instructs", "provenance", "edges", "entities", "history", "stale", "workspace"}
 )
 # What such a memory is no more, or not yet.
 _STATES = {"archived_at": "archived", "candidate": "waits for review", "valid_to": "a fact that holds no longer"}
@@ -109,6 +110,8 @@ class _MemoryShape(_Shape):
     details: _Object = Field(default_factory=dict)
     anchor: _AnchorShape | None = None
     branch: Annotated[str, StringConstraints(min_length=1, max_length=MAX_BRANCH_CHARS)] | None = None
+    expires_at: Moment | None = None
+    sensitivity: Sensitivity | None = None
 
 
 def read_jsonl(path: Path, known: Known, progress: Progress) -> Readings:
@@ -206,6 +209,8 @@ def _drafts(written: Mapping[str, Any]) -> Iterator[Draft]:
             details=details,
             anchor=None if shape.anchor is None else _anchor(shape.anchor),
             branch=check_branch(shape.branch, "branch"),
+            expires_at=None if shape.expires_at is None else utc_text(shape.expires_at),
+            sensitivity=shape.sensitivity,
         )
 
 

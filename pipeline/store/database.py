@@ -13,6 +13,7 @@ from config.paths import HomePaths, WorkspacePaths, file_identity
 from pipeline.errors import NotFound, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.records import Stage
+from pipeline.store import oplog
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.pool import ConnectionPool
@@ -110,6 +111,7 @@ class Database:
                     writer.execute("BEGIN IMMEDIATE")
                     writer.wake_ups = set()
                     yield writer
+                    oplog.record(writer)
                     writer.execute("COMMIT")
                 except BaseException:
                     if writer.in_transaction:

@@ -249,7 +249,9 @@ def merge(db: Connection, survivor: Memory, absorbed: Memory, actor: str, at: st
         memories.update(db, survivor.seq, {"pinned": 1}, at)
     compare_again(db, survivor.seq)
     noted = {"memory_id": absorbed.id, "by": actor, **detail}
-    history.add(db, survivor.seq, at, "merged", absorbed.content, noted, about_seq=absorbed.seq)
+    history.add(
+        db, survivor.seq, at, "merged", absorbed.content, noted, about_seq=absorbed.seq, uid=f"merge-{absorbed.id}"
+    )
     edges.add(db, survivor.seq, EdgeKind.SUPERSEDES, absorbed.seq, actor, at)
     changes.append(db, changes.MERGE, [survivor.id])
     changes.append(db, changes.ARCHIVE, [absorbed.id])

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from sqlite3 import Connection
 from typing import Any
 
+from ulid import ULID
+
 from pipeline.records import HistoryEntry
 
 
@@ -16,11 +18,16 @@ def add(
     content: str | None,
     detail: Mapping[str, Any],
     about_seq: int | None = None,
+    uid: str | None = None,
 ) -> None:
-    """Keep an earlier state; `about_seq` is the memory whose text it holds when that is another one."""
+    """Keep an earlier state; `about_seq` is the memory whose text it holds when that is another one.
+
+    What several machines find by themselves has one `uid` on all of them, and is kept once.
+    """
     db.execute(
-        "INSERT INTO history (memory_seq, at, event, content, detail, about_seq) VALUES (?, ?, ?, ?, ?, ?)",
-        (memory_seq, at, event, content, json.dumps(detail, ensure_ascii=False), about_seq),
+        "INSERT OR IGNORE INTO history (memory_seq, at, event, content, detail, about_seq, uid) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (memory_seq, at, event, content, json.dumps(detail, ensure_ascii=False), about_seq, uid or str(ULID())),
     )
 
 

@@ -2,6 +2,9 @@
 
 from sqlite3 import Connection
 
+# The name of this copy of the store among others, and the last stamp of its clock.
+NODE = "node"
+CLOCK = "clock"
 SEGMENT = "segment"
 # The change number up to which the segment holds what the tail held.
 SEGMENT_COVERS = "segment_covers"

@@ -17,7 +17,7 @@ from filelock import FileLock
 from sqlite_utils import Database, Migrations
 
 from pipeline.errors import StoreDamaged, StoreUnavailable
-from pipeline.store import backup
+from pipeline.store import backup, oplog
 
 MIGRATIONS = Migrations("reverie")
 
@@ -43,6 +43,14 @@ def m003_said(db: Database) -> None:
     """Keep what was said, what people refused, and what ends; tell whether a lesson was shown or withheld."""
     for statement in files("pipeline.store").joinpath("said.sql").read_text(encoding="utf-8").split(";\n"):
         db.execute(statement)
+
+
+@MIGRATIONS()
+def m004_operations(db: Database) -> None:
+    """Log every change of the truth as an operation that other machines can apply, beginning with what is there."""
+    for statement in files("pipeline.store").joinpath("sync.sql").read_text(encoding="utf-8").split("\n\n"):
+        db.execute(statement)
+    oplog.record(db.conn)
 
 
 # What a store has that nobody has written to.

@@ -96,10 +96,10 @@ class Operations:
         except (sqlite3.Error, StoreUnavailable, OSError) as error:
             print(f"{component}: {text} (not logged: {error})", file=sys.stderr)  # noqa: T201 - the last resort
 
-    def mark_repaired(self, components: Sequence[str], *, workspace: str, before: float) -> None:
-        """Note that what failed in a workspace before a moment works again."""
+    def mark_repaired(self, components: Sequence[str], *, workspace: str | None, before: float) -> None:
+        """Note that what failed in a workspace, or without one in none, before a moment works again."""
         names = ", ".join("?" * len(components))
-        broken = f"workspace = ? AND component IN ({names}) AND at < ? AND repaired_at IS NULL"
+        broken = f"workspace IS ? AND component IN ({names}) AND at < ? AND repaired_at IS NULL"
         found = (workspace, *components, before)
         with self.opened() as db:
             # Mostly there is nothing to be noted, and nobody is to wait for a lock then.

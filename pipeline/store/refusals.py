@@ -39,14 +39,15 @@ def add(db: Connection, memory_id: str, content_hash: str, how: RefusedBy, at: s
         db.execute("DELETE FROM refusal WHERE mark = ?", (content_hash,))
     db.execute(
         "INSERT INTO refusal (mark, memory_id, how, at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-        "memory_id = excluded.memory_id, how = excluded.how, at = excluded.at",
+        "how = excluded.how, at = excluded.at",
         (name, memory_id, how, at),
     )
 
 
 def take_back(db: Connection, memory_id: str) -> bool:
     """Let a text be offered again; return whether it was refused."""
-    return db.execute("DELETE FROM refusal WHERE memory_id = ?", (memory_id,)).rowcount > 0
+    said = "DELETE FROM refusal WHERE mark IN (SELECT mark FROM refusal WHERE memory_id = ?)"
+    return db.execute(said, (memory_id,)).rowcount > 0
 
 
 def find(db: Connection, content_hash: str) -> Refusal | None:

@@ -189,19 +189,23 @@ def purge(database: Database, memory_id: str) -> list[str]:
     A worker then scrubs the indexes.
     """
     with database.write() as db:
-        memory = get_existing(db, memory_id)
-        merge = audit.merge_of(db, memory.id)
-        survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
-        if merge is not None and survivor is not None:
-            duplicates.take_back(db, survivor, memory, merge, utc_now())
-        doomed = [*memories.list_merged_into(db, memory.seq), memory]
-        # What nightly jobs made of a memory quotes it.
-        made = {seq for one in doomed for seq in derivations.list_derived_summaries(db, one.seq)}
-        going = [*memories.by_seqs(db, made).values(), *doomed]
-        for one in going:
-            _purge(db, one)
-        refusals.add(db, memory.id, memory.content_hash, RefusedBy.PURGED, utc_now())
-        return [one.id for one in going]
+        return purge_memory(db, get_existing(db, memory_id))
+
+
+def purge_memory(db: Connection, memory: Memory) -> list[str]:
+    """Delete a memory for good within a transaction, with what was merged into it or made of it; return their ids."""
+    merge = audit.merge_of(db, memory.id)
+    survivor = None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
+    if merge is not None and survivor is not None:
+        duplicates.take_back(db, survivor, memory, merge, utc_now())
+    doomed = [*memories.list_merged_into(db, memory.seq), memory]
+    # What nightly jobs made of a memory quotes it.
+    made = {seq for one in doomed for seq in derivations.list_derived_summaries(db, one.seq)}
+    going = [*memories.by_seqs(db, made).values(), *doomed]
+    for one in going:
+        _purge(db, one)
+    refusals.add(db, memory.id, memory.content_hash, RefusedBy.PURGED, utc_now())
+    return [one.id for one in going]
 
 
 def _reopen_ended(db: Connection, memory: Memory, now: str) -> None:

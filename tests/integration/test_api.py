@@ -8,7 +8,6 @@ from openapi_spec_validator import validate
 
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import open_web
-from web.api.operations import PLANNED
 from web.app import create_app
 from web.first_app import MAX_BODY_BYTES
 
@@ -167,13 +166,6 @@ def test_a_store_that_another_process_holds_is_busy(home):
     finally:
         other.close()
         container.close()
-
-
-@pytest.mark.parametrize(("method", "path"), PLANNED)
-def test_what_this_version_does_not_do_is_told_plainly(shared, method, path):
-    answer = shared.call(method, fill_path(path))
-    assert answer.status_code == 501
-    assert "status table" in answer.get_json()["detail"]
 
 
 def test_the_server_describes_itself_in_valid_openapi(shared):

@@ -10,13 +10,8 @@ from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
 from web.app import APIS, create_app
 
-WITH_BODY = [
-    (e.method, e.path)
-    for api in APIS
-    for e in api.endpoints
-    if e.method in ("POST", "PATCH", "PUT") and e.status != 501
-]
-EXPECTED = {200, 201, 202, 400, 404, 409, 413, 422, 501, 503}
+WITH_BODY = [(e.method, e.path) for api in APIS for e in api.endpoints if e.method in ("POST", "PATCH", "PUT")]
+EXPECTED = {200, 201, 202, 400, 404, 409, 413, 422, 503}
 
 texts = st.text(max_size=40) | st.sampled_from(
     ["\x00", "\u200b", "../..", "' OR 1=1 --", '"', "NEAR(", "𝔘𝔫𝔦", "a\u0301"]

@@ -3,7 +3,6 @@
 And what the contract names and this version does not do yet: said plainly, never pretended.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -21,7 +20,6 @@ from web.api.answers import Answer, PageAnswer, SecondsText
 from web.api.health import EncoderState
 from web.endpoint import Api, Call, Endpoint
 from web.metrics import registry_of
-from web.problems import problem
 
 api = Api("operations")
 
@@ -255,24 +253,3 @@ def list_jobs(call: Call) -> Page[JobStatus]:
 def request_job(call: Call, name: str) -> RequestedRunAnswer:
     """Run a job now."""
     return RequestedRunAnswer(run_id=maintenance.request_job(call.workspace, call.container.feedback, name))
-
-
-PLANNED: tuple[tuple[str, str], ...] = (
-    ("GET", "/v1/changes"),
-    ("POST", "/v1/changes"),
-)
-
-
-def _make_planned_handler(method: str, path: str) -> Callable[..., Response]:
-    def not_yet(call: Call, **path_values: str) -> Response:  # noqa: ARG001 - every handler takes a call
-        return problem(501, f"{method} {path} is not in this version; the README's status table says what is")
-
-    words = path.replace("{", "").replace("}", "").strip("/").replace("/", "_")
-    not_yet.__name__ = f"{method.lower()}_{words}"
-    return not_yet
-
-
-for _method, _path in PLANNED:
-    api.route(Endpoint(_method, _path, "Planned; not in this version", status=501, problems=(501,), reads=True))(
-        _make_planned_handler(_method, _path)
-    )

@@ -58,6 +58,8 @@ MODULES = {
     "sleep": "jobs",
     "consolidate": "jobs",
     "snapshot": "workspaces",
+    "sync": "sync",
+    "export": "export",
     "model": "settings",
     "workspace": "workspaces",
     "config": "settings",

@@ -13,6 +13,7 @@ from pipeline.errors import NotFound
 from pipeline.services.ingestion import COMMITS, IMPORTS, SOURCES, open_reader, source_name
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
+from web.cli.export import import_bundle, take_notes
 from web.cli.render import format_minute, print_pairs, show_reading, table
 
 if TYPE_CHECKING:
@@ -96,6 +97,11 @@ def _make_importer(name: str) -> click.Command:
     @dry_run
     @pass_state
     def take(state: State, path: Path, *, dry_run: bool) -> None:
+        if name == "markdown" and path.is_dir() and _was_exported(path):
+            if dry_run:
+                raise click.BadParameter("notes that were exported are compared one by one: nothing is overwritten")
+            take_notes(state, path)
+            return
         with _into_project(state, Path(), dry_run=dry_run) as workspace:
             # A folder of notes holds all that there is of it: what is not there any more is forgotten.
             sweeps = name == "markdown" and path.is_dir()
@@ -106,6 +112,15 @@ def _make_importer(name: str) -> click.Command:
 
 for _name in IMPORTS:
     import_.add_command(_make_importer(_name))
+
+
+import_.add_command(import_bundle)
+
+
+def _was_exported(folder: Path) -> bool:
+    from pipeline.services.export import holds_notes
+
+    return holds_notes(folder)
 
 
 @contextmanager

@@ -145,10 +145,10 @@ def print_text(text: str, indent: str = "     ") -> None:
         click.echo(f"{indent}{line}")
 
 
-def print_if_none(items: Sequence[object]) -> None:
+def print_if_none(items: Sequence[object], says: str = "there are none") -> None:
     """Say on standard error that a list is empty."""
     if not items:
-        click.echo("there are none", err=True)
+        click.echo(says, err=True)
 
 
 def scope_name(scope: Mapping[str, Any]) -> str:

@@ -27,6 +27,7 @@ from web.dashboard.pages import (
     recall,
     said,
     settings,
+    sync,
     timeline,
     workers,
 )
@@ -55,6 +56,7 @@ SECTIONS: tuple[Section, ...] = (
     said.sessions_section,
     said.hooks_section,
     said.me_section,
+    sync.section,
 )
 
 
@@ -82,6 +84,7 @@ NAVIGATION = (
     NavigationEntry("Inbox", "inbox_review_entries", "Upkeep"),
     NavigationEntry("Told to agents", "hooks_log", "Upkeep"),
     NavigationEntry("Workers", "workers_state", "Upkeep"),
+    NavigationEntry("Other machines", "sync_overview", "Upkeep"),
     NavigationEntry("Settings", "settings_list_all", "Upkeep"),
 )
 

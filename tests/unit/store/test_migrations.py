@@ -69,6 +69,7 @@ def test_a_new_store_has_every_migration(file):
             "m001_schema",
             "m002_no_co_mentions",
             "m003_said",
+            "m004_operations",
         ]
 
 

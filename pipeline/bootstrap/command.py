@@ -1,0 +1,30 @@
+"""What a command is made of that works on a home by itself, whether or not anything of it runs."""
+
+from collections.abc import Callable
+
+from config.settings import Settings
+from pipeline.bootstrap import mask
+from pipeline.services.sync import SyncService
+from pipeline.services.workspace import Workspace, WorkspaceSettings
+from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
+from pipeline.store.operations import Operations
+
+
+class CommandContainer:
+    """A home's stores and its exchange with other machines; `on_commit` gets what commits queued."""
+
+    def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_nobody) -> None:
+        self.settings = settings
+        self.operations = Operations(settings.paths.operations, mask)
+        self.databases = Databases(settings.paths, WriterProfile("FULL", 0, settings.busy_timeout_ms), on_commit)
+        self._settings = WorkspaceSettings(settings, self.operations)
+        self.sync = SyncService(settings.paths, self.databases, self._settings)
+
+    def workspace(self, workspace_id: str) -> Workspace:
+        """Return a workspace, whether anything was written there or not."""
+        return Workspace(workspace_id, self.settings.paths.workspace(workspace_id), self.databases, self._settings)
+
+    def close(self) -> None:
+        """Let go of every file."""
+        self.databases.close()
+        self.operations.close()

@@ -1,0 +1,275 @@
+"""Sync: the same memory on several machines, by remotes that a person named, without an account."""
+
+import hmac
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from config.paths import HomePaths, is_workspace_id
+from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, ReverieError, StoreBusy
+from pipeline.records import Memory, Revision, ScopeKind
+from pipeline.services.workspace import WorkspaceSettings
+from pipeline.store import oplog, truth
+from pipeline.store.database import Databases
+from pipeline.store.peers import Device, Event, Peers, PutAside, Remote
+from pipeline.sync import exchange as exchanging, merge
+from pipeline.sync.circle import Card, Circle
+from pipeline.sync.exchange import Exchanged, Home
+from pipeline.sync.remotes.objects import make_folder
+from pipeline.sync.remotes.remote import check_url
+from pipeline.sync.signed import TRAVELLING_SCOPES, to_item
+from pipeline.times import utc_now
+from pipeline.write import revise
+
+__all__ = ["Device", "Event", "Exchanged", "PutAside", "Remote"]
+
+# What belongs to an agent stays with it unless a person says otherwise.
+USUAL_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER)
+# Somebody else exchanges for no longer than a person waits.
+PATIENCE_S = 30.0
+MOST_CONFLICTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStatus:
+    """A remote, how many operations wait to be sent and to be taken in, when it last worked and what is wrong."""
+
+    name: str
+    url: str
+    ahead: int
+    behind: int
+    last_ok_at: str | None
+    error: str | None
+    bytes: int
+    workspaces: tuple[str, ...]
+    sealed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FieldConflict:
+    """A field of a memory that two machines wrote without knowing of each other: what won, and what did not."""
+
+    workspace: str
+    memory_id: str
+    field: str
+    won: Any
+    lost: Any
+    by: str
+    operation: str
+
+
+class SyncService:
+    """One home's exchange with its other machines."""
+
+    def __init__(self, paths: HomePaths, databases: Databases, settings: WorkspaceSettings) -> None:
+        self._paths = paths
+        self._databases = databases
+        self._settings = settings
+        self.peers = Peers(paths.peers)
+        self._home = Home(
+            self.peers,
+            paths.workspace_ids,
+            lambda workspace: databases.get(workspace, create=True),
+            self._refusal,
+        )
+
+    def _refusal(self, workspace: str) -> str | None:
+        settings = self._settings.get(workspace)
+        if settings.read_only:
+            return f"the workspace {workspace} is read only here (setting read_only)"
+        return f"nothing is stored in {workspace} here (setting incognito)" if settings.incognito else None
+
+    @contextmanager
+    def _alone(self, patience_s: float = PATIENCE_S) -> Iterator[None]:
+        """Keep another process of this home from exchanging meanwhile; raise StoreBusy where one goes on doing so."""
+        self._paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with FileLock(self._paths.peers.with_suffix(".lock"), timeout=patience_s):
+                yield
+        except Timeout as error:
+            raise StoreBusy("another exchange is still under way") from error
+
+    # Remotes
+
+    def add(
+        self, name: str, url: str, workspaces: Sequence[str] = (), scopes: Sequence[str] = (), *, sealed: bool = True
+    ) -> RemoteStatus:
+        """Keep a remote by a name; raise InvalidField for one by which nothing can travel, Conflict for a known na."""
+        if not is_workspace_id(name):
+            raise InvalidField(FieldError("name", "must be made of a-z, 0-9, '.', '_' and '-'"))
+        address = check_url(url)
+        unknown = set(scopes) - set(TRAVELLING_SCOPES)
+        if unknown:
+            raise InvalidField(FieldError("scope", f"{min(unknown)} never travels"))
+        if any(one.name == name for one in self._remotes()):
+            raise Conflict(f"there is a remote {name} already; `reverie sync remove {name}` takes it away")
+        if address.startswith("dir:"):
+            make_folder(address)
+        remote = Remote(
+            name, address, tuple(workspaces), tuple(scopes) or tuple(USUAL_SCOPES), sealed, added_at=utc_now()
+        )
+        self.peers.put_remote(remote)
+        self.peers.log(utc_now(), name, f"added: {address}")
+        return self._status(remote)
+
+    def remove(self, name: str) -> None:
+        """Exchange by a remote no longer; what stands there stays. Raises NotFound for one that there is not."""
+        self._find(name)
+        with self._alone():
+            self.peers.drop_remote(name)
+        self.peers.log(utc_now(), name, "removed")
+
+    def _remotes(self) -> list[Remote]:
+        return self.peers.remotes() if self.peers.exists else []
+
+    def _find(self, name: str) -> Remote:
+        found = [one for one in self._remotes() if one.name == name]
+        if not found:
+            raise NotFound(f"there is no remote {name}; `reverie sync status` lists them")
+        return found[0]
+
+    def now(self, names: Sequence[str] = ()) -> Mapping[str, Exchanged | ReverieError]:
+        """Exchange with every remote, or with some; a remote's error stands in its place."""
+        for name in names:
+            self._find(name)
+        with self._alone():
+            return exchanging.exchange_all(self._home, names)
+
+    def status(self) -> list[RemoteStatus]:
+        """Tell of each remote how it stands."""
+        return [self._status(one) for one in self._remotes()]
+
+    def _status(self, remote: Remote) -> RemoteStatus:
+        ahead = exchanging.count_ahead(self._home, remote)
+        return RemoteStatus(
+            remote.name,
+            remote.url,
+            ahead,
+            remote.behind,
+            remote.last_ok_at,
+            remote.error,
+            remote.bytes,
+            remote.workspaces,
+            remote.sealed,
+        )
+
+    def events(self, limit: int) -> list[Event]:
+        """List what happened between machines, the last first."""
+        return self.peers.events(limit) if self.peers.exists else []
+
+    def put_aside(self) -> list[PutAside]:
+        """List the operations that were not taken, and why."""
+        return self.peers.list_put_aside() if self.peers.exists else []
+
+    def repair(self, names: Sequence[str] = ()) -> Mapping[str, int]:
+        """Read remotes again from their beginning, and make every row say what the log says.
+
+        Return how many operations were missing, by remote, and how many rows were wrong, by workspace.
+        """
+        found: dict[str, int] = {}
+        with self._alone():
+            for remote in self._remotes():
+                if not names or remote.name in names:
+                    self.peers.forget_progress(remote.name)
+                    found[f"remote {remote.name}"] = exchanging.exchange(self._home, remote).applied
+            for workspace in self._paths.workspace_ids():
+                found[f"workspace {workspace}"] = merge.repair(self._databases.get(workspace))
+        return found
+
+    # Devices
+
+    def invite(self) -> str:
+        """Return the code that a new device joins with."""
+        return Circle(self.peers).code
+
+    def join(self, code: str) -> None:
+        """Enter the circle that a code opens; raise InvalidField for none, Conflict where this home is in another."""
+        Circle(self.peers).join(code)
+
+    def devices(self) -> list[tuple[Device, bool]]:
+        """List (device, whether it is this one), those that were revoked too."""
+        if not self.peers.exists:
+            return []
+        circle = Circle(self.peers)
+        return [(one, one.node == circle.identity.node) for one in circle.devices.values()]
+
+    def revoke(self, name: str) -> Device:
+        """Trust a device no longer, and seal what is written from now on to the others alone."""
+        with self._alone():
+            circle = Circle(self.peers)
+            device = circle.find(name)
+            circle.revoke(device.node)
+            # What it wrote is sent on by those that stay; its own segments are not read any more.
+            for workspace in self._paths.workspace_ids():
+                with self._databases.get(workspace).write() as db:
+                    oplog.adopt(db, device.node)
+        self.peers.log(utc_now(), "", f"revoked {device.name}")
+        return device
+
+    # What another Reverie asks of this one
+
+    def is_member(self, bearer: str) -> bool:
+        """Tell whether somebody shows the token of this home's circle."""
+        return self.peers.exists and hmac.compare_digest(bearer.encode(), Circle(self.peers).token.encode())
+
+    def meet(self, cards: Sequence[Card], notices: Sequence[str]) -> tuple[list[Card], list[str], list[str]]:
+        """Learn whom another device knows; return the cards, notices and workspaces of this home."""
+        Circle(self.peers).heed(notices)
+        Circle(self.peers).meet(cards)
+        return list(Circle(self.peers).cards()), self.peers.notices(), self._paths.workspace_ids()
+
+    def list_changes(self, workspace: str, after: int, limit: int) -> list[dict[str, Any]]:
+        """List the operations of a workspace that travel, from after a number, each signed by its author."""
+        circle = Circle(self.peers)
+        database = self._databases.get(workspace)
+        exchanging.take_node(database, circle)
+        with database.read() as db:
+            found = oplog.after(db, after, limit, USUAL_SCOPES)
+        signable = [one for one in found if one[1].signature or one[1].node in circle.signers]
+        return [{**to_item(workspace, one, circle), "cursor": str(number)} for number, one in signable]
+
+    def cards(self) -> list[Card]:
+        """Return the cards of the circle's devices."""
+        return list(Circle(self.peers).cards())
+
+    def take_in(self, workspace: str, items: Sequence[Any], cards: Sequence[Card]) -> merge.Merged:
+        """Merge what another device sends."""
+        Circle(self.peers).meet(cards)
+        return exchanging.take_in(self._home, workspace, items, "")
+
+    # Conflicts
+
+    def conflicts(self, workspace: str) -> list[FieldConflict]:
+        """List what two machines wrote into one field without knowing of each other, the last changed first."""
+        if not self.peers.exists:
+            return []
+        database, circle = self._databases.get(workspace), Circle(self.peers)
+        found = []
+        with database.read() as db:
+            for key, fold in oplog.list_forked(db, MOST_CONFLICTS):
+                for name, operation, stamp, value in merge.list_overruled(fold):
+                    by = circle.name_of(stamp[22:])
+                    won = fold.fields.get(name)
+                    found.append(FieldConflict(workspace, key.memory_id, name, won, value, by, operation))
+        return found
+
+    def restore_lost(self, workspace: str, memory_id: str, field: str, operation: str) -> Memory:
+        """Let a field say what did not win, as an edit of today."""
+        found = [
+            one
+            for one in self.conflicts(workspace)
+            if (one.memory_id, one.field, one.operation) == (memory_id, field, operation)
+        ]
+        if not found:
+            raise NotFound("there is no such conflict; `reverie sync conflicts` lists them")
+        lost = found[0].lost
+        if field.startswith(truth.DETAIL):
+            revision = Revision(details={field.removeprefix(truth.DETAIL): lost})
+        elif field in ("content", "metadata", "importance", "pinned", "branch", "expires_at"):
+            revision = replace(Revision(), **{field: lost})
+        else:
+            raise Conflict(f"the {field} of a memory is not edited")
+        return revise.edit(self._databases.get(workspace), memory_id, revision)

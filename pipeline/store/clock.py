@@ -1,0 +1,66 @@
+"""The hybrid logical clock that stamps operations (Kulkarni et al., "Logical Physical Clocks", 2014).
+
+A stamp is `<physical ms>-<counter>-<node>`, fixed width, so that text order is clock order. A clock never goes back:
+what is sent is later than all that was sent or received before, whatever the wall clock says.
+"""
+
+import re
+import time
+from sqlite3 import Connection
+
+from pipeline.errors import ClockAhead
+from pipeline.store import meta
+
+# Two machines may each be wrong by a day. Whoever is further ahead would win every conflict until then.
+MAX_DRIFT_MS = 2 * 24 * 3600 * 1000
+_MAX_COUNTER = 999_999
+_STAMP = re.compile(r"(\d{14})-(\d{6})-([0-9a-f]{8,16})")
+
+
+def wall_ms() -> int:
+    """Return the wall clock in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def parse(stamp: str) -> tuple[int, int, str]:
+    """Return (physical ms, counter, node) of a stamp; raise ValueError for what is none."""
+    found = _STAMP.fullmatch(stamp)
+    if found is None:
+        raise ValueError("not a stamp of a hybrid logical clock")
+    return int(found[1]), int(found[2]), found[3]
+
+
+def with_node(stamp: str, node: str) -> str:
+    """Return the same moment as another node stamps it."""
+    return f"{stamp[:22]}{node}"
+
+
+def send(db: Connection, count: int, now_ms: int) -> list[str]:
+    """Return the next stamps, each later than every one before."""
+    physical, counter = max((now_ms, -1), _last(db))
+    node, stamps = meta.get(db, meta.NODE), []
+    for _ in range(count):
+        physical, counter = (physical, counter + 1) if counter < _MAX_COUNTER else (physical + 1, 0)
+        stamps.append(f"{physical:014d}-{counter:06d}-{node}")
+    if stamps:
+        meta.put(db, meta.CLOCK, stamps[-1][:21])
+    return stamps
+
+
+def receive(db: Connection, stamp: str) -> None:
+    """Let what is stamped from now on be later than a stamp that came from elsewhere."""
+    physical, counter, _ = parse(stamp)
+    if (physical, counter) > _last(db):
+        meta.put(db, meta.CLOCK, stamp[:21])
+
+
+def check_drift(stamp: str, now_ms: int) -> None:
+    """Raise ClockAhead for a stamp from further in the future than two clocks may be apart."""
+    ahead_ms = parse(stamp)[0] - now_ms
+    if ahead_ms > MAX_DRIFT_MS:
+        raise ClockAhead(f"its clock is {ahead_ms / 3_600_000:.0f} hours ahead of ours")
+
+
+def _last(db: Connection) -> tuple[int, int]:
+    known = meta.get(db, meta.CLOCK)
+    return (0, -1) if known is None else (int(known[:14]), int(known[15:]))

@@ -1,0 +1,361 @@
+"""The operation log: every change of the truth as fields and a stamp, so that any machine can apply it.
+
+The log is a set that only grows, but for purges: what a key says follows from its operations alone, in whatever order
+they came. Of each field the highest stamp wins. Rows are compared with the log when a transaction commits, so that no
+writer has to remember to log, and what peers wrote is not logged again.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from sqlite3 import Connection
+from typing import Any
+
+from pipeline.records import ScopeKind
+from pipeline.store import clock, meta, truth
+from pipeline.store.truth import GONE, MEMORY, PURGE, Fields, Key
+
+# In a purge: the operations of other memories that told something of the one that was purged.
+ERASED = "erased"
+# Of what scopes a bundle tells; peers are told of fewer.
+ALL_SCOPES = tuple(ScopeKind)
+# Statements that name many keys name no more at once.
+AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One change of some fields of a key, stamped; None takes a field away.
+
+    `after` names the operations whose values it replaced. A foreign one bears its author's signature, and `via` is the
+    remote that it came by.
+    """
+
+    hlc: str
+    key: Key
+    fields: Fields
+    after: tuple[str, ...] = ()
+    signature: str | None = None
+    via: str | None = None
+
+    @property
+    def node(self) -> str:
+        """Return who made it."""
+        return self.hlc[22:]
+
+    @property
+    def id(self) -> str:
+        """Return the hash of all that it says."""
+        said = json.dumps([self.hlc, *self.key, self.fields, self.after], sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+
+@dataclass(slots=True)
+class Fold:
+    """What a key says by its operations: each field's value, and the operations that nobody has replaced.
+
+    More than one with different values were written by machines that did not know of each other.
+    """
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    heads: dict[str, dict[str, tuple[str, Any]]] = field(default_factory=dict)
+
+    def add(self, operation_id: str, hlc: str, fields: Fields, after: Iterable[str]) -> None:
+        """Take in the operation that comes next by stamp."""
+        replaced = set(after)
+        for name, value in fields.items():
+            heads = self.heads.setdefault(name, {})
+            for one in replaced.intersection(heads):
+                del heads[one]
+            heads[operation_id] = (hlc, value)
+            if value is None:
+                self.fields.pop(name, None)
+            else:
+                self.fields[name] = value
+
+    @property
+    def says(self) -> Fields:
+        """Return the fields of the key; of one that is gone only that."""
+        return GONE if self.fields.get("gone") else self.fields
+
+
+def record(db: Connection) -> None:
+    """Append what a transaction changed of the truth, at its end."""
+    touched = [Key(*row) for row in db.execute("SELECT kind, memory_id, other_id, name FROM touched")]
+    if not touched:
+        return
+    for start in range(0, len(touched), AT_ONCE):
+        _record(db, touched[start : start + AT_ONCE])
+    db.execute("DELETE FROM touched")
+
+
+def _record(db: Connection, keys: Sequence[Key]) -> None:
+    states, known = truth.read(db, keys), fold(db, keys)
+    gone = {key.memory_id for key, state in states.items() if key.kind == MEMORY and state == GONE}
+    purged = _purge(db, gone)
+    wanted: list[tuple[Key, Fields, tuple[str, ...]]] = []
+    erased: list[str] = []
+    for key, state in states.items():
+        fields, after = difference(state, known.get(key))
+        if not fields or {key.memory_id, key.other_id} & gone:
+            continue
+        if purged and key.kind == MEMORY:
+            # What a purged memory had given to another may tell of it.
+            erased += list_of(db, key)
+            fields, after = dict(state), ()
+        wanted.append((key, _whole(key, state, fields), after))
+    erase_operations(db, erased)
+    tombs: list[tuple[Key, Fields, tuple[str, ...]]] = [(Key(PURGE, one), {}, ()) for one in purged]
+    if erased:
+        tombs[0] = (tombs[0][0], {ERASED: sorted(erased)}, ())
+    made = [*tombs, *wanted]
+    stamps = clock.send(db, len(made), clock.wall_ms())
+    insert(db, (Operation(stamp, *one) for stamp, one in zip(stamps, made, strict=True)))
+
+
+def _purge(db: Connection, memory_ids: Iterable[str]) -> list[str]:
+    """Erase what the log tells of memories; return those of which it told anything and no tombstone stands."""
+    wanted = []
+    for memory_id in memory_ids:
+        if is_purged(db, memory_id):
+            continue
+        if erase(db, memory_id):
+            wanted.append(memory_id)
+    return wanted
+
+
+def erase(db: Connection, memory_id: str) -> int:
+    """Delete every operation that tells of a memory; return how many there were."""
+    return db.execute(
+        "DELETE FROM operation WHERE (memory_id = ?1 AND kind <> 'purge') OR (other_id = ?1 AND kind <> 'memory')",
+        (memory_id,),
+    ).rowcount
+
+
+def erase_operations(db: Connection, ids: Iterable[str]) -> set[Key]:
+    """Delete some operations; return the keys that they told of."""
+    rows = db.execute(
+        "DELETE FROM operation WHERE kind <> 'purge' AND id IN (SELECT value FROM json_each(?)) "
+        "RETURNING kind, memory_id, other_id, name",
+        (json.dumps(list(ids)),),
+    ).fetchall()
+    return {Key(*row) for row in rows}
+
+
+def list_erased(db: Connection) -> set[str]:
+    """Return the operations that purges took out of the log, so that they do not come back."""
+    rows = db.execute(
+        "SELECT e.value FROM operation o, json_each(o.fields, '$.erased') e WHERE o.kind = 'purge' AND o.fields <> '{}'"
+    )
+    return {row[0] for row in rows}
+
+
+def list_of(db: Connection, key: Key) -> list[str]:
+    """List the operations that tell of a key."""
+    rows = db.execute(
+        "SELECT id FROM operation WHERE kind = ? AND memory_id = ? AND other_id = ? AND name = ?", tuple(key)
+    )
+    return [row[0] for row in rows]
+
+
+def is_purged(db: Connection, memory_id: str) -> bool:
+    """Tell whether a memory was purged, here or elsewhere."""
+    sought = "SELECT 1 FROM operation WHERE memory_id = ? AND kind = 'purge'"
+    return db.execute(sought, (memory_id,)).fetchone() is not None
+
+
+def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the fields by which a state differs from what the log says, and the operations that had said otherwise."""
+    if known is None:
+        return ({}, ()) if state == GONE else (dict(state), ())
+    if state == GONE:
+        changed: dict[str, Any] = {} if known.says == GONE else dict(GONE)
+    else:
+        said = known.fields
+        changed = {name: value for name, value in state.items() if name not in said or said[name] != value}
+        changed |= {name: None for name in said if name not in state}
+    after = {one for name in changed for one in known.heads.get(name, ())}
+    return changed, tuple(sorted(after))
+
+
+def _whole(key: Key, state: Fields, changed: Fields) -> Fields:
+    """Return all that stands between two memories when any of it changed: half of it would be of no use."""
+    return {**changed, **state} if changed and key.kind != MEMORY else changed
+
+
+def fold(db: Connection, keys: Iterable[Key]) -> dict[Key, Fold]:
+    """Return what the log says of each key of which it says anything."""
+    wanted = set(keys)
+    owners = json.dumps(sorted({key.memory_id for key in wanted}))
+    rows = db.execute(
+        "SELECT id, hlc, kind, memory_id, other_id, name, fields, after FROM operation "
+        "WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY hlc, id",
+        (owners,),
+    )
+    found: dict[Key, Fold] = {}
+    for operation_id, hlc, kind, memory_id, other_id, name, fields, after in rows:
+        key = Key(kind, memory_id, other_id, name)
+        if key in wanted:
+            found.setdefault(key, Fold()).add(operation_id, hlc, json.loads(fields), json.loads(after))
+    return found
+
+
+def insert(db: Connection, operations: Iterable[Operation]) -> None:
+    """Append operations as they are."""
+    db.executemany(
+        "INSERT OR IGNORE INTO operation (id, hlc, kind, memory_id, other_id, name, fields, after, signature, via) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                one.id,
+                one.hlc,
+                *one.key,
+                json.dumps(one.fields, ensure_ascii=False),
+                json.dumps(one.after),
+                one.signature,
+                one.via,
+            )
+            for one in operations
+        ],
+    )
+
+
+def list_known(db: Connection, ids: Iterable[str]) -> set[str]:
+    """Return those of some operations that the log holds."""
+    rows = db.execute("SELECT id FROM operation WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+    return {row[0] for row in rows}
+
+
+def list_purged(db: Connection, memory_ids: Iterable[str]) -> set[str]:
+    """Return those of some memories that were purged, here or elsewhere."""
+    rows = db.execute(
+        "SELECT memory_id FROM operation WHERE kind = 'purge' AND memory_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(sorted(set(memory_ids))),),
+    )
+    return {row[0] for row in rows}
+
+
+def list_keys_about(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
+    """Return the keys of what the log tells of memories, and of what it tells of others in regard to them."""
+    ids = json.dumps(sorted(set(memory_ids)))
+    rows = db.execute(
+        "SELECT kind, memory_id, other_id, name FROM operation WHERE memory_id IN (SELECT value FROM json_each(?1)) "
+        "UNION SELECT kind, memory_id, other_id, name FROM operation "
+        "WHERE other_id <> '' AND other_id IN (SELECT value FROM json_each(?1))",
+        (ids,),
+    )
+    return {Key(*row) for row in rows if row[0] != PURGE}
+
+
+def list_merged_into(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
+    """Return the keys of the memories of which the log says that they were merged into some others."""
+    rows = db.execute(
+        "SELECT DISTINCT memory_id FROM operation WHERE kind = 'memory' "
+        "AND json_extract(fields, '$.merged_into') IN (SELECT value FROM json_each(?))",
+        (json.dumps(sorted(set(memory_ids))),),
+    )
+    return {Key(MEMORY, row[0]) for row in rows}
+
+
+def list_all_keys(db: Connection) -> set[Key]:
+    """Return every key of which the log tells."""
+    rows = db.execute("SELECT DISTINCT kind, memory_id, other_id, name FROM operation WHERE kind <> 'purge'")
+    return {Key(*row) for row in rows}
+
+
+# Which operations travel: of memories of some scopes, what stands between two of them, and every tombstone. What came
+# from a peer goes on to others whether or not its memory is whole here yet.
+_TRAVELS = """
+    (o.kind = 'purge' OR o.signature IS NOT NULL OR (
+        EXISTS (SELECT 1 FROM memory m WHERE m.scope_kind IN (SELECT value FROM json_each(:scopes))
+            AND m.id = o.memory_id)
+        AND (o.other_id = '' OR EXISTS (SELECT 1 FROM memory m WHERE m.id = o.other_id
+            AND m.scope_kind IN (SELECT value FROM json_each(:scopes))))))
+    AND (:remote = '' OR coalesce(o.via, '') <> :remote)
+"""
+
+
+def after(db: Connection, seq: int, limit: int, scopes: Sequence[str], remote: str = "") -> list[tuple[int, Operation]]:
+    """List (number, operation) of what travels after a number, but for what came by a remote."""
+    rows = db.execute(
+        "SELECT o.seq, o.hlc, o.kind, o.memory_id, o.other_id, o.name, o.fields, o.after, o.signature, o.via "  # noqa: S608
+        f"FROM operation o WHERE o.seq > :after AND {_TRAVELS} ORDER BY o.seq LIMIT :limit",
+        {"after": seq, "limit": limit, "scopes": json.dumps(list(scopes)), "remote": remote},
+    )
+    return [(row[0], _operation(row[1:])) for row in rows]
+
+
+def count_after(db: Connection, seq: int, scopes: Sequence[str], remote: str = "") -> int:
+    """Count what travels after a number."""
+    row = db.execute(
+        f"SELECT count(*) FROM operation o WHERE o.seq > :after AND {_TRAVELS}",  # noqa: S608 - constant text
+        {"after": seq, "scopes": json.dumps(list(scopes)), "remote": remote},
+    ).fetchone()
+    return int(row[0])
+
+
+def last_seq(db: Connection) -> int:
+    """Return the number of the last operation, 0 without any."""
+    return int(db.execute("SELECT coalesce(max(seq), 0) FROM operation").fetchone()[0])
+
+
+def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
+    """Stamp what is written from now on by a node, and what nobody has signed by a name that is none of `mine`."""
+    if meta.get(db, meta.NODE) == node:
+        return
+    rows = db.execute(
+        "SELECT seq, id, hlc, kind, memory_id, other_id, name, fields, after FROM operation "
+        "WHERE signature IS NULL ORDER BY hlc, id"
+    ).fetchall()
+    renamed: dict[str, str] = {}
+    for seq, old, hlc, kind, memory_id, other_id, name, fields, behind in rows:
+        if hlc[22:] in mine:
+            continue
+        key = Key(kind, memory_id, other_id, name)
+        replaced = tuple(sorted(renamed.get(one, one) for one in json.loads(behind)))
+        again = Operation(clock.with_node(hlc, node), key, json.loads(fields), replaced)
+        renamed[old] = again.id
+        db.execute(
+            "UPDATE OR REPLACE operation SET id = ?, hlc = ?, after = ? WHERE seq = ?",
+            (again.id, again.hlc, json.dumps(replaced), seq),
+        )
+    meta.put(db, meta.NODE, node)
+
+
+def adopt(db: Connection, node: str) -> None:
+    """Send on what a node wrote as if it had not come by any remote."""
+    db.execute("UPDATE operation SET via = NULL WHERE substr(hlc, 23) = ?", (node,))
+
+
+def is_node(db: Connection, node: str) -> bool:
+    """Tell whether a store stamps what it writes by a node's name."""
+    return meta.get(db, meta.NODE) == node
+
+
+def count_purges(db: Connection) -> int:
+    """Count the tombstones."""
+    return int(db.execute("SELECT count(*) FROM operation WHERE kind = 'purge'").fetchone()[0])
+
+
+def list_forked(db: Connection, limit: int) -> Iterator[tuple[Key, Fold]]:
+    """Go through the memories that more than one machine wrote to, the last changed first."""
+    rows = db.execute(
+        "SELECT memory_id FROM operation WHERE kind = 'memory' GROUP BY memory_id "
+        "HAVING count(DISTINCT substr(hlc, 23)) > 1 ORDER BY max(seq) DESC LIMIT ?",
+        (limit,),
+    ).fetchall()
+    keys = [Key(MEMORY, row[0]) for row in rows]
+    found = fold(db, keys)
+    return ((key, found[key]) for key in keys)
+
+
+def count_operations(db: Connection) -> Mapping[str, int]:
+    """Count the log's operations by who made them."""
+    return dict(db.execute("SELECT substr(hlc, 23), count(*) FROM operation GROUP BY 1").fetchall())
+
+
+def _operation(row: Sequence[Any]) -> Operation:
+    hlc, kind, memory_id, other_id, name, fields, behind, signature, via = row
+    key = Key(kind, memory_id, other_id, name)
+    return Operation(hlc, key, json.loads(fields), tuple(json.loads(behind)), signature, via)

@@ -1,0 +1,327 @@
+"""What a home knows of its other machines: its own names and keys, devices, remotes, and how far each was read.
+
+One file beside the workspaces. It holds secret keys: nobody but its owner may read it, and nothing else is in it that
+could not be had again from the remotes.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlite_utils import Database, Migrations
+
+from config.modes import close_place
+from pipeline.store.failures import failure_of
+from pipeline.store.migrations import make_ready
+
+MIGRATIONS = Migrations("reverie-peers")
+# What is kept of what went on between machines.
+MOST_EVENTS = 1000
+
+
+@MIGRATIONS()
+def p001_peers(db: Database) -> None:
+    """Create every table."""
+    db.table("identity").create({"node": str, "name": str, "seed": str, "age": str, "made_at": str}, pk="node")
+    db.table("circle").create({"secret": str, "epoch": int, "notice": str, "made_at": str}, pk="secret")
+    db.table("device").create(
+        {
+            "node": str,
+            "name": str,
+            "verify_key": str,
+            "recipient": str,
+            "added_at": str,
+            "revoked_at": str,
+        },
+        pk="node",
+    )
+    db.table("remote").create(
+        {
+            "name": str,
+            "url": str,
+            "workspaces": str,
+            "scopes": str,
+            "sealed": int,
+            "added_at": str,
+            "last_ok_at": str,
+            "error": str,
+            "bytes": int,
+            "behind": int,
+        },
+        pk="name",
+    )
+    db.table("sent").create({"remote": str, "workspace": str, "seq": int}, pk=("remote", "workspace"))
+    stream = {"remote": str, "node": str, "last": int, "purges": int, "epoch": int}
+    db.table("stream").create(stream, pk=("remote", "node"))
+    db.table("received").create({"remote": str, "node": str, "first": int, "last": int}, pk=("remote", "node", "first"))
+    aside = {"id": str, "remote": str, "workspace": str, "item": str, "reason": str, "at": str}
+    db.table("put_aside").create(aside, pk="id")
+    db.table("event").create({"seq": int, "at": str, "remote": str, "says": str}, pk="seq")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A name of this machine among others, and the secrets behind it: the seed of its signatures (hex), an age key."""
+
+    node: str
+    name: str
+    seed: str
+    age: str
+    made_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A machine that this one is paired with, or was."""
+
+    node: str
+    name: str
+    verify_key: str
+    recipient: str
+    added_at: str
+    revoked_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Where operations travel by, what of this home does, and how that went last."""
+
+    name: str
+    url: str
+    workspaces: tuple[str, ...]
+    scopes: tuple[str, ...]
+    sealed: bool
+    added_at: str
+    last_ok_at: str | None = None
+    error: str | None = None
+    bytes: int = 0
+    behind: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PutAside:
+    """An operation that was not taken, as it came, and why."""
+
+    id: str
+    remote: str
+    workspace: str
+    item: Mapping[str, Any]
+    reason: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened between machines."""
+
+    at: str
+    remote: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """How a stream stands: its last number, and how many purges and which key of the circle its oldest part knew."""
+
+    last: int = 0
+    purges: int = 0
+    epoch: int = 1
+
+
+class Peers:
+    """One home's file of peers; opened for each question, as few are asked."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    @property
+    def exists(self) -> bool:
+        """Tell whether this home was ever told of another machine."""
+        return self.file.is_file()
+
+    @contextmanager
+    def _open(self) -> Iterator[Database]:
+        is_new = not self.file.exists()
+        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.file, timeout=10, isolation_level=None)
+        try:
+            if is_new:
+                close_place(self.file)
+            make_ready(connection, self.file, MIGRATIONS)
+            connection.execute("PRAGMA secure_delete=ON")
+            connection.execute("BEGIN IMMEDIATE")
+            yield Database(connection)
+            connection.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            raise failure_of(error, self.file) or error from error
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            connection.close()
+
+    # Who this machine is, and who belongs to its circle
+
+    def identities(self) -> list[Identity]:
+        """List the names that this machine has or had, the present one first."""
+        with self._open() as db:
+            return [Identity(**row) for row in db.table("identity").rows_where(order_by="made_at desc, rowid desc")]
+
+    def add_identity(self, identity: Identity) -> None:
+        """Give this machine a new name."""
+        with self._open() as db:
+            db.table("identity").insert(_row(identity))
+
+    def circle(self) -> list[tuple[int, str]]:
+        """List (epoch, secret) of the circle's keys, the present one first."""
+        with self._open() as db:
+            rows = db.table("circle").rows_where(order_by="epoch desc, secret desc")
+            return [(row["epoch"], row["secret"]) for row in rows]
+
+    def add_circle(self, epoch: int, secret: str, at: str, notice: str | None = None) -> None:
+        """Keep a key of the circle, with the sealed notice that tells other devices of it."""
+        with self._open() as db:
+            row = {"epoch": epoch, "secret": secret, "notice": notice, "made_at": at}
+            db.table("circle").insert(row, ignore=True)
+
+    def notices(self) -> list[str]:
+        """List the sealed notices of new keys, the first first."""
+        with self._open() as db:
+            rows = db.table("circle").rows_where("notice IS NOT NULL", order_by="epoch, secret")
+            return [row["notice"] for row in rows]
+
+    def leave_circle(self) -> None:
+        """Forget the circle's keys and its devices, to join another."""
+        with self._open() as db:
+            db.table("circle").delete_where()
+            db.table("device").delete_where()
+
+    def devices(self) -> dict[str, Device]:
+        """Return every device that was ever paired, by node."""
+        with self._open() as db:
+            return {row["node"]: Device(**row) for row in db.table("device").rows_where(order_by="added_at, node")}
+
+    def add_device(self, device: Device) -> None:
+        """Trust a device; one that was revoked stays so."""
+        with self._open() as db:
+            db.table("device").insert(_row(device), ignore=True)
+
+    def revoke(self, nodes: Iterable[str], at: str) -> None:
+        """Trust some devices no longer."""
+        with self._open() as db:
+            for node in nodes:
+                db.execute("UPDATE device SET revoked_at = coalesce(revoked_at, ?) WHERE node = ?", [at, node])
+
+    # Remotes, and how far each was written and read
+
+    def remotes(self) -> list[Remote]:
+        """List the remotes by name."""
+        with self._open() as db:
+            return [_remote(row) for row in db.table("remote").rows_where(order_by="name")]
+
+    def put_remote(self, remote: Remote) -> None:
+        """Keep a remote, in place of the one of its name."""
+        row = {**_row(remote), "workspaces": json.dumps(remote.workspaces), "scopes": json.dumps(remote.scopes)}
+        with self._open() as db:
+            db.table("remote").insert(row, replace=True)
+
+    def drop_remote(self, name: str) -> None:
+        """Forget a remote and how far it was read."""
+        with self._open() as db:
+            for table in ("remote", "sent", "stream", "received", "put_aside"):
+                column = "name" if table == "remote" else "remote"
+                db.table(table).delete_where(f"{column} = ?", [name])
+
+    def forget_progress(self, name: str) -> None:
+        """Read a remote again from its beginning."""
+        with self._open() as db:
+            db.table("received").delete_where("remote = ?", [name])
+
+    def sent(self, remote: str) -> dict[str, int]:
+        """Return up to which operation each workspace was sent."""
+        with self._open() as db:
+            return {row["workspace"]: row["seq"] for row in db.table("sent").rows_where("remote = ?", [remote])}
+
+    def stream(self, remote: str, node: str) -> Stream:
+        """Return how a node's stream on a remote was written."""
+        with self._open() as db:
+            rows = list(db.table("stream").rows_where("remote = ? AND node = ?", [remote, node]))
+            return Stream(rows[0]["last"], rows[0]["purges"], rows[0]["epoch"]) if rows else Stream()
+
+    def note_sent(self, remote: str, node: str, stream: Stream, workspaces: Mapping[str, int]) -> None:
+        """Note what was sent, and that what was written by oneself need not be read."""
+        first, last = self.stream(remote, node).last + 1, stream.last
+        with self._open() as db:
+            db.table("stream").insert({"remote": remote, "node": node, **_row(stream)}, replace=True)
+            for workspace, seq in workspaces.items():
+                db.table("sent").insert({"remote": remote, "workspace": workspace, "seq": seq}, replace=True)
+            if first <= last:
+                _cover(db, remote, node, first, last)
+
+    def received(self, remote: str) -> dict[str, list[tuple[int, int]]]:
+        """Return which stretches of each node's stream were read, in order."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        with self._open() as db:
+            for row in db.table("received").rows_where("remote = ?", [remote], order_by="node, first"):
+                found.setdefault(row["node"], []).append((row["first"], row["last"]))
+        return found
+
+    def note_received(self, remote: str, node: str, first: int, last: int) -> None:
+        """Note that a stretch of a node's stream was read."""
+        with self._open() as db:
+            _cover(db, remote, node, first, last)
+
+    # What was not taken, and what happened
+
+    def put_aside(self, remote: str, refused: Sequence[PutAside]) -> None:
+        """Keep what was not taken, so that it can be looked at, and tried again."""
+        with self._open() as db:
+            db.table("put_aside").delete_where("remote = ?", [remote])
+            rows = [{**_row(one), "item": json.dumps(one.item)} for one in refused]
+            db.table("put_aside").insert_all(rows, replace=True)
+
+    def list_put_aside(self, remote: str | None = None) -> list[PutAside]:
+        """List what was not taken."""
+        where, given = ("remote = ?", [remote]) if remote is not None else (None, [])
+        with self._open() as db:
+            rows = db.table("put_aside").rows_where(where, given, order_by="at, id")
+            return [PutAside(**{**row, "item": json.loads(row["item"])}) for row in rows]
+
+    def log(self, at: str, remote: str, says: str) -> None:
+        """Note that something happened, unless it is what happened last."""
+        with self._open() as db:
+            last = next(iter(db.table("event").rows_where("remote = ?", [remote], order_by="seq desc", limit=1)), None)
+            if last is None or last["says"] != says:
+                db.table("event").insert({"at": at, "remote": remote, "says": says})
+                db.execute("DELETE FROM event WHERE seq <= (SELECT max(seq) FROM event) - ?", [MOST_EVENTS])
+
+    def events(self, limit: int) -> list[Event]:
+        """List what happened, the last first."""
+        with self._open() as db:
+            rows = db.table("event").rows_where(order_by="seq desc", limit=limit)
+            return [Event(row["at"], row["remote"], row["says"]) for row in rows]
+
+
+def _cover(db: Database, remote: str, node: str, first: int, last: int) -> None:
+    """Join a stretch with those that it touches."""
+    touching = list(
+        db.table("received").rows_where(
+            "remote = ? AND node = ? AND first <= ? AND last >= ?", [remote, node, last + 1, first - 1]
+        )
+    )
+    for row in touching:
+        first, last = min(first, row["first"]), max(last, row["last"])
+        db.table("received").delete((remote, node, row["first"]))
+    db.table("received").insert({"remote": remote, "node": node, "first": first, "last": last}, replace=True)
+
+
+def _row(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _remote(row: Mapping[str, Any]) -> Remote:
+    lists = {name: tuple(json.loads(row[name])) for name in ("workspaces", "scopes")}
+    return Remote(**{**row, **lists, "sealed": bool(row["sealed"])})

@@ -1,0 +1,253 @@
+"""An exchange with a remote: who belongs to the circle, what others wrote, what this machine writes.
+
+meet → receive (check each operation, merge, put aside what cannot be taken) → send → tidy
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from config.paths import is_workspace_id
+from pipeline.errors import PeerRefused, RemoteUnreachable, ReverieError
+from pipeline.store import oplog
+from pipeline.store.database import Database
+from pipeline.store.oplog import Operation
+from pipeline.store.peers import Peers, PutAside, Remote
+from pipeline.sync import merge
+from pipeline.sync.circle import Circle
+from pipeline.sync.remotes.http import HttpRemote
+from pipeline.sync.remotes.objects import ObjectRemote
+from pipeline.sync.remotes.remote import Item, Outgoing
+from pipeline.sync.segment import Segment
+from pipeline.sync.signed import check_signature, read_item, to_item
+from pipeline.times import utc_now
+
+if TYPE_CHECKING:
+    from pipeline.sync.remotes.http import HttpRemote
+
+# One segment holds no more.
+MOST_ITEMS = 2000
+# A refusal is kept as it came, so that it can be tried again; of a flood the first are enough to see what it is.
+MOST_PUT_ASIDE = 1000
+
+
+@dataclass(frozen=True)
+class Home:
+    """What an exchange needs of a home: its peers, its workspaces, and which of them take nothing in."""
+
+    peers: Peers
+    workspace_ids: Callable[[], Sequence[str]]
+    database: Callable[[str], Database]
+    refusal: Callable[[str], str | None]
+
+
+@dataclass(slots=True)
+class Exchanged:
+    """What came of an exchange: how much was taken in, was known, was sent; what was put aside."""
+
+    applied: int = 0
+    known: int = 0
+    sent: int = 0
+    bytes: int = 0
+    put_aside: list[PutAside] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+def open_remote(home: Home, remote: Remote) -> "ObjectRemote | HttpRemote":
+    """Return the door to a remote."""
+    if remote.url.startswith("http"):
+        # A client for HTTP is not loaded by a server that only answers.
+        from pipeline.sync.remotes.http import HttpRemote
+
+        return HttpRemote(remote, home.peers)
+    return ObjectRemote(remote, home.peers, lambda segment: _is_mine(home, segment))
+
+
+def exchange(home: Home, remote: Remote) -> Exchanged:
+    """Exchange with one remote, and keep how that went; raise RemoteUnreachable where it cannot be used."""
+    done = Exchanged()
+    try:
+        door = open_remote(home, remote)
+        door.meet()
+        _receive(home, remote, door, done)
+        _send(home, remote, door, done)
+        behind = len(done.put_aside)
+    except (RemoteUnreachable, PeerRefused) as error:
+        home.peers.put_remote(replace(_current(home, remote), error=str(error)))
+        home.peers.log(utc_now(), remote.name, str(error))
+        raise
+    problem = "; ".join(dict.fromkeys(done.refused)) or None
+    size = door.size()
+    fresh = replace(_current(home, remote), last_ok_at=utc_now(), error=problem, bytes=size, behind=behind)
+    home.peers.put_remote(fresh)
+    if done.applied or done.sent:
+        home.peers.log(utc_now(), remote.name, f"{done.applied} taken in, {done.sent} sent")
+    return done
+
+
+def _current(home: Home, remote: Remote) -> Remote:
+    return next((one for one in home.peers.remotes() if one.name == remote.name), remote)
+
+
+def _receive(home: Home, remote: Remote, door: "ObjectRemote | HttpRemote", done: Exchanged) -> None:
+    waiting = [one.item for one in home.peers.list_put_aside(remote.name)]
+    if waiting:
+        _take(home, remote, waiting, done)
+    for stretch in door.receive():
+        if stretch.refused is not None:
+            says = (
+                f"{Circle(home.peers).name_of(stretch.writer)} ({stretch.first} to {stretch.last}): {stretch.refused}"
+            )
+            done.refused.append(says)
+            home.peers.log(utc_now(), remote.name, says)
+            continue
+        _take(home, remote, stretch.items, done)
+        # Before the stretch counts as read.
+        home.peers.put_aside(remote.name, done.put_aside)
+    home.peers.put_aside(remote.name, done.put_aside)
+
+
+def _take(home: Home, remote: Remote, items: Iterable[Item], done: Exchanged) -> None:
+    by_workspace: dict[str, list[Item]] = {}
+    for item in items:
+        workspace = item.get("workspace") if isinstance(item, Mapping) else None
+        by_workspace.setdefault(workspace if isinstance(workspace, str) else "", []).append(item)
+    for workspace, some in by_workspace.items():
+        if remote.workspaces and workspace not in remote.workspaces:
+            continue
+        merged = take_in(home, workspace, some, remote.name)
+        done.applied += merged.applied
+        done.known += merged.known
+        done.put_aside += [
+            PutAside(str(some[place].get("id"))[:64], remote.name, workspace, some[place], reason, utc_now())
+            for place, reason in merged.put_aside
+            if isinstance(some[place], Mapping)
+        ]
+        del done.put_aside[MOST_PUT_ASIDE:]
+
+
+def take_in(home: Home, workspace: str, items: Sequence[Any], via: str) -> merge.Merged:
+    """Merge operations that came for a workspace, each checked by itself."""
+    closed = home.refusal(workspace) if is_workspace_id(workspace) else "it names no workspace"
+    if closed is not None:
+        return merge.Merged(put_aside=[(place, closed) for place in range(len(items))])
+    circle = Circle(home.peers)
+    sound: list[Operation] = []
+    places: list[int] = []
+    refused: list[tuple[int, str]] = []
+    for place, item in enumerate(items):
+        try:
+            operation = read_item(item, via)
+            check_signature(workspace, operation, circle)
+        except PeerRefused as error:
+            refused.append((place, str(error)))
+        else:
+            sound.append(operation)
+            places.append(place)
+    merged = merge.merge(home.database(workspace), sound) if sound else merge.Merged()
+    late = [(places[place], reason) for place, reason in merged.put_aside]
+    return replace(merged, put_aside=sorted([*refused, *late]))
+
+
+def _send(home: Home, remote: Remote, door: "ObjectRemote | HttpRemote", done: Exchanged) -> None:
+    for outgoing in _gather(home, remote, home.peers.sent(remote.name)):
+        if outgoing.items:
+            done.bytes += door.send(outgoing)
+            done.sent += len(outgoing.items)
+    purges = sum(count_purges(home, workspace) for workspace in list_travelling(home, remote))
+    if door.needs_tidying(purges):
+        sent = home.peers.sent(remote.name)
+        whole = [item for part in _gather(home, remote, {}, through=sent) for item in part.items]
+        done.bytes += door.tidy(Outgoing(whole, {}, purges))
+
+
+def list_travelling(home: Home, remote: Remote) -> list[str]:
+    """List the workspaces of this home that travel by a remote."""
+    return [one for one in home.workspace_ids() if not remote.workspaces or one in remote.workspaces]
+
+
+def count_purges(home: Home, workspace: str) -> int:
+    """Count the tombstones of a workspace."""
+    with home.database(workspace).read() as db:
+        return oplog.count_purges(db)
+
+
+def count_ahead(home: Home, remote: Remote) -> int:
+    """Count what waits to be sent."""
+    sent, waiting = home.peers.sent(remote.name), 0
+    for workspace in list_travelling(home, remote):
+        with home.database(workspace).read() as db:
+            waiting += oplog.count_after(db, sent.get(workspace, 0), remote.scopes, remote.name)
+    return waiting
+
+
+def _gather(
+    home: Home, remote: Remote, sent: Mapping[str, int], through: Mapping[str, int] | None = None
+) -> Iterator[Outgoing]:
+    """Go through what travels by a remote after some numbers, a segment at a time."""
+    circle = Circle(home.peers)
+    items: list[Item] = []
+    reached: dict[str, int] = {}
+    for workspace in list_travelling(home, remote):
+        take_node(home.database(workspace), circle)
+        number = sent.get(workspace, 0)
+        while True:
+            with home.database(workspace).read() as db:
+                found = oplog.after(db, number, MOST_ITEMS - len(items), remote.scopes, remote.name)
+                end = oplog.last_seq(db) if len(found) < MOST_ITEMS - len(items) else None
+            if through is not None:
+                found = [one for one in found if one[0] <= through.get(workspace, 0)]
+            for _, operation in found:
+                try:
+                    items.append(to_item(workspace, operation, circle))
+                except PeerRefused:
+                    # Written by a copy of this store whose key is not here: who has the key sends it.
+                    continue
+            number = end if end is not None else found[-1][0]
+            reached[workspace] = number
+            if len(items) >= MOST_ITEMS:
+                yield Outgoing(items, dict(reached))
+                items, reached = [], {}
+            if end is not None:
+                break
+    yield Outgoing(items, reached)
+
+
+def take_node(database: Database, circle: Circle) -> None:
+    """Have a workspace stamp what it writes by this machine's present name."""
+    with database.read() as db:
+        known = oplog.is_node(db, circle.identity.node)
+    if not known:
+        with database.write() as db:
+            oplog.take_node(db, circle.identity.node, [one.node for one in circle.identities])
+
+
+def _is_mine(home: Home, segment: Segment) -> bool:
+    """Tell whether this machine knows everything that a segment holds."""
+    by_workspace: dict[str, set[str]] = {}
+    for item in segment.items:
+        by_workspace.setdefault(str(item.get("workspace")), set()).add(str(item.get("id")))
+    here = set(home.workspace_ids())
+    for workspace, ids in by_workspace.items():
+        if workspace not in here:
+            return False
+        with home.database(workspace).read() as db:
+            known = oplog.list_known(db, ids) | oplog.list_erased(db)
+            rest = [item for item in segment.items if item.get("workspace") == workspace and item["id"] not in known]
+            owners = {str(item.get(name)) for item in rest for name in ("memory_id", "other_id")}
+            purged = oplog.list_purged(db, owners)
+        if any(item["memory_id"] not in purged and item["other_id"] not in purged for item in rest):
+            return False
+    return True
+
+
+def exchange_all(home: Home, names: Sequence[str] = ()) -> dict[str, Exchanged | ReverieError]:
+    """Exchange with every remote, or with some; one that fails does not keep others from their turn."""
+    found: dict[str, Exchanged | ReverieError] = {}
+    for remote in home.peers.remotes():
+        if not names or remote.name in names:
+            try:
+                found[remote.name] = exchange(home, remote)
+            except (RemoteUnreachable, PeerRefused) as error:
+                found[remote.name] = error
+    return found

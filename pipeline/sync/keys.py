@@ -1,0 +1,149 @@
+"""Keys: a circle of devices that trust each other, what its code opens, and what each device signs with.
+
+The code is 18 random bytes. From it follow, by HKDF-SHA256 (RFC 5869), the X25519 key to which segments are sealed (age
+format), the Ed25519 key that vouches for devices, and the token that opens another Reverie's change log. Ciphers and
+signatures are pyrage's and cryptography's.
+"""
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Sequence
+
+import bech32
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from pyrage import DecryptError, decrypt, encrypt, passphrase
+from pyrage.x25519 import Identity as AgeIdentity, Recipient as AgeRecipient
+
+from pipeline.errors import FieldError, InvalidField, PeerRefused
+
+SECRET_BYTES = 18
+CHECK_BYTES = 2
+GROUP = 4
+
+
+def make_secret() -> str:
+    """Make a circle's secret, as hexadecimal digits."""
+    return secrets.token_hex(SECRET_BYTES)
+
+
+def code_of(secret: str) -> str:
+    """Return a secret as a person reads it to another screen: eight groups of four characters."""
+    raw = bytes.fromhex(secret)
+    text = base64.b32encode(raw + _check(raw)).decode()
+    return "-".join(text[start : start + GROUP] for start in range(0, len(text), GROUP))
+
+
+def secret_of(code: str) -> str:
+    """Return the secret that a code holds; raise InvalidField for a code that was read wrongly."""
+    text = "".join(code.split()).replace("-", "").upper().replace("0", "O").replace("1", "I").replace("8", "B")
+    try:
+        raw = base64.b32decode(text)
+    except ValueError:
+        raw = b""
+    raw, check = raw[:SECRET_BYTES], raw[SECRET_BYTES:]
+    if len(raw) != SECRET_BYTES or _check(raw) != check:
+        raise InvalidField(FieldError("code", "is none: look whether a character was read wrongly"))
+    return raw.hex()
+
+
+def _check(raw: bytes) -> bytes:
+    return hashlib.sha256(raw).digest()[:CHECK_BYTES]
+
+
+def _derive(secret: str, purpose: bytes) -> bytes:
+    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"reverie " + purpose).derive(
+        bytes.fromhex(secret)
+    )
+
+
+def circle_identity(secret: str) -> str:
+    """Return the age key that opens what is sealed to a circle."""
+    data = bech32.convertbits(_derive(secret, b"seal"), 8, 5)
+    return str(bech32.bech32_encode("age-secret-key-", data or [])).upper()
+
+
+def circle_seed(secret: str) -> str:
+    """Return the seed of the key by which a circle vouches for its devices."""
+    return _derive(secret, b"vouch").hex()
+
+
+def circle_token(secret: str) -> str:
+    """Return the bearer token that a member of a circle shows to another's server."""
+    return f"sync-{_derive(secret, b'token').hex()}"
+
+
+def make_seed() -> str:
+    """Make the seed of a device's signatures."""
+    return secrets.token_hex(32)
+
+
+def make_age_identity() -> str:
+    """Make an age key of a device's own."""
+    return str(AgeIdentity.generate())
+
+
+def recipient_of(identity: str) -> str:
+    """Return to whom what an age key opens is sealed."""
+    return str(AgeIdentity.from_str(identity).to_public())
+
+
+def verify_key_of(seed: str) -> str:
+    """Return the public half of a signing key."""
+    public = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(seed)).public_key()
+    return public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw).hex()
+
+
+def node_of(verify_key: str) -> str:
+    """Return the name among others that follows from a device's key, so that nobody can take another's."""
+    return hashlib.sha256(bytes.fromhex(verify_key)).hexdigest()[:16]
+
+
+class Signer:
+    """Sign with one key many times."""
+
+    def __init__(self, seed: str) -> None:
+        self._key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(seed))
+
+    def sign(self, message: bytes) -> str:
+        """Return an Ed25519 signature (base64)."""
+        return base64.b64encode(self._key.sign(message)).decode()
+
+
+def is_signed(verify_key: str, signature: str, message: bytes) -> bool:
+    """Tell whether a message bears a key's signature."""
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(verify_key))
+        key.verify(base64.b64decode(signature, validate=True), message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def seal(content: bytes, recipients: Sequence[str]) -> bytes:
+    """Encrypt to some age recipients."""
+    return bytes(encrypt(content, [AgeRecipient.from_str(one) for one in recipients]))
+
+
+def unseal(content: bytes, identities: Sequence[str]) -> bytes:
+    """Decrypt with whichever age key fits; raise PeerRefused where none does, or where it was tampered with."""
+    try:
+        return bytes(decrypt(content, [AgeIdentity.from_str(one) for one in identities]))
+    except DecryptError as error:
+        raise PeerRefused(f"it cannot be opened: {error}") from error
+
+
+def lock(content: bytes, phrase: str) -> bytes:
+    """Encrypt with a passphrase (age's scrypt)."""
+    return bytes(passphrase.encrypt(content, phrase))
+
+
+def unlock(content: bytes, phrase: str) -> bytes:
+    """Decrypt with a passphrase; raise PeerRefused for another one."""
+    try:
+        return bytes(passphrase.decrypt(content, phrase))
+    except DecryptError as error:
+        raise PeerRefused("the passphrase does not open it") from error

@@ -1,0 +1,262 @@
+"""Merging: rows say what the log says, whatever came in whatever order.
+
+    known? → too far ahead? → purged? → append → rows of memories → what stands between them → confluences
+
+Where two machines' rows cannot stand beside each other (one text twice, two values of a fact at one moment), every
+machine finds the same way out by itself; what it changes is an operation like any other.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from sqlite3 import Connection
+from typing import Any
+
+from pipeline.errors import PeerRefused
+from pipeline.kinds import TRAITS
+from pipeline.records import FactKey, Kind, Memory, Scope, ScopeKind, Stage
+from pipeline.store import changes, clock, duplicates, facts, history, index_state, memories, oplog, truth, work
+from pipeline.store.database import Database
+from pipeline.store.oplog import Fold, Operation
+from pipeline.store.truth import GONE, MEMORY, PURGE, Fields, Key
+from pipeline.text.instructions import instructs
+from pipeline.text.normalize import content_hash
+from pipeline.text.tokens import memory_tokens
+from pipeline.times import utc_text
+from pipeline.write.accept import DIGESTION
+from pipeline.write.prepare import join_agent_text
+from pipeline.write.revise import purge_memory
+
+# Who merged two memories that say the same.
+ACTOR = "sync"
+# The event of a history that tells what a field said before another machine's value won.
+CONFLICT = "conflict"
+# One transaction takes no more, so that nobody waits for long.
+AT_ONCE = 500
+# A memory of which no operation tells these is not whole here yet.
+_NEEDED = frozenset({"content", "kind", "source", "trust", "created_at", "occurred_at", "updated_at", "importance"})
+# Of these somebody would miss what they said.
+_VALUED = ("content", "metadata", "importance", "pinned", "kind", "branch", "expires_at", "sensitivity")
+
+
+@dataclass(slots=True)
+class Merged:
+    """How many operations were new, how many were known, and which cannot be taken, by their place, and why."""
+
+    applied: int = 0
+    known: int = 0
+    put_aside: list[tuple[int, str]] = field(default_factory=list)
+
+
+def merge(database: Database, operations: Sequence[Operation], wall_ms: Callable[[], int] = clock.wall_ms) -> Merged:
+    """Take in what other machines wrote; nothing of it stops the rest."""
+    merged = Merged()
+    for start in range(0, len(operations), AT_ONCE):
+        _merge(database, start, operations[start : start + AT_ONCE], wall_ms(), merged)
+    return merged
+
+
+def _merge(database: Database, start: int, operations: Sequence[Operation], now_ms: int, merged: Merged) -> None:
+    sound = []
+    for place, one in enumerate(operations, start):
+        try:
+            clock.check_drift(one.hlc, now_ms)
+        except PeerRefused as error:
+            merged.put_aside.append((place, str(error)))
+        else:
+            sound.append(one)
+    with database.write() as db:
+        known = oplog.list_known(db, (one.id for one in sound)) | oplog.list_erased(db)
+        about = {owner for one in sound for owner in (one.key.memory_id, one.key.other_id) if owner}
+        purged = oplog.list_purged(db, about)
+        fresh = {
+            one.id: one
+            for one in sound
+            if one.id not in known and (one.key.kind == PURGE or not _is_about(one, purged))
+        }
+        merged.applied += len(fresh)
+        merged.known += len(sound) - len(fresh)
+        if fresh:
+            _take_in(db, list(fresh.values()))
+
+
+def _is_about(operation: Operation, purged: set[str]) -> bool:
+    """Tell whether an operation tells of what was purged."""
+    key = operation.key
+    return key.memory_id in purged or key.other_id in purged
+
+
+def _take_in(db: Connection, fresh: Sequence[Operation]) -> None:
+    for one in fresh:
+        clock.receive(db, one.hlc)
+    doomed = {one.key.memory_id for one in fresh if one.key.kind == PURGE}
+    for memory_id in doomed:
+        oplog.erase(db, memory_id)
+    oplog.insert(db, (one for one in fresh if one.key.kind == PURGE or not _is_about(one, doomed)))
+    for memory_id in doomed:
+        memory = memories.get(db, memory_id)
+        if memory is not None:
+            purge_memory(db, memory)
+    keys = {one.key for one in fresh if one.key.kind != PURGE and not _is_about(one, doomed)}
+    erased = {operation for one in fresh for operation in one.fields.get(oplog.ERASED, ()) if one.key.kind == PURGE}
+    project(db, keys | oplog.erase_operations(db, erased))
+
+
+def project(db: Connection, keys: Iterable[Key]) -> None:
+    """Make the rows of some keys, and of what follows from them, say what the log says."""
+    keys = set(keys)
+    owners = {key for key in keys if key.kind == MEMORY}
+    folds = oplog.fold(db, owners)
+    arrived: list[str] = []
+    for key in sorted(owners):
+        fold = folds.get(key)
+        if fold is not None and fold.fields.keys() >= _NEEDED:
+            if truth.find_seq(db, key.memory_id) is None:
+                arrived.append(key.memory_id)
+            _project_memory(db, key.memory_id, fold)
+    merged = oplog.list_merged_into(db, arrived) | {key for key, fold in folds.items() if "merged_into" in fold.fields}
+    for key, fold in oplog.fold(db, merged).items():
+        if fold.fields.get("archived_at") and fold.fields.get("merged_into"):
+            truth.set_merged_into(db, key.memory_id, fold.fields["merged_into"])
+    relations = {key for key in keys | oplog.list_keys_about(db, arrived) if key.kind != MEMORY}
+    for key, fold in oplog.fold(db, relations).items():
+        truth.put_relation(db, key, fold.says)
+    for memory_id in {key.memory_id for key in relations if key.kind == truth.HISTORY}:
+        truth.count_confirmations(db, memory_id)
+    _settle_facts(db, (memories.get(db, key.memory_id) for key in owners))
+
+
+def _project_memory(db: Connection, memory_id: str, fold: Fold) -> None:
+    fields = fold.fields
+    before = memories.get(db, memory_id)
+    scope = Scope(ScopeKind(fields.get("scope_kind", ScopeKind.WORKSPACE)), fields.get("scope_id"))
+    said = content_hash(fields["content"])
+    twin = None
+    if fields.get("archived_at") is None and fields.get("subject") is None:
+        twin = memories.find_active_text(db, scope, said)
+    if twin is None or twin.id == memory_id:
+        _put(db, memory_id, fields, said)
+        _index(db, before, memory_id)
+    else:
+        _unite(db, before, twin, memory_id, fields, said)
+    _keep_overruled(db, memory_id, fold)
+
+
+def _put(db: Connection, memory_id: str, fields: Fields, said: str) -> None:
+    kind = Kind(fields["kind"])
+    seq = truth.put_memory(db, memory_id, fields, {"content_hash": said}, TRAITS[kind].tier)
+    stored = memories.by_seqs(db, [seq])[seq]
+    flagged = instructs(join_agent_text(stored))
+    if flagged != stored.instructs:
+        memories.update(db, seq, {"instructs": flagged}, stored.updated_at)
+
+
+def _unite(db: Connection, before: Memory | None, twin: Memory, memory_id: str, fields: Fields, said: str) -> None:
+    """Let one of two memories that say the same speak for both: the older one by id, on every machine."""
+    at = max(twin.created_at, fields["created_at"])
+    if twin.id < memory_id:
+        _put(db, memory_id, {**fields, "archived_at": at}, said)
+    else:
+        memories.archive(db, twin.seq, at)
+        _put(db, memory_id, fields, said)
+    _index(db, before, memory_id)
+    written = memories.by_ids(db, [memory_id, twin.id])
+    survivor, absorbed = written[min(written)], written[max(written)]
+    if survivor.candidate and not absorbed.candidate:
+        memories.update(db, survivor.seq, {"candidate": 0}, at)
+    duplicates.merge(db, survivor, absorbed, ACTOR, at, {})
+    truth.count_confirmations(db, survivor.id)
+    if survivor.candidate and not absorbed.candidate:
+        number = changes.append(db, changes.EDIT, [survivor.id])
+        index_state.put_tokens(db, survivor.seq, memory_tokens(survivor.content, survivor.occurred_at), number)
+
+
+def _index(db: Connection, before: Memory | None, memory_id: str) -> None:
+    """Have the indexes follow a row that peers wrote."""
+    now = memories.get(db, memory_id)
+    assert now is not None
+    if before == now:
+        return
+    op = changes.CREATE if before is None else changes.EDIT
+    number = changes.append(db, op, [memory_id])
+    if before is not None and before.content != now.content:
+        duplicates.forget_findings(db, now.seq)
+    if before is None or before.content != now.content:
+        work.add(db, [now.seq], DIGESTION, time.time())
+    elif before.archived_at is not None and now.archived_at is None:
+        work.add(db, [now.seq], [Stage.DEDUP], time.time())
+    if now.archived_at is None and not now.candidate:
+        index_state.put_tokens(db, now.seq, memory_tokens(now.content, now.occurred_at), number)
+    else:
+        index_state.drop_tokens(db, now.seq)
+        changes.append(db, changes.ARCHIVE, [memory_id])
+
+
+def list_overruled(fold: Fold) -> list[tuple[str, str, str, Any]]:
+    """List (field, operation, stamp, value) of what was written elsewhere at the same time and did not win."""
+    found = []
+    for name, heads in fold.heads.items():
+        if name in _VALUED or name.startswith(truth.DETAIL):
+            won = fold.fields.get(name)
+            found += [(name, one, stamp, value) for one, (stamp, value) in sorted(heads.items()) if value != won]
+    return found
+
+
+def _keep_overruled(db: Connection, memory_id: str, fold: Fold) -> None:
+    seq = truth.find_seq(db, memory_id)
+    for name, one, stamp, value in list_overruled(fold):
+        assert seq is not None
+        at = utc_text(datetime.fromtimestamp(clock.parse(stamp)[0] / 1000, UTC))
+        text = value if name == "content" else None
+        told: Mapping[str, Any] = {"field": name, "by": stamp[22:]}
+        if text is None:
+            told = {**told, "value": value}
+        history.add(db, seq, at, CONFLICT, text, told, uid=f"{CONFLICT}-{one}-{name}")
+
+
+def _settle_facts(db: Connection, written: Iterable[Memory | None]) -> None:
+    """Let each value of a fact hold until the next begins, as every machine finds by itself."""
+    found: set[tuple[FactKey, Scope]] = {(one.key, one.scope) for one in written if one is not None and one.key}
+    for key, scope in sorted(found, key=lambda one: (one[0], one[1].kind, one[1].id or "")):
+        values = sorted(facts.history(db, key, scope), key=lambda fact: (fact.valid_from or "", fact.id))
+        for fact, following in pairwise(values):
+            begins = following.valid_from
+            if begins is not None and (fact.valid_to is None or fact.valid_to > begins):
+                facts.close(db, fact.seq, begins, max(fact.updated_at, following.updated_at))
+                changes.append(db, changes.CLOSE, [fact.id])
+
+
+def list_differences(db: Connection) -> list[Key]:
+    """List the keys whose rows do not say what the log says; empty in a sound store."""
+    found, here = [], set(truth.list_keys(db))
+    keys = sorted(here | oplog.list_all_keys(db))
+    for start in range(0, len(keys), oplog.AT_ONCE):
+        some = keys[start : start + oplog.AT_ONCE]
+        states, folds = truth.read(db, some), oplog.fold(db, some)
+        for key in some:
+            if key in states and (key in here or _could_stand(key, folds[key], here)):
+                fold = folds.get(key)
+                # What speaks for a memory may not be here yet, or no more.
+                if fold is not None and truth.find_seq(db, fold.fields.get("merged_into")) is None:
+                    fold.fields.pop("merged_into", None)
+                if oplog.difference(states[key], fold)[0]:
+                    found.append(key)
+    return found
+
+
+def _could_stand(key: Key, fold: Fold, here: set[Key]) -> bool:
+    if fold.says == GONE:
+        return False
+    if key.kind == MEMORY:
+        return fold.fields.keys() >= _NEEDED
+    return all(not one or Key(MEMORY, one) in here for one in (key.memory_id, key.other_id))
+
+
+def repair(database: Database) -> int:
+    """Make every row say what the log says; return how many did not."""
+    with database.write() as db:
+        wrong = list_differences(db)
+        project(db, wrong)
+    return len(wrong)

@@ -1,0 +1,1 @@
+"""Where operations travel by: a folder, S3-compatible storage, or another Reverie."""

@@ -1,0 +1,198 @@
+"""A folder or an S3-compatible bucket: files that are written once, each by one device.
+
+    devices/<node>.card       who belongs to the circle, as this device knows it
+    keys/<hash>.notice        a new key, sealed to the devices that stay
+    segments/<node>/…         the device's stream
+
+No file is ever shared between writers, so that whatever copies the folder has nothing to merge.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import LocalStore, ObjectStore, S3Store
+
+from pipeline.errors import PeerRefused, RemoteUnreachable
+from pipeline.store.peers import Peers, Remote, Stream
+from pipeline.sync import keys
+from pipeline.sync.circle import Circle
+from pipeline.sync.remotes.remote import Outgoing, Stretch
+from pipeline.sync.segment import SEALED, Segment, SegmentName, parse_name, read_segment, write_segment
+
+# So many small files become one.
+MANY_SEGMENTS = 64
+
+T = TypeVar("T")
+
+
+def make_folder(url: str) -> None:
+    """Make a remote's folder if need be: once, so that one which is not mounted later is not taken for an empty one."""
+    try:
+        Path(url.removeprefix("dir:")).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise RemoteUnreachable(f"{url} cannot be made: {error.strerror}") from error
+
+
+def _open_store(url: str) -> ObjectStore:
+    if url.startswith("dir:"):
+        return LocalStore(prefix=Path(url.removeprefix("dir:")))
+    parts = urlsplit(url)
+    # Key, region and endpoint are S3's own variables of the environment.
+    store: ObjectStore = S3Store(parts.netloc, prefix=parts.path.strip("/") or None)
+    return store
+
+
+@dataclass(frozen=True)
+class ObjectRemote:
+    """A remote that is files. `is_mine` tells whether operations of a segment are known here."""
+
+    remote: Remote
+    peers: Peers
+    is_mine: Callable[[Segment], bool]
+
+    @cached_property
+    def _store(self) -> ObjectStore:
+        return self._try(lambda: _open_store(self.remote.url))
+
+    @property
+    def _circle(self) -> Circle:
+        return Circle(self.peers)
+
+    def _try(self, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except (AlreadyExistsError, FileNotFoundError):
+            raise
+        except (BaseError, OSError) as error:
+            reason = str(error).partition("\n")[0][:300]
+            raise RemoteUnreachable(f"{self.remote.url} cannot be used: {reason}") from error
+
+    def _list(self, prefix: str) -> dict[str, int]:
+        found: list[Any] = self._try(lambda: list(obstore.list(self._store, prefix).collect()))
+        return {one["path"]: int(one["size"]) for one in found}
+
+    def _get(self, path: str) -> bytes | None:
+        try:
+            return self._try(lambda: bytes(obstore.get(self._store, path).bytes()))
+        except FileNotFoundError:
+            # Its writer has put a snapshot in its place meanwhile.
+            return None
+
+    def _put(self, path: str, content: bytes, *, once: bool) -> int:
+        self._try(lambda: obstore.put(self._store, path, content, mode="create" if once else "overwrite"))
+        return len(content)
+
+    def meet(self) -> None:
+        """Read who belongs to the circle and which keys are new; say what this device knows of both."""
+        notices = {path: self._get(path) for path in self._list("keys/")}
+        self._circle.heed(one.decode("ascii", "replace") for one in notices.values() if one)
+        circle = self._circle
+        own = f"devices/{circle.identity.node}.card"
+        cards = {path: self._get(path) for path in self._list("devices/")}
+        for content in cards.values():
+            if content is not None:
+                circle.meet(_read_cards(content, circle))
+        for notice in self.peers.notices():
+            path = f"keys/{hashlib.sha256(notice.encode()).hexdigest()[:16]}.notice"
+            if path not in notices:
+                self._put(path, notice.encode(), once=False)
+        circle = self._circle
+        known = cards.get(own)
+        told = circle.cards()
+        if known is None or _marks(_read_cards(known, circle)) != _marks(told):
+            self._put(own, self._seal(json.dumps(told).encode(), circle), once=False)
+
+    def _seal(self, content: bytes, circle: Circle) -> bytes:
+        return keys.seal(content, [circle.recipient]) if self.remote.sealed else content
+
+    def _list_segments(self) -> list[SegmentName]:
+        return sorted(name for path in self._list("segments/") if (name := parse_name(path)) is not None)
+
+    def receive(self) -> Iterator[Stretch]:
+        """Go through the segments that were not read, whoever wrote them, in each stream's order."""
+        received = self.peers.received(self.remote.name)
+        for name in self._list_segments():
+            if any(first <= name.first and name.last <= last for first, last in received.get(name.node, [])):
+                continue
+            content = self._get(name.path)
+            if content is None:
+                continue
+            circle = self._circle
+            try:
+                segment = read_segment(content, name, circle)
+                if name.node == circle.identity.node and not self.is_mine(segment):
+                    # Another machine writes under this one's name: one of the two is a copy.
+                    circle.rename()
+            except (PeerRefused, ValueError, TypeError) as error:
+                yield Stretch(name.node, name.first, name.last, refused=str(error))
+                continue
+            yield Stretch(name.node, name.first, name.last, segment.items)
+            self.peers.note_received(self.remote.name, name.node, name.first, name.last)
+            received = self.peers.received(self.remote.name)
+
+    def send(self, outgoing: Outgoing) -> int:
+        """Append a segment to this device's stream."""
+        circle = self._circle
+        node = circle.identity.node
+        stream = self.peers.stream(self.remote.name, node)
+        # What was written and not noted stands there all the same.
+        last = max([stream.last, *(one.last for one in self._list_segments() if one.node == node)])
+        name = SegmentName(node, last + 1, last + len(outgoing.items))
+        content = write_segment(Segment(name, outgoing.items, circle.cards()), circle, sealed=self.remote.sealed)
+        try:
+            size = self._put(name.path, content, once=True)
+        except AlreadyExistsError as error:
+            raise RemoteUnreachable(f"{name.path} is there already: it is read first, the next time") from error
+        if not last:
+            stream = replace(stream, epoch=circle.epoch)
+        self.peers.note_sent(self.remote.name, node, replace(stream, last=name.last), outgoing.workspaces)
+        return size
+
+    def tidy(self, outgoing: Outgoing) -> int:
+        """Put a snapshot of the stream in the place of its segments."""
+        circle = self._circle
+        node = circle.identity.node
+        last = self.peers.stream(self.remote.name, node).last
+        old = [one for one in self._list_segments() if one.node == node]
+        name = SegmentName(node, 1, last, is_snapshot=True)
+        content = write_segment(Segment(name, outgoing.items, circle.cards()), circle, sealed=self.remote.sealed)
+        size = self._put(name.path, content, once=False)
+        for one in old:
+            if one != name and one.last <= last:
+                self._try(lambda path=one.path: obstore.delete(self._store, path))  # type: ignore[misc]
+        self.peers.note_sent(self.remote.name, node, Stream(last, outgoing.purges, circle.epoch), {})
+        return size
+
+    def needs_tidying(self, purges: int) -> bool:
+        """Tell whether the stream holds what was purged since, is sealed with an old key, or is in many small files."""
+        circle = self._circle
+        stream = self.peers.stream(self.remote.name, circle.identity.node)
+        own = [one for one in self._list_segments() if one.node == circle.identity.node]
+        is_old = stream.purges != purges or stream.epoch != circle.epoch
+        return bool(stream.last) and (is_old or len(own) > MANY_SEGMENTS)
+
+    def size(self) -> int:
+        """Return the bytes that all streams take."""
+        return sum(self._list("segments/").values())
+
+
+def _read_cards(content: bytes, circle: Circle) -> list[dict[str, Any]]:
+    try:
+        plain = keys.unseal(content, circle.openers) if content.startswith(SEALED) else content
+        cards = json.loads(plain)
+    except (PeerRefused, ValueError):
+        # Sealed to a circle that this machine is not in, or not any more: it vouches for nobody here.
+        return []
+    return [card for card in cards if isinstance(card, dict)] if isinstance(cards, list) else []
+
+
+def _marks(cards: list[dict[str, Any]] | Any) -> list[str]:
+    return sorted(json.dumps({**card}, sort_keys=True) for card in cards)

@@ -1,0 +1,65 @@
+"""What a remote does, and how its address is read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from pipeline.errors import FieldError, InvalidField
+
+Item = Mapping[str, Any]
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What was read at once of one writer's stream: its operations, or why none of it can be taken."""
+
+    writer: str
+    first: int
+    last: int
+    items: Sequence[Item] = ()
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """Operations to be sent, and up to which number that brings each workspace; how many purges the stores know of."""
+
+    items: Sequence[Item] = ()
+    workspaces: Mapping[str, int] = field(default_factory=dict)
+    purges: int = 0
+
+
+class RemoteDoor(Protocol):
+    """One remote, opened; raises RemoteUnreachable where it cannot be read or written."""
+
+    def meet(self) -> None:
+        """Exchange who belongs to the circle, and which keys are new."""
+
+    def receive(self) -> Iterator[Stretch]:
+        """Go through what was not read yet; what is yielded is noted as read when the next is asked for."""
+
+    def send(self, outgoing: Outgoing) -> int:
+        """Write operations down for good, and note that they were sent; return how many bytes that took."""
+
+    def tidy(self, outgoing: Outgoing) -> int:
+        """Write a stream anew, whole, where purges or many small files ask for it; return how many bytes that took."""
+
+
+def check_url(url: str) -> str:
+    """Return an address as it is kept; raise InvalidField for one by which nothing may travel."""
+    if url.startswith("dir:"):
+        if not url.removeprefix("dir:").startswith("/"):
+            raise InvalidField(FieldError("url", "name the folder by its whole path: dir:/…"))
+        return url
+    parts = urlsplit(url)
+    if parts.scheme == "s3" and parts.netloc:
+        return url
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidField(FieldError("url", "must be dir:PATH, s3://BUCKET/PREFIX, or https://HOST"))
+    if parts.username or parts.password or parts.query:
+        raise InvalidField(FieldError("url", "must hold no password and no query"))
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        raise InvalidField(FieldError("url", "beyond this machine only https:// keeps what travels to itself"))
+    return url.rstrip("/")

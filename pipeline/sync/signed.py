@@ -1,0 +1,255 @@
+"""Signed operations as they travel: to JSON and back, checked to the last field before anything is believed."""
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from pipeline.errors import PeerRefused
+from pipeline.records import (
+    MAX_BRANCH_CHARS,
+    MAX_CONTENT_CHARS,
+    MAX_PATH_CHARS,
+    MAX_SESSION_ID_CHARS,
+    EdgeKind,
+    Kind,
+    ScopeKind,
+    Sensitivity,
+    Source,
+    Tier,
+    Trust,
+)
+from pipeline.store import clock, truth
+from pipeline.store.oplog import ERASED, Operation
+from pipeline.store.truth import MEMORY, PURGE, RELATION_FIELDS, Key
+from pipeline.sync import keys
+from pipeline.sync.circle import Circle
+
+UNKNOWN = "signed by a device that this home is not paired with"
+_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+_TAG = re.compile(r"tag:[a-z0-9-]{1,50}")
+_DETAIL = re.compile(r"details\.[a-z_]{1,40}")
+_OPERATION = re.compile(r"[0-9a-f]{32}")
+# What belongs to one session or task stays where that is.
+TRAVELLING_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT)
+MAX_NAME_CHARS = 200
+MAX_FIELDS = 200
+MAX_TEXT_CHARS = 100_000
+
+
+def message_of(workspace: str, operation: Operation) -> bytes:
+    """Return what a signature of an operation is made of: it counts in one workspace alone."""
+    return f"reverie operation 1\n{workspace}\n{operation.id}".encode()
+
+
+def to_item(workspace: str, operation: Operation, circle: Circle | None) -> dict[str, Any]:
+    """Return an operation as it travels, signed if it was made here; raise PeerRefused where nobody can sign."""
+    signature = operation.signature
+    if signature is None:
+        signer = None if circle is None else circle.signers.get(operation.node)
+        if signer is None:
+            raise PeerRefused(f"nobody here can sign for {operation.node}")
+        signature = signer.sign(message_of(workspace, operation))
+    key = operation.key
+    return {
+        "workspace": workspace,
+        "id": operation.id,
+        "hlc": operation.hlc,
+        "kind": key.kind,
+        "memory_id": key.memory_id,
+        "other_id": key.other_id,
+        "name": key.name,
+        "fields": operation.fields,
+        "after": list(operation.after),
+        "signature": signature,
+    }
+
+
+def read_item(item: Any, via: str, scopes: Collection[str] = TRAVELLING_SCOPES) -> Operation:
+    """Return the operation that an item holds; raise PeerRefused for one that is none, or is of another scope."""
+    if not isinstance(item, Mapping):
+        raise PeerRefused("it is no operation")
+    names = ("id", "hlc", "kind", "memory_id", "other_id", "name", "signature")
+    texts: dict[str, Any] = {name: item.get(name) for name in names}
+    fields, after = item.get("fields"), item.get("after")
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise PeerRefused("a text is missing")
+    if not isinstance(fields, Mapping) or len(fields) > MAX_FIELDS or not isinstance(after, list):
+        raise PeerRefused("its fields cannot be read")
+    if not _are_operations(after):
+        raise PeerRefused("its fields cannot be read")
+    key = Key(texts["kind"], texts["memory_id"], texts["other_id"], texts["name"])
+    try:
+        clock.parse(texts["hlc"])
+    except ValueError as error:
+        raise PeerRefused(str(error)) from error
+    _check_key(key)
+    _check_fields(key, fields)
+    if key.kind == MEMORY and fields.get("scope_kind") not in (None, *scopes):
+        raise PeerRefused("it belongs to one session or task, and stays where that is")
+    operation = Operation(texts["hlc"], key, dict(fields), tuple(after), texts["signature"], via)
+    try:
+        is_whole = operation.id == texts["id"]
+    except UnicodeEncodeError:
+        is_whole = False
+    if not is_whole:
+        raise PeerRefused("it is not what was signed")
+    return operation
+
+
+def is_local(row: Any) -> bool:
+    """Tell whether something says of a memory what is one machine's alone, in a form that may be stored."""
+    if not isinstance(row, Mapping) or not _ID.fullmatch(str(row.get("id"))):
+        return False
+    try:
+        anchor = json.loads(row.get("anchor") or "null")
+    except (TypeError, ValueError):
+        return False
+    return (
+        _share(row.get("importance"))
+        and _or_nothing(_share)(row.get("given_importance"))
+        and row.get("tier") in list(Tier)
+        and isinstance(row.get("recall_count"), int)
+        and _or_nothing(_moment)(row.get("recalled_at") or None)
+        and _or_nothing(_anchor)(anchor)
+    )
+
+
+def check_signature(workspace: str, operation: Operation, circle: Circle) -> None:
+    """Raise PeerRefused for an operation that its node has not signed."""
+    author = circle.devices.get(operation.node)
+    if author is None:
+        raise PeerRefused(UNKNOWN)
+    if not is_signed_by_device(workspace, operation, circle):
+        raise PeerRefused(f"it bears the name of {author.name}, but not its signature")
+
+
+def is_signed_by_device(workspace: str, operation: Operation, circle: Circle) -> bool:
+    """Tell whether a device that this home knows has signed an operation for a workspace."""
+    author = circle.devices.get(operation.node)
+    message = message_of(workspace, operation)
+    return author is not None and keys.is_signed(author.verify_key, operation.signature or "", message)
+
+
+def _are_operations(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and _OPERATION.fullmatch(one) for one in value)
+
+
+def _check_key(key: Key) -> None:
+    known = key.kind in (MEMORY, PURGE) or key.kind in RELATION_FIELDS
+    if not known or not _ID.fullmatch(key.memory_id) or len(key.name) > MAX_NAME_CHARS:
+        raise PeerRefused("it is about nothing that is known")
+    if key.other_id and not _ID.fullmatch(key.other_id):
+        raise PeerRefused("it is about nothing that is known")
+    needs_other = key.kind in (truth.EDGE, truth.VERDICT)
+    if needs_other != bool(key.other_id) and key.kind != truth.HISTORY:
+        raise PeerRefused("it names the wrong number of memories")
+    if key.kind == truth.EDGE and key.name not in list(EdgeKind):
+        raise PeerRefused("there is no such edge")
+
+
+def _check_fields(key: Key, fields: Mapping[str, Any]) -> None:
+    if key.kind == PURGE:
+        if set(fields) - {ERASED} or not _are_operations(fields.get(ERASED, [])):
+            raise PeerRefused("a purge says nothing else")
+        return
+    checks = _MEMORY_CHECKS if key.kind == MEMORY else _RELATION_CHECKS[key.kind]
+    for name, value in fields.items():
+        if key.kind == MEMORY and (_TAG.fullmatch(name) or _DETAIL.fullmatch(name)):
+            fits = value is None or (value is True if name.startswith(truth.TAG) else _is_small(value))
+        elif key.kind != MEMORY and name == "gone":
+            fits = value in (True, None)
+        else:
+            check = checks.get(name)
+            fits = check is not None and check(value)
+        if not fits:
+            raise PeerRefused(f"its field {name[:60]} cannot be taken")
+    if key.kind != MEMORY and fields.get("gone") is None:
+        missing = [name for name, check in checks.items() if name not in fields and not check(None)]
+        if missing:
+            raise PeerRefused(f"its field {missing[0]} is missing")
+
+
+Check = Callable[[Any], bool]
+
+
+def _text(most: int, least: int = 1) -> Check:
+    return lambda value: isinstance(value, str) and least <= len(value) <= most
+
+
+def _one_of(kind: type) -> Check:
+    return lambda value: isinstance(value, str) and value in list(kind)  # type: ignore[call-overload]
+
+
+def _moment(value: Any) -> bool:
+    return isinstance(value, str) and _MOMENT.fullmatch(value) is not None
+
+
+def _flag(value: Any) -> bool:
+    return value is None or value in (True, False, 0, 1)
+
+
+def _share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _is_small(value: Any) -> bool:
+    return value is None or len(json.dumps(value)) <= MAX_TEXT_CHARS
+
+
+def _object(value: Any) -> bool:
+    return isinstance(value, Mapping) and len(json.dumps(value)) <= MAX_TEXT_CHARS
+
+
+def _anchor(value: Any) -> bool:
+    names = {"path", "first_line", "last_line", "content_hash"}
+    return isinstance(value, Mapping) and set(value) == names and _text(MAX_PATH_CHARS)(value["path"])
+
+
+def _or_nothing(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+_MEMORY_CHECKS: Mapping[str, Check] = {
+    "content": _text(MAX_CONTENT_CHARS),
+    "kind": _one_of(Kind),
+    "scope_kind": _or_nothing(_one_of(ScopeKind)),
+    "scope_id": _or_nothing(_text(MAX_SESSION_ID_CHARS)),
+    "source": _one_of(Source),
+    "trust": _one_of(Trust),
+    "session_id": _or_nothing(_text(MAX_SESSION_ID_CHARS)),
+    "created_at": _moment,
+    "occurred_at": _moment,
+    "updated_at": _moment,
+    "archived_at": _or_nothing(_moment),
+    "branch": _or_nothing(_text(MAX_BRANCH_CHARS)),
+    "subject": _or_nothing(_text(MAX_NAME_CHARS)),
+    "attribute": _or_nothing(_text(MAX_NAME_CHARS)),
+    "valid_from": _or_nothing(_moment),
+    "valid_to": _or_nothing(_moment),
+    "expires_at": _or_nothing(_moment),
+    "sensitivity": _or_nothing(_one_of(Sensitivity)),
+    "pinned": _flag,
+    "candidate": _flag,
+    "importance": _share,
+    "metadata": _or_nothing(_object),
+    "anchor": _or_nothing(_anchor),
+    "merged_into": _or_nothing(lambda value: isinstance(value, str) and _ID.fullmatch(value) is not None),
+}
+_OF_HISTORY = _or_nothing(_text(MAX_TEXT_CHARS, 0))
+_RELATION_CHECKS: Mapping[str, Mapping[str, Check]] = {
+    truth.EDGE: {"made_by": _text(MAX_NAME_CHARS), "at": _moment},
+    truth.HISTORY: {"at": _moment, "event": _text(MAX_NAME_CHARS), "content": _OF_HISTORY, "detail": _object},
+    truth.VERDICT: {"state": lambda value: value in ("merged", "kept"), "settled_at": _or_nothing(_moment)},
+    truth.ANSWER: {
+        "session_id": _or_nothing(_text(MAX_SESSION_ID_CHARS)),
+        "agent_id": _or_nothing(_text(MAX_SESSION_ID_CHARS)),
+        "at": _moment,
+        "followed": lambda value: value in (0, 1),
+        "note": _or_nothing(_text(MAX_TEXT_CHARS, 0)),
+        "answered_at": _or_nothing(_moment),
+        "withheld": _flag,
+    },
+    truth.REFUSAL: {"how": lambda value: value in ("rejected", "archived"), "at": _moment},
+}

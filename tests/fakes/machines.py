@@ -1,0 +1,197 @@
+"""Some machines with one workspace each, whose clocks differ, and the operations that travel between them."""
+
+import json
+import random
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline.errors import ReverieError
+from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
+from pipeline.store import clock, meta, oplog, truth
+from pipeline.store.database import Database, WriterProfile
+from pipeline.store.oplog import Operation
+from pipeline.sync.merge import list_differences, merge
+from pipeline.write import revise
+from pipeline.write.accept import accept
+
+SCOPES = ("workspace", "user")
+DAY_MS = 24 * 3600 * 1000
+
+
+@dataclass
+class Machine:
+    """A store under a name of its own, with a clock that is wrong by `skew_ms`."""
+
+    number: int
+    file: Path
+    skew_ms: int = 0
+    database: Database = field(init=False)
+    written: set[str] = field(default_factory=set)
+    texts: set[tuple[str, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.open(create=True)
+        with self.database.write() as db:
+            meta.put(db, meta.NODE, f"{self.number:08x}")
+
+    def open(self, *, create: bool = False) -> None:
+        """Open the store, as after a crash."""
+        self.database = Database(self.file, WriterProfile("NORMAL", 1000, 5000), create=create)
+
+    def wall_ms(self) -> int:
+        """Return the time by this machine's clock."""
+        return clock.wall_ms() + self.skew_ms
+
+    def send(self, after: int = 0) -> list[Operation]:
+        """Return what this machine tells others, its own and what it heard, as it is sent."""
+        with self.database.read() as db:
+            return [
+                Operation(one.hlc, one.key, one.fields, one.after, signature="by its author")
+                for _, one in oplog.after(db, after, 100_000, SCOPES)
+            ]
+
+    def receive(self, operations: list[Operation]) -> None:
+        """Take in what others told."""
+        refused = merge(self.database, operations, self.wall_ms).put_aside
+        assert not refused, refused
+
+    def dump(self) -> str:
+        """Return the truth as text that is the same wherever the same is known."""
+        with self.database.read() as db:
+            keys = truth.list_keys(db)
+            found = truth.read(db, keys)
+            wrong = list_differences(db)
+        assert not wrong, wrong
+        return "\n".join(json.dumps([key, found[key]], sort_keys=True) for key in keys)
+
+    def ids(self) -> list[str]:
+        """List the memories that are here."""
+        with self.database.read() as db:
+            return [key.memory_id for key in truth.list_keys(db) if key.kind == truth.MEMORY]
+
+    def said(self) -> set[tuple[str, str]]:
+        """Return every text that a memory has or had, by its id."""
+        with self.database.read() as db:
+            keys = truth.list_keys(db)
+            found = truth.read(db, keys)
+        return {
+            (key.memory_id, text) for key, fields in found.items() if isinstance(text := fields.get("content"), str)
+        }
+
+    def purged(self) -> set[str]:
+        """Return the memories of which a tombstone stands here."""
+        with self.database.read() as db:
+            return {row[0] for row in db.execute("SELECT memory_id FROM operation WHERE kind = 'purge'")}
+
+
+def act(machine: Machine, choice: random.Random) -> None:
+    """Have somebody do something on a machine; what cannot be done is not done."""
+    acts: list[Callable[[Machine, random.Random], None]] = [_write, _write, _write, _edit, _edit, _fact, _fact]
+    acts += [_archive, _restore, _purge, _tie]
+    try:
+        choice.choice(acts)(machine, choice)
+    except ReverieError:
+        # What is impossible here may be possible there.
+        return
+
+
+def _any(machine: Machine, choice: random.Random) -> str:
+    known = machine.ids()
+    return choice.choice(known) if known else "nothing"
+
+
+def _write(machine: Machine, choice: random.Random) -> None:
+    tags = tuple(choice.sample(["red", "green", "blue"], choice.randrange(3)))
+    receipt = accept(machine.database, Draft(f"the lamp number {choice.randrange(5)} hangs in the hall", tags=tags))
+    machine.written.add(receipt.id)
+
+
+def _edit(machine: Machine, choice: random.Random) -> None:
+    revision = choice.choice(
+        [
+            Revision(content=f"the lamp number {choice.randrange(5)} hangs in the hall"),
+            Revision(content=f"the chair number {choice.randrange(1000)} stands in the hall"),
+            Revision(tags=tuple(choice.sample(["red", "green", "blue", "white"], 2))),
+            Revision(pinned=choice.random() < 0.5),
+            Revision(importance=choice.randrange(10) / 10, metadata={"of": choice.randrange(3)}),
+        ]
+    )
+    edited = revise.edit(machine.database, _any(machine, choice), revision)
+    machine.texts.add((edited.id, edited.content))
+
+
+def _fact(machine: Machine, choice: random.Random) -> None:
+    details = {"subject": "hall", "attribute": choice.choice(["colour", "door"]), "value": choice.randrange(4)}
+    day = f"2026-01-{choice.randrange(1, 9):02d}T00:00:00.000Z"
+    draft = Draft(f"hall {details['attribute']}", kind=Kind.KEYED_FACT, details=details, occurred_at=day)
+    machine.written.add(accept(machine.database, draft).id)
+
+
+def _archive(machine: Machine, choice: random.Random) -> None:
+    revise.archive(machine.database, _any(machine, choice))
+
+
+def _restore(machine: Machine, choice: random.Random) -> None:
+    revise.restore(machine.database, _any(machine, choice))
+
+
+def _purge(machine: Machine, choice: random.Random) -> None:
+    if choice.random() < 0.4:
+        revise.purge(machine.database, _any(machine, choice))
+
+
+def _tie(machine: Machine, choice: random.Random) -> None:
+    draft = EdgeDraft(choice.choice([EdgeKind.SUPPORTS, EdgeKind.CONTRADICTS]), _any(machine, choice))
+    revise.add_edge(machine.database, _any(machine, choice), draft)
+
+
+def exchange_all(machines: list[Machine], rounds: int = 8) -> int:
+    """Let every machine tell every other what it knows until nobody learns anything; return in which round that was."""
+    for number in range(1, rounds + 1):
+        learnt = 0
+        for one in machines:
+            for other in machines:
+                if other is not one:
+                    known = merge(other.database, one.send(), other.wall_ms)
+                    assert not known.put_aside, known.put_aside
+                    learnt += known.applied
+        if not learnt:
+            return number
+    raise AssertionError("the machines never agree")
+
+
+def play(folder: Path, seed: int, steps: int) -> list[Machine]:
+    """Play one history: people write on some machines, whose words arrive late, twice, in any order, or never yet."""
+    choice = random.Random(seed)
+    machines = [
+        Machine(number, folder / f"{number}" / "events.sqlite", choice.randrange(-DAY_MS, DAY_MS))
+        for number in range(choice.randrange(2, 6))
+    ]
+    for machine in machines:
+        _skew(machine)
+    for _ in range(steps):
+        machine = choice.choice(machines)
+        if choice.random() < 0.7:
+            act(machine, choice)
+        elif choice.random() < 0.1:
+            machine.database.close()
+            machine.open()
+        else:
+            told = choice.choice(machines).send()
+            choice.shuffle(told)
+            machine.receive([one for one in told for _ in range(choice.choice([0, 1, 1, 1, 2]))])
+    return machines
+
+
+def _skew(machine: Machine) -> None:
+    with machine.database.write() as db:
+        meta.put(db, meta.CLOCK, f"{machine.wall_ms():014d}-000000")
+
+
+def close_all(machines: list[Machine]) -> None:
+    """Let go of every store."""
+    for machine in machines:
+        with closing(machine.database):
+            pass

@@ -1,0 +1,93 @@
+"""The change log, as one Reverie reads another's and adds to it."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from web.api import bodies
+from web.api.answers import Answer
+from web.endpoint import Api, Call, Endpoint
+
+# Also opened by the token of the circle that a home's devices are in.
+api = Api("changes")
+
+MOST_ITEMS = 1000
+MOST_CARDS = 200
+
+Cards = Annotated[list[dict[str, Any]], Field(max_length=MOST_CARDS)]
+
+
+class ChangesQuery(bodies.QueryString):
+    """Which operations to list: those after a cursor, at most so many."""
+
+    after: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")] = "0"
+    limit: Annotated[int, Field(ge=1, le=MOST_ITEMS)] = 500
+
+
+class ChangesAnswer(Answer):
+    """Operations in the order in which they were logged here, each signed; the cards of the devices that made them."""
+
+    items: list[dict[str, Any]]
+    next_cursor: str | None
+    cards: list[dict[str, Any]]
+
+
+class ChangesBody(bodies.Body):
+    """Operations as another home gave them, and the cards of the devices that made them."""
+
+    items: Annotated[list[Any], Field(max_length=MOST_ITEMS)]
+    cards: Cards = Field(default_factory=list)
+
+
+class PutAsideAnswer(Answer):
+    """An operation that was not taken, by its place, and why."""
+
+    index: int
+    reason: str
+
+
+class MergedAnswer(Answer):
+    """How many operations were new and how many were known, and which were put aside."""
+
+    applied: int
+    known: int
+    put_aside: list[PutAsideAnswer]
+
+
+class DevicesBody(bodies.Body):
+    """The devices that a home knows, and the notices of new keys."""
+
+    cards: Cards = Field(default_factory=list)
+    notices: Annotated[list[str], Field(max_length=MOST_CARDS, default_factory=list)]
+
+
+class DevicesAnswer(Answer):
+    """The devices that this home knows, the notices of new keys, and the workspaces that it has."""
+
+    cards: list[dict[str, Any]]
+    notices: list[str]
+    workspaces: list[str]
+
+
+@api.route(Endpoint("GET", "/v1/changes", answer=ChangesAnswer, problems=(404,)))
+def list_changes(call: Call, query: ChangesQuery) -> ChangesAnswer:
+    """List the operations of a workspace that travel, the first logged first."""
+    sync = call.container.sync
+    items = sync.list_changes(call.workspace_id, int(query.after), query.limit)
+    cursor = items[-1]["cursor"] if items else None
+    return ChangesAnswer(items=items, next_cursor=cursor, cards=[dict(card) for card in sync.cards()])
+
+
+@api.route(Endpoint("POST", "/v1/changes", answer=MergedAnswer))
+def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
+    """Merge operations that another home wrote; one that cannot be taken keeps no other from being."""
+    merged = call.container.sync.take_in(call.workspace_id, body.items, body.cards)
+    refused = [PutAsideAnswer(index=place, reason=reason) for place, reason in merged.put_aside]
+    return MergedAnswer(applied=merged.applied, known=merged.known, put_aside=refused)
+
+
+@api.route(Endpoint("POST", "/v1/devices", answer=DevicesAnswer, reads=True))
+def meet_devices(call: Call, body: DevicesBody) -> DevicesAnswer:
+    """Exchange which devices belong to the circle, and which keys are new."""
+    cards, notices, workspaces = call.container.sync.meet(body.cards, body.notices)
+    return DevicesAnswer(cards=[dict(card) for card in cards], notices=notices, workspaces=workspaces)

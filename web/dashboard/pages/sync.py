@@ -1,0 +1,44 @@
+"""The page of this home's other machines: remotes, devices, conflicts and what was put aside."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, StringConstraints
+from werkzeug.wrappers import Response
+
+from web.dashboard.view import Section, View, back, show
+
+section = Section("sync")
+
+SHOWN = 30
+
+
+class LostForm(BaseModel):
+    """Which lost value shall hold again."""
+
+    memory_id: Annotated[str, StringConstraints(max_length=64)]
+    field: Annotated[str, StringConstraints(max_length=64)]
+    operation: Annotated[str, StringConstraints(max_length=64)]
+
+
+@section.page("/sync", empty_too=True)
+def overview(view: View) -> str:
+    """Show how each remote stands, which devices share this memory, and what needs a look."""
+    sync = view.container.sync
+    return show(
+        "sync.html",
+        view,
+        title="Other machines",
+        remotes=sync.status(),
+        devices=sync.devices(),
+        events=sync.events(SHOWN),
+        put_aside=sync.put_aside()[:SHOWN],
+        conflicts=sync.conflicts(view.workspace.id)[:SHOWN] if view.workspace.exists else [],
+    )
+
+
+@section.action("/sync/restore", LostForm)
+def restore(view: View) -> Response:
+    """Let a value that did not win hold again."""
+    form = view.form
+    view.container.sync.restore_lost(view.workspace.id, form.memory_id, form.field, form.operation)
+    return back(view, "It holds again; what held before stands in its history.")
