@@ -32,7 +32,7 @@ def register_security(
     doors: Mapping[str, Door],
     on_refusal: OnRefusal = lambda _: None,
     restore_token: Callable[[], None] = lambda: None,
-    is_member: Callable[[str], bool] = lambda _: False,
+    is_member: Callable[[str, str], bool] = lambda _token, _path: False,
 ) -> None:
     """Check every request before anything else sees it; a blueprint may have a door for those without the token.
 
@@ -58,7 +58,9 @@ def register_security(
         if g.bearer:
             vouch_for(request.environ)
             return None
-        if request.blueprint == MEMBERS and is_member(given.decode("utf-8", "replace").removeprefix("Bearer ")):
+        if request.blueprint == MEMBERS and is_member(
+            given.decode("utf-8", "replace").removeprefix("Bearer "), request.path
+        ):
             return None
         door = doors.get(request.blueprint or "")
         return door() if door is not None and "Authorization" not in request.headers else refuse()

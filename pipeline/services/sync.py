@@ -135,6 +135,8 @@ class SyncService:
         """Exchange with every remote, or with some; a remote's error stands in its place."""
         for name in names:
             self._find(name)
+        if not self._remotes():
+            return {}
         with self._alone():
             return exchanging.exchange_all(self._home, names)
 
@@ -211,9 +213,12 @@ class SyncService:
 
     # What another Reverie asks of this one
 
-    def is_member(self, bearer: str) -> bool:
-        """Tell whether somebody shows the token of this home's circle."""
-        return self.peers.exists and hmac.compare_digest(bearer.encode(), Circle(self.peers).token.encode())
+    def is_member(self, bearer: str, *, of_old: bool) -> bool:
+        """Tell whether somebody shows the token of this home's circle; `of_old` takes those before the present key."""
+        if not self.peers.exists:
+            return False
+        tokens = Circle(self.peers).tokens
+        return any(hmac.compare_digest(bearer.encode(), one.encode()) for one in tokens[: None if of_old else 1])
 
     def meet(self, cards: Sequence[Card], notices: Sequence[str]) -> tuple[list[Card], list[str], list[str]]:
         """Learn whom another device knows; return the cards, notices and workspaces of this home."""

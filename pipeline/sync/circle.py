@@ -80,9 +80,9 @@ class Circle:
         return keys.code_of(self.secrets[0])
 
     @property
-    def token(self) -> str:
-        """Return what a member shows to another's server."""
-        return keys.circle_token(self.secrets[0])
+    def tokens(self) -> list[str]:
+        """Return what a member shows to another's server, that of the present key first."""
+        return [keys.circle_token(one) for one in self.secrets]
 
     def is_trusted(self, node: str) -> bool:
         """Tell whether a device belongs to the circle now."""

@@ -36,7 +36,9 @@ class HttpRemote:
     def meet(self) -> None:
         """Tell the server whom this device knows, and learn whom the server does."""
         circle = self._circle
-        told = self._ask("POST", "/v1/devices", json={"cards": circle.cards(), "notices": self.peers.notices()})
+        body = {"cards": circle.cards(), "notices": self.peers.notices()}
+        # A server that has not heard of the newest key yet takes an older one's token, and learns it.
+        told = self._ask("POST", "/v1/devices", tokens=circle.tokens, json=body)
         circle.heed(str(one) for one in told["notices"])
         self._circle.meet(told["cards"])
 
@@ -83,12 +85,17 @@ class HttpRemote:
         """Return 0: what the other keeps is in its own files."""
         return 0
 
-    def _ask(self, method: str, path: str, workspace: str | None = None, **rest: Any) -> Mapping[str, Any]:
-        headers = {"Authorization": f"Bearer {self._circle.token}"}
-        if workspace is not None:
-            headers[WORKSPACE_HEADER] = workspace
+    def _ask(
+        self, method: str, path: str, workspace: str | None = None, tokens: Sequence[str] = (), **rest: Any
+    ) -> Mapping[str, Any]:
+        headers = {} if workspace is None else {WORKSPACE_HEADER: workspace}
+        url = f"{self.remote.url}{path}"
         try:
-            answer = httpx.request(method, f"{self.remote.url}{path}", headers=headers, timeout=TIMEOUT_S, **rest)
+            for token in tokens or self._circle.tokens[:1]:
+                shown = {**headers, "Authorization": f"Bearer {token}"}
+                answer = httpx.request(method, url, headers=shown, timeout=TIMEOUT_S, **rest)
+                if answer.status_code != httpx.codes.UNAUTHORIZED:
+                    break
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 raise PeerRefused(f"{self.remote.url} is not of this circle: join with the code that its machine shows")
             answer.raise_for_status()

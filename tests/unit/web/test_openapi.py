@@ -20,7 +20,7 @@ class Asked(BaseModel):
 ENDPOINTS = [
     Endpoint("POST", "/v1/things", "Make", body=Body, answer=Answer, status=201, problems=(503,)),
     Endpoint("GET", "/v1/things/{thing_id}/parts/{part}", "Read", query=Asked, answer=Answer, problems=(404,)),
-    Endpoint("DELETE", "/v1/things/{thing_id}/parts/{part}", "Drop", status=501, problems=(501,)),
+    Endpoint("DELETE", "/v1/things/{thing_id}/parts/{part}", "Drop", status=503, problems=(503,)),
     Endpoint("POST", "/v1/optional", "Perhaps", body=Body, body_required=False),
 ]
 

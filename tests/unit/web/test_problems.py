@@ -16,6 +16,8 @@ EXPECTED = {
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.ReadOnly: 409,
+    errors.PeerRefused: 403,
+    errors.ClockAhead: 403,
     errors.StoreUnavailable: 503,
     errors.StoreBusy: 503,
     errors.StoreFull: 503,
@@ -98,6 +100,6 @@ def test_errors_of_the_framework_look_the_same(answer_to):
 
 
 def test_a_problem_has_a_type_of_its_own():
-    kinds = {problem(status, "").get_json()["type"] for status in (400, 401, 403, 404, 409, 413, 422, 500, 501, 503)}
-    assert len(kinds) == 10
+    kinds = {problem(status, "").get_json()["type"] for status in (400, 401, 403, 404, 409, 413, 422, 500, 503)}
+    assert len(kinds) == 9
     assert all(kind.startswith("urn:reverie:problem:") for kind in kinds)

@@ -1,0 +1,186 @@
+"""What every remote promises: a folder, S3-compatible storage, and another Reverie."""
+
+import contextlib
+
+import httpx
+import pytest
+from moto.server import ThreadedMotoServer
+
+from pipeline.errors import PeerRefused, RemoteUnreachable
+from pipeline.records import Revision, Scope, ScopeKind
+from pipeline.write import revise
+from tests.fakes.homes import SHARED, Home, exchange_until_still, pair
+from tests.support.served import serve_home
+
+BUCKET = "memories"
+
+
+@pytest.fixture(scope="module")
+def s3():
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(params=["folder", "s3", "http"])
+def url(request, tmp_path, monkeypatch):
+    """The address of a remote that several homes reach; for HTTP a home of its own that serves."""
+    if request.param == "folder":
+        yield f"dir:{tmp_path}/shared"
+        return
+    if request.param == "s3":
+        endpoint = request.getfixturevalue("s3")
+        variables = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1", "ALLOW_HTTP": "true"}
+        for name, value in {**variables, "ENDPOINT_URL": endpoint}.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        httpx.put(f"{endpoint}/{BUCKET}-{tmp_path.name.replace('_', '-')[-40:].lower()}").raise_for_status()
+        yield f"s3://{BUCKET}-{tmp_path.name.replace('_', '-')[-40:].lower()}/home"
+        return
+    middle = Home(tmp_path / "middle")
+    with serve_home(middle.settings) as port:
+        yield f"http://127.0.0.1:{port}", middle
+    middle.close()
+
+
+@pytest.fixture
+def homes(tmp_path, url):
+    """Three homes of one circle that share a remote; where that is a server, it is of the circle too."""
+    made = [Home(tmp_path / name) for name in ("one", "two", "three")]
+    address, middle = url if isinstance(url, tuple) else (url, None)
+    if middle is not None:
+        middle.sync.join(made[0].sync.invite())
+    pair(*made, url=address)
+    yield made
+    for home in made:
+        home.close()
+
+
+def test_what_one_writes_all_come_to_know(homes):
+    one, two, three = homes
+    memory = one.say("The build uses port 8123", tags=("build",))
+    one.say("I drink tea", workspace="me")
+    two.say("Deploys run on Fridays", workspace="shop")
+    exchange_until_still(*homes)
+    for home in homes:
+        assert home.texts() == ["The build uses port 8123"]
+        assert (home.texts("me"), home.texts("shop")) == (["I drink tea"], ["Deploys run on Fridays"])
+    revise.edit(three.database(), memory, Revision(content="The build uses port 9000"))
+    exchange_until_still(*homes)
+    assert one.get(memory).content == "The build uses port 9000"
+    revise.archive(two.database(), memory)
+    exchange_until_still(*homes)
+    assert one.texts() == three.texts() == []
+
+
+def test_source_trust_and_times_come_along(homes):
+    one, two, _ = homes
+    memory = one.say("Deploys run on Fridays", occurred_at="2025-01-02T03:04:05.000Z")
+    exchange_until_still(*homes)
+    mine, theirs = one.get(memory), two.get(memory)
+    for name in ("source", "trust", "created_at", "occurred_at", "importance", "kind", "scope"):
+        assert getattr(mine, name) == getattr(theirs, name), name
+
+
+def test_exchanging_again_sends_and_takes_nothing(homes):
+    homes[0].say("once")
+    exchange_until_still(*homes)
+    for home in homes:
+        done = home.exchange()
+        assert (done.applied, done.sent, done.put_aside, done.refused) == (0, 0, [], [])
+        assert home.sync.status()[0].ahead == 0
+
+
+def test_a_purge_reaches_everybody(homes):
+    one, two, three = homes
+    memory = one.say("the flumadiddle")
+    exchange_until_still(*homes)
+    revise.purge(two.database(), memory)
+    exchange_until_still(*homes)
+    for home in homes:
+        assert home.get(memory) is None
+        with home.database().read() as db:
+            assert "flumadiddle" not in "\n".join(db.iterdump())
+    assert three.texts() == []
+
+
+def test_what_belongs_to_a_session_stays_where_it_is(homes):
+    one, two, _ = homes
+    one.say("a thought", scope=Scope(ScopeKind.SESSION, "s1"), session_id="s1")
+    one.say("a task's", scope=Scope(ScopeKind.TASK, "t1"))
+    one.say("an agent's", scope=Scope(ScopeKind.AGENT, "a1"))
+    one.say("everybody's")
+    exchange_until_still(*homes)
+    assert two.texts() == ["everybody's"]
+
+
+def test_a_later_newcomer_gets_everything(homes, tmp_path, url):
+    one, *_ = homes
+    ids = [one.say(f"memory number {number} stands alone") for number in range(40)]
+    for memory in ids[:10]:
+        revise.edit(one.database(), memory, Revision(pinned=True))
+    exchange_until_still(*homes)
+    with contextlib.closing(Home(tmp_path / "late")) as late:
+        late.sync.join(one.sync.invite())
+        late.sync.add(SHARED, url[0] if isinstance(url, tuple) else url)
+        exchange_until_still(late)
+        assert late.texts() == one.texts()
+        assert late.get(ids[0]).pinned
+
+
+def test_who_is_not_of_the_circle_reads_nothing(homes, tmp_path, url):
+    homes[0].say("the flumadiddle")
+    exchange_until_still(*homes)
+    with contextlib.closing(Home(tmp_path / "stranger")) as stranger:
+        stranger.sync.add(SHARED, url[0] if isinstance(url, tuple) else url)
+        with contextlib.suppress(PeerRefused):
+            assert stranger.exchange().refused
+        assert "default" not in stranger.settings.paths.workspace_ids()
+
+
+def test_a_revoked_device_reads_nothing_that_is_written_later(homes):
+    one, two, three = homes
+    one.say("before")
+    exchange_until_still(*homes)
+    lost = next(device for device, is_here in three.sync.devices() if is_here)
+    one.sync.revoke(lost.node)
+    exchange_until_still(one, two)
+    one.say("after")
+    exchange_until_still(one, two)
+    assert two.texts() == ["after", "before"]
+    with contextlib.suppress(PeerRefused):
+        three.exchange()
+    assert three.texts() == ["before"]
+
+
+def test_a_remote_that_is_not_there_is_told_and_loses_nothing(homes, url, monkeypatch):
+    one, two, _ = homes
+    one.say("patient")
+    remote = one.sync.peers.remotes()[0]
+    where = {"d": "dir:/nowhere/at/all", "s": "s3://no-such-bucket-anywhere/x", "h": "http://127.0.0.1:9"}
+    one.sync.peers.put_remote(type(remote)(**{**one_fields(remote), "url": where[remote.url[0]]}))
+    with pytest.raises(RemoteUnreachable):
+        one.exchange()
+    [status] = one.sync.status()
+    assert (status.ahead, status.last_ok_at) == (1, None)
+    assert status.error
+    one.sync.peers.put_remote(remote)
+    exchange_until_still(one, two)
+    assert two.texts() == ["patient"]
+    assert one.sync.status()[0].error is None
+
+
+def one_fields(remote):
+    return {name: getattr(remote, name) for name in remote.__slots__}
+
+
+def test_only_the_chosen_workspaces_travel(homes, url):
+    one, two, _ = homes
+    one.say("open", workspace="shop")
+    one.say("closed", workspace="diary")
+    one.sync.remove(SHARED)
+    one.sync.add(SHARED, url[0] if isinstance(url, tuple) else url, ["shop"])
+    exchange_until_still(one, two)
+    assert two.texts("shop") == ["open"]
+    assert "diary" not in two.settings.paths.workspace_ids()

@@ -1,0 +1,103 @@
+"""An exchange that is broken off anywhere, by a kill or a full disk, goes on where it stopped and loses nothing."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pipeline.errors import ReverieError
+from pipeline.records import Revision
+from pipeline.write import revise
+from tests.fakes.homes import SHARED, Home, exchange_until_still, pair
+from tests.support.disks import mounted
+from tests.support.stack import ROOT
+
+pytestmark = pytest.mark.timeout(600)
+
+MEMORIES = 1500
+KILLS = 12
+SMALL, LARGE = "size=400k", "size=64m"
+
+
+@pytest.fixture
+def homes(tmp_path):
+    made = [Home(tmp_path / name) for name in ("one", "two")]
+    yield made
+    for home in made:
+        home.close()
+
+
+def start_exchange(home):
+    environment = {**os.environ, "REVERIE_HOME": str(home.root), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "web.cli", "sync", "now", "--json"]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+
+
+def test_kills_at_any_moment_neither_lose_nor_double_anything(homes, tmp_path):
+    one, two = homes
+    pair(one, two, url=f"dir:{tmp_path}/shared")
+    ids = [one.say(f"memory number {number} stands on its own {number * 7}") for number in range(MEMORIES)]
+    choice = random.Random(7)
+    for _ in range(KILLS):
+        for home in homes:
+            process = start_exchange(home)
+            # Longer than the start of the command, shorter than a whole exchange mostly.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(choice.uniform(0.3, 1.2))
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        revise.edit(one.database(), choice.choice(ids), Revision(pinned=True))
+        two.say(f"written between two kills at {time.time_ns()}")
+    exchange_until_still(one, two)
+    assert one.texts() == two.texts()
+    assert len(one.texts()) == MEMORIES + KILLS
+    assert one.sync.repair() == {f"remote {SHARED}": 0, "workspace default": 0}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="mounts are POSIX's")
+def test_a_remote_without_room_is_told_and_goes_on_when_there_is_some(homes, tmp_path):
+    one, two = homes
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with mounted(folder, SMALL):
+        pair(one, two, url=f"dir:{folder}/shared")
+        for number in range(MEMORIES * 4):
+            one.say(f"memory number {number} says {random.Random(number).getrandbits(256):x}")
+        with pytest.raises(ReverieError, match="cannot be used"):
+            one.exchange()
+        assert one.sync.status()[0].error
+        subprocess.run(["mount", "-o", f"remount,{LARGE}", str(folder)], check=True)
+        exchange_until_still(one, two)
+        assert two.texts() == one.texts()
+        assert one.sync.status()[0].error is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="mounts are POSIX's")
+def test_a_home_without_room_takes_in_the_rest_when_there_is_some(homes, tmp_path):
+    one, _ = homes
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    one.sync.add(SHARED, f"dir:{tmp_path}/shared")
+    for number in range(MEMORIES):
+        one.say(f"memory number {number} says {random.Random(number).getrandbits(512):x}")
+    one.exchange()
+    with mounted(folder, "size=1500k"):
+        small = Home(folder / "home")
+        try:
+            small.sync.join(one.sync.invite())
+            small.sync.add(SHARED, f"dir:{tmp_path}/shared")
+            with pytest.raises(ReverieError):
+                small.exchange()
+            subprocess.run(["mount", "-o", f"remount,{LARGE}", str(folder)], check=True)
+            exchange_until_still(small, one)
+            assert small.texts() == one.texts()
+        finally:
+            small.close()

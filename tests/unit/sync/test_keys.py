@@ -1,0 +1,61 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from pipeline.errors import InvalidField, PeerRefused
+from pipeline.sync import keys
+
+secrets = st.binary(min_size=keys.SECRET_BYTES, max_size=keys.SECRET_BYTES).map(bytes.hex)
+
+
+@given(secrets)
+def test_a_code_holds_the_secret_however_it_is_typed(secret):
+    code = keys.code_of(secret)
+    assert [len(group) for group in code.split("-")] == [4] * 8
+    assert keys.secret_of(code) == secret
+    assert keys.secret_of(f" {code.lower().replace('-', ' ')} ") == secret
+
+
+@given(secrets, st.integers(0, 31), st.sampled_from("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"))
+def test_a_character_read_wrongly_is_seen(secret, place, character):
+    code = keys.code_of(secret).replace("-", "")
+    wrong = code[:place] + character + code[place + 1 :]
+    if wrong != code:
+        with pytest.raises(InvalidField, match="read wrongly"):
+            keys.secret_of(wrong)
+
+
+@pytest.mark.parametrize("code", ["", "AAAA", "not a code at all!", "A" * 200])
+def test_what_is_no_code_is_refused(code):
+    with pytest.raises(InvalidField, match="read wrongly"):
+        keys.secret_of(code)
+
+
+@given(secrets, st.binary(max_size=200))
+def test_only_who_holds_the_code_opens_what_is_sealed(secret, content):
+    identity = keys.circle_identity(secret)
+    sealed = keys.seal(content, [keys.recipient_of(identity)])
+    assert keys.unseal(sealed, [keys.make_age_identity(), identity]) == content
+    with pytest.raises(PeerRefused, match="cannot be opened"):
+        keys.unseal(sealed, [keys.circle_identity(keys.make_secret())])
+
+
+@given(st.binary(min_size=1, max_size=100), st.integers(0, 10_000))
+def test_a_changed_byte_is_seen(content, place):
+    identity = keys.make_age_identity()
+    sealed = bytearray(keys.seal(content, [keys.recipient_of(identity)]))
+    sealed[place % len(sealed)] ^= 1
+    with pytest.raises(PeerRefused):
+        keys.unseal(bytes(sealed), [identity])
+
+
+def test_what_follows_from_a_secret_is_not_the_same_for_two_purposes():
+    secret = keys.make_secret()
+    assert keys.circle_seed(secret) not in keys.circle_token(secret)
+    assert keys.node_of(keys.verify_key_of(keys.make_seed())) != keys.node_of(keys.verify_key_of(keys.make_seed()))
+
+
+def test_a_passphrase_opens_what_it_locked_and_no_other_does():
+    locked = keys.lock(b"all of it", "correct horse")
+    assert keys.unlock(locked, "correct horse") == b"all of it"
+    with pytest.raises(PeerRefused, match="passphrase"):
+        keys.unlock(locked, "battery staple")

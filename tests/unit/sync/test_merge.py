@@ -1,0 +1,203 @@
+"""Merging: whatever arrives in whatever order, the machines come to say the same, and nothing is lost."""
+
+import random
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from pipeline.records import Draft, Kind, Revision
+from pipeline.store import clock, history, meta, oplog
+from pipeline.store.truth import MEMORY, Key
+from pipeline.sync.merge import CONFLICT, list_overruled, merge, repair
+from pipeline.write import revise
+from pipeline.write.accept import accept
+from tests.fakes.machines import DAY_MS, Machine, act, close_all, exchange_all, play
+
+SEEDS = st.integers(0, 2**32)
+
+
+@pytest.fixture
+def machines(tmp_path):
+    made = [Machine(number, tmp_path / str(number) / "events.sqlite") for number in range(3)]
+    yield made
+    close_all(made)
+
+
+def check(machines):
+    exchange_all(machines)
+    assert len({machine.dump() for machine in machines}) == 1
+    first = machines[0]
+    purged = first.purged()
+    assert set().union(*(machine.written for machine in machines)) <= {*first.ids(), *purged}
+    written = set().union(*(machine.texts for machine in machines))
+    assert {one for one in written if one[0] not in purged} <= first.said()
+
+
+class Peers(RuleBasedStateMachine):
+    """Two to five machines whose clocks differ by up to a day either way, and what travels between them."""
+
+    @initialize(count=st.integers(2, 5), skews=st.lists(st.integers(-DAY_MS, DAY_MS), min_size=5, max_size=5))
+    def begin(self, count, skews):
+        self.folder = Path(tempfile.mkdtemp())
+        self.machines = [
+            Machine(number, self.folder / str(number) / "events.sqlite", skews[number]) for number in range(count)
+        ]
+        for machine in self.machines:
+            with machine.database.write() as db:
+                meta.put(db, meta.CLOCK, f"{machine.wall_ms():014d}-000000")
+
+    @rule(who=SEEDS, seed=SEEDS)
+    def write(self, who, seed):
+        act(self.machines[who % len(self.machines)], random.Random(seed))
+
+    @rule(sender=SEEDS, receiver=SEEDS, seed=SEEDS, kept=st.floats(0, 1), twice=st.booleans())
+    def deliver(self, sender, receiver, seed, kept, twice):
+        """Let some of what a machine says arrive, in any order, perhaps twice; the rest is lost for now."""
+        choice = random.Random(seed)
+        told = self.machines[sender % len(self.machines)].send()
+        choice.shuffle(told)
+        arrived = told[: int(kept * len(told)) + 1]
+        self.machines[receiver % len(self.machines)].receive(arrived * (1 + twice))
+
+    @rule(who=SEEDS)
+    def crash(self, who):
+        machine = self.machines[who % len(self.machines)]
+        machine.database.close()
+        machine.open()
+
+    @precondition(lambda self: hasattr(self, "machines"))
+    @invariant()
+    def what_stands_there_is_what_the_log_says(self):
+        for machine in self.machines:
+            machine.dump()
+
+    def teardown(self):
+        if hasattr(self, "machines"):
+            try:
+                check(self.machines)
+            finally:
+                close_all(self.machines)
+                shutil.rmtree(self.folder)
+
+
+TestPeers = Peers.TestCase
+TestPeers.settings = settings(
+    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_long_histories_end_the_same_everywhere(tmp_path, seed):
+    machines = play(tmp_path, seed, 40)
+    check(machines)
+    close_all(machines)
+
+
+def test_the_later_edit_wins_and_the_other_stays_in_the_history_and_can_come_back(machines):
+    one, other, third = machines
+    memory = accept(one.database, Draft("port 1"))
+    exchange_all(machines)
+    revise.edit(one.database, memory.id, Revision(content="port 2"))
+    revise.edit(other.database, memory.id, Revision(content="port 3"))
+    exchange_all(machines)
+    for machine in machines:
+        with machine.database.read() as db:
+            assert [row.content for row in history.of(db, 1) if row.event == CONFLICT] == ["port 2"]
+            fold = oplog.fold(db, [Key(MEMORY, memory.id)])[Key(MEMORY, memory.id)]
+            assert [(name, value) for name, _, _, value in list_overruled(fold)] == [("content", "port 2")]
+    revise.edit(third.database, memory.id, Revision(content="port 2"))
+    exchange_all(machines)
+    with one.database.read() as db:
+        fold = oplog.fold(db, [Key(MEMORY, memory.id)])[Key(MEMORY, memory.id)]
+        assert (fold.fields["content"], list_overruled(fold)) == ("port 2", [])
+
+
+def test_different_fields_do_not_get_in_each_others_way_and_tags_are_sets(machines):
+    one, other, _ = machines
+    memory = accept(one.database, Draft("port 1", tags=("a", "b")))
+    exchange_all(machines)
+    revise.edit(one.database, memory.id, Revision(pinned=True, tags=("b", "c")))
+    revise.edit(other.database, memory.id, Revision(content="port 2", tags=("a", "b", "d")))
+    exchange_all(machines)
+    merged = revise.edit(machines[2].database, memory.id, Revision())
+    assert (merged.content, merged.pinned, set(merged.tags)) == ("port 2", True, {"b", "c", "d"})
+
+
+def test_one_text_on_two_machines_becomes_one_memory_with_both_provenances(machines):
+    one, other, _ = machines
+    first = accept(one.database, Draft("the same", tags=("here",), session_id="s1"))
+    second = accept(other.database, Draft("the same", tags=("there",), session_id="s2"))
+    exchange_all(machines)
+    for machine in machines:
+        with machine.database.read() as db:
+            rows = db.execute("SELECT id, tags FROM memory WHERE archived_at IS NULL").fetchall()
+            told = db.execute("SELECT session_id FROM memory ORDER BY id").fetchall()
+        [(survivor, tags)] = rows
+        assert survivor == min(first.id, second.id)
+        assert {"here", "there"} <= set(tags.strip("[]").replace('"', "").split(", "))
+        assert sorted(told) == [("s1",), ("s2",)]
+
+
+def test_values_of_a_fact_do_not_overlap_wherever_they_were_told(machines):
+    one, other, _ = machines
+
+    def tell(machine, value, day):
+        details = {"subject": "shop", "attribute": "port", "value": value}
+        at = f"2026-01-0{day}T00:00:00.000Z"
+        accept(machine.database, Draft("told", kind=Kind.KEYED_FACT, details=details, occurred_at=at))
+
+    tell(one, 1, 1)
+    exchange_all(machines)
+    tell(one, 2, 5)
+    tell(other, 3, 3)
+    exchange_all(machines)
+    for machine in machines:
+        with machine.database.read() as db:
+            rows = db.execute("SELECT details, valid_from, valid_to FROM memory ORDER BY valid_from").fetchall()
+        assert [row[1][8:10] for row in rows] == ["01", "03", "05"]
+        assert [row[2] and row[2][8:10] for row in rows] == ["03", "05", None]
+
+
+def test_a_purge_beats_every_edit_and_nothing_brings_it_back(machines):
+    one, other, third = machines
+    memory = accept(one.database, Draft("the flumadiddle"))
+    late = one.send()
+    exchange_all(machines)
+    revise.purge(one.database, memory.id)
+    revise.edit(other.database, memory.id, Revision(content="the flumadiddle again"))
+    third.receive(one.send())
+    third.receive(late)
+    third.receive(other.send())
+    exchange_all(machines)
+    for machine in machines:
+        assert machine.ids() == []
+        with machine.database.read() as db:
+            assert "flumadiddle" not in "\n".join(db.iterdump())
+
+
+def test_an_operation_from_too_far_ahead_is_put_aside_and_stops_nothing(machines):
+    one, other, _ = machines
+    accept(one.database, Draft("sound"))
+    with one.database.write() as db:
+        meta.put(db, meta.CLOCK, f"{clock.wall_ms() + 10 * DAY_MS:014d}-000000")
+    accept(one.database, Draft("from the future"))
+    merged = merge(other.database, one.send())
+    assert merged.applied == 1
+    [(place, reason)] = merged.put_aside
+    assert place == 1
+    assert "240 hours ahead" in reason
+
+
+def test_repair_makes_rows_say_what_the_log_says(machines):
+    one = machines[0]
+    memory = accept(one.database, Draft("true"))
+    with one.database.write() as db:
+        db.execute("UPDATE memory SET content = 'false'")
+        db.execute("DELETE FROM touched")
+    assert repair(one.database) == 1
+    assert revise.edit(one.database, memory.id, Revision()).content == "true"
+    assert repair(one.database) == 0
