@@ -216,14 +216,14 @@ def test_a_scope_without_its_owner_is_named(client):
     assert is_refused(client.put(PORT, {"value": 1, "scope": {"kind": "agent"}}), "scope.id")
 
 
-@pytest.mark.parametrize("source", ["import", "sync", "ambient"])
+@pytest.mark.parametrize("source", ["import", "ambient"])
 def test_what_a_person_said_is_not_ended_by_a_source_that_nobody_vouches_for(client, source):
     put_fact(client, 5432, valid_from=EARLY)
     assert put_fact(client, 6543, valid_from=MIDDLE, source=source)["outcome"] == "rejected"
     assert spans(client) == [(5432, EARLY, None)]
 
 
-@pytest.mark.parametrize("source", ["import", "sync", "ambient"])
+@pytest.mark.parametrize("source", ["import", "ambient"])
 def test_where_there_is_review_it_waits_and_holds_once_accepted(reviewing, source):
     said = put_fact(reviewing, "5432 on the primary", valid_from=EARLY)["id"]
     offered = put_fact(reviewing, "6543 behind the proxy", valid_from=MIDDLE, source=source)

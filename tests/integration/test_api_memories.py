@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.records import MAX_CONTENT_CHARS, Kind, Outcome, Source
+from pipeline.records import MAX_CONTENT_CHARS, Kind, Outcome
 from tests.fakes.client import CheckedClient
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -41,7 +41,7 @@ def test_the_least_that_can_be_said_gets_defaults(client):
 
 
 @pytest.mark.parametrize(
-    ("source", "trust"), [(s, "trusted" if s in ("user", "agent") else "evidence") for s in Source]
+    ("source", "trust"), [("user", "trusted"), ("agent", "trusted"), ("ambient", "evidence"), ("import", "evidence")]
 )
 def test_what_nobody_said_themselves_is_evidence(shared, source, trust):
     memory_id = shared.write(f"The deploy of {source} failed because the migration lock was held", source=source)

@@ -122,7 +122,7 @@ def test_an_edge_reaches_out_of_a_scope_and_never_into_one(client):
 # Trust
 
 
-@pytest.mark.parametrize("source", ["import", "ambient", "sync"])
+@pytest.mark.parametrize("source", ["import", "ambient"])
 def test_what_nobody_vouches_for_is_evidence(client, source):
     assert trust(client, client.write("We decided to use Postgres 16 in production", source=source)) == "evidence"
 

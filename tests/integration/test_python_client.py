@@ -78,6 +78,7 @@ LEFT_OUT = {
     "POST /v1/jobs/{name}",
     "GET /v1/changes",
     "POST /v1/changes",
+    "POST /v1/devices",
 }
 JUNE = datetime(2026, 6, 1, tzinfo=UTC)
 JULY = datetime(2026, 7, 1, tzinfo=UTC)

@@ -76,7 +76,14 @@ def _as_stored(name: str) -> str:
     return stored
 
 
+def _not_a_peers(source: Source) -> Source:
+    if source is Source.SYNC:
+        raise PydanticCustomError("reserved", "is said of what came from another machine, by nobody else")
+    return source
+
+
 Moment = Annotated[AwareDatetime, AfterValidator(_to_utc_text)]
+GivenSource = Annotated[Source, Field(strict=False), AfterValidator(_not_a_peers)]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)]
 Content = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARS), AfterValidator(_not_blank)]
@@ -213,7 +220,7 @@ class DraftBody(OptionalFieldsBody):
 class MemoryBody(DraftBody):
     """A memory to store."""
 
-    source: Annotated[Source, Field(strict=False)] = Source.USER
+    source: GivenSource = Source.USER
 
     def record(self) -> Draft:
         """Return the record."""

@@ -21,7 +21,7 @@ class FactBody(bodies.Body):
 
     value: Value
     valid_from: bodies.Moment | None = None
-    source: Annotated[Source, Field(strict=False)] = Source.USER
+    source: bodies.GivenSource = Source.USER
     scope: bodies.ScopeBody | None = None
     session_id: bodies.SessionId | None = None
 

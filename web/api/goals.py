@@ -26,7 +26,7 @@ class GoalBody(bodies.Body):
     scope: bodies.ScopeBody | None = None
     tags: Annotated[bodies.Tags, Field(strict=False)] = ()
     session_id: bodies.SessionId | None = None
-    source: Annotated[Source, Field(strict=False)] = Source.USER
+    source: bodies.GivenSource = Source.USER
 
 
 class GoalPatch(bodies.Body):

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from pipeline.enums import Source
 from web.cli import options
 from web.cli.command import Command, Group, State, pass_state
 from web.cli.render import format_minute, format_value, one_line, plain, scope_name, table
@@ -60,7 +59,7 @@ def get_fact(state: State, /, subject: str, attribute: str, **wanted: Any) -> No
 )
 @click.option("--text", is_flag=True, help="Take VALUE as text, though it looks like a number, true or false.")
 @click.option("--scope", callback=options.parse_scope, metavar="KIND[:ID]", help=SCOPE)
-@click.option("--source", type=click.Choice([source.value for source in Source]), help="Where it comes from.")
+@click.option("--source", type=options.SOURCE, help="Where it comes from.")
 @click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
 @pass_state
 def set_fact(state: State, /, subject: str, attribute: str, value: str, *, text: bool, **given: Any) -> None:

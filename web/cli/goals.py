@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import click
 
-from pipeline.enums import GoalStatus, Source
+from pipeline.enums import GoalStatus
 from web.cli import options
 from web.cli.command import Group, State, pass_state
 from web.cli.render import format_minute, one_line, plain, print_if_none, table
@@ -47,7 +47,7 @@ def list_goals(state: State, /, limit: int, **wanted: Any) -> None:
     "--scope", callback=options.parse_scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]"
 )
 @click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
-@click.option("--source", type=click.Choice([source.value for source in Source]), help="Where it comes from.")
+@click.option("--source", type=options.SOURCE, help="Where it comes from.")
 @pass_state
 def add(state: State, /, title: str, **given: Any) -> None:
     """Set a goal by its TITLE; one that is known is given what is said now."""

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from pipeline.enums import Kind, Outcome, Sensitivity, Source, Trust
+from pipeline.enums import Kind, Outcome, Sensitivity, Trust
 from web.cli import options
 from web.cli.command import Command, State, pass_state
 from web.cli.render import (
@@ -38,9 +38,7 @@ CHAIN_CHARS = 100
 @click.option("--tag", "tags", multiple=True, help="A tag of a-z, 0-9 and -; may be given several times.")
 @click.option("--importance", type=click.FloatRange(0, 1), help="How much it matters, 0 to 1.")
 @click.option("--session", "session_id", metavar="ID", help="The session it belongs to.")
-@click.option(
-    "--source", type=click.Choice([source.value for source in Source]), help="Where it comes from.  [default: user]"
-)
+@click.option("--source", type=options.SOURCE, help="Where it comes from.  [default: user]")
 @click.option(
     "--scope", callback=options.parse_scope, metavar="KIND[:ID]", help="How far it reaches.  [default: workspace]"
 )

@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
-from pipeline.enums import ScopeKind
+from pipeline.enums import ScopeKind, Source
 
+# What came from another machine says so by itself.
+SOURCE = click.Choice([source.value for source in Source if source is not Source.SYNC])
 VIEWERS = ("user", "agent", "session", "task")
 
 

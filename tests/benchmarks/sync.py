@@ -1,0 +1,86 @@
+"""Measure sync: how long an empty machine takes to know all, what one change takes, and whether histories agree.
+
+Run by `make bench-sync`. Works in this process, on homes of its own.
+"""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline.records import Draft
+from pipeline.write.accept import commit
+from pipeline.write.prepare import prepare_batch
+from tests.benchmarks.corpus import memories
+from tests.fakes.homes import Home, pair
+from tests.fakes.machines import close_all, exchange_all, play
+
+AT_ONCE = 1000
+CHANGES = 20
+STEPS = 40
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--memories", type=int, default=10_000)
+    parser.add_argument("--histories", type=int, default=0, help="generated histories to play, beside the times")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        measure_folder(Path(folder), options.memories)
+    if options.histories:
+        play_histories(options.histories)
+
+
+def measure_folder(folder: Path, count: int) -> None:
+    """Time a first exchange of so many memories, then single changes."""
+    one, two = Home(folder / "one"), Home(folder / "two")
+    pair(one, two, url=f"dir:{folder}/shared")
+    drafts = [Draft(body["content"]) for body in memories(count, seed=1)]
+    for start in range(0, count, AT_ONCE):
+        commit(one.database(), prepare_batch(drafts[start : start + AT_ONCE]))
+    print(f"{count} memories: sent in {_time(one.exchange):.2f} s, taken in in {_time(two.exchange):.2f} s (aim 60 s)")
+    size = sum(file.stat().st_size for file in (folder / "shared").rglob("*") if file.is_file())
+    print(
+        f"on the remote {size / count:.0f} bytes a memory; in the store of the receiver {_store_bytes(two) / count:.0f}"
+    )
+    times = []
+    for number in range(CHANGES):
+        one.say(f"one more change, number {number}")
+        times.append(_time(one.exchange) + _time(two.exchange))
+    times.sort()
+    print(f"one change, written to known: median {statistics.median(times):.3f} s, p95 {times[-2]:.3f} s (aim 5 s)")
+    assert len(one.texts()) == len(two.texts())
+    one.close()
+    two.close()
+
+
+def _time(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began
+
+
+def _store_bytes(home: Home) -> int:
+    home.database().checkpoint()
+    return home.settings.paths.workspace("default").events.stat().st_size
+
+
+def play_histories(count: int) -> None:
+    """Play histories of two to five machines, and count those that do not end the same."""
+    began, wrong = time.perf_counter(), 0
+    for seed in range(count):
+        folder = Path(tempfile.mkdtemp())
+        machines = play(folder, seed, STEPS)
+        exchange_all(machines)
+        wrong += len({machine.dump() for machine in machines}) > 1
+        close_all(machines)
+        shutil.rmtree(folder)
+    print(f"{count} histories of {STEPS} steps: {wrong} diverged, {time.perf_counter() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
