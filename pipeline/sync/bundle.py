@@ -7,6 +7,7 @@ of each memory, and last the number of lines and the SHA-256 of all before. With
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -126,7 +127,7 @@ def read_lines(source: Path, phrase: str | None) -> Iterator[dict[str, Any]]:
                 if number == 1:
                     _check_header(line)
                 yield line
-        except (OSError, EOFError, ValueError, gzip.BadGzipFile) as error:
+        except (OSError, EOFError, ValueError, zlib.error) as error:
             raise PeerRefused("it was cut off or changed") from error
     if end != {"lines": number, "digest": digest.hexdigest()}:
         raise PeerRefused("it was cut off or changed")

@@ -14,7 +14,25 @@ api = Api("changes")
 MOST_ITEMS = 1000
 MOST_CARDS = 200
 
-Cards = Annotated[list[dict[str, Any]], Field(max_length=MOST_CARDS)]
+# A notice is sealed to each device that stays.
+MAX_NOTICE_CHARS = 100_000
+
+Line = Annotated[str, StringConstraints(max_length=256)]
+
+
+class CardBody(bodies.Body):
+    """A device, and the signature of the circle that vouches for it."""
+
+    node: Line
+    name: Line
+    verify_key: Line
+    recipient: Line
+    revoked_at: Line | None = None
+    signature: Line
+
+
+Cards = Annotated[list[CardBody], Field(max_length=MOST_CARDS)]
+Notice = Annotated[str, StringConstraints(max_length=MAX_NOTICE_CHARS)]
 
 
 class ChangesQuery(bodies.QueryString):
@@ -58,7 +76,7 @@ class DevicesBody(bodies.Body):
     """The devices that a home knows, and the notices of new keys."""
 
     cards: Cards = Field(default_factory=list)
-    notices: Annotated[list[str], Field(max_length=MOST_CARDS, default_factory=list)]
+    notices: Annotated[list[Notice], Field(max_length=MOST_CARDS, default_factory=list)]
 
 
 class DevicesAnswer(Answer):
@@ -81,7 +99,8 @@ def list_changes(call: Call, query: ChangesQuery) -> ChangesAnswer:
 @api.route(Endpoint("POST", "/v1/changes", answer=MergedAnswer))
 def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
     """Merge operations that another home wrote; one that cannot be taken keeps no other from being."""
-    merged = call.container.sync.take_in(call.workspace_id, body.items, body.cards)
+    cards = [card.values() for card in body.cards]
+    merged = call.container.sync.take_in(call.workspace_id, body.items, cards)
     refused = [PutAsideAnswer(index=place, reason=reason) for place, reason in merged.put_aside]
     return MergedAnswer(applied=merged.applied, known=merged.known, put_aside=refused)
 
@@ -89,5 +108,6 @@ def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
 @api.route(Endpoint("POST", "/v1/devices", answer=DevicesAnswer, reads=True))
 def meet_devices(call: Call, body: DevicesBody) -> DevicesAnswer:
     """Exchange which devices belong to the circle, and which keys are new."""
-    cards, notices, workspaces = call.container.sync.meet(body.cards, body.notices)
+    given = [card.values() for card in body.cards]
+    cards, notices, workspaces = call.container.sync.meet(given, body.notices)
     return DevicesAnswer(cards=[dict(card) for card in cards], notices=notices, workspaces=workspaces)
