@@ -13,6 +13,7 @@ from pipeline.services import maintenance
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import meta, work
 from tests.fakes.in_process import open_worker
+from tests.fakes.homes import Home
 from tests.fakes.job_runs import replace_job
 from workers import tasks
 
@@ -44,6 +45,7 @@ def sent(monkeypatch, worker):
 
 
 digest, sweep, run_job = (task.call_local for task in (tasks.digest, tasks.sweep, tasks.run_job))
+sync_home = tasks.sync_home.call_local
 
 
 def errors(client, component):
@@ -157,6 +159,30 @@ def test_a_sweep_takes_the_work_of_a_worker_that_is_gone(client, sent, worker):
             work.claim(db, stage, f"{host}:1:0.00", limit=9, lease_s=1e9, now=0.0)
     sweep("default")
     assert ("digest", "default", "embed") in sent()
+
+
+def test_an_exchange_takes_in_what_others_wrote_wakes_who_digests_it_and_says_what_failed(
+    client, container, sent, worker, tmp_path
+):
+    other = Home(tmp_path / "other")
+    for sync in (container.sync, other.sync):
+        sync.join(other.sync.invite())
+        sync.add("disk", f"dir:{tmp_path}/shared")
+    other.say("The port is 8123")
+    other.sync.now()
+    other.close()
+    sync_home()
+    assert client.find_ids("port")
+    assert {("digest", "default", "embed"), ("digest", "default", "entities")} <= set(sent())
+    (tmp_path / "shared").rename(tmp_path / "away")
+    sync_home()
+    [error] = errors(client, "sync.disk")
+    assert "cannot be used" in error
+    (tmp_path / "away").rename(tmp_path / "shared")
+    sync_home()
+    assert client.get("/v1/errors?open=true").get_json()["items"] == []
+    for stage in ("embed", "entities", "dedup"):
+        digest("default", stage)
 
 
 def test_a_workspace_that_is_gone_is_no_error(client, sent):

@@ -1,0 +1,44 @@
+import os
+
+import pytest
+
+from config.paths import HomePaths
+from pipeline.services.sync_clock import LISTEN_S, SyncClock
+from tests.fakes.homes import Home
+
+
+class Now:
+    def __init__(self):
+        self.at = 0.0
+
+    def __call__(self):
+        return self.at
+
+
+@pytest.fixture
+def home(tmp_path):
+    made = Home(tmp_path / "home")
+    yield made
+    made.close()
+
+
+def test_a_home_without_other_machines_is_never_due(tmp_path):
+    assert not SyncClock(HomePaths(tmp_path)).is_due()
+
+
+def test_it_is_due_at_the_start_after_a_write_and_now_and_then(home, tmp_path):
+    home.sync.add("disk", f"dir:{tmp_path}/shared")
+    home.say("something")
+    now = Now()
+    clock = SyncClock(home.settings.paths, now)
+    assert clock.is_due()
+    assert not clock.is_due()
+    home.say("something else")
+    log = f"{home.settings.paths.workspace('default').events}-wal"
+    os.utime(log, ns=(1, 1))
+    assert clock.is_due()
+    now.at += LISTEN_S - 1
+    assert not clock.is_due()
+    now.at += 2
+    assert clock.is_due()
+    assert not clock.is_due()
