@@ -12,8 +12,8 @@ from pipeline.records import Stage
 from pipeline.services import maintenance
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import meta, work
-from tests.fakes.in_process import open_worker
 from tests.fakes.homes import Home
+from tests.fakes.in_process import open_worker
 from tests.fakes.job_runs import replace_job
 from workers import tasks
 
