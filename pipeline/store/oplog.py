@@ -7,7 +7,7 @@ writer has to remember to log, and what peers wrote is not logged again.
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from sqlite3 import Connection
 from typing import Any
@@ -348,11 +348,6 @@ def list_forked(db: Connection, limit: int) -> Iterator[tuple[Key, Fold]]:
     keys = [Key(MEMORY, row[0]) for row in rows]
     found = fold(db, keys)
     return ((key, found[key]) for key in keys)
-
-
-def count_operations(db: Connection) -> Mapping[str, int]:
-    """Count the log's operations by who made them."""
-    return dict(db.execute("SELECT substr(hlc, 23), count(*) FROM operation GROUP BY 1").fetchall())
 
 
 def _operation(row: Sequence[Any]) -> Operation:

@@ -52,7 +52,6 @@ _PLAIN = (
 _FLAGS = ("pinned", "candidate")
 # What a row holds where no field says anything; a field of this value is left out.
 _DEFAULTS = {"scope_id": "", "sensitivity": Sensitivity.NORMAL.value, "scope_kind": ScopeKind.WORKSPACE.value}
-MEMORY_FIELDS = frozenset({*_PLAIN, *_FLAGS, "importance", "metadata", "anchor", "merged_into"})
 RELATION_FIELDS: Mapping[str, frozenset[str]] = {
     EDGE: frozenset({"made_by", "at"}),
     HISTORY: frozenset({"at", "event", "content", "detail"}),

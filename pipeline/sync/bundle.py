@@ -8,7 +8,7 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -236,8 +236,3 @@ class _Workspace:
         fresh = [one for one in self.local if one.get("id") not in self.before]
         with self.database.write() as db:
             truth.put_local(db, fresh)
-
-
-def list_workspaces(source: Path, phrase: str | None) -> Sequence[str]:
-    """List the workspaces of a whole bundle."""
-    return [str(line["workspace"]) for line in read_lines(source, phrase) if "workspace" in line]

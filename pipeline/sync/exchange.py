@@ -5,7 +5,7 @@ meet â†’ receive (check each operation, merge, put aside what cannot be taken) â
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from config.paths import is_workspace_id
 from pipeline.errors import PeerRefused, RemoteUnreachable, ReverieError
@@ -15,15 +15,11 @@ from pipeline.store.oplog import Operation
 from pipeline.store.peers import Peers, PutAside, Remote
 from pipeline.sync import merge
 from pipeline.sync.circle import Circle
-from pipeline.sync.remotes.http import HttpRemote
 from pipeline.sync.remotes.objects import ObjectRemote
-from pipeline.sync.remotes.remote import Item, Outgoing
+from pipeline.sync.remotes.remote import Item, Outgoing, RemoteDoor
 from pipeline.sync.segment import Segment
 from pipeline.sync.signed import check_signature, read_item, to_item
 from pipeline.times import utc_now
-
-if TYPE_CHECKING:
-    from pipeline.sync.remotes.http import HttpRemote
 
 # One segment holds no more.
 MOST_ITEMS = 2000
@@ -53,7 +49,7 @@ class Exchanged:
     refused: list[str] = field(default_factory=list)
 
 
-def open_remote(home: Home, remote: Remote) -> "ObjectRemote | HttpRemote":
+def open_remote(home: Home, remote: Remote) -> RemoteDoor:
     """Return the door to a remote."""
     if remote.url.startswith("http"):
         # A client for HTTP is not loaded by a server that only answers.
@@ -89,7 +85,7 @@ def _current(home: Home, remote: Remote) -> Remote:
     return next((one for one in home.peers.remotes() if one.name == remote.name), remote)
 
 
-def _receive(home: Home, remote: Remote, door: "ObjectRemote | HttpRemote", done: Exchanged) -> None:
+def _receive(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None:
     waiting = [one.item for one in home.peers.list_put_aside(remote.name)]
     if waiting:
         _take(home, remote, waiting, done)
@@ -149,7 +145,7 @@ def take_in(home: Home, workspace: str, items: Sequence[Any], via: str) -> merge
     return replace(merged, put_aside=sorted([*refused, *late]))
 
 
-def _send(home: Home, remote: Remote, door: "ObjectRemote | HttpRemote", done: Exchanged) -> None:
+def _send(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None:
     for outgoing in _gather(home, remote, home.peers.sent(remote.name)):
         if outgoing.items:
             done.bytes += door.send(outgoing)

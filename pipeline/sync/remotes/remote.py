@@ -43,6 +43,12 @@ class RemoteDoor(Protocol):
     def send(self, outgoing: Outgoing) -> int:
         """Write operations down for good, and note that they were sent; return how many bytes that took."""
 
+    def needs_tidying(self, purges: int) -> bool:
+        """Tell whether the stream is to be written anew, where the stores know of so many purges."""
+
+    def size(self) -> int:
+        """Return the bytes that stand there."""
+
     def tidy(self, outgoing: Outgoing) -> int:
         """Write a stream anew, whole, where purges or many small files ask for it; return how many bytes that took."""
 
