@@ -114,7 +114,7 @@ def test_a_damaged_row_keeps_nobody_from_writing(database):
 
 def test_a_store_takes_another_name_also_in_what_nobody_has_signed(database):
     receipt = accept(database, Draft("one thing"))
-    revise.edit(database, receipt.id, Revision(pinned=True))
+    revise.edit(database, receipt.id, Revision(importance=0.9))
     before = logged(database)
     with database.write() as db:
         oplog.take_node(db, "ab" * 8, [])
