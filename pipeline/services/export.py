@@ -1,9 +1,7 @@
 """Export and import: a home's memory as one file, as a folder of notes, or as lines of JSON; and back."""
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -44,26 +42,24 @@ def _circle(paths: HomePaths) -> Circle | None:
     return Circle(peers) if peers.exists else None
 
 
-@contextmanager
-def _copies(paths: HomePaths, workspaces: Sequence[str]) -> Iterator[Iterator[tuple[str, Database]]]:
-    """Give verified copies of workspaces, one after the other: what is written meanwhile is not waited for."""
-    with tempfile.TemporaryDirectory(prefix=".export-", dir=paths.root) as folder:
+def _copy_each(paths: HomePaths, workspaces: Sequence[str]) -> Iterator[tuple[str, Database]]:
+    """Give verified copies of workspaces, one after the other: what is written meanwhile is not waited for.
 
-        def copy_all() -> Iterator[tuple[str, Database]]:
-            for workspace in workspaces:
-                events = paths.workspace(workspace).events
-                if not events.is_file():
-                    raise NotFound(f"there is no workspace {workspace}")
-                copy = Path(folder, f"{workspace}.sqlite")
-                backup.copy(events, copy)
-                database = Database(copy, _COPY, create=False)
-                try:
-                    yield workspace, database
-                finally:
-                    database.close()
-                    backup.remove(copy)
-
-        yield copy_all()
+    A copy stands where a purge waits for it, and where whoever comes next removes what an interrupted run has left.
+    """
+    for workspace in workspaces:
+        place = paths.workspace(workspace)
+        if not place.events.is_file():
+            raise NotFound(f"there is no workspace {workspace}")
+        with backup.locked(place.snapshots):
+            copy = place.snapshots / f"{backup.PARTIAL}export.sqlite"
+            backup.copy(place.events, copy)
+            database = Database(copy, _COPY, create=False)
+            try:
+                yield workspace, database
+            finally:
+                database.close()
+                backup.remove(copy)
 
 
 def export_bundle(
@@ -74,8 +70,7 @@ def export_bundle(
     if circle is not None:
         for workspace in workspaces:
             take_node(databases.get(workspace), circle)
-    with _copies(paths, workspaces) as stores:
-        return bundle.write_bundle(target, stores, circle, phrase)
+    return bundle.write_bundle(target, _copy_each(paths, workspaces), circle, phrase)
 
 
 def import_bundle(paths: HomePaths, databases: Databases, source: Path, phrase: str | None) -> BundleMerged:
@@ -111,35 +106,28 @@ def export_notes(paths: HomePaths, target: Path, workspaces: Sequence[str]) -> d
     if target.exists() and (not target.is_dir() or (any(target.iterdir()) and not holds_notes(target))):
         raise Conflict(f"{target} holds other things; name an empty folder, or one that was exported before")
     counts: dict[str, int] = {}
-    with _copies(paths, workspaces) as stores:
-        for workspace, database in stores:
-            counts[workspace] = 0
-            for memory in _list_memories(database):
-                if memory.archived_at is None and not memory.candidate:
-                    file = target / workspace / path_of(memory)
-                    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    file.write_text(render_note(workspace, memory), encoding="utf-8")
-                    counts[workspace] += 1
+    for workspace, database in _copy_each(paths, workspaces):
+        counts[workspace] = 0
+        for memory in _list_memories(database):
+            if memory.archived_at is None and not memory.candidate:
+                file = target / workspace / path_of(memory)
+                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                file.write_text(render_note(workspace, memory), encoding="utf-8")
+                counts[workspace] += 1
     return counts
 
 
 def export_lines(paths: HomePaths, target: Path, workspaces: Sequence[str]) -> dict[str, int]:
     """Write each memory, archived ones too, with its history as a line of JSON in the shape of the API."""
     counts: dict[str, int] = {}
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        with partial.open("x", encoding="utf-8") as file, _copies(paths, workspaces) as stores:
-            partial.chmod(0o600)
-            for workspace, database in stores:
-                counts[workspace] = 0
-                for memory in _list_memories(database):
-                    with database.read() as db:
-                        earlier = history.of(db, memory.seq)
-                    file.write(json.dumps(_line(workspace, memory, earlier), ensure_ascii=False) + "\n")
-                    counts[workspace] += 1
-        backup.publish(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with backup.writing(target) as file:
+        for workspace, database in _copy_each(paths, workspaces):
+            counts[workspace] = 0
+            for memory in _list_memories(database):
+                with database.read() as db:
+                    earlier = history.of(db, memory.seq)
+                file.write(json.dumps(_line(workspace, memory, earlier), ensure_ascii=False).encode() + b"\n")
+                counts[workspace] += 1
     return counts
 
 

@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -20,7 +20,7 @@ from pipeline.sync.circle import Card, Circle
 from pipeline.sync.exchange import Exchanged, Home
 from pipeline.sync.remotes.objects import make_folder
 from pipeline.sync.remotes.remote import check_url
-from pipeline.sync.signed import TRAVELLING_SCOPES, to_item
+from pipeline.sync.signed import TRAVELLING_SCOPES, sign_all
 from pipeline.times import utc_now
 from pipeline.write import revise
 
@@ -34,18 +34,10 @@ MOST_CONFLICTS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteStatus:
-    """A remote, how many operations wait to be sent and to be taken in, when it last worked and what is wrong."""
+class RemoteStatus(Remote):
+    """A remote, and how many operations wait to be sent by it."""
 
-    name: str
-    url: str
-    ahead: int
-    behind: int
-    last_ok_at: str | None
-    error: str | None
-    bytes: int
-    workspaces: tuple[str, ...]
-    sealed: bool
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +89,7 @@ class SyncService:
     def add(
         self, name: str, url: str, workspaces: Sequence[str] = (), scopes: Sequence[str] = (), *, sealed: bool = True
     ) -> RemoteStatus:
-        """Keep a remote by a name; raise InvalidField for one by which nothing can travel, Conflict for a known na."""
+        """Keep a remote; raise InvalidField for one by which nothing can travel, Conflict for a name that is taken."""
         if not is_workspace_id(name):
             raise InvalidField(FieldError("name", "must be made of a-z, 0-9, '.', '_' and '-'"))
         address = check_url(url)
@@ -145,18 +137,7 @@ class SyncService:
         return [self._status(one) for one in self._remotes()]
 
     def _status(self, remote: Remote) -> RemoteStatus:
-        ahead = exchanging.count_ahead(self._home, remote)
-        return RemoteStatus(
-            remote.name,
-            remote.url,
-            ahead,
-            remote.behind,
-            remote.last_ok_at,
-            remote.error,
-            remote.bytes,
-            remote.workspaces,
-            remote.sealed,
-        )
+        return RemoteStatus(**asdict(remote), ahead=exchanging.count_ahead(self._home, remote))
 
     def events(self, limit: int) -> list[Event]:
         """List what happened between machines, the last first."""
@@ -224,7 +205,7 @@ class SyncService:
         """Learn whom another device knows; return the cards, notices and workspaces of this home."""
         Circle(self.peers).heed(notices)
         Circle(self.peers).meet(cards)
-        return list(Circle(self.peers).cards()), self.peers.notices(), self._paths.workspace_ids()
+        return Circle(self.peers).cards(), self.peers.notices(), self._paths.workspace_ids()
 
     def list_changes(self, workspace: str, after: int, limit: int) -> list[dict[str, Any]]:
         """List the operations of a workspace that travel, from after a number, each signed by its author."""
@@ -233,12 +214,11 @@ class SyncService:
         exchanging.take_node(database, circle)
         with database.read() as db:
             found = oplog.after(db, after, limit, USUAL_SCOPES)
-        signable = [one for one in found if one[1].signature or one[1].node in circle.signers]
-        return [{**to_item(workspace, one, circle), "cursor": str(number)} for number, one in signable]
+        return [{**item, "cursor": str(number)} for number, item in sign_all(workspace, found, circle)]
 
     def cards(self) -> list[Card]:
         """Return the cards of the circle's devices."""
-        return list(Circle(self.peers).cards())
+        return Circle(self.peers).cards()
 
     def take_in(self, workspace: str, items: Sequence[Any], cards: Sequence[Card]) -> merge.Merged:
         """Merge what another device sends."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
+from typing import BinaryIO
 
 from filelock import FileLock
 
@@ -145,6 +146,18 @@ def _verify(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
         raise StoreDamaged(f"the integrity check found: {'; '.join(found)}")
     if row_counts(db) != counts:
         raise StoreDamaged("the copy has not as many rows as its source")
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[BinaryIO]:
+    """Give a file to write that gets its name, for good, when it is whole; nobody else may read it."""
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            yield file
+        publish(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def publish(partial: Path, target: Path) -> None:

@@ -25,10 +25,7 @@ MIGRATIONS = Migrations("reverie")
 @MIGRATIONS()
 def m001_schema(db: Database) -> None:
     """Create every table, and give this copy of the store its name among others."""
-    schema = files("pipeline.store").joinpath("schema.sql").read_text(encoding="utf-8")
-    # Not as a script, which would commit the transaction that all migrations share.
-    for statement in schema.split(";\n"):
-        db.execute(statement)
+    _execute(db, "schema.sql")
     db.execute("INSERT INTO meta VALUES ('node', ?)", [secrets.token_hex(4)])
 
 
@@ -41,16 +38,21 @@ def m002_no_co_mentions(db: Database) -> None:
 @MIGRATIONS()
 def m003_said(db: Database) -> None:
     """Keep what was said, what people refused, and what ends; tell whether a lesson was shown or withheld."""
-    for statement in files("pipeline.store").joinpath("said.sql").read_text(encoding="utf-8").split(";\n"):
-        db.execute(statement)
+    _execute(db, "said.sql")
 
 
 @MIGRATIONS()
 def m004_operations(db: Database) -> None:
     """Log every change of the truth as an operation that other machines can apply, beginning with what is there."""
-    for statement in files("pipeline.store").joinpath("sync.sql").read_text(encoding="utf-8").split("\n\n"):
-        db.execute(statement)
+    _execute(db, "sync.sql")
     oplog.record(db.conn)
+
+
+def _execute(db: Database, name: str) -> None:
+    """Execute a file of statements, one a paragraph."""
+    # Not as a script, which would commit the transaction that all migrations share.
+    for statement in files("pipeline.store").joinpath(name).read_text(encoding="utf-8").split("\n\n"):
+        db.execute(statement)
 
 
 # What a store has that nobody has written to.

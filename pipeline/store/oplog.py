@@ -251,8 +251,8 @@ def list_keys_about(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
 def list_merged_into(db: Connection, memory_ids: Iterable[str]) -> set[Key]:
     """Return the keys of the memories of which the log says that they were merged into some others."""
     rows = db.execute(
-        "SELECT DISTINCT memory_id FROM operation WHERE kind = 'memory' "
-        "AND json_extract(fields, '$.merged_into') IN (SELECT value FROM json_each(?))",
+        "SELECT DISTINCT memory_id FROM operation "
+        "WHERE json_extract(fields, '$.merged_into') IN (SELECT value FROM json_each(?))",
         (json.dumps(sorted(set(memory_ids))),),
     )
     return {Key(MEMORY, row[0]) for row in rows}

@@ -19,6 +19,11 @@ CREATE INDEX operation_memory ON operation (memory_id);
 
 CREATE INDEX operation_other ON operation (other_id) WHERE other_id <> '';
 
+CREATE INDEX operation_purge ON operation (memory_id) WHERE kind = 'purge';
+
+CREATE INDEX operation_merged ON operation (json_extract(fields, '$.merged_into'))
+    WHERE json_extract(fields, '$.merged_into') IS NOT NULL;
+
 -- Written by triggers, emptied by the commit that compares it with the log.
 CREATE TABLE touched (
     kind TEXT NOT NULL,

@@ -14,9 +14,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from config.operating_system import sync_place
 from pipeline.errors import PeerRefused
-from pipeline.store import clock, meta, oplog, truth
+from pipeline.store import backup, clock, meta, oplog, truth
 from pipeline.store.database import Database
 from pipeline.store.oplog import Operation
 from pipeline.sync import keys, merge
@@ -53,21 +52,13 @@ def write_bundle(
 ) -> BundleCounts:
     """Write a bundle under a name that no half of it ever bears."""
     counts = BundleCounts()
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        with partial.open("xb") as file:
-            partial.chmod(0o600)
-            if phrase is None:
-                _write(file, _lines(stores, circle, counts))
-            else:
-                whole = BytesIO()
-                _write(whole, _lines(stores, circle, counts))
-                file.write(keys.lock(whole.getvalue(), phrase))
-        sync_place(partial)
-        partial.replace(target)
-        sync_place(target.parent)
-    finally:
-        partial.unlink(missing_ok=True)
+    with backup.writing(target) as file:
+        if phrase is None:
+            _write(file, _lines(stores, circle, counts))
+        else:
+            whole = BytesIO()
+            _write(whole, _lines(stores, circle, counts))
+            file.write(keys.lock(whole.getvalue(), phrase))
     return counts
 
 

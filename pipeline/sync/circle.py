@@ -17,7 +17,7 @@ from pipeline.store.peers import Device, Identity, Peers
 from pipeline.sync import keys
 from pipeline.times import utc_now
 
-Card = Mapping[str, Any]
+Card = dict[str, Any]
 CARD_FIELDS = ("node", "name", "verify_key", "recipient", "revoked_at")
 
 
@@ -84,11 +84,6 @@ class Circle:
         """Return what a member shows to another's server, that of the present key first."""
         return [keys.circle_token(one) for one in self.secrets]
 
-    def is_trusted(self, node: str) -> bool:
-        """Tell whether a device belongs to the circle now."""
-        device = self.devices.get(node)
-        return device is not None and device.revoked_at is None
-
     def name_of(self, node: str) -> str:
         """Return what a person calls a device."""
         device = self.devices.get(node)
@@ -101,24 +96,22 @@ class Circle:
         self.peers.add_identity(identity)
         return identity
 
-    def rename(self) -> "Circle":
+    def rename(self) -> None:
         """Give this machine a new name among others, where another one writes under its present one."""
         count = len(self.identities) + 1
         self._make_identity(f"{self.identities[-1].name} ({count})")
-        return Circle(self.peers)
 
-    def join(self, code: str) -> "Circle":
+    def join(self, code: str) -> None:
         """Enter the circle that a code opens; raise Conflict where this home already shares with other devices."""
         secret = keys.secret_of(code)
         if secret in self.secrets:
-            return self
+            return
         others = [one for one in self.devices.values() if one.node not in self.signers and one.revoked_at is None]
         if others:
             names = ", ".join(sorted(one.name for one in others))
             raise Conflict(f"this home already shares with {names}; invite the new device from here instead")
         self.peers.leave_circle()
         self.peers.add_circle(1, secret, utc_now())
-        return Circle(self.peers)
 
     # Cards: by these devices come to know each other
 
@@ -133,10 +126,9 @@ class Circle:
         own = self.devices[self.identity.node]
         return [self.vouch(one) for one in (own, *(one for one in self.devices.values() if one is not own))]
 
-    def meet(self, cards: Iterable[Card]) -> bool:
-        """Trust the devices that a member vouches for; return whether any was new, or was revoked."""
+    def meet(self, cards: Iterable[Card]) -> None:
+        """Trust the devices that a member vouches for, and those no longer that it says were revoked."""
         vouchers = [keys.verify_key_of(keys.circle_seed(one)) for one in self._present_secrets()]
-        learnt = False
         for card in cards:
             told: dict[str, Any] = {name: card.get(name) for name in CARD_FIELDS}
             signature = str(card.get("signature", ""))
@@ -150,8 +142,6 @@ class Circle:
                 self.peers.add_device(device)
             if device.revoked_at is not None and (known is None or known.revoked_at is None):
                 self.peers.revoke([device.node], device.revoked_at)
-            learnt = learnt or known is None or known.revoked_at != device.revoked_at
-        return learnt
 
     def _present_secrets(self) -> list[str]:
         known = self.peers.circle() or [(1, self.secrets[0])]
@@ -169,7 +159,7 @@ class Circle:
             raise Conflict(f"{len(found)} devices are called {name}: name one by its number")
         return found[0]
 
-    def revoke(self, node: str) -> "Circle":
+    def revoke(self, node: str) -> None:
         """Trust a device no longer, and make a key that it does not get."""
         at = utc_now()
         self.peers.revoke([node], at)
@@ -181,14 +171,13 @@ class Circle:
         staying = [one.recipient for one in fresh.devices.values() if one.revoked_at is None]
         sealed = keys.seal(_canonical(signed), staying)
         self.peers.add_circle(epoch, secret, at, base64.b64encode(sealed).decode())
-        return Circle(self.peers)
 
-    def heed(self, notices: Iterable[str]) -> bool:
-        """Take the keys that other devices made when they revoked one; return whether any was new.
+    def heed(self, notices: Iterable[str]) -> None:
+        """Take the keys that other devices made when they revoked one.
 
         A notice that this machine cannot open is for others; raise PeerRefused for one that no member wrote.
         """
-        known, learnt = set(self.peers.notices()), False
+        known = set(self.peers.notices())
         for notice in notices:
             if notice in known:
                 continue
@@ -206,8 +195,6 @@ class Circle:
                 raise PeerRefused("a new key was sealed by a device that this home does not trust")
             self.peers.add_circle(int(told["epoch"]), str(told["secret"]), str(told["at"]), notice)
             self.peers.revoke([one for one in told["revoked"] if one not in self.signers], str(told["at"]))
-            learnt = True
-        return learnt
 
 
 def _device_of(identity: Identity) -> Device:

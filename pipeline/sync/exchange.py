@@ -18,7 +18,7 @@ from pipeline.sync.circle import Circle
 from pipeline.sync.remotes.objects import ObjectRemote
 from pipeline.sync.remotes.remote import Item, Outgoing, RemoteDoor
 from pipeline.sync.segment import Segment
-from pipeline.sync.signed import check_signature, read_item, to_item
+from pipeline.sync.signed import check_signature, read_item, sign_all
 from pipeline.times import utc_now
 
 # One segment holds no more.
@@ -69,20 +69,16 @@ def exchange(home: Home, remote: Remote) -> Exchanged:
         _send(home, remote, door, done)
         behind = len(done.put_aside)
     except (RemoteUnreachable, PeerRefused) as error:
-        home.peers.put_remote(replace(_current(home, remote), error=str(error)))
+        home.peers.put_remote(replace(remote, error=str(error)))
         home.peers.log(utc_now(), remote.name, str(error))
         raise
     problem = "; ".join(dict.fromkeys(done.refused)) or None
     size = door.size()
-    fresh = replace(_current(home, remote), last_ok_at=utc_now(), error=problem, bytes=size, behind=behind)
+    fresh = replace(remote, last_ok_at=utc_now(), error=problem, bytes=size, behind=behind)
     home.peers.put_remote(fresh)
     if done.applied or done.sent:
         home.peers.log(utc_now(), remote.name, f"{done.applied} taken in, {done.sent} sent")
     return done
-
-
-def _current(home: Home, remote: Remote) -> Remote:
-    return next((one for one in home.peers.remotes() if one.name == remote.name), remote)
 
 
 def _receive(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None:
@@ -193,12 +189,7 @@ def _gather(
                 end = oplog.last_seq(db) if len(found) < MOST_ITEMS - len(items) else None
             if through is not None:
                 found = [one for one in found if one[0] <= through.get(workspace, 0)]
-            for _, operation in found:
-                try:
-                    items.append(to_item(workspace, operation, circle))
-                except PeerRefused:
-                    # Written by a copy of this store whose key is not here: who has the key sends it.
-                    continue
+            items += [item for _, item in sign_all(workspace, found, circle)]
             number = end if end is not None else found[-1][0]
             reached[workspace] = number
             if len(items) >= MOST_ITEMS:
@@ -220,20 +211,16 @@ def take_node(database: Database, circle: Circle) -> None:
 
 def _is_mine(home: Home, segment: Segment) -> bool:
     """Tell whether this machine knows everything that a segment holds."""
-    by_workspace: dict[str, set[str]] = {}
+    by_workspace: dict[str, list[Operation]] = {}
     for item in segment.items:
-        by_workspace.setdefault(str(item.get("workspace")), set()).add(str(item.get("id")))
+        by_workspace.setdefault(str(item.get("workspace")), []).append(read_item(item, ""))
     here = set(home.workspace_ids())
-    for workspace, ids in by_workspace.items():
+    for workspace, operations in by_workspace.items():
         if workspace not in here:
             return False
         with home.database(workspace).read() as db:
-            known = oplog.list_known(db, ids) | oplog.list_erased(db)
-            rest = [item for item in segment.items if item.get("workspace") == workspace and item["id"] not in known]
-            owners = {str(item.get(name)) for item in rest for name in ("memory_id", "other_id")}
-            purged = oplog.list_purged(db, owners)
-        if any(item["memory_id"] not in purged and item["other_id"] not in purged for item in rest):
-            return False
+            if merge.list_new(db, operations):
+                return False
     return True
 
 

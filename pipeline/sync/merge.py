@@ -68,18 +68,24 @@ def _merge(database: Database, start: int, operations: Sequence[Operation], now_
         else:
             sound.append(one)
     with database.write() as db:
-        known = oplog.list_known(db, (one.id for one in sound)) | oplog.list_erased(db)
-        about = {owner for one in sound for owner in (one.key.memory_id, one.key.other_id) if owner}
-        purged = oplog.list_purged(db, about)
-        fresh = {
-            one.id: one
-            for one in sound
-            if one.id not in known and (one.key.kind == PURGE or not _is_about(one, purged))
-        }
+        fresh = list_new(db, sound)
         merged.applied += len(fresh)
         merged.known += len(sound) - len(fresh)
         if fresh:
-            _take_in(db, list(fresh.values()))
+            _take_in(db, fresh)
+
+
+def list_new(db: Connection, operations: Sequence[Operation]) -> list[Operation]:
+    """Return those of some operations that a store does not know, once each; what tells of a purged memory it knows."""
+    by_id = {one.id: one for one in operations}
+    known = oplog.list_known(db, by_id) | oplog.list_erased(db)
+    owners = {owner for one in operations for owner in (one.key.memory_id, one.key.other_id) if owner}
+    purged = oplog.list_purged(db, owners)
+    return [
+        one
+        for operation_id, one in by_id.items()
+        if operation_id not in known and (one.key.kind == PURGE or not _is_about(one, purged))
+    ]
 
 
 def _is_about(operation: Operation, purged: set[str]) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pipeline.errors import PeerRefused
@@ -64,6 +64,15 @@ def to_item(workspace: str, operation: Operation, circle: Circle | None) -> dict
         "after": list(operation.after),
         "signature": signature,
     }
+
+
+def sign_all(
+    workspace: str, numbered: Iterable[tuple[int, Operation]], circle: Circle
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Go through (number, operation) as they travel, but for what was written under a name whose key is not here."""
+    for number, operation in numbered:
+        if operation.signature is not None or operation.node in circle.signers:
+            yield number, to_item(workspace, operation, circle)
 
 
 def read_item(item: Any, via: str, scopes: Collection[str] = TRAVELLING_SCOPES) -> Operation:

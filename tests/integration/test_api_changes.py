@@ -24,7 +24,7 @@ def test_what_one_home_gives_another_of_its_circle_takes_once(client, container,
     assert other.get(written).pinned
     other.say("Deploys run on Fridays")
     items = other.sync.list_changes("default", 0, 100)
-    body = {"items": items, "cards": [dict(card) for card in other.sync.cards()]}
+    body = {"items": items, "cards": other.sync.cards()}
     answer = client.post("/v1/changes", body).get_json()
     assert (answer["applied"], answer["known"], answer["put_aside"]) == (1, 2, [])
     assert client.post("/v1/changes", body).get_json()["applied"] == 0

@@ -93,7 +93,7 @@ def list_changes(call: Call, query: ChangesQuery) -> ChangesAnswer:
     sync = call.container.sync
     items = sync.list_changes(call.workspace_id, int(query.after), query.limit)
     cursor = items[-1]["cursor"] if items else None
-    return ChangesAnswer(items=items, next_cursor=cursor, cards=[dict(card) for card in sync.cards()])
+    return ChangesAnswer(items=items, next_cursor=cursor, cards=sync.cards())
 
 
 @api.route(Endpoint("POST", "/v1/changes", answer=MergedAnswer))
@@ -110,4 +110,4 @@ def meet_devices(call: Call, body: DevicesBody) -> DevicesAnswer:
     """Exchange which devices belong to the circle, and which keys are new."""
     given = [card.values() for card in body.cards]
     cards, notices, workspaces = call.container.sync.meet(given, body.notices)
-    return DevicesAnswer(cards=[dict(card) for card in cards], notices=notices, workspaces=workspaces)
+    return DevicesAnswer(cards=cards, notices=notices, workspaces=workspaces)

@@ -42,7 +42,7 @@ def own_item(home, **changes):
     circle = Circle(home.sync.peers)
     items = home.sync.list_changes("default", 0, 1000)
     item = next(one for one in reversed(items) if one["memory_id"] == memory)
-    assert circle.is_trusted(item["hlc"][22:])
+    assert circle.devices[item["hlc"][22:]].revoked_at is None
     return {**item, **changes}
 
 
