@@ -23,6 +23,9 @@ from pipeline.errors import FieldError, InvalidField, PeerRefused
 SECRET_BYTES = 18
 CHECK_BYTES = 2
 GROUP = 4
+BUSY_TRIES = 3
+# What age says where a passphrase would take too long to try.
+EXCESSIVE = "Excessive work"
 
 
 def make_secret() -> str:
@@ -142,8 +145,15 @@ def lock(content: bytes, phrase: str) -> bytes:
 
 
 def unlock(content: bytes, phrase: str) -> bytes:
-    """Decrypt with a passphrase; raise PeerRefused for another one."""
-    try:
-        return bytes(passphrase.decrypt(content, phrase))
-    except DecryptError as error:
-        raise PeerRefused("the passphrase does not open it") from error
+    """Decrypt with a passphrase; raise PeerRefused for another one.
+
+    age measures for a moment how fast this machine is, and refuses what would take it too long: one that is busy in that
+    moment is asked again.
+    """
+    for _ in range(BUSY_TRIES):
+        try:
+            return bytes(passphrase.decrypt(content, phrase))
+        except DecryptError as error:
+            if EXCESSIVE not in str(error):
+                raise PeerRefused("the passphrase does not open it") from error
+    raise PeerRefused("to open it would take this machine too long now; try again when it is less busy")
