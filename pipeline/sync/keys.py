@@ -147,8 +147,8 @@ def lock(content: bytes, phrase: str) -> bytes:
 def unlock(content: bytes, phrase: str) -> bytes:
     """Decrypt with a passphrase; raise PeerRefused for another one.
 
-    age measures for a moment how fast this machine is, and refuses what would take it too long: one that is busy in that
-    moment is asked again.
+    age measures for a moment how fast this machine is, and refuses what would take it too long: one that is busy in
+    that moment is asked again.
     """
     for _ in range(BUSY_TRIES):
         try:
