@@ -9,7 +9,16 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from config.paths import HomePaths, is_workspace_id
-from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, ReverieError, StoreBusy
+from pipeline.errors import (
+    Conflict,
+    FieldError,
+    InvalidField,
+    NotFound,
+    PeerRefused,
+    RemoteUnreachable,
+    ReverieError,
+    StoreBusy,
+)
 from pipeline.records import Memory, Revision, ScopeKind
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import oplog, truth
@@ -20,7 +29,7 @@ from pipeline.sync.circle import Card, Circle
 from pipeline.sync.exchange import Exchanged, Home
 from pipeline.sync.remotes.objects import make_folder
 from pipeline.sync.remotes.remote import check_url
-from pipeline.sync.signed import TRAVELLING_SCOPES, sign_all
+from pipeline.sync.signed import TRAVELLING_SCOPES, cards_of, sign_all, with_cards
 from pipeline.times import utc_now
 from pipeline.write import revise
 
@@ -133,8 +142,19 @@ class SyncService:
             return exchanging.exchange_all(self._home, names)
 
     def status(self) -> list[RemoteStatus]:
-        """Tell of each remote how it stands."""
+        """Tell of each remote how it stood at the last exchange, and what waits to be sent."""
         return [self._status(one) for one in self._remotes()]
+
+    def look(self) -> list[RemoteStatus]:
+        """Tell of each remote how it stands, as seen there now; one that cannot be looked at tells why."""
+        return [self._look(one) for one in self.status()]
+
+    def _look(self, status: RemoteStatus) -> RemoteStatus:
+        try:
+            unread = exchanging.open_remote(self._home, status).count_unread()
+        except (RemoteUnreachable, PeerRefused) as error:
+            return replace(status, error=str(error))
+        return replace(status, behind=status.behind + unread)
 
     def _status(self, remote: Remote) -> RemoteStatus:
         return RemoteStatus(**asdict(remote), ahead=exchanging.count_ahead(self._home, remote))
@@ -185,10 +205,6 @@ class SyncService:
             circle = Circle(self.peers)
             device = circle.find(name)
             circle.revoke(device.node)
-            # What it wrote is sent on by those that stay; its own segments are not read any more.
-            for workspace in self._paths.workspace_ids():
-                with self._databases.get(workspace).write() as db:
-                    oplog.adopt(db, device.node)
         self.peers.log(utc_now(), "", f"revoked {device.name}")
         return device
 
@@ -214,15 +230,12 @@ class SyncService:
         exchanging.take_node(database, circle)
         with database.read() as db:
             found = oplog.after(db, after, limit, USUAL_SCOPES)
-        return [{**item, "cursor": str(number)} for number, item in sign_all(workspace, found, circle)]
+        items = [{**item, "cursor": str(number)} for number, item in sign_all(workspace, found, circle)]
+        return with_cards(items, circle)
 
-    def cards(self) -> list[Card]:
-        """Return the cards of the circle's devices."""
-        return Circle(self.peers).cards()
-
-    def take_in(self, workspace: str, items: Sequence[Any], cards: Sequence[Card]) -> merge.Merged:
+    def take_in(self, workspace: str, items: Sequence[Any]) -> merge.Merged:
         """Merge what another device sends."""
-        Circle(self.peers).meet(cards)
+        Circle(self.peers).meet(cards_of(items))
         return exchanging.take_in(self._home, workspace, items, "")
 
     # Conflicts

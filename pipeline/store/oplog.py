@@ -264,6 +264,7 @@ def list_all_keys(db: Connection) -> set[Key]:
     return {Key(*row) for row in rows}
 
 
+_COLUMNS = "o.hlc, o.kind, o.memory_id, o.other_id, o.name, o.fields, o.after, o.signature, o.via"
 # Which operations travel: of memories of some scopes, what stands between two of them, and every tombstone. What came
 # from a peer goes on to others whether or not its memory is whole here yet.
 _TRAVELS = """
@@ -279,9 +280,18 @@ _TRAVELS = """
 def after(db: Connection, seq: int, limit: int, scopes: Sequence[str], remote: str = "") -> list[tuple[int, Operation]]:
     """List (number, operation) of what travels after a number, but for what came by a remote."""
     rows = db.execute(
-        "SELECT o.seq, o.hlc, o.kind, o.memory_id, o.other_id, o.name, o.fields, o.after, o.signature, o.via "  # noqa: S608
-        f"FROM operation o WHERE o.seq > :after AND {_TRAVELS} ORDER BY o.seq LIMIT :limit",
+        f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE o.seq > :after AND {_TRAVELS} "  # noqa: S608 - constant text
+        "ORDER BY o.seq LIMIT :limit",
         {"after": seq, "limit": limit, "scopes": json.dumps(list(scopes)), "remote": remote},
+    )
+    return [(row[0], _operation(row[1:])) for row in rows]
+
+
+def at(db: Connection, seqs: Sequence[int]) -> list[tuple[int, Operation]]:
+    """List (number, operation) of those of some numbers that still stand in the log."""
+    rows = db.execute(
+        f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE o.seq IN (SELECT value FROM json_each(?)) ORDER BY o.seq",  # noqa: S608
+        (json.dumps(list(seqs)),),
     )
     return [(row[0], _operation(row[1:])) for row in rows]
 
@@ -324,8 +334,11 @@ def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
 
 
 def adopt(db: Connection, node: str) -> None:
-    """Send on what a node wrote as if it had not come by any remote."""
-    db.execute("UPDATE operation SET via = NULL WHERE substr(hlc, 23) = ?", (node,))
+    """Log anew what a node wrote, so that it is sent on as if it had not come by any remote."""
+    db.execute(
+        "UPDATE operation SET via = NULL, seq = seq + (SELECT max(seq) FROM operation) WHERE substr(hlc, 23) = ?",
+        (node,),
+    )
 
 
 def is_node(db: Connection, node: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sqlite_utils import Database, Migrations
@@ -17,6 +18,9 @@ from sqlite_utils import Database, Migrations
 from config.modes import close_place
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import make_ready
+
+# An operation by its workspace and its number in the log there.
+Numbered = tuple[str, int]
 
 MIGRATIONS = Migrations("reverie-peers")
 # What is kept of what went on between machines.
@@ -36,6 +40,7 @@ def p001_peers(db: Database) -> None:
             "recipient": str,
             "added_at": str,
             "revoked_at": str,
+            "adopted_at": str,
         },
         pk="node",
     )
@@ -57,6 +62,8 @@ def p001_peers(db: Database) -> None:
     db.table("sent").create({"remote": str, "workspace": str, "seq": int}, pk=("remote", "workspace"))
     stream = {"remote": str, "node": str, "last": int, "purges": int, "epoch": int}
     db.table("stream").create(stream, pk=("remote", "node"))
+    held = {"remote": str, "workspace": str, "seq": int, "reason": str}
+    db.table("held_back").create(held, pk=("remote", "workspace", "seq"))
     db.table("received").create({"remote": str, "node": str, "first": int, "last": int}, pk=("remote", "node", "first"))
     aside = {"id": str, "remote": str, "workspace": str, "item": str, "reason": str, "at": str}
     db.table("put_aside").create(aside, pk="id")
@@ -76,7 +83,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A machine that this one is paired with, or was."""
+    """A machine that this one is paired with, or was; `adopted_at` is when what it wrote became this one's to send."""
 
     node: str
     name: str
@@ -84,6 +91,7 @@ class Device:
     recipient: str
     added_at: str
     revoked_at: str | None = None
+    adopted_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +223,11 @@ class Peers:
             for node in nodes:
                 db.execute("UPDATE device SET revoked_at = coalesce(revoked_at, ?) WHERE node = ?", [at, node])
 
+    def note_adopted(self, node: str, at: str) -> None:
+        """Note that what a device wrote is this one's to send on."""
+        with self._open() as db:
+            db.table("device").update(node, {"adopted_at": at})
+
     # Remotes, and how far each was written and read
 
     def remotes(self) -> list[Remote]:
@@ -231,7 +244,7 @@ class Peers:
     def drop_remote(self, name: str) -> None:
         """Forget a remote and how far it was read."""
         with self._open() as db:
-            for table in ("remote", "sent", "stream", "received", "put_aside"):
+            for table in ("remote", "sent", "stream", "held_back", "received", "put_aside"):
                 column = "name" if table == "remote" else "remote"
                 db.table(table).delete_where(f"{column} = ?", [name])
 
@@ -251,15 +264,34 @@ class Peers:
             rows = list(db.table("stream").rows_where("remote = ? AND node = ?", [remote, node]))
             return Stream(rows[0]["last"], rows[0]["purges"], rows[0]["epoch"]) if rows else Stream()
 
-    def note_sent(self, remote: str, node: str, stream: Stream, workspaces: Mapping[str, int]) -> None:
-        """Note what was sent, and that what was written by oneself need not be read."""
+    def note_sent(
+        self,
+        remote: str,
+        node: str,
+        stream: Stream,
+        workspaces: Mapping[str, int],
+        tried: Sequence[Numbered] = (),
+        refused: Mapping[Numbered, str] = MappingProxyType({}),
+    ) -> None:
+        """Note what was sent, and that what was written by oneself need not be read; what was refused is held back."""
         first, last = self.stream(remote, node).last + 1, stream.last
         with self._open() as db:
             db.table("stream").insert({"remote": remote, "node": node, **_row(stream)}, replace=True)
             for workspace, seq in workspaces.items():
                 db.table("sent").insert({"remote": remote, "workspace": workspace, "seq": seq}, replace=True)
+            for workspace, seq in tried:
+                held = "remote = ? AND workspace = ? AND seq = ?"
+                db.table("held_back").delete_where(held, [remote, workspace, seq])
+            rows = ({"remote": remote, "workspace": one[0], "seq": one[1], "reason": refused[one]} for one in refused)
+            db.table("held_back").insert_all(rows, replace=True)
             if first <= last:
                 _cover(db, remote, node, first, last)
+
+    def held_back(self, remote: str) -> dict[Numbered, str]:
+        """Return what a remote refused when it was sent there, and why; it is sent again at every exchange."""
+        with self._open() as db:
+            rows = db.table("held_back").rows_where("remote = ?", [remote], order_by="workspace, seq")
+            return {(row["workspace"], row["seq"]): row["reason"] for row in rows}
 
     def received(self, remote: str) -> dict[str, list[tuple[int, int]]]:
         """Return which stretches of each node's stream were read, in order."""

@@ -134,10 +134,14 @@ class Circle:
             signature = str(card.get("signature", ""))
             if not any(keys.is_signed(one, signature, _canonical(told)) for one in vouchers):
                 continue
+            if not all(isinstance(told[name], str) for name in CARD_FIELDS if name != "revoked_at"):
+                raise PeerRefused("a device's card cannot be read")
             device = Device(**{**told, "added_at": utc_now()})
             known = self.devices.get(device.node)
-            if keys.node_of(device.verify_key) != device.node:
+            if not keys.is_node_of(device.node, device.verify_key):
                 raise PeerRefused(f"the device {device.name} claims a name that is not its own")
+            if not keys.is_recipient(device.recipient):
+                raise PeerRefused(f"nothing could be sealed to the device {device.name}")
             if known is None:
                 self.peers.add_device(device)
             if device.revoked_at is not None and (known is None or known.revoked_at is None):

@@ -5,6 +5,7 @@ meet â†’ receive (check each operation, merge, put aside what cannot be taken) â
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from config.paths import is_workspace_id
@@ -12,18 +13,18 @@ from pipeline.errors import PeerRefused, RemoteUnreachable, ReverieError
 from pipeline.store import oplog
 from pipeline.store.database import Database
 from pipeline.store.oplog import Operation
-from pipeline.store.peers import Peers, PutAside, Remote
+from pipeline.store.peers import Numbered, Peers, PutAside, Remote
 from pipeline.sync import merge
 from pipeline.sync.circle import Circle
-from pipeline.sync.remotes.objects import ObjectRemote
+from pipeline.sync.remotes.objects import MOST_ITEMS, ObjectRemote
 from pipeline.sync.remotes.remote import Item, Outgoing, RemoteDoor
 from pipeline.sync.segment import Segment
 from pipeline.sync.signed import check_signature, read_item, sign_all
 from pipeline.times import utc_now
 
-# One segment holds no more.
-MOST_ITEMS = 2000
-# A refusal is kept as it came, so that it can be tried again; of a flood the first are enough to see what it is.
+# A part of a snapshot holds no more.
+MOST_IN_SNAPSHOT = 20_000
+# What is put aside is kept as it came, to be tried again; of a flood the first, the others are read again.
 MOST_PUT_ASIDE = 1000
 
 
@@ -65,6 +66,7 @@ def exchange(home: Home, remote: Remote) -> Exchanged:
     try:
         door = open_remote(home, remote)
         door.meet()
+        _adopt_revoked(home)
         _receive(home, remote, door, done)
         _send(home, remote, door, done)
         behind = len(done.put_aside)
@@ -73,8 +75,7 @@ def exchange(home: Home, remote: Remote) -> Exchanged:
         home.peers.log(utc_now(), remote.name, str(error))
         raise
     problem = "; ".join(dict.fromkeys(done.refused)) or None
-    size = door.size()
-    fresh = replace(remote, last_ok_at=utc_now(), error=problem, bytes=size, behind=behind)
+    fresh = replace(remote, last_ok_at=utc_now(), error=problem, bytes=door.size(), behind=behind)
     home.peers.put_remote(fresh)
     if done.applied or done.sent:
         home.peers.log(utc_now(), remote.name, f"{done.applied} taken in, {done.sent} sent")
@@ -87,15 +88,17 @@ def _receive(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> N
         _take(home, remote, waiting, done)
     for stretch in door.receive():
         if stretch.refused is not None:
-            says = (
-                f"{Circle(home.peers).name_of(stretch.writer)} ({stretch.first} to {stretch.last}): {stretch.refused}"
-            )
+            writer = Circle(home.peers).name_of(stretch.writer)
+            says = f"not read: {writer} ({stretch.first} to {stretch.last}): {stretch.refused}"
             done.refused.append(says)
             home.peers.log(utc_now(), remote.name, says)
             continue
         _take(home, remote, stretch.items, done)
-        # Before the stretch counts as read.
+        if len(done.put_aside) > MOST_PUT_ASIDE:
+            del done.put_aside[MOST_PUT_ASIDE:]
+            continue
         home.peers.put_aside(remote.name, done.put_aside)
+        door.note_read(stretch)
     home.peers.put_aside(remote.name, done.put_aside)
 
 
@@ -115,7 +118,6 @@ def _take(home: Home, remote: Remote, items: Iterable[Item], done: Exchanged) ->
             for place, reason in merged.put_aside
             if isinstance(some[place], Mapping)
         ]
-        del done.put_aside[MOST_PUT_ASIDE:]
 
 
 def take_in(home: Home, workspace: str, items: Sequence[Any], via: str) -> merge.Merged:
@@ -141,16 +143,38 @@ def take_in(home: Home, workspace: str, items: Sequence[Any], via: str) -> merge
     return replace(merged, put_aside=sorted([*refused, *late]))
 
 
+def _adopt_revoked(home: Home) -> None:
+    """Send on what a revoked device wrote: nobody reads its own segments any more."""
+    for device in home.peers.devices().values():
+        if device.revoked_at is not None and device.adopted_at is None:
+            for workspace in home.workspace_ids():
+                with home.database(workspace).write() as db:
+                    oplog.adopt(db, device.node)
+            home.peers.note_adopted(device.node, utc_now())
+
+
 def _send(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None:
-    for outgoing in _gather(home, remote, home.peers.sent(remote.name)):
+    fresh = _gather(home, remote, home.peers.sent(remote.name), MOST_ITEMS)
+    for outgoing in chain(_gather_held_back(home, remote), fresh):
         if outgoing.items:
-            done.bytes += door.send(outgoing)
+            sent = door.send(outgoing)
+            done.bytes += sent.bytes
             done.sent += len(outgoing.items)
+            done.refused += sent.refused
     purges = sum(count_purges(home, workspace) for workspace in list_travelling(home, remote))
     if door.needs_tidying(purges):
-        sent = home.peers.sent(remote.name)
-        whole = [item for part in _gather(home, remote, {}, through=sent) for item in part.items]
-        done.bytes += door.tidy(Outgoing(whole, {}, purges))
+        reached = home.peers.sent(remote.name)
+        done.bytes += door.tidy(_gather(home, remote, {}, MOST_IN_SNAPSHOT, through=reached), purges)
+
+
+def _gather_held_back(home: Home, remote: Remote) -> Iterator[Outgoing]:
+    """Go through what a remote refused before."""
+    circle, held = Circle(home.peers), list(home.peers.held_back(remote.name))[:MOST_ITEMS]
+    for workspace in dict.fromkeys(name for name, _ in held):
+        with home.database(workspace).read() as db:
+            found = oplog.at(db, [seq for name, seq in held if name == workspace])
+        signed = list(sign_all(workspace, found, circle))
+        yield Outgoing([item for _, item in signed], [(workspace, seq) for seq, _ in signed])
 
 
 def list_travelling(home: Home, remote: Remote) -> list[str]:
@@ -166,7 +190,7 @@ def count_purges(home: Home, workspace: str) -> int:
 
 def count_ahead(home: Home, remote: Remote) -> int:
     """Count what waits to be sent."""
-    sent, waiting = home.peers.sent(remote.name), 0
+    sent, waiting = home.peers.sent(remote.name), len(home.peers.held_back(remote.name))
     for workspace in list_travelling(home, remote):
         with home.database(workspace).read() as db:
             waiting += oplog.count_after(db, sent.get(workspace, 0), remote.scopes, remote.name)
@@ -174,30 +198,33 @@ def count_ahead(home: Home, remote: Remote) -> int:
 
 
 def _gather(
-    home: Home, remote: Remote, sent: Mapping[str, int], through: Mapping[str, int] | None = None
+    home: Home, remote: Remote, sent: Mapping[str, int], most: int, through: Mapping[str, int] | None = None
 ) -> Iterator[Outgoing]:
-    """Go through what travels by a remote after some numbers, a segment at a time."""
+    """Go through what travels by a remote after some numbers, up to some, so many at a time."""
     circle = Circle(home.peers)
     items: list[Item] = []
+    numbers: list[Numbered] = []
     reached: dict[str, int] = {}
     for workspace in list_travelling(home, remote):
         take_node(home.database(workspace), circle)
         number = sent.get(workspace, 0)
         while True:
             with home.database(workspace).read() as db:
-                found = oplog.after(db, number, MOST_ITEMS - len(items), remote.scopes, remote.name)
-                end = oplog.last_seq(db) if len(found) < MOST_ITEMS - len(items) else None
+                found = oplog.after(db, number, most - len(items), remote.scopes, remote.name)
+                end = oplog.last_seq(db) if len(found) < most - len(items) else None
+            number = end if end is not None else found[-1][0]
             if through is not None:
                 found = [one for one in found if one[0] <= through.get(workspace, 0)]
-            items += [item for _, item in sign_all(workspace, found, circle)]
-            number = end if end is not None else found[-1][0]
+            for seq, item in sign_all(workspace, found, circle):
+                items.append(item)
+                numbers.append((workspace, seq))
             reached[workspace] = number
-            if len(items) >= MOST_ITEMS:
-                yield Outgoing(items, dict(reached))
-                items, reached = [], {}
+            if len(items) >= most:
+                yield Outgoing(items, numbers, dict(reached))
+                items, numbers, reached = [], [], {}
             if end is not None:
                 break
-    yield Outgoing(items, reached)
+    yield Outgoing(items, numbers, reached)
 
 
 def take_node(database: Database, circle: Circle) -> None:

@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from pyrage import DecryptError, decrypt, encrypt, passphrase
+from pyrage import DecryptError, RecipientError, decrypt, encrypt, passphrase
 from pyrage.x25519 import Identity as AgeIdentity, Recipient as AgeRecipient
 
 from pipeline.errors import FieldError, InvalidField, PeerRefused
@@ -103,6 +103,23 @@ def verify_key_of(seed: str) -> str:
 def node_of(verify_key: str) -> str:
     """Return the name among others that follows from a device's key, so that nobody can take another's."""
     return hashlib.sha256(bytes.fromhex(verify_key)).hexdigest()[:16]
+
+
+def is_node_of(node: str, verify_key: str) -> bool:
+    """Tell whether a name is that of a device's key."""
+    try:
+        return node_of(verify_key) == node
+    except (TypeError, ValueError):
+        return False
+
+
+def is_recipient(text: str) -> bool:
+    """Tell whether something could be sealed to what is called an age recipient."""
+    try:
+        AgeRecipient.from_str(text)
+    except (TypeError, RecipientError):
+        return False
+    return True
 
 
 class Signer:

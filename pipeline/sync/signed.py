@@ -23,7 +23,7 @@ from pipeline.store import clock, truth
 from pipeline.store.oplog import ERASED, Operation
 from pipeline.store.truth import MEMORY, PURGE, RELATION_FIELDS, Key
 from pipeline.sync import keys
-from pipeline.sync.circle import Circle
+from pipeline.sync.circle import Card, Circle
 
 UNKNOWN = "signed by a device that this home is not paired with"
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -73,6 +73,21 @@ def sign_all(
     for number, operation in numbered:
         if operation.signature is not None or operation.node in circle.signers:
             yield number, to_item(workspace, operation, circle)
+
+
+def with_cards(items: Iterable[Mapping[str, Any]], circle: Circle) -> list[dict[str, Any]]:
+    """Return operations of which the first of each device bears its card, so that who reads them can trust it."""
+    cards = {card["node"]: card for card in circle.cards()}
+    return [
+        {**item, "card": card} if (card := cards.pop(item["hlc"][22:], None)) is not None else dict(item)
+        for item in items
+    ]
+
+
+def cards_of(items: Iterable[Any]) -> list[Card]:
+    """Return the cards that operations bear."""
+    cards = [item.get("card") for item in items if isinstance(item, Mapping)]
+    return [dict(card) for card in cards if isinstance(card, Mapping)]
 
 
 def read_item(item: Any, via: str, scopes: Collection[str] = TRAVELLING_SCOPES) -> Operation:

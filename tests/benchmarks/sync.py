@@ -16,7 +16,7 @@ from pipeline.write.accept import commit
 from pipeline.write.prepare import prepare_batch
 from tests.benchmarks.corpus import memories
 from tests.fakes.homes import Home, pair
-from tests.fakes.machines import close_all, exchange_all, play
+from tests.fakes.machines import close_all, exchange_all, list_lost, play
 
 AT_ONCE = 1000
 CHANGES = 20
@@ -71,15 +71,17 @@ def _store_bytes(home: Home) -> int:
 
 def play_histories(count: int) -> None:
     """Play histories of two to five machines, and count those that do not end the same."""
-    began, wrong = time.perf_counter(), 0
+    began, wrong, lost = time.perf_counter(), 0, 0
     for seed in range(count):
         folder = Path(tempfile.mkdtemp())
         machines = play(folder, seed, STEPS)
         exchange_all(machines)
         wrong += len({machine.dump() for machine in machines}) > 1
+        lost += bool(list_lost(machines))
         close_all(machines)
         shutil.rmtree(folder)
-    print(f"{count} histories of {STEPS} steps: {wrong} diverged, {time.perf_counter() - began:.0f} s")
+    took = time.perf_counter() - began
+    print(f"{count} histories of {STEPS} steps: {wrong} diverged, {lost} lost anything, {took:.0f} s")
 
 
 if __name__ == "__main__":

@@ -1,27 +1,29 @@
 """What every remote promises: a folder, S3-compatible storage, and another Reverie."""
 
 import contextlib
+import time
+import uuid
 
-import httpx
 import pytest
-from moto.server import ThreadedMotoServer
 
 from pipeline.errors import PeerRefused, RemoteUnreachable
 from pipeline.records import Revision, Scope, ScopeKind
+from pipeline.store import clock
 from pipeline.write import revise
 from tests.fakes.homes import SHARED, Home, exchange_until_still, pair
+from tests.support.s3 import PROGRAM, serve_s3
 from tests.support.served import serve_home
 
 BUCKET = "memories"
 
 
 @pytest.fixture(scope="module")
-def s3():
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+def s3(tmp_path_factory):
+    if not PROGRAM.exists():
+        pytest.skip("there is no SeaweedFS for this system")
+    with serve_s3(tmp_path_factory.mktemp("s3")) as server:
+        server.make_bucket(BUCKET)
+        yield server
 
 
 @pytest.fixture(params=["folder", "s3", "http"])
@@ -31,12 +33,10 @@ def url(request, tmp_path, monkeypatch):
         yield f"dir:{tmp_path}/shared"
         return
     if request.param == "s3":
-        endpoint = request.getfixturevalue("s3")
-        variables = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1", "ALLOW_HTTP": "true"}
-        for name, value in {**variables, "ENDPOINT_URL": endpoint}.items():
-            monkeypatch.setenv(f"AWS_{name}", value)
-        httpx.put(f"{endpoint}/{BUCKET}-{tmp_path.name.replace('_', '-')[-40:].lower()}").raise_for_status()
-        yield f"s3://{BUCKET}-{tmp_path.name.replace('_', '-')[-40:].lower()}/home"
+        server = request.getfixturevalue("s3")
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        yield f"s3://{BUCKET}/{uuid.uuid4().hex}"
         return
     middle = Home(tmp_path / "middle")
     with serve_home(middle.settings) as port:
@@ -152,6 +152,45 @@ def test_a_revoked_device_reads_nothing_that_is_written_later(homes):
     with contextlib.suppress(PeerRefused):
         three.exchange()
     assert three.texts() == ["before"]
+
+
+def test_what_a_revoked_device_said_before_reaches_also_who_had_not_read_it(homes):
+    one, two, three = homes
+    for home in homes:
+        home.say(f"from {home.root.name}")
+    exchange_until_still(*homes)
+    three.say("heard by one")
+    three.exchange()
+    one.exchange()
+    one.say("and answered")
+    one.exchange()
+    three.say("heard by two")
+    three.exchange()
+    two.exchange()
+    lost = next(device for device, is_here in three.sync.devices() if is_here)
+    one.sync.revoke(lost.node)
+    exchange_until_still(one, two)
+    assert two.texts() == one.texts()
+    assert {"heard by one", "and answered", "heard by two"} <= set(two.texts())
+
+
+def test_what_is_put_aside_in_any_number_is_taken_when_it_can_be(homes, monkeypatch):
+    one, two, _ = homes
+    monkeypatch.setattr("pipeline.sync.exchange.MOST_PUT_ASIDE", 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "wall_ms", lambda: time.time_ns() // 1_000_000 + 10 * clock.MAX_DRIFT_MS)
+        far = [one.say(f"written in the year {number}") for number in range(9)]
+    near = two.say("of today")
+    for home in (one, two, one, two):
+        home.exchange()
+    assert one.get(near) is not None
+    assert two.texts() == ["of today"]
+    told = [*one.sync.look(), *two.sync.look()]
+    assert any(status.behind or status.ahead for status in told)
+    monkeypatch.setattr(clock, "MAX_DRIFT_MS", 20 * clock.MAX_DRIFT_MS)
+    exchange_until_still(one, two)
+    assert all(two.get(memory) is not None for memory in far)
+    assert not any(status.behind or status.ahead for status in [*one.sync.look(), *two.sync.look()])
 
 
 def test_a_remote_that_is_not_there_is_told_and_loses_nothing(homes, url, monkeypatch):

@@ -190,6 +190,15 @@ def _skew(machine: Machine) -> None:
         meta.put(db, meta.CLOCK, f"{machine.wall_ms():014d}-000000")
 
 
+def list_lost(machines: list[Machine]) -> set[object]:
+    """Return what somebody wrote, nobody purged, and the first machine does not have: memories and texts."""
+    first = machines[0]
+    purged = first.purged()
+    written = set().union(*(machine.written for machine in machines))
+    texts = set().union(*(machine.texts for machine in machines))
+    return (written - {*first.ids(), *purged}) | ({one for one in texts if one[0] not in purged} - first.said())
+
+
 def close_all(machines: list[Machine]) -> None:
     """Let go of every store."""
     for machine in machines:

@@ -43,18 +43,16 @@ class ChangesQuery(bodies.QueryString):
 
 
 class ChangesAnswer(Answer):
-    """Operations in the order in which they were logged here, each signed; the cards of the devices that made them."""
+    """Operations in the order in which they were logged here, each signed; the first of each device bears its card."""
 
     items: list[dict[str, Any]]
     next_cursor: str | None
-    cards: list[dict[str, Any]]
 
 
 class ChangesBody(bodies.Body):
-    """Operations as another home gave them, and the cards of the devices that made them."""
+    """Operations as another home gave them."""
 
     items: Annotated[list[Any], Field(max_length=MOST_ITEMS)]
-    cards: Cards = Field(default_factory=list)
 
 
 class PutAsideAnswer(Answer):
@@ -90,17 +88,14 @@ class DevicesAnswer(Answer):
 @api.route(Endpoint("GET", "/v1/changes", answer=ChangesAnswer, problems=(404,)))
 def list_changes(call: Call, query: ChangesQuery) -> ChangesAnswer:
     """List the operations of a workspace that travel, the first logged first."""
-    sync = call.container.sync
-    items = sync.list_changes(call.workspace_id, int(query.after), query.limit)
-    cursor = items[-1]["cursor"] if items else None
-    return ChangesAnswer(items=items, next_cursor=cursor, cards=sync.cards())
+    items = call.container.sync.list_changes(call.workspace_id, int(query.after), query.limit)
+    return ChangesAnswer(items=items, next_cursor=items[-1]["cursor"] if items else None)
 
 
 @api.route(Endpoint("POST", "/v1/changes", answer=MergedAnswer))
 def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
     """Merge operations that another home wrote; one that cannot be taken keeps no other from being."""
-    cards = [card.values() for card in body.cards]
-    merged = call.container.sync.take_in(call.workspace_id, body.items, cards)
+    merged = call.container.sync.take_in(call.workspace_id, body.items)
     refused = [PutAsideAnswer(index=place, reason=reason) for place, reason in merged.put_aside]
     return MergedAnswer(applied=merged.applied, known=merged.known, put_aside=refused)
 

@@ -1,6 +1,7 @@
 """The same memory on several machines, on the command line: remotes, devices, conflicts."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,8 @@ from web.cli.render import format_minute, format_size, one_line, plain, print_if
 
 if TYPE_CHECKING:
     from pipeline.services.sync import Exchanged, RemoteStatus
+
+FOLDER = "dir:"
 
 
 @click.group(cls=Group)
@@ -57,6 +60,9 @@ def add(
     state: State, name: str, url: str, workspaces: tuple[str, ...], scopes: tuple[str, ...], *, is_open: bool
 ) -> None:
     """Let memory travel by URL: dir:PATH, s3://BUCKET/PREFIX or https://HOST."""
+    if url.startswith(FOLDER):
+        # No shell does it behind a colon.
+        url = f"{FOLDER}{Path(url.removeprefix(FOLDER)).expanduser().absolute()}"
     with open_home(state) as home:
         status = home.sync.add(name, url, workspaces, scopes, sealed=not is_open)
     text = f"{name}: {status.ahead} changes wait to be sent; `reverie sync now` sends them, and so does the stack"
@@ -95,7 +101,7 @@ def now(state: State, name: str | None) -> None:
             rest = f", {counts['put_aside']} put aside" if counts["put_aside"] else ""
             click.echo(f"{one}: {counts['applied']} taken in, {counts['sent']} sent{rest}")
             for refused in counts["refused"]:
-                click.echo(f"{one}: not read: {plain(refused)}", err=True)
+                click.echo(f"{one}: {plain(refused)}", err=True)
 
     state.show(told, show)
     if failed or any(counts.get("refused") for counts in told.values()):
@@ -132,7 +138,7 @@ def _describe(status: "RemoteStatus") -> dict[str, Any]:
 def status(state: State) -> None:
     """Show each remote: how much waits to be sent and to be taken in, when it last worked, how large it is."""
     with open_home(state) as home:
-        found = [_describe(one) for one in home.sync.status()]
+        found = [_describe(one) for one in home.sync.look()]
 
     def show() -> None:
         print_if_none(found, "no remote yet: reverie sync add NAME URL")

@@ -4,22 +4,25 @@ Who shows the circle's token is a member; what travels is kept to both ends by T
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
 from pipeline.errors import PeerRefused, RemoteUnreachable
-from pipeline.store.peers import Peers, Remote, Stream
+from pipeline.store.peers import Numbered, Peers, Remote, Stream
 from pipeline.sync.circle import Circle
-from pipeline.sync.remotes.remote import Item, Outgoing, Stretch
+from pipeline.sync.remotes.remote import Item, Outgoing, Sent, Stretch
+from pipeline.sync.signed import cards_of, with_cards
 
 TIMEOUT_S = 30.0
 PAGE = 500
 # A server takes no larger body than 8 MiB.
 PAGE_BYTES = 4 * 1024 * 1024
 WORKSPACE_HEADER = "X-Reverie-Workspace"
+
+_Page = list[tuple[Numbered, Item]]
 
 
 @dataclass(frozen=True)
@@ -44,40 +47,57 @@ class HttpRemote:
 
     def receive(self) -> Iterator[Stretch]:
         """Go through what the server logged since the last time."""
-        for workspace in self._ask("POST", "/v1/devices", json={"cards": [], "notices": []})["workspaces"]:
+        for workspace in self._list_workspaces():
+            # Where one workspace's log is read stands where a node's stream would.
+            cursor = 0
             while True:
-                # Where one workspace's log is read stands where a node's stream would.
                 known = self.peers.received(self.remote.name).get(workspace, [])
-                cursor = known[0][1] if known else 0
+                cursor = next((last for first, last in known if first <= cursor + 1 <= last), cursor)
                 page = self._ask("GET", "/v1/changes", workspace, params={"after": str(cursor), "limit": str(PAGE)})
                 items: list[Item] = page["items"]
                 if not items:
                     break
                 last = int(items[-1]["cursor"])
-                self._circle.meet(page.get("cards", []))
+                self._circle.meet(cards_of(items))
                 yield Stretch(workspace, cursor + 1, last, items)
-                self.peers.note_received(self.remote.name, workspace, 1, last)
+                cursor = last
 
-    def send(self, outgoing: Outgoing) -> int:
-        """Hand operations to the server; what it puts aside is put aside there."""
-        sent = 0
+    def _list_workspaces(self) -> list[str]:
+        told = self._ask("POST", "/v1/devices", json={"cards": [], "notices": []})
+        return [str(one) for one in told["workspaces"]]
+
+    def note_read(self, stretch: Stretch) -> None:
+        """Note that a stretch of a workspace's log need not be read again."""
+        self.peers.note_received(self.remote.name, stretch.writer, stretch.first, stretch.last)
+
+    def count_unread(self) -> int:
+        """Count the operations of other devices that the server logged and that were not read."""
+        own = self._circle.signers
+        return sum(item["hlc"][22:] not in own for stretch in self.receive() for item in stretch.items)
+
+    def send(self, outgoing: Outgoing) -> Sent:
+        """Hand operations to the server; what it puts aside it is sent again."""
+        size, refused = 0, dict[Numbered, str]()
         circle = self._circle
-        for workspace in sorted({str(item["workspace"]) for item in outgoing.items}):
-            for items in _pages([item for item in outgoing.items if item["workspace"] == workspace]):
-                answer = self._ask("POST", "/v1/changes", workspace, json={"items": items, "cards": circle.cards()})
-                for refused in answer["put_aside"]:
-                    raise PeerRefused(f"{self.remote.url} puts aside what it is sent: {refused['reason']}")
-                sent += sum(len(str(item)) for item in items)
+        for workspace, pages in _by_workspace(outgoing).items():
+            for page in pages:
+                items = [item for _, item in page]
+                answer = self._ask("POST", "/v1/changes", workspace, json={"items": with_cards(items, circle)})
+                refused |= {page[one["index"]][0]: str(one["reason"]) for one in answer["put_aside"]}
+                size += sum(len(str(item)) for item in items)
         node = circle.identity.node
         last = self.peers.stream(self.remote.name, node).last + len(outgoing.items)
-        self.peers.note_sent(self.remote.name, node, Stream(last), outgoing.workspaces)
-        return sent
+        self.peers.note_sent(
+            self.remote.name, node, Stream(last), outgoing.workspaces, tried=outgoing.numbers, refused=refused
+        )
+        reasons = dict.fromkeys(refused.values())
+        return Sent(size, [f"{self.remote.url} puts aside what it is sent: {reason}" for reason in reasons])
 
     def needs_tidying(self, purges: int) -> bool:  # noqa: ARG002 - the server's own log follows its own purges
         """Tell that nothing has to be written anew."""
         return False
 
-    def tidy(self, outgoing: Outgoing) -> int:  # noqa: ARG002 - as above
+    def tidy(self, parts: Iterable[Outgoing], purges: int) -> int:  # noqa: ARG002 - as above
         """Write nothing anew."""
         return 0
 
@@ -104,13 +124,15 @@ class HttpRemote:
             raise RemoteUnreachable(f"{self.remote.url} does not answer: {str(error)[:300]}") from error
 
 
-def _pages(items: Sequence[Item]) -> Iterator[list[Item]]:
-    page: list[Item] = []
+def _by_workspace(outgoing: Outgoing) -> dict[str, list[_Page]]:
+    """Return operations with their numbers, in pages that a server takes, by workspace."""
+    found: dict[str, list[_Page]] = {}
     size = 0
-    for item in items:
-        if page and (len(page) == PAGE or size > PAGE_BYTES):
-            yield page
-            page, size = [], 0
-        page.append(item)
+    for number, item in zip(outgoing.numbers, outgoing.items, strict=True):
+        pages = found.setdefault(number[0], [])
+        if not pages or len(pages[-1]) == PAGE or size > PAGE_BYTES:
+            pages.append([])
+            size = 0
+        pages[-1].append((number, item))
         size += len(json.dumps(item, ensure_ascii=False))
-    yield page
+    return found

@@ -9,8 +9,9 @@ No file is ever shared between writers, so that whatever copies the folder has n
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,11 +25,17 @@ from pipeline.errors import PeerRefused, RemoteUnreachable
 from pipeline.store.peers import Peers, Remote, Stream
 from pipeline.sync import keys
 from pipeline.sync.circle import Circle
-from pipeline.sync.remotes.remote import Outgoing, Stretch
+from pipeline.sync.remotes.remote import Outgoing, Sent, Stretch
 from pipeline.sync.segment import SEALED, Segment, SegmentName, parse_name, read_segment, write_segment
 
-# So many small files become one.
+# A segment holds no more.
+MOST_ITEMS = 2000
+# So many small files become few, once they are a good part of the stream, or far too many.
 MANY_SEGMENTS = 64
+FAR_TOO_MANY = 1024
+GOOD_PART = 4
+# What cannot be reached is told before a person gives up.
+RETRIES: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 
 T = TypeVar("T")
 
@@ -46,8 +53,8 @@ def _open_store(url: str) -> ObjectStore:
         return LocalStore(prefix=Path(url.removeprefix("dir:")))
     parts = urlsplit(url)
     # Key, region and endpoint are S3's own variables of the environment.
-    store: ObjectStore = S3Store(parts.netloc, prefix=parts.path.strip("/") or None)
-    return store
+    prefix = parts.path.strip("/") or None
+    return S3Store(parts.netloc, prefix=prefix, retry_config=RETRIES)
 
 
 @dataclass(frozen=True)
@@ -118,9 +125,8 @@ class ObjectRemote:
 
     def receive(self) -> Iterator[Stretch]:
         """Go through the segments that were not read, whoever wrote them, in each stream's order."""
-        received = self.peers.received(self.remote.name)
         for name in self._list_segments():
-            if any(first <= name.first and name.last <= last for first, last in received.get(name.node, [])):
+            if self._is_read(name):
                 continue
             content = self._get(name.path)
             if content is None:
@@ -135,10 +141,32 @@ class ObjectRemote:
                 yield Stretch(name.node, name.first, name.last, refused=str(error))
                 continue
             yield Stretch(name.node, name.first, name.last, segment.items)
-            self.peers.note_received(self.remote.name, name.node, name.first, name.last)
-            received = self.peers.received(self.remote.name)
 
-    def send(self, outgoing: Outgoing) -> int:
+    def _is_read(self, name: SegmentName) -> bool:
+        received = self.peers.received(self.remote.name).get(name.node, [])
+        return any(first <= name.first and name.last <= last for first, last in received)
+
+    def note_read(self, stretch: Stretch) -> None:
+        """Note that a stretch of a device's stream need not be read again."""
+        self.peers.note_received(self.remote.name, stretch.writer, stretch.first, stretch.last)
+
+    def count_unread(self) -> int:
+        """Count the numbers of other devices' streams that stand there and were not read."""
+        own = {one.node for one in self._circle.identities}
+        received = self.peers.received(self.remote.name)
+        unread, reached = 0, dict[str, int]()
+        for name in self._list_segments():
+            first = max(name.first, reached.get(name.node, 0) + 1)
+            if name.node in own or first > name.last:
+                continue
+            read = sum(
+                max(0, min(name.last, until) - max(first, since) + 1) for since, until in received.get(name.node, [])
+            )
+            unread += name.last - first + 1 - read
+            reached[name.node] = name.last
+        return unread
+
+    def send(self, outgoing: Outgoing) -> Sent:
         """Append a segment to this device's stream."""
         circle = self._circle
         node = circle.identity.node
@@ -154,34 +182,58 @@ class ObjectRemote:
         if not last:
             stream = replace(stream, epoch=circle.epoch)
         self.peers.note_sent(self.remote.name, node, replace(stream, last=name.last), outgoing.workspaces)
-        return size
+        return Sent(size)
 
-    def tidy(self, outgoing: Outgoing) -> int:
-        """Put a snapshot of the stream in the place of its segments."""
+    def tidy(self, parts: Iterable[Outgoing], purges: int) -> int:
+        """Put a snapshot of the stream, in as many files as it has parts, in the place of its segments."""
         circle = self._circle
         node = circle.identity.node
         last = self.peers.stream(self.remote.name, node).last
-        old = [one for one in self._list_segments() if one.node == node]
-        name = SegmentName(node, 1, last, is_snapshot=True)
-        content = write_segment(Segment(name, outgoing.items, circle.cards()), circle, sealed=self.remote.sealed)
-        size = self._put(name.path, content, once=False)
+        old = self._list_own(node)
+        size, end = 0, 0
+        written: set[SegmentName] = set()
+        for part, is_final in _mark_final(part for part in parts if part.items):
+            until = end + len(part.items)
+            # Together they stand for all numbers, also for those of operations that were purged.
+            name = SegmentName(node, end + 1, max(last, until) if is_final else until, is_snapshot=True)
+            content = write_segment(Segment(name, part.items, circle.cards()), circle, sealed=self.remote.sealed)
+            size += self._put(name.path, content, once=False)
+            written.add(name)
+            end = name.last
         for one in old:
-            if one != name and one.last <= last:
+            if one not in written and one.last <= end:
                 self._try(lambda path=one.path: obstore.delete(self._store, path))  # type: ignore[misc]
-        self.peers.note_sent(self.remote.name, node, Stream(last, outgoing.purges, circle.epoch), {})
+        self.peers.note_sent(self.remote.name, node, Stream(end, purges, circle.epoch), {})
         return size
+
+    def _list_own(self, node: str) -> list[SegmentName]:
+        return [one for one in self._list_segments() if one.node == node]
 
     def needs_tidying(self, purges: int) -> bool:
         """Tell whether the stream holds what was purged since, is sealed with an old key, or is in many small files."""
         circle = self._circle
         stream = self.peers.stream(self.remote.name, circle.identity.node)
-        own = [one for one in self._list_segments() if one.node == circle.identity.node]
-        is_old = stream.purges != purges or stream.epoch != circle.epoch
-        return bool(stream.last) and (is_old or len(own) > MANY_SEGMENTS)
+        if not stream.last:
+            return False
+        if stream.purges != purges or stream.epoch != circle.epoch:
+            return True
+        own = [one for one in self._list_own(circle.identity.node) if not one.is_snapshot]
+        sizes = [size for one in own if (size := one.last - one.first + 1) < MOST_ITEMS]
+        return len(sizes) > FAR_TOO_MANY or (len(sizes) > MANY_SEGMENTS and sum(sizes) * GOOD_PART > stream.last)
 
     def size(self) -> int:
         """Return the bytes that all streams take."""
         return sum(self._list("segments/").values())
+
+
+def _mark_final(parts: Iterable[Outgoing]) -> Iterator[tuple[Outgoing, bool]]:
+    """Go through parts, each with whether it is the last; without any there is an empty one."""
+    before = None
+    for part in parts:
+        if before is not None:
+            yield before, False
+        before = part
+    yield before or Outgoing(), True
 
 
 def _read_cards(content: bytes, circle: Circle) -> list[dict[str, Any]]:

@@ -1,11 +1,12 @@
 """What a remote does, and how its address is read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from pipeline.errors import FieldError, InvalidField
+from pipeline.store.peers import Numbered
 
 Item = Mapping[str, Any]
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -24,11 +25,19 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Operations to be sent, and up to which number that brings each workspace; how many purges the stores know of."""
+    """Operations to be sent, the number of each in its log, and up to which number that brings each workspace."""
 
     items: Sequence[Item] = ()
+    numbers: Sequence[Numbered] = ()
     workspaces: Mapping[str, int] = field(default_factory=dict)
-    purges: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """How many bytes were written, and why some operations were not taken."""
+
+    bytes: int = 0
+    refused: Sequence[str] = ()
 
 
 class RemoteDoor(Protocol):
@@ -38,10 +47,16 @@ class RemoteDoor(Protocol):
         """Exchange who belongs to the circle, and which keys are new."""
 
     def receive(self) -> Iterator[Stretch]:
-        """Go through what was not read yet; what is yielded is noted as read when the next is asked for."""
+        """Go through what was not read yet."""
 
-    def send(self, outgoing: Outgoing) -> int:
-        """Write operations down for good, and note that they were sent; return how many bytes that took."""
+    def note_read(self, stretch: Stretch) -> None:
+        """Note that a stretch need not be read again."""
+
+    def count_unread(self) -> int:
+        """Count the operations that stand there and were not read."""
+
+    def send(self, outgoing: Outgoing) -> Sent:
+        """Write operations down for good, and note that they were sent, and which have to be sent again."""
 
     def needs_tidying(self, purges: int) -> bool:
         """Tell whether the stream is to be written anew, where the stores know of so many purges."""
@@ -49,8 +64,8 @@ class RemoteDoor(Protocol):
     def size(self) -> int:
         """Return the bytes that stand there."""
 
-    def tidy(self, outgoing: Outgoing) -> int:
-        """Write a stream anew, whole, where purges or many small files ask for it; return how many bytes that took."""
+    def tidy(self, parts: Iterable[Outgoing], purges: int) -> int:
+        """Write the whole stream anew, in parts, as of so many purges; return how many bytes that took."""
 
 
 def check_url(url: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.errors import PeerRefused
 from pipeline.records import Revision
 from pipeline.store import clock, oplog
 from pipeline.store.oplog import Operation
@@ -47,7 +48,7 @@ def own_item(home, **changes):
 
 
 def take(home, *items, workspace="default"):
-    return home.sync.take_in(workspace, list(items), [])
+    return home.sync.take_in(workspace, list(items))
 
 
 @pytest.mark.parametrize(
@@ -230,6 +231,31 @@ def test_a_revoked_writer_is_refused_but_what_it_said_before_is_kept(homes, shar
     one.exchange()
     assert one.get(said) is not None
     assert "after" not in one.texts()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"verify_key": "no key"}, {"verify_key": 7}, {"node": "ab" * 8}, {"recipient": "age1nobody"}, {"name": None}],
+    ids=str,
+)
+def test_a_member_that_vouches_for_what_is_no_device_is_refused(homes, changes):
+    one, two = homes
+    circle = Circle(one.sync.peers)
+    before = set(two.sync.peers.devices())
+    told = {name: value for name, value in circle.cards()[0].items() if name != "signature"} | changes
+    message = json.dumps(told, sort_keys=True, ensure_ascii=False).encode()
+    card = {**told, "signature": keys.Signer(keys.circle_seed(circle.secrets[0])).sign(message)}
+    with pytest.raises(PeerRefused):
+        take(two, {"card": card})
+    assert set(two.sync.peers.devices()) == before
+
+
+def test_a_card_that_nobody_vouched_for_is_passed_over(homes):
+    one, two = homes
+    before = two.sync.peers.devices()
+    merged = take(two, own_item(one) | {"card": {"node": 1, "signature": None}}, own_item(one, x=1) | {"card": []})
+    assert merged.applied == 2
+    assert two.sync.peers.devices() == before
 
 
 # Two machines with one name
