@@ -1,7 +1,8 @@
 """Whether the code that a memory is about still reads as it did.
 
 Only a hash is compared and nothing of a file is kept or shown. A relative path cannot be followed from a server that
-serves many folders, so it is kept for the reader and never checked.
+serves many folders, so it is kept for the reader and never checked; but one that begins with `./`, as another machine
+told it, begins where this machine's checkout of the workspace does.
 """
 
 import errno
@@ -9,6 +10,7 @@ import hashlib
 import os
 import stat
 import time
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +21,46 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 KEPT = 1024
 # The clocks of file systems tick slowly: what was written again within a tick still bears the same time.
 SETTLED_NS = 2_000_000_000
+
+
+IN_CHECKOUT = "./"
+
+
+def find_checkout(folder: str) -> str | None:
+    """Return the root of the git checkout that an absolute path of a folder is in, None outside of any."""
+    place = Path(folder)
+    if not place.is_absolute():
+        return None
+    return next((str(one) for one in (place, *place.parents) if os.path.exists(one / ".git")), None)  # noqa: PTH110 - never raises
+
+
+def path_in_checkout(path: str, checkout: str | None) -> str:
+    """Return an absolute path as other machines are told it: from the checkout on, or else its name alone."""
+    place = Path(path)
+    if checkout is not None and place.is_relative_to(checkout):
+        return f"{IN_CHECKOUT}{place.relative_to(checkout).as_posix()}"
+    return place.name
+
+
+def locate(anchor: Anchor, checkout: str | None) -> Anchor:
+    """Return an anchor that another machine told as it stands in this machine's checkout; any other as it is."""
+    if checkout is None or not anchor.path.startswith(IN_CHECKOUT):
+        return anchor
+    path = Path(os.path.normpath(Path(checkout) / anchor.path))
+    return replace(anchor, path=str(path)) if path.is_relative_to(checkout) else anchor
+
+
+def is_missing(anchor: Anchor) -> bool:
+    """Tell whether there is no file where an anchor is."""
+    if not Path(anchor.path).is_absolute():
+        return False
+    try:
+        Path(anchor.path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def hash_of(anchor: Anchor) -> str | None:

@@ -5,16 +5,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from sqlite3 import Connection
 
-from pipeline.anchors import is_stale
+from pipeline.anchors import is_missing, is_stale, locate
 from pipeline.records import Kind, Memory
-from pipeline.records.recall import Annotations
-from pipeline.store import edges
+from pipeline.records.recall import NOTHING, Annotations
+from pipeline.store import edges, meta
 from pipeline.store.visibility import reaches, viewer_within
 
 
-def refresh_staleness(memory: Memory, annotations: Annotations) -> Annotations:
-    """Return annotations that were found earlier with what has become of the code since, of which no store knows."""
-    return annotations if memory.anchor is None else replace(annotations, stale=is_stale(memory.anchor))
+def refresh_staleness(memory: Memory, annotations: Annotations, checkout: str | None) -> Annotations:
+    """Return annotations with what has become of the code in this machine's checkout, of which no store knows."""
+    if memory.anchor is None:
+        return annotations
+    anchor = locate(memory.anchor, checkout)
+    return replace(annotations, stale=is_stale(anchor), missing=is_missing(anchor))
 
 
 def find_annotations(db: Connection, shown: Sequence[Memory]) -> dict[int, Annotations]:
@@ -26,15 +29,15 @@ def find_annotations(db: Connection, shown: Sequence[Memory]) -> dict[int, Annot
         if reaches(denial.other_scope, viewer_within(scopes[denial.seq])):
             denied.setdefault(denial.seq, []).append(denial)
     newer = _find_newer(db, shown)
+    checkout = meta.get(db, meta.CHECKOUT)
     found = {}
     for memory in shown:
-        stale = None if memory.anchor is None else is_stale(memory.anchor)
         by = denied.get(memory.seq, [])
-        if by or stale is not None or memory.seq in newer:
-            settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
-            found[memory.seq] = Annotations(
-                tuple(denial.other_id for denial in by), stale, settled, newer.get(memory.seq)
-            )
+        settled = memory.key is None and any(denial.other_kind is Kind.KEYED_FACT for denial in by)
+        said = Annotations(tuple(denial.other_id for denial in by), None, settled, newer.get(memory.seq))
+        annotations = refresh_staleness(memory, said, checkout)
+        if annotations != NOTHING:
+            found[memory.seq] = annotations
     return found
 
 

@@ -11,7 +11,7 @@ Recall never writes, never calls a language model, and never outlives its deadli
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -139,12 +139,25 @@ def search(context: SearchContext, query: Query) -> Answer:
         return _list_leading(context, query, began)
     now = datetime.now(UTC)
     with context.database.read() as db:
-        state = cache_key(db, now)
+        state, checkout = cache_key(db, now), meta.get(db, meta.CHECKOUT)
         query = _widen_viewer(db, query)
     answer = context.answers.get((state, query), lambda: _answer(context, query, now), query.budget_ms / 1000)
     # A kept answer names the state of the store that it was computed from; files change without it.
-    hits = tuple(replace(hit, annotations=refresh_staleness(hit.memory, hit.annotations)) for hit in answer.hits)
-    return replace(answer, hits=hits, took_ms=elapsed_ms(began))
+    hits = (replace(hit, annotations=refresh_staleness(hit.memory, hit.annotations, checkout)) for hit in answer.hits)
+    return replace(answer, hits=_demote_missing(hits), took_ms=elapsed_ms(began))
+
+
+def _demote_missing(hits: Iterable[Hit]) -> tuple[Hit, ...]:
+    """Put what is about code that this checkout lacks behind all that is at least half as likely to be an answer."""
+    found = list(hits)
+    ordered = [hit for hit in found if not hit.annotations.missing]
+    for hit in found:
+        if hit.annotations.missing:
+            before = [place for place, other in enumerate(ordered, 1) if other.relevance >= hit.relevance / 2]
+            place = before[-1] if before else 0
+            score = min(hit.score, ordered[place - 1].score) if place else hit.score
+            ordered.insert(place, replace(hit, score=score))
+    return tuple(ordered)
 
 
 def search_uncached(context: SearchContext, query: Query) -> Answer:

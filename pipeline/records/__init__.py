@@ -72,12 +72,16 @@ OWNER = Viewer(everything=True)
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The code that a memory is about: a file, lines of it (1-based, inclusive), and the SHA-256 of that text."""
+    """The code that a memory is about: a file, lines of it (1-based, inclusive), and the SHA-256 of that text.
+
+    `checkout` is the root of the git checkout that the file is in on this machine.
+    """
 
     path: str
     first_line: int | None = None
     last_line: int | None = None
     content_hash: str | None = None
+    checkout: str | None = None
 
     @property
     def lines(self) -> tuple[int, int] | None:

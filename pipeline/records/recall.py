@@ -47,6 +47,7 @@ class Query:
 class Annotations:
     """The ids of memories that deny one, and whether its code changed (None where there is none, or nobody can say).
 
+    `missing` tells that this machine's checkout lacks its file.
     `settled` tells that a keyed fact that holds denies it: the fact is right. `superseded_by` is the id of what was
     said later of the same thing.
     """
@@ -55,6 +56,7 @@ class Annotations:
     stale: bool | None = None
     settled: bool = False
     superseded_by: str | None = None
+    missing: bool = False
 
 
 NOTHING = Annotations()

@@ -14,6 +14,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from config.settings import Settings
+from pipeline.anchors import find_checkout
 from pipeline.context.turn import ShownLesson, find_followed, summarize_turn
 from pipeline.errors import FieldError, InvalidField
 from pipeline.lru import LruCache
@@ -56,7 +57,7 @@ from pipeline.services.recall import SearchContexts
 from pipeline.services.session_brief import BriefRoom, SessionBrief, brief_project, brief_resumed_session
 from pipeline.services.turns import Message, obey, take_turns
 from pipeline.services.workspace import Workspace
-from pipeline.store import agent_sessions, impressions, memories
+from pipeline.store import agent_sessions, impressions, memories, meta
 from pipeline.store.agent_sessions import Action, ActionType, JournalRow
 from pipeline.store.database import Database
 from pipeline.text.normalize import normalize_id
@@ -331,6 +332,9 @@ def _begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     if agent_sessions.find_turn_start(db, session_id) is None:
         agent_sessions.forget_sessions(db, utc_text(parse(at) - SESSION_REST))
     agent_sessions.begin_turn(db, session_id, cwd, at)
+    checkout = find_checkout(cwd)
+    if checkout is not None:
+        meta.note(db, meta.CHECKOUT, checkout)
 
 
 def _close_turn(workspace: Workspace, session_id: str, at: str) -> None:

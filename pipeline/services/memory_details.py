@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from pipeline.anchors import is_stale
+from pipeline.anchors import is_stale, locate
 from pipeline.errors import NotFound
 from pipeline.jobs.aging import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, Forecast, forecast, measure_lived_time
 from pipeline.kinds import render_text
@@ -23,6 +23,7 @@ from pipeline.store import (
     impressions,
     memories,
     memory_usage,
+    meta,
     review,
     work,
 )
@@ -120,7 +121,7 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
             memory=memory,
             agent_text=render_text(memory),
             text_mark=text_mark(memory.content),
-            stale=None if memory.anchor is None else is_stale(memory.anchor),
+            stale=None if memory.anchor is None else is_stale(locate(memory.anchor, meta.get(db, meta.CHECKOUT))),
             admission=review.find_decision(db, memory.id),
             links=_links(db, linked[:EDGES]),
             more_links=max(0, len(linked) - EDGES),

@@ -5,6 +5,8 @@ from sqlite3 import Connection
 # The name of this copy of the store among others, and the last stamp of its clock.
 NODE = "node"
 CLOCK = "clock"
+# Where the code of the workspace was last seen on this machine: the root of a git checkout.
+CHECKOUT = "checkout"
 SEGMENT = "segment"
 # The change number up to which the segment holds what the tail held.
 SEGMENT_COVERS = "segment_covers"
@@ -29,6 +31,12 @@ def get(db: Connection, key: str) -> str | None:
 def put(db: Connection, key: str, value: str) -> None:
     """Set a value."""
     db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (key, value))
+
+
+def note(db: Connection, key: str, value: str) -> None:
+    """Set a value that mostly is what it was."""
+    if get(db, key) != value:
+        put(db, key, value)
 
 
 def drop(db: Connection, key: str) -> None:

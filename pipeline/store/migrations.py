@@ -16,6 +16,7 @@ import sqlite_utils
 from filelock import FileLock
 from sqlite_utils import Database, Migrations
 
+from pipeline.anchors import find_checkout
 from pipeline.errors import StoreDamaged, StoreUnavailable
 from pipeline.store import backup, oplog
 
@@ -45,6 +46,9 @@ def m003_said(db: Database) -> None:
 def m004_operations(db: Database) -> None:
     """Log every change of the truth as an operation that other machines can apply, beginning with what is there."""
     _execute(db, "sync.sql")
+    anchored = db.execute("SELECT seq, json_extract(anchor, '$.path') FROM memory WHERE json_valid(anchor)").fetchall()
+    found = ((find_checkout(str(Path(path).parent)), seq) for seq, path in anchored)
+    db.conn.executemany("UPDATE memory SET anchor = json_set(anchor, '$.checkout', ?) WHERE seq = ?", found)
     oplog.record(db.conn)
 
 

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
+from pipeline.anchors import path_in_checkout
 from pipeline.records import ScopeKind, Sensitivity, Tier
 
 MEMORY, EDGE, HISTORY, VERDICT, ANSWER, REFUSAL = "memory", "edge", "history", "verdict", "answer", "refusal"
@@ -135,9 +136,11 @@ def _read_memories(db: Connection, keys: Sequence[Key]) -> Rows:
 
 
 def _without_folder(anchor: dict[str, Any]) -> dict[str, Any]:
-    """Return an anchor without the folder that its file has on this machine alone."""
-    path = PurePath(anchor["path"])
-    return {**anchor, "path": path.name} if path.is_absolute() else anchor
+    """Return an anchor without the folder that its checkout has on this machine alone."""
+    told = {name: value for name, value in anchor.items() if name != "checkout"}
+    if PurePath(told["path"]).is_absolute():
+        told["path"] = path_in_checkout(told["path"], anchor.get("checkout"))
+    return told
 
 
 def _read_edges(db: Connection, keys: Sequence[Key]) -> Rows:

@@ -136,7 +136,7 @@ def is_local(row: Any) -> bool:
         and row.get("tier") in list(Tier)
         and isinstance(row.get("recall_count"), int)
         and _or_nothing(_moment)(row.get("recalled_at") or None)
-        and _or_nothing(_anchor)(anchor)
+        and _or_nothing(_local_anchor)(anchor)
     )
 
 
@@ -229,6 +229,13 @@ def _object(value: Any) -> bool:
 def _anchor(value: Any) -> bool:
     names = {"path", "first_line", "last_line", "content_hash"}
     return isinstance(value, Mapping) and set(value) == names and _text(MAX_PATH_CHARS)(value["path"])
+
+
+def _local_anchor(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    told = {name: value[name] for name in value if name != "checkout"}
+    return _anchor(told) and _or_nothing(_text(MAX_PATH_CHARS))(value.get("checkout"))
 
 
 def _or_nothing(check: Check) -> Check:

@@ -23,6 +23,7 @@ from pipeline.store import (
     history,
     index_state,
     memories,
+    meta,
     refusals,
     review,
     work,
@@ -181,6 +182,8 @@ def _store(db: Connection, item: Prepared, placement: FactPlacement | None, effe
     """Insert a memory that was admitted, or that waits for review."""
     candidate = item.memory.candidate
     seq = memories.insert(db, item.memory)
+    if item.memory.anchor is not None and item.memory.anchor.checkout is not None:
+        meta.note(db, meta.CHECKOUT, item.memory.anchor.checkout)
     _draw_edges(db, seq, item, placement if not candidate else None, effects)
     # A candidate is digested, so that its duplicates are found, but it is found by no word before somebody agreed.
     if candidate:

@@ -9,11 +9,12 @@ mark or a label that the renderer does not write is something new to say.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from ulid import ULID
 
-from pipeline.anchors import hash_of
+from pipeline.anchors import find_checkout, hash_of
 from pipeline.errors import FieldError, InvalidField
 from pipeline.kinds import TRAITS
 from pipeline.records import (
@@ -168,13 +169,13 @@ def _with_key(memory: Memory, loc: str) -> Memory:
 
 
 def complete_anchor(anchor: Anchor | None, loc: str) -> Anchor | None:
-    """Return an anchor with the hash of what stands there now, unless the caller gave one."""
+    """Return an anchor with its checkout and the hash of what stands there now, unless the caller gave one."""
     if anchor is None:
         return None
     path = normalize_id(anchor.path)
     if not path:
         raise InvalidField(FieldError(f"{loc}.path", "must hold more than white space"))
-    named = replace(anchor, path=path)
+    named = replace(anchor, path=path, checkout=find_checkout(str(Path(path).parent)))
     return replace(named, content_hash=anchor.content_hash or hash_of(named))
 
 

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.bootstrap.command import CommandContainer
-from pipeline.records import Draft, Memory
+from pipeline.records import Draft, Memory, Revision
 from pipeline.services.sync import Exchanged
 from pipeline.store import memories
 from pipeline.store.database import Database
+from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import fast_settings
 
@@ -30,6 +31,10 @@ class Home:
     def say(self, text: str, workspace: str = "default", **fields: Any) -> str:
         """Keep a memory and return its id."""
         return accept(self.database(workspace), Draft(text, **fields)).id
+
+    def edit(self, memory_id: str, workspace: str = "default", **fields: Any) -> Memory:
+        """Change a memory."""
+        return revise.edit(self.database(workspace), memory_id, Revision(**fields))
 
     def get(self, memory_id: str, workspace: str = "default") -> Memory | None:
         """Return a memory."""

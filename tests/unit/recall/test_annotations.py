@@ -111,7 +111,7 @@ def test_stale_and_denied_are_both_told(workspace, annotations, tmp_path):
     memory = workspace.write("The line is one", kind=Kind.CODE, anchor=Anchor(str(file)))
     other = workspace.write("The line is two", edges=make_contradictions(memory))
     file.unlink()
-    assert annotations(memory) == {0: Annotations((other,), stale=True)}
+    assert annotations(memory) == {0: Annotations((other,), stale=True, missing=True)}
 
 
 @pytest.mark.parametrize("fold", [False, True])
