@@ -42,6 +42,7 @@ def test_two_homes_come_to_share_by_a_code_and_a_folder(here, elsewhere, shared)
     assert elsewhere.texts() == ["The build uses port 8123"]
     elsewhere.say("Deploys run on Fridays")
     elsewhere.sync.now()
+    assert run_json("sync", "status")[0]["behind"] == 1
     assert "1 taken in, 0 sent" in run("sync", "now", "disk").stdout
     assert here.texts() == ["Deploys run on Fridays", "The build uses port 8123"]
     [status] = run_json("sync", "status")
@@ -55,6 +56,13 @@ def test_two_homes_come_to_share_by_a_code_and_a_folder(here, elsewhere, shared)
     )
     assert len(run_json("sync", "devices")) == 2
     assert any("taken in" in event["says"] for event in run_json("sync", "log")["items"])
+
+
+def test_a_folder_may_be_named_as_in_a_shell(here, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert run_json("sync", "add", "one", "dir:~/Sync")["url"] == f"dir:{tmp_path}/Sync"
+    assert run_json("sync", "add", "two", "dir:here")["url"] == f"dir:{tmp_path}/here"
 
 
 def test_this_home_joins_another(here, elsewhere, shared):
@@ -73,7 +81,6 @@ def test_this_home_joins_another(here, elsewhere, shared):
     ("arguments", "says"),
     [
         (("join", "AAAA-BBBB"), "read wrongly"),
-        (("add", "disk", "dir:relative"), "whole path"),
         (("add", "disk", "ftp://host/x"), "dir:PATH"),
         (("add", "disk", "http://example.org"), "https://"),
         (("add", "disk", "https://me:secret@example.org"), "no password"),
