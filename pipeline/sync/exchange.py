@@ -170,7 +170,7 @@ def _send(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None
 def _gather_held_back(home: Home, remote: Remote) -> Iterator[Outgoing]:
     """Go through what a remote refused before."""
     circle, held = Circle(home.peers), list(home.peers.held_back(remote.name))[:MOST_ITEMS]
-    for workspace in dict.fromkeys(name for name, _ in held):
+    for workspace in {name for name, _ in held}.intersection(list_travelling(home, remote)):
         with home.database(workspace).read() as db:
             found = oplog.at(db, [seq for name, seq in held if name == workspace])
         signed = list(sign_all(workspace, found, circle))

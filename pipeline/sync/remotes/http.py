@@ -64,7 +64,8 @@ class HttpRemote:
 
     def _list_workspaces(self) -> list[str]:
         told = self._ask("POST", "/v1/devices", json={"cards": [], "notices": []})
-        return [str(one) for one in told["workspaces"]]
+        wanted = self.remote.workspaces
+        return [str(one) for one in told["workspaces"] if not wanted or one in wanted]
 
     def note_read(self, stretch: Stretch) -> None:
         """Note that a stretch of a workspace's log need not be read again."""
