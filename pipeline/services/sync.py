@@ -23,7 +23,7 @@ from pipeline.records import Memory, Revision, ScopeKind
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import oplog, truth
 from pipeline.store.database import Databases
-from pipeline.store.peers import Device, Event, Peers, PutAside, Remote
+from pipeline.store.peers import FOLDER, Device, Event, Peers, PutAside, Remote
 from pipeline.sync import exchange as exchanging, merge
 from pipeline.sync.circle import Card, Circle
 from pipeline.sync.exchange import Exchanged, Home
@@ -107,7 +107,7 @@ class SyncService:
             raise InvalidField(FieldError("scope", f"{min(unknown)} never travels"))
         if any(one.name == name for one in self._remotes()):
             raise Conflict(f"there is a remote {name} already; `reverie sync remove {name}` takes it away")
-        if address.startswith("dir:"):
+        if address.startswith(FOLDER):
             make_folder(address)
         remote = Remote(
             name, address, tuple(workspaces), tuple(scopes) or tuple(USUAL_SCOPES), sealed, added_at=utc_now()

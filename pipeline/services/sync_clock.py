@@ -1,11 +1,14 @@
-"""When it is time to exchange with other machines: looked for by times of files alone, as nothing is opened for it."""
+"""When it is time to exchange with other machines: looked for by times of files and folders alone."""
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from config.paths import FileState, HomePaths, file_state
+from pipeline.store.peers import Peers
 
-# How often what others wrote is looked for, and what was written here is sent, where there is anything.
+# How often a bucket or another Reverie is asked for what others wrote, and how often is looked whether something was
+# written here, or came into a folder.
 LISTEN_S = 300.0
 SEND_S = 60
 
@@ -16,27 +19,43 @@ class SyncClock:
     def __init__(self, paths: HomePaths, clock: Callable[[], float] = time.monotonic) -> None:
         self._paths = paths
         self._clock = clock
+        self._peers = Peers(paths.peers)
         self._last: float | None = None
         self._seen: dict[str, FileState] = {}
+        self._known: FileState | None = None
+        self._folders: list[Path] = []
 
     def is_due(self) -> bool:
         """Tell whether to exchange now; the next answer counts from a positive one."""
-        if not self._paths.peers.is_file():
+        if not self._peers.exists:
             return False
-        before, self._seen = self._seen, {name: self._state(name) for name in self._paths.workspace_ids()}
+        before, self._seen = self._seen, {**self._look_here(), **self._look_there()}
         now = self._clock()
         if self._last is not None and before == self._seen and now - self._last < LISTEN_S:
             return False
         self._last = now
         return True
 
-    def _state(self, workspace: str) -> FileState:
-        events = self._paths.workspace(workspace).events
-        for file in (f"{events}-wal", f"{events}"):
-            try:
-                found = file_state(file)
-            except FileNotFoundError:
-                continue
-            if found[2]:
-                return found
-        return (0, 0, 0)
+    def _look_here(self) -> dict[str, FileState]:
+        stores = {name: self._paths.workspace(name).events for name in self._paths.workspace_ids()}
+        return {name: _state_of(f"{events}-wal", f"{events}") for name, events in stores.items()}
+
+    def _look_there(self) -> dict[str, FileState]:
+        """Return the state of every folder into which segments come."""
+        known = _state_of(str(self._paths.peers))
+        if known != self._known:
+            self._folders, self._known = self._peers.folders(), known
+        streams = [str(stream) for folder in self._folders for stream in folder.glob("segments/*")]
+        return {stream: _state_of(stream) for stream in streams}
+
+
+def _state_of(*files: str) -> FileState:
+    """Return the state of the first of some files or folders that is there and not empty."""
+    for file in files:
+        try:
+            found = file_state(file)
+        except FileNotFoundError:
+            continue
+        if found[2]:
+            return found
+    return (0, 0, 0)

@@ -22,6 +22,9 @@ from pipeline.store.migrations import make_ready
 # An operation by its workspace and its number in the log there.
 Numbered = tuple[str, int]
 
+# How the address of a remote begins that is a folder.
+FOLDER = "dir:"
+
 MIGRATIONS = Migrations("reverie-peers")
 # What is kept of what went on between machines.
 MOST_EVENTS = 1000
@@ -234,6 +237,10 @@ class Peers:
         """List the remotes by name."""
         with self._open() as db:
             return [_remote(row) for row in db.table("remote").rows_where(order_by="name")]
+
+    def folders(self) -> list[Path]:
+        """List the folders by which memory travels."""
+        return [Path(one.url.removeprefix(FOLDER)) for one in self.remotes() if one.url.startswith(FOLDER)]
 
     def put_remote(self, remote: Remote) -> None:
         """Keep a remote, in place of the one of its name."""

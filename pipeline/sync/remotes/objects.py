@@ -22,7 +22,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore, S3Store
 
 from pipeline.errors import PeerRefused, RemoteUnreachable
-from pipeline.store.peers import Peers, Remote, Stream
+from pipeline.store.peers import FOLDER, Peers, Remote, Stream
 from pipeline.sync import keys
 from pipeline.sync.circle import Circle
 from pipeline.sync.remotes.remote import Outgoing, Sent, Stretch
@@ -43,14 +43,14 @@ T = TypeVar("T")
 def make_folder(url: str) -> None:
     """Make a remote's folder if need be: once, so that one which is not mounted later is not taken for an empty one."""
     try:
-        Path(url.removeprefix("dir:")).mkdir(mode=0o700, parents=True, exist_ok=True)
+        Path(url.removeprefix(FOLDER)).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise RemoteUnreachable(f"{url} cannot be made: {error.strerror}") from error
 
 
 def _open_store(url: str) -> ObjectStore:
-    if url.startswith("dir:"):
-        return LocalStore(prefix=Path(url.removeprefix("dir:")))
+    if url.startswith(FOLDER):
+        return LocalStore(prefix=Path(url.removeprefix(FOLDER)))
     parts = urlsplit(url)
     # Key, region and endpoint are S3's own variables of the environment.
     prefix = parts.path.strip("/") or None

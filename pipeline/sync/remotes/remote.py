@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.store.peers import Numbered
+from pipeline.store.peers import FOLDER, Numbered
 
 Item = Mapping[str, Any]
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -70,8 +70,8 @@ class RemoteDoor(Protocol):
 
 def check_url(url: str) -> str:
     """Return an address as it is kept; raise InvalidField for one by which nothing may travel."""
-    if url.startswith("dir:"):
-        if not url.removeprefix("dir:").startswith("/"):
+    if url.startswith(FOLDER):
+        if not url.removeprefix(FOLDER).startswith("/"):
             raise InvalidField(FieldError("url", "name the folder by its whole path: dir:/…"))
         return url
     parts = urlsplit(url)

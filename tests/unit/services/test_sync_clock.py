@@ -26,6 +26,23 @@ def test_a_home_without_other_machines_is_never_due(tmp_path):
     assert not SyncClock(HomePaths(tmp_path)).is_due()
 
 
+def test_it_is_due_when_something_came_into_a_folder(home, tmp_path):
+    home.sync.add("disk", f"dir:{tmp_path}/shared")
+    clock = SyncClock(home.settings.paths, Now())
+    assert clock.is_due()
+    stream = tmp_path / "shared" / "segments" / "ab"
+    stream.mkdir(parents=True)
+    assert clock.is_due()
+    assert not clock.is_due()
+    (stream / "a").touch()
+    os.utime(stream, ns=(1, 1))
+    assert clock.is_due()
+    home.sync.remove("disk")
+    assert clock.is_due()
+    (stream / "b").touch()
+    assert not clock.is_due()
+
+
 def test_it_is_due_at_the_start_after_a_write_and_now_and_then(home, tmp_path):
     home.sync.add("disk", f"dir:{tmp_path}/shared")
     home.say("something")
