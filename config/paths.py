@@ -15,6 +15,9 @@ FileState = tuple[int, int, int]
 WORKSPACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # The store of what is about the person whose home this is, which every workspace is told.
 PERSONAL_WORKSPACE = "me"
+WORKSPACES = "workspaces"
+SNAPSHOTS = "snapshots"
+STORE_KEY = "store.key"
 
 
 def is_workspace_id(text: str) -> bool:
@@ -47,7 +50,7 @@ class WorkspacePaths:
     @property
     def snapshots(self) -> Path:
         """Return the folder of the store's copies."""
-        return self.root / "snapshots"
+        return self.root / SNAPSHOTS
 
     @cached_property
     def config(self) -> Path:
@@ -92,6 +95,11 @@ class HomePaths:
         return self.root / "peers.sqlite"
 
     @property
+    def store_key(self) -> Path:
+        """Return the file that names the key of an encrypted home: while it stands, the home is one."""
+        return self.root / STORE_KEY
+
+    @property
     def claims(self) -> Path:
         """Return the file of what projects claim, and what of it a person agreed to."""
         return self.root / "claims.json"
@@ -119,7 +127,7 @@ class HomePaths:
     @property
     def workspaces(self) -> Path:
         """Return the folder that holds one folder a workspace."""
-        return self.root / "workspaces"
+        return self.root / WORKSPACES
 
     def workspace(self, workspace_id: str) -> WorkspacePaths:
         """Return one workspace's files; the id must be a valid one."""
@@ -190,7 +198,21 @@ class HomePaths:
 
 @lru_cache(maxsize=1024)
 def _paths_of(root: Path, workspace_id: str) -> WorkspacePaths:
-    return WorkspacePaths(root / "workspaces" / workspace_id)
+    return WorkspacePaths(root / WORKSPACES / workspace_id)
+
+
+def find_store_key(file: Path) -> Path | None:
+    """Return what names the key of the home that a file of the store stands in, None where it is not encrypted."""
+    # Asked at every opening, so that it looks in two places at most. A store in a folder of its own is a home here.
+    folder = file.absolute().parent
+    home = folder.parent if folder.name == SNAPSHOTS else folder
+    if home.parent.name == WORKSPACES:
+        home = home.parent.parent
+    for place in dict.fromkeys((folder, home)):
+        # Where it cannot be looked for, that raises: nobody takes such a home for a plain one.
+        if file_identity(place / STORE_KEY) is not None:
+            return place / STORE_KEY
+    return None
 
 
 class CurrentToken:

@@ -10,6 +10,7 @@ ReverieError
 │   ├── StoreBusy        another writer held the file past the busy timeout
 │   ├── StoreFull        the disk has no room
 │   ├── StoreDamaged     a file is no sound store; a snapshot can be put back
+│   ├── KeyUnavailable   the key of an encrypted store is missing or another one
 │   └── StoreClosed      the workspace's own settings cannot be taken: they may have said to store nothing
 ├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
 ├── EncoderUnavailable   no compiled encoder is there yet
@@ -78,6 +79,12 @@ class StoreFull(StoreUnavailable):
 
 class StoreDamaged(StoreUnavailable):
     """Say that a file is no sound store, or that a copy is not what it was made from."""
+
+    retry_after_s = 60
+
+
+class KeyUnavailable(StoreUnavailable):
+    """Say that the key of an encrypted store is not where it was, or is another one; the store is as it was."""
 
     retry_after_s = 60
 

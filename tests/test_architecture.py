@@ -103,6 +103,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http"),
     "igraph": ("pipeline.jobs.map.graph", "pipeline.jobs.mining.arc_graph"),
     "scipy": ("pipeline.jobs.map.placement",),
+    "sqlcipher3": ("pipeline.store.cipher",),
     "sqlite_utils": ("pipeline.store",),
     "bech32": ("pipeline.sync.keys",),
     "cryptography": ("pipeline.sync.keys",),
@@ -373,6 +374,7 @@ def test_the_web_front_loads_no_model_library(tmp_path):
         "apscheduler",
         "httpx",
         "igraph",
+        "sqlcipher3",
     }
     assert list_loaded(LOADED, tmp_path / "home") & heavy == set()
 

@@ -18,6 +18,7 @@ from pipeline.jobs import health, snapshot
 from pipeline.jobs.registry import BY_NAME
 from pipeline.records import CheckResult
 from pipeline.services import encoder
+from pipeline.services.encryption import describe_encryption
 from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS
@@ -109,6 +110,21 @@ def _name_some(places: Sequence[Path], shown: int = 3) -> str:
     return ", ".join(map(str, places[:shown])) + (f" and {len(places) - shown} more" if len(places) > shown else "")
 
 
+def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
+    """Check whether the home is encrypted, and with a key that is there."""
+    state = describe_encryption(context.paths)
+    if not state.is_encrypted:
+        yield CheckResult("encryption", "ok", "none; `reverie encrypt` encrypts the store and its snapshots")
+    elif state.problem is not None:
+        hint = "nothing is lost and nothing is stored until it is there; a snapshot is encrypted with the same key"
+        yield CheckResult("encryption", "fail", state.problem, hint)
+    elif state.plain:
+        says, hint = f"still plain: {_name_some(state.plain)}", "`reverie down`, then `reverie encrypt` goes on"
+        yield CheckResult("encryption", "warn", says, hint)
+    else:
+        yield CheckResult("encryption", "ok", f"by the key in {state.key_file}")
+
+
 def check_model(context: CheckContext) -> Iterator[CheckResult]:
     """Check whether the encoder is compiled, and loaded where a server runs."""
     name = encoder.usual_model(context.settings)
@@ -128,10 +144,9 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
     try:
         backup.count_memories(file)
     except ReverieError as error:
-        is_damaged = isinstance(error, StoreDamaged)
-        hint = (
-            f"`reverie -w {name} snapshot restore latest` puts a copy back" if is_damaged else "see home and disk above"
-        )
+        hint = "see home, disk and encryption above"
+        if isinstance(error, StoreDamaged):
+            hint = f"`reverie -w {name} snapshot restore latest` puts a copy back"
         yield CheckResult(f"{name}: store", "fail", str(error), hint)
         return
     try:

@@ -21,7 +21,10 @@ from filelock import FileLock
 
 from config.operating_system import sync_place
 from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
+from pipeline.store import driver
+from pipeline.store.driver import sqlite_errors
 from pipeline.store.failures import failure_of
+from pipeline.store.key import find_key
 
 # 2 MiB a step: whoever asks the copy to stop waits for no more than that.
 STEP_PAGES = 512
@@ -105,14 +108,19 @@ def copy(source: Path, target: Path, pausing: Callable[[], bool] = lambda: False
     sound, StoreFull or StoreUnavailable when the copy cannot be written.
     """
     partial = target.with_name(f"{PARTIAL}{target.name}")
-    with _typed_errors(source):
+    with typed_errors(source):
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            counts = _copy_pages(source, partial, pausing, pages)
+            key = find_key(source)
+            if key is not None and driver.is_plain(source):
+                # An encryption was interrupted: of a plain store, no page is one of an encrypted copy.
+                counts = driver.export(source, partial, key)
+            else:
+                counts = _copy_pages(source, partial, pausing, pages)
             # One file that any program for SQLite reads, without a log beside it.
             with closing(_connect(partial)) as db:
                 db.execute("PRAGMA journal_mode=DELETE")
-                _verify(db, counts)
+                verify(db, counts)
             publish(partial, target)
         except _StoppedError:
             return False
@@ -140,7 +148,8 @@ def _copy_pages(source: Path, partial: Path, pausing: Callable[[], bool], pages:
     return counts
 
 
-def _verify(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
+def verify(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
+    """Raise StoreDamaged where a copy is not sound, or has not as many rows as its source."""
     found = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
     if found != ["ok"]:
         raise StoreDamaged(f"the integrity check found: {'; '.join(found)}")
@@ -178,7 +187,7 @@ def row_counts(db: sqlite3.Connection) -> dict[str, int]:
 
 def state(file: Path) -> StoreState:
     """Return what tells whether a store has changed."""
-    with _typed_errors(file), closing(_connect(file)) as db:
+    with typed_errors(file), closing(_connect(file)) as db:
         schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY sql")]
         logs = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'change'").fetchone()
         row = db.execute("SELECT hlc FROM change ORDER BY seq DESC LIMIT 1").fetchone() if logs else None
@@ -187,27 +196,27 @@ def state(file: Path) -> StoreState:
 
 def count_memories(file: Path) -> int:
     """Count the memories of a store, archived ones too."""
-    with _typed_errors(file), closing(_connect(file)) as db:
+    with typed_errors(file), closing(_connect(file)) as db:
         return int(db.execute("SELECT count(*) FROM memory").fetchone()[0])
 
 
 def list_purged(file: Path) -> dict[str, datetime]:
     """Return every memory that was ever purged from a store, by id, and when (UTC)."""
-    with _typed_errors(file), closing(_connect(file)) as db:
+    with typed_errors(file), closing(_connect(file)) as db:
         rows = db.execute("SELECT memory_id, hlc FROM change WHERE op = 'purge' ORDER BY seq").fetchall()
     return {memory_id: datetime.fromtimestamp(int(hlc.split("-")[0]) / 1000, UTC) for memory_id, hlc in rows}
 
 
 def list_held(file: Path, memory_ids: Iterable[str]) -> list[str]:
     """List those of the memories that a store holds."""
-    with _typed_errors(file), closing(_connect(file)) as db:
+    with typed_errors(file), closing(_connect(file)) as db:
         known = {row[0] for row in db.execute("SELECT id FROM memory")}
     return [memory_id for memory_id in memory_ids if memory_id in known]
 
 
 def settle(file: Path) -> None:
     """Fold a store's log into it, so that the one file is all; raise StoreBusy while some process has it open."""
-    with _typed_errors(file), closing(_connect(file)) as db:
+    with typed_errors(file), closing(_connect(file)) as db:
         db.execute("PRAGMA secure_delete=ON")
         mode = db.execute("PRAGMA journal_mode=DELETE").fetchone()[0]
         # A read makes SQLite take back what an interrupted writer has left.
@@ -221,7 +230,7 @@ def put_aside(file: Path, target: Path) -> None:
 
     The caller holds the lock on the target's folder. Raises StoreBusy while some process has the store open.
     """
-    with _typed_errors(file):
+    with typed_errors(file):
         raw = _raw_copies(file, target)
         try:
             settle(file)
@@ -263,14 +272,15 @@ def remove(file: Path) -> None:
 
 def _connect(file: Path) -> sqlite3.Connection:
     # Never makes a file that is not there.
-    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=BUSY_S)
+    return driver.connect(file, timeout_s=BUSY_S)
 
 
 @contextmanager
-def _typed_errors(file: Path) -> Iterator[None]:
+def typed_errors(file: Path) -> Iterator[None]:
+    """Raise what goes wrong with a file or its copy as what it means for the store."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except sqlite_errors(sqlite3.DatabaseError) as error:
         # Whatever else SQLite finds wrong is wrong with what it read.
         raise failure_of(error, file) or StoreDamaged(f"{file} is damaged: {error}") from error
     except OSError as error:

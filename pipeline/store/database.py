@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, cast
 
 from config.paths import HomePaths, WorkspacePaths, file_identity
 from pipeline.errors import NotFound, StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.lru import LruCache
 from pipeline.records import Stage
-from pipeline.store import oplog
+from pipeline.store import driver, oplog
+from pipeline.store.driver import WriteConnection, as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.pool import ConnectionPool
@@ -38,16 +39,8 @@ class WriterProfile:
     busy_timeout_ms: int
 
 
-_Connection = TypeVar("_Connection", bound=sqlite3.Connection)
-
 # What a commit has for the workers: work of a stage, or, as None, of some other sort.
 WakeUps = AbstractSet[Stage | None]
-
-
-class WriteConnection(sqlite3.Connection):
-    """A connection whose transaction collects whom its commit wakes."""
-
-    wake_ups: set[Stage | None]
 
 
 def wake_on_commit(db: sqlite3.Connection, *stages: Stage | None) -> None:
@@ -89,7 +82,7 @@ class Database:
         self._lock = threading.Lock()
         self._local = threading.local()
         with _typed_errors(self.file):
-            writer = self._connect(WriteConnection, "rwc" if create else "rw")
+            writer = self._connect_writer("rwc" if create else "rw")
             try:
                 make_ready(writer, file, MIGRATIONS, snapshots=WorkspacePaths(file.parent).snapshots)
                 self._set_up_writer(writer)
@@ -106,7 +99,7 @@ class Database:
             raise StoreBusy("another write holds the store")
         try:
             with _typed_errors(self.file):
-                writer = self._take(WriteConnection)
+                writer = self._take_writer()
                 try:
                     writer.execute("BEGIN IMMEDIATE")
                     writer.wake_ups = set()
@@ -133,7 +126,7 @@ class Database:
             yield outer
             return
         with _typed_errors(self.file):
-            reader = self._local.reader = self._take(sqlite3.Connection)
+            reader = self._local.reader = self._take_reader()
             try:
                 reader.execute("BEGIN")
                 yield reader
@@ -148,7 +141,7 @@ class Database:
     def checkpoint(self) -> None:
         """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
         with self._lock, _typed_errors(self.file):
-            writer = self._take(WriteConnection)
+            writer = self._take_writer()
             try:
                 busy = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             finally:
@@ -161,9 +154,23 @@ class Database:
         self._is_closed = True
         self._pool.close(self)
 
-    def _take(self, kind: type[_Connection]) -> _Connection:
-        connection = self._pool.take(self, kind)
-        return self._open(kind) if connection is None else connection
+    def _take_writer(self) -> WriteConnection:
+        idle = self._pool.take(self, writes=True)
+        if idle is not None:
+            return cast("WriteConnection", idle)
+        self._check_identity()
+        writer = self._connect_writer("rw")
+        self._set_up_writer(writer)
+        return writer
+
+    def _take_reader(self) -> sqlite3.Connection:
+        idle = self._pool.take(self, writes=False)
+        if idle is not None:
+            return idle
+        self._check_identity()
+        reader = self._connect("rw", writes=False)
+        reader.execute("PRAGMA query_only=ON")
+        return reader
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         # One that could not even end its transaction is of no use to anybody.
@@ -172,16 +179,10 @@ class Database:
         else:
             self._pool.give(self, connection)
 
-    def _open(self, kind: type[_Connection]) -> _Connection:
-        """Open a connection to the file that this database was opened on, and to no other by its name."""
+    def _check_identity(self) -> None:
+        """Let a connection be opened to the file that this database was opened on, and to no other by its name."""
         if self._find_identity() != self.identity:
             raise StoreUnavailable("the store was replaced while it was in use")
-        connection = self._connect(kind, "rw")
-        if isinstance(connection, WriteConnection):
-            self._set_up_writer(connection)
-        else:
-            connection.execute("PRAGMA query_only=ON")
-        return connection
 
     def _find_identity(self) -> tuple[int, int]:
         identity = file_identity(self.file)
@@ -189,15 +190,13 @@ class Database:
             raise NotFound("no such workspace")
         return identity
 
-    def _connect(self, kind: type[_Connection], mode: str) -> _Connection:
-        connection = sqlite3.connect(
-            f"{self.file.absolute().as_uri()}?mode={mode}",
-            uri=True,
-            timeout=self._profile.busy_timeout_ms / 1000,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
-            factory=kind,
+    def _connect_writer(self, mode: Literal["rw", "rwc"]) -> WriteConnection:
+        return cast("WriteConnection", self._connect(mode, writes=True))
+
+    def _connect(self, mode: Literal["rw", "rwc"], *, writes: bool) -> sqlite3.Connection:
+        timeout_s = self._profile.busy_timeout_ms / 1000
+        connection = driver.connect(
+            self.file, mode, writes=writes, timeout_s=timeout_s, is_shared=True, cached_statements=256
         )
         connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         return connection
@@ -248,12 +247,14 @@ def _is_there(database: Database) -> bool:
 def _typed_errors(file: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.IntegrityError:
-        raise
-    except sqlite3.DatabaseError as error:
-        failure = failure_of(error, file)
+    except sqlite_errors(sqlite3.DatabaseError) as error:
+        known = as_sqlite3(error)
+        failure = None if isinstance(known, sqlite3.IntegrityError) else failure_of(known, file)
         if failure is None:
-            raise
+            if known is error:
+                raise
+            # Outside of the store nobody knows of SQLCipher.
+            raise known from error
         if isinstance(failure, StoreDamaged):
             raise StoreDamaged(f"{failure}; `reverie snapshot list` shows the copies that can be put back") from error
         raise failure from error

@@ -12,6 +12,7 @@ from sqlite3 import SQLITE_CORRUPT, Connection, DatabaseError
 
 from pipeline.records import Kind, ScopeKind, Source, Stage, Tier, Trust
 from pipeline.store import changes, meta
+from pipeline.store.driver import sqlite_errors
 from pipeline.store.work import DIGESTING
 
 # How many broken rows are looked at or removed at once.
@@ -201,7 +202,7 @@ def damage(db: Connection) -> list[str]:
     """Return what SQLite finds wrong with the file; reads all of it."""
     try:
         return [row[0] for row in db.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
-    except DatabaseError as error:
+    except sqlite_errors(DatabaseError) as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF != SQLITE_CORRUPT:
             raise
         return [str(error)]

@@ -18,7 +18,8 @@ from sqlite_utils import Database, Migrations
 
 from pipeline.anchors import find_checkout
 from pipeline.errors import StoreDamaged, StoreUnavailable
-from pipeline.store import backup, oplog
+from pipeline.store import backup, driver, oplog
+from pipeline.store.driver import sqlite_errors
 
 MIGRATIONS = Migrations("reverie")
 
@@ -111,13 +112,13 @@ def _list_unknown(migrations: Migrations, applied: tuple[str, ...]) -> list[str]
 
 def migrate_copy(file: Path, migrations: Migrations) -> None:
     """Apply pending migrations to a copy, which needs no snapshot of its own."""
-    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+    with closing(driver.connect(file)) as connection:
         make_ready(connection, file, migrations)
 
 
 def is_migrated(file: Path, migrations: Migrations) -> bool:
     """Tell whether a file has every migration."""
-    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(driver.connect(file, "ro")) as connection:
         schema = sqlite_utils.Database(connection)
         _check_not_later(schema, file, migrations)
         return not migrations.pending(schema)
@@ -139,7 +140,7 @@ def _migrate(
         migrations.apply(schema)
         _check_nothing_lost(file, before, backup.row_counts(connection))
         connection.execute("COMMIT")
-    except sqlite3.Error as error:
+    except sqlite_errors(sqlite3.Error) as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _SURROUNDINGS:
             raise
         raise StoreUnavailable(f"a migration of {file.name} failed and was undone: {error}") from error

@@ -16,6 +16,8 @@ from typing import Any
 from sqlite_utils import Database, Migrations
 
 from config.modes import close_place
+from pipeline.store import driver
+from pipeline.store.driver import sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import make_ready
 
@@ -158,7 +160,7 @@ class Peers:
     def _open(self) -> Iterator[Database]:
         is_new = not self.file.exists()
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.file, timeout=10, isolation_level=None)
+        connection = driver.connect(self.file, "rwc", timeout_s=10)
         try:
             if is_new:
                 close_place(self.file)
@@ -167,7 +169,7 @@ class Peers:
             connection.execute("BEGIN IMMEDIATE")
             yield Database(connection)
             connection.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
+        except sqlite_errors(sqlite3.DatabaseError) as error:
             raise failure_of(error, self.file) or error from error
         finally:
             if connection.in_transaction:

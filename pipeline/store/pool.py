@@ -4,13 +4,12 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import TypeVar
+
+from pipeline.store.driver import WriteConnection
 
 # Each is two open files, and each database one more. So many serve every thread of a process on one database, or some
 # ten databases in turn; and there are processes that may open no more than 256 files.
 MOST_IDLE = 32
-
-_Connection = TypeVar("_Connection", bound=sqlite3.Connection)
 
 
 class ConnectionPool:
@@ -25,13 +24,13 @@ class ConnectionPool:
         self._count = 0
         self._idle: OrderedDict[Hashable, list[sqlite3.Connection]] = OrderedDict()
 
-    def take(self, owner: Hashable, kind: type[_Connection]) -> _Connection | None:
-        """Take the connection of a database that was used last, None where none of that kind is idle."""
+    def take(self, owner: Hashable, *, writes: bool) -> sqlite3.Connection | None:
+        """Take the connection of a database that was used last, None where none that writes, or reads, is idle."""
         with self._lock:
             idle = self._idle.get(owner, [])
             for place in range(len(idle) - 1, -1, -1):
                 connection = idle[place]
-                if type(connection) is kind:
+                if isinstance(connection, WriteConnection) is writes:
                     del idle[place]
                     self._count -= 1
                     return connection

@@ -32,6 +32,7 @@ from pipeline.store import (
     work,
 )
 from pipeline.store.database import Database
+from pipeline.store.driver import sqlite_errors
 from pipeline.store.edges import Edge
 from pipeline.store.refusals import RefusedBy
 from pipeline.store.visibility import reaches, viewer_within
@@ -144,7 +145,7 @@ def undo_merge(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str)
         raise NotFound("the memory that it was merged into was purged")
     try:
         duplicates.undo_merge(db, survivor, memory, merge, at, memory_tokens(memory.content, memory.occurred_at))
-    except IntegrityError as error:
+    except sqlite_errors(IntegrityError) as error:
         raise Conflict("an active memory of the same scope says exactly this") from error
     audit.mark_undone(db, merge.id, at)
     if merge.detail.get(LET_IN) and all(one.candidate for one in memories.list_merged_into(db, survivor.seq)):
@@ -169,7 +170,7 @@ def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     """Make an archived memory active again within a transaction; a keyed fact holds only where no later one does."""
     try:
         memories.restore(db, memory.seq, at)
-    except IntegrityError as error:
+    except sqlite_errors(IntegrityError) as error:
         raise Conflict("an active memory of the same scope says exactly this") from error
     refusals.take_back(db, memory.id)
     ingested.note_restored(db, memory.seq)
@@ -310,7 +311,7 @@ def _judge_text(memory: Memory, values: Mapping[str, Any]) -> dict[str, bool]:
 def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) -> None:
     try:
         memories.update(db, memory.seq, values, now)
-    except IntegrityError as error:
+    except sqlite_errors(IntegrityError) as error:
         raise Conflict("an active memory of the same scope says exactly this") from error
     number = changes.append(db, changes.EDIT, [memory.id])
     if values.get("trust") == Trust.EVIDENCE:

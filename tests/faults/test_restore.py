@@ -230,7 +230,7 @@ snapshot(JobRun(database, datetime(2026, 3, 2, tzinfo=UTC), pausing), file.paren
 """
 
 
-@pytest.mark.parametrize("place", ["copy", "_verify", "publish"])
+@pytest.mark.parametrize("place", ["copy", "verify", "publish"])
 def test_killed_while_it_copies_the_store_and_the_older_copies_are_whole(paths, place):
     with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
         accept_batch(database, [Draft(f"Filler {n} {'x' * 2000}") for n in range(1000)])

@@ -60,6 +60,8 @@ MODULES = {
     "snapshot": "workspaces",
     "sync": "sync",
     "export": "export",
+    "encrypt": "encryption",
+    "decrypt": "encryption",
     "model": "settings",
     "workspace": "workspaces",
     "config": "settings",

@@ -72,6 +72,7 @@ def _list_checks(state: State) -> Iterator[Check]:
     yield "settings", lambda: [CheckResult("settings", "ok", says)]
     yield "home", lambda: diagnostics.check_home(context)
     yield "permissions", lambda: diagnostics.check_permissions(context)
+    yield "encryption", lambda: diagnostics.check_encryption(context)
     yield "server", lambda: checks.check_server(probe)
     yield "token", lambda: checks.check_token(probe)
     yield "processes", lambda: checks.check_processes(probe)

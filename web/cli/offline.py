@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pipeline.errors import Conflict
 from web.cli.command import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from config.settings import Settings
     from pipeline.bootstrap.command import CommandContainer
     from pipeline.enums import Stage
 
@@ -35,3 +37,25 @@ def open_home(state: State) -> Iterator["CommandContainer"]:
 
             for workspace_id, stage in sorted(woken):
                 wake_workers(WakeUp(workspace_id, stage))
+
+
+@contextmanager
+def nothing_runs(settings: "Settings", what: str) -> Iterator[None]:
+    """Keep everybody from starting the stack meanwhile; raise Conflict, which names `what` waits, while it runs."""
+    from config.process import Role
+    from web.cli.processes import list_running, supervisor_role
+
+    settings.paths.ensure()
+    found = list_running(settings)
+    if found:
+        names = ", ".join(f"{process.name} (pid {process.pid})" for process in found)
+        raise Conflict(f"{what} while nothing runs: `reverie down` stops {names}")
+    taken = []
+    try:
+        for role in (supervisor_role(settings), *(Role(settings.paths.root, name) for name in ("web", "scheduler"))):
+            role.take()
+            taken.append(role)
+        yield
+    finally:
+        for role in taken:
+            role.release()

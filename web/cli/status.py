@@ -34,6 +34,7 @@ def status(state: State) -> int:
     found: dict[str, Any] = {
         "url": state.settings.url,
         "home": str(state.settings.paths.root),
+        "encrypted": state.settings.paths.store_key.exists(),
         "here": _describe_here(state),
         "processes": [
             {"name": p.name, "pid": p.pid, "uptime_s": round(p.uptime_s, 1), "children": p.children}
@@ -75,6 +76,10 @@ def _ask_server(client: "Client") -> dict[str, Any]:
     return found
 
 
+def _name_home(found: Mapping[str, Any]) -> str:
+    return f"{found['home']}, encrypted" if found["encrypted"] else str(found["home"])
+
+
 def _print_status(found: dict[str, Any]) -> None:
     for problem in found["problems"]:
         click.echo(f"problem  {plain(problem)}")
@@ -85,7 +90,7 @@ def _print_status(found: dict[str, Any]) -> None:
     here = f"{found['here']['workspace']}: {found['here']['detail']}"
     server = f"{found['url']} {answer}"
     switches = ", ".join(f"{name} {str(value).lower()}" for name, value in found["here"]["switches"].items())
-    pairs = [("server", server), ("encoder", found["encoder"]), ("home", found["home"]), ("here", here)]
+    pairs = [("server", server), ("encoder", found["encoder"]), ("home", _name_home(found)), ("here", here)]
     print_pairs([*pairs, ("switches", switches)])
     click.echo()
     table(

@@ -1,7 +1,5 @@
 """Workspaces on the command line: list them, choose one, take snapshots of it and put one back."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +8,10 @@ import click
 from pipeline.errors import Conflict, ServerUnreachable
 from web.cli import options
 from web.cli.command import Group, State, choose_for_folder, pass_state
+from web.cli.offline import nothing_runs
 from web.cli.render import format_size, plain, show_waiting, table
 
 if TYPE_CHECKING:
-    from config.settings import Settings
     from pipeline.services.maintenance import SnapshotSummary
 
 
@@ -168,7 +166,7 @@ def restore(state: State, name: str) -> None:
     """Put the snapshot NAME, or `latest`, in the store's place; the stack must be stopped."""
     from pipeline.services import maintenance
 
-    with _nothing_runs(state.settings), show_waiting("restoring", quiet=state.json):
+    with nothing_runs(state.settings, "a snapshot is restored"), show_waiting("restoring", quiet=state.json):
         restored = maintenance.restore_snapshot(
             state.settings.paths.workspace(state.workspace),
             name,
@@ -181,25 +179,3 @@ def restore(state: State, name: str) -> None:
     if restored.aside is not None:
         click.echo(f"what was there before is kept as {restored.aside}")
     click.echo("its indexes are built anew in the background once Reverie runs")
-
-
-@contextmanager
-def _nothing_runs(settings: "Settings") -> Iterator[None]:
-    """Keep everybody from starting the stack meanwhile; raise Conflict while it runs."""
-    from config.process import Role
-    from web.cli.processes import list_running, supervisor_role
-
-    settings.paths.ensure()
-    found = list_running(settings)
-    if found:
-        names = ", ".join(f"{process.name} (pid {process.pid})" for process in found)
-        raise Conflict(f"a snapshot is restored while nothing runs: `reverie down` stops {names}")
-    taken = []
-    try:
-        for role in (supervisor_role(settings), *(Role(settings.paths.root, name) for name in ("web", "scheduler"))):
-            role.take()
-            taken.append(role)
-        yield
-    finally:
-        for role in taken:
-            role.release()

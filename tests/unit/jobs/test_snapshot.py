@@ -87,7 +87,7 @@ def test_a_copy_that_fails_leaves_the_older_ones(database, folder, monkeypatch):
         raise StoreDamaged("not sound")
 
     with monkeypatch.context() as patched:
-        patched.setattr(backup, "_verify", refuse)
+        patched.setattr(backup, "verify", refuse)
         with pytest.raises(StoreDamaged):
             run(database, folder, NOW + DAY)
     [one] = backup.snapshots(folder)

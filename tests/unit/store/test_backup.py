@@ -225,7 +225,7 @@ def test_a_store_that_cannot_be_copied_soundly_is_not_migrated(old, monkeypatch)
     def refuse(*_):
         raise StoreDamaged("not sound")
 
-    monkeypatch.setattr(backup, "_verify", refuse)
+    monkeypatch.setattr(backup, "verify", refuse)
     with pytest.raises(StoreUnavailable, match="not sound"):
         migrate(old, adds)
     assert rows(old) == before

@@ -22,6 +22,7 @@ EXPECTED = {
     errors.StoreBusy: 503,
     errors.StoreFull: 503,
     errors.StoreDamaged: 503,
+    errors.KeyUnavailable: 503,
     errors.StoreClosed: 503,
 }
 

@@ -1,0 +1,136 @@
+"""Encryption at rest: a home's stores, snapshots and secrets of other machines, by a key that its owner keeps."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from config.paths import HomePaths
+from pipeline.errors import Conflict, FieldError, InvalidField, KeyUnavailable, StoreDamaged
+from pipeline.store import backup, driver, encryption, key
+from pipeline.store.key import StoreKey
+
+# Told wherever it is told that a home is encrypted: what anybody who has the disk still reads.
+NOT_ENCRYPTED = (
+    "search indexes (a memory's words without their order, its vectors), logs, errors (redacted), compiled models, and "
+    "exports without a passphrase: encrypt the disk for these"
+)
+
+
+@dataclass(slots=True)
+class Converted:
+    """How many files each folder had converted and already so, and which were left because they are damaged."""
+
+    files: dict[str, int] = field(default_factory=dict)
+    already: int = 0
+    left: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionState:
+    """Whether a home is encrypted, by which file's key, what keeps that from being had, and what is plain in it."""
+
+    is_encrypted: bool
+    key_file: Path | None = None
+    problem: str | None = None
+    plain: tuple[Path, ...] = ()
+
+
+def describe_encryption(paths: HomePaths) -> EncryptionState:
+    """Tell how a home is encrypted."""
+    if not paths.store_key.is_file():
+        return EncryptionState(is_encrypted=False)
+    key_file, problem = None, None
+    try:
+        key_file, _ = key.named(paths.store_key)
+        key.read_named(paths.store_key)
+    except KeyUnavailable as error:
+        problem = str(error)
+    plain = tuple(file for file in encryption.list_all(paths) if driver.is_plain(file))
+    return EncryptionState(True, key_file, problem, plain)
+
+
+def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
+    """Name the key that a home is encrypted with from now on; tell whether it was made now.
+
+    Raises InvalidField for a place that cannot be the key's, Conflict where the home has another key.
+    """
+    if key_file is None:
+        if not paths.store_key.is_file():
+            raise InvalidField(FieldError("key_file", "is missing: name a file outside of the home to keep the key in"))
+        key.read_named(paths.store_key)
+        return False
+    file = key_file.absolute()
+    _check_place(paths, file)
+    if paths.store_key.is_file():
+        _name_again(paths, file)
+        return False
+    is_new = not file.exists()
+    found = key.make_key(file) if is_new else key.read_key(file)
+    # Before any file is encrypted: what is encrypted can always be read by what the home names.
+    key.name_key(paths.store_key, found)
+    return is_new
+
+
+def _check_place(paths: HomePaths, file: Path) -> None:
+    if file.resolve().is_relative_to(paths.root.resolve()):
+        says = f"{file} is in the home: beside what it locks, a key locks nothing"
+    elif not file.parent.is_dir():
+        says = f"{file.parent} is no folder, or not there now"
+    elif file.exists() and not file.is_file():
+        says = f"{file} is no file"
+    else:
+        return
+    raise InvalidField(FieldError("key_file", says))
+
+
+def _name_again(paths: HomePaths, file: Path) -> None:
+    _, mark = key.named(paths.store_key)
+    found = key.read_key(file)
+    if found.mark != mark:
+        raise Conflict(f"{file} holds another key than the one that {paths.root} is encrypted with")
+    key.name_key(paths.store_key, found)
+
+
+def encrypt_home(paths: HomePaths) -> Converted:
+    """Encrypt every file that is not yet; the caller has chosen the key, and sees to it that nothing of the home runs.
+
+    Interrupted at any place nothing is lost: each file is whole, plain or encrypted, and the next run goes on.
+    """
+    return _convert_all(paths, key.read_named(paths.store_key))
+
+
+def decrypt_home(paths: HomePaths) -> Converted:
+    """Make every file of a home plain again and forget where its key is; the owner's file of the key is left alone."""
+    if not paths.store_key.is_file():
+        return Converted()
+    key.read_named(paths.store_key)
+    converted = _convert_all(paths, None)
+    # As long as one file is left encrypted, its key is named.
+    if not converted.left:
+        paths.store_key.unlink()
+    return converted
+
+
+def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
+    converted = Converted()
+    for name, files, draft in _list_work(paths):
+        for file in files:
+            try:
+                is_changed = encryption.convert(file, draft, to)
+            except StoreDamaged as error:
+                converted.left.append(str(error))
+                continue
+            converted.files[name] = converted.files.get(name, 0) + is_changed
+            converted.already += not is_changed
+    return converted
+
+
+def _list_work(paths: HomePaths) -> Iterator[tuple[str, list[Path], Path]]:
+    """Go through what belongs together, each with its files, and where a draft of one may stand meanwhile."""
+    if paths.peers.is_file():
+        yield "peers", [paths.peers], paths.root / f".{paths.peers.name}.partial"
+    for workspace in encryption.list_folders(paths):
+        folder = paths.workspace(workspace).snapshots
+        # Nobody takes a snapshot meanwhile, and what an interrupted run has left is removed.
+        with backup.locked(folder):
+            yield workspace, encryption.list_stores(paths, workspace), folder / f"{backup.PARTIAL}converted.sqlite"

@@ -1,0 +1,78 @@
+"""What needs SQLCipher: connections with a key, and copies from a plain file to an encrypted one and back.
+
+Loaded in encrypted homes alone.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, cast
+
+from sqlcipher3 import dbapi2
+
+from pipeline.enums import Stage
+from pipeline.errors import StoreDamaged
+from pipeline.store.driver import WriteConnection
+
+
+class CipherWriteConnection(dbapi2.Connection):  # type: ignore[misc]  # the library has no types
+    """A connection to an encrypted file whose transaction collects whom its commit wakes."""
+
+    wake_ups: set[Stage | None]
+
+
+WriteConnection.register(CipherWriteConnection)
+
+
+def connect(place: str, digits: str | None, *, writes: bool, options: Mapping[str, Any]) -> sqlite3.Connection:
+    """Open the file at a URI with a key, as its hexadecimal digits, or a plain one without."""
+    connection = dbapi2.connect(place, factory=CipherWriteConnection if writes else dbapi2.Connection, **options)
+    # It would tell the terminal of every page that it cannot read; whoever asked gets the error.
+    connection.execute("PRAGMA cipher_log_level = NONE")
+    if digits is not None:
+        connection.execute(f'PRAGMA key = "{_quote(digits)}"')
+    # Every other class of the library is the one of sqlite3 by another name.
+    return cast("sqlite3.Connection", connection)
+
+
+def _quote(digits: str) -> str:
+    # In this form the digits are the key itself; any other text would be a passphrase to derive one from, slowly.
+    return f"x'{digits}'"
+
+
+def export(source: sqlite3.Connection, target: Path, digits: str | None) -> dict[str, int]:
+    """Copy a store into an empty file, encrypted where a key is given; compare and count the rows of every table."""
+    source.execute("ATTACH DATABASE ? AS target KEY ?", (str(target), "" if digits is None else _quote(digits)))
+    # One read from beginning to end, of which what is written meanwhile is no part.
+    source.execute("BEGIN")
+    source.execute("SELECT sqlcipher_export('target')").fetchone()
+    for name in ("user_version", "application_id"):
+        value = source.execute(f"PRAGMA main.{name}").fetchone()[0]
+        source.execute(f"PRAGMA target.{name} = {value}")
+    counts = _compare(source)
+    source.execute("COMMIT")
+    source.execute("DETACH DATABASE target")
+    return counts
+
+
+def _compare(db: sqlite3.Connection) -> dict[str, int]:
+    schemas = [
+        db.execute(f"SELECT type, name, tbl_name, sql FROM {side}.sqlite_master ORDER BY type, name").fetchall()  # noqa: S608 - constant names
+        for side in ("main", "target")
+    ]
+    if schemas[0] != schemas[1]:
+        raise StoreDamaged("the copy has another schema than its source")
+    tables = [name for kind, name, *_ in schemas[0] if kind == "table"]
+    counts = {name: _compare_rows(db, name) for name in tables}
+    return {name: rows for name, rows in counts.items() if not name.startswith("sqlite_")}
+
+
+def _compare_rows(db: sqlite3.Connection, table: str) -> int:
+    rows = 0
+    sides = [db.execute(f'SELECT * FROM {side}."{table}"') for side in ("main", "target")]  # noqa: S608 - names of the file's own tables
+    for here, there in zip_longest(*sides):
+        if here != there:
+            raise StoreDamaged(f"the copy has other rows in {table} than its source")
+        rows += 1
+    return rows

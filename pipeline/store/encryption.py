@@ -1,0 +1,80 @@
+"""Encrypting the files of a home that are there, and the way back, file by file.
+
+Each file is whole and has its name at any moment, plain or encrypted; which of the two is told by its first bytes.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from config.operating_system import POSIX
+from config.paths import HomePaths, file_state, is_workspace_id
+from pipeline.errors import StoreBusy
+from pipeline.store import backup, driver
+from pipeline.store.key import StoreKey
+
+_BLOCK = 1 << 20
+
+
+def list_folders(paths: HomePaths) -> list[str]:
+    """List the folders of workspaces, also those of which only snapshots are left."""
+    if not paths.workspaces.is_dir():
+        return []
+    return sorted(one.name for one in paths.workspaces.iterdir() if is_workspace_id(one.name) and one.is_dir())
+
+
+def list_stores(paths: HomePaths, workspace: str) -> list[Path]:
+    """List the files of a workspace that hold what it remembers: its store, where it has one, and every snapshot."""
+    place = paths.workspace(workspace)
+    stores = [place.events] if place.events.is_file() else []
+    return stores + [one.file for one in backup.snapshots(place.snapshots)]
+
+
+def list_all(paths: HomePaths) -> Iterator[Path]:
+    """Go through every file of a home that is encrypted in an encrypted one."""
+    if paths.peers.is_file():
+        yield paths.peers
+    for workspace in list_folders(paths):
+        yield from list_stores(paths, workspace)
+
+
+def convert(file: Path, draft: Path, key: StoreKey | None) -> bool:
+    """Put an encrypted file, or without a key a plain one, in a file's place; tell whether it was of the other kind.
+
+    Nobody else may have it open, which raises StoreBusy; raises StoreDamaged where it is not sound, and leaves it.
+    """
+    if driver.is_plain(file) is (key is None):
+        return False
+    with backup.typed_errors(file), _erasing(file):
+        backup.settle(file)
+        before = file_state(file)
+        backup.remove(draft)
+        try:
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            counts = driver.export(file, draft, key)
+            with closing(driver.connect(draft)) as db:
+                backup.verify(db, counts)
+            # Whoever opened it meanwhile has turned its log on again, which stands in its first page.
+            if file_state(file) != before:
+                raise StoreBusy(f"{file} is in use")
+            backup.put_in_place(draft, file)
+        finally:
+            backup.remove(draft)
+    return True
+
+
+@contextmanager
+def _erasing(file: Path) -> Iterator[None]:
+    """Overwrite what a file and its log held, once they have no name any more; Windows replaces no open file."""
+    places = [file.with_name(file.name + suffix) for suffix in ("", *backup.LOG_SUFFIXES)]
+    with ExitStack() as held:
+        opened = [held.enter_context(one.open("r+b")) for one in places if POSIX and one.is_file()]
+        yield
+        for one in opened:
+            status = os.fstat(one.fileno())
+            if status.st_nlink == 0:
+                for start in range(0, status.st_size, _BLOCK):
+                    one.write(bytes(min(_BLOCK, status.st_size - start)))
+                one.flush()
+                os.fsync(one.fileno())

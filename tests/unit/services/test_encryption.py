@@ -1,0 +1,327 @@
+"""Every store of an encrypted home is unreadable without the key, and whole with it, wherever its making broke off."""
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from config.paths import find_store_key
+from pipeline.errors import Conflict, InvalidField, KeyUnavailable, StoreBusy, StoreDamaged
+from pipeline.records import Draft
+from pipeline.services import maintenance
+from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
+from pipeline.store import backup, driver, encryption
+from pipeline.store.database import Database
+from pipeline.store.driver import PLAIN
+from pipeline.write import revise
+from pipeline.write.accept import accept
+from tests.fakes.homes import Home
+from tests.fakes.in_process import PROFILE
+
+MARK = "Okapis hide in the forest"
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    (tmp_path / "stick").mkdir()
+    return tmp_path / "stick" / "reverie.key"
+
+
+@pytest.fixture
+def paths(tmp_path):
+    """A home of two workspaces with snapshots, and of the secrets that it shares with other machines."""
+    home = Home(tmp_path / "home")
+    with contextlib.closing(home):
+        for workspace in ("default", "other"):
+            for number in range(20):
+                home.say(f"{MARK}, says {workspace} for the {number}th time", workspace)
+            maintenance.take_snapshot(home.settings.paths.workspace(workspace))
+            home.say(f"{MARK} after the snapshot", workspace)
+        home.sync.invite()
+        return home.settings.paths
+
+
+@pytest.fixture
+def encrypted(paths, key_file):
+    assert choose_key(paths, key_file)
+    encrypt_home(paths)
+    return paths
+
+
+def content(file):
+    """Return everything that a store says, with the numbers of its rows, and what stands in its header."""
+    with contextlib.closing(driver.connect(file)) as db:
+        names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        found = {name: db.execute(f'SELECT * FROM "{name}"').fetchall() for name in names}
+        found["schema"] = db.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+        found["pragmas"] = [db.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id")]
+    return found
+
+
+def contents(paths):
+    return {file: content(file) for file in encryption.list_all(paths)}
+
+
+def traces(paths, *texts):
+    return [
+        file
+        for file in paths.root.rglob("*")
+        if file.is_file() and any(text in file.read_bytes() for text in (PLAIN[:-1], *(one.encode() for one in texts)))
+    ]
+
+
+def test_nothing_is_plain_any_more_and_all_of_it_is_still_there(paths, key_file):
+    before = contents(paths)
+    assert len(before) == 5
+    secret = content(paths.peers)["circle"][0][0]
+    assert set(traces(paths, MARK, secret)) >= set(before)
+    choose_key(paths, key_file)
+    done = encrypt_home(paths)
+    assert (done.files, done.already, done.left) == ({"peers": 1, "default": 2, "other": 2}, 0, [])
+    assert traces(paths, MARK, secret) == []
+    assert contents(paths) == before
+    assert {file.stat().st_mode & 0o777 for file in (*before, paths.store_key, key_file)} == {0o600}
+
+
+def test_and_back_without_a_loss(encrypted, key_file):
+    before = contents(encrypted)
+    assert decrypt_home(encrypted).files == {"peers": 1, "default": 2, "other": 2}
+    assert not encrypted.store_key.exists()
+    assert key_file.is_file()
+    assert contents(encrypted) == before
+    assert all(driver.is_plain(file) for file in before)
+    assert decrypt_home(encrypted).files == {}
+
+
+def test_what_is_written_later_is_encrypted_from_its_first_byte(encrypted, monkeypatch):
+    home = Home(encrypted.root)
+    with contextlib.closing(home):
+        kept = home.say("Tapirs swim at night", "new")
+        snapshot = maintenance.take_snapshot(encrypted.workspace("new"))
+        assert traces(encrypted, "Tapirs", MARK) == []
+        assert snapshot.memories == 1
+        revise.purge(home.database("new"), kept)
+        assert home.texts("new") == []
+    maintenance.restore_snapshot(encrypted.workspace("default"), "latest", print)
+    assert traces(encrypted, "Tapirs", MARK) == []
+    assert describe_encryption(encrypted).plain == ()
+
+
+def test_whoever_looks_at_a_file_without_the_key_sees_no_store(encrypted):
+    with contextlib.closing(sqlite3.connect(encrypted.workspace("default").events)) as db:  # noqa: SIM117 - one is left
+        with pytest.raises(sqlite3.DatabaseError, match="not a database"):
+            db.execute("SELECT * FROM sqlite_master")
+
+
+@pytest.mark.parametrize("loss", ["gone", "another", "no key", "a folder"])
+def test_a_key_that_cannot_be_had_is_named_and_nothing_is_made_changed_or_put_aside(encrypted, key_file, loss):
+    key_file.rename(key_file.with_suffix(".away"))
+    if loss == "a folder":
+        key_file.mkdir()
+    elif loss != "gone":
+        key_file.write_text("ab" * 32 if loss == "another" else "no key")
+    before = {file: file.read_bytes() for file in encrypted.root.rglob("*.sqlite*")}
+    place = encrypted.workspace("default")
+    for attempt in (
+        lambda: Database(place.events, PROFILE, create=False),
+        lambda: Database(encrypted.workspace("new").events, PROFILE, create=True),
+        lambda: maintenance.restore_snapshot(place, "latest", print),
+        lambda: maintenance.take_snapshot(place),
+        lambda: maintenance.list_snapshots(place),
+        Home(encrypted.root).sync.invite,
+        lambda: encrypt_home(encrypted),
+        lambda: decrypt_home(encrypted),
+        lambda: choose_key(encrypted, None),
+    ):
+        with pytest.raises(KeyUnavailable, match=str(key_file)):
+            attempt()
+    assert {file: file.read_bytes() for file in encrypted.root.rglob("*.sqlite*")} == before
+    assert describe_encryption(encrypted).problem is not None
+    if key_file.is_dir():
+        key_file.rmdir()
+    key_file.with_suffix(".away").rename(key_file)
+    assert describe_encryption(encrypted).problem is None
+    assert len(content(place.events)["memory"]) == 21
+
+
+def test_a_damaged_store_is_damaged_also_where_the_key_is_right(encrypted):
+    file = encrypted.workspace("default").events
+    file.write_bytes(bytes(4096) + file.read_bytes()[4096:])
+    with pytest.raises(StoreDamaged):
+        Database(file, PROFILE, create=False)
+
+
+def test_the_key_is_not_kept_beside_what_it_locks(paths, tmp_path):
+    (tmp_path / "link").symlink_to(paths.root)
+    places = [paths.root / "key", paths.root / "workspaces" / "key", tmp_path / "link" / "key", tmp_path]
+    for place in (*places, tmp_path / "unplugged" / "key"):
+        with pytest.raises(InvalidField):
+            choose_key(paths, place)
+    with pytest.raises(InvalidField):
+        choose_key(paths, None)
+    assert not paths.store_key.exists()
+    assert not (paths.root / "key").exists()
+
+
+def test_a_file_that_holds_something_else_is_no_key_and_stays_as_it_is(paths, key_file):
+    key_file.write_text("my shopping list")
+    with pytest.raises(KeyUnavailable):
+        choose_key(paths, key_file)
+    assert key_file.read_text() == "my shopping list"
+    assert not paths.store_key.exists()
+
+
+def test_a_key_that_was_moved_is_named_anew_and_no_other_takes_its_place(encrypted, key_file):
+    before = contents(encrypted)
+    moved = key_file.rename(key_file.with_name("moved.key"))
+    assert not choose_key(encrypted, moved)
+    assert contents(encrypted) == before
+    other = key_file.with_name("other.key")
+    with pytest.raises(KeyUnavailable, match="not there"):
+        choose_key(encrypted, other)
+    other.write_text("ab" * 32)
+    with pytest.raises(Conflict):
+        choose_key(encrypted, other)
+    assert contents(encrypted) == before
+
+
+@pytest.mark.parametrize("way", ["encrypt", "decrypt"])
+@pytest.mark.parametrize("after", range(5))
+def test_half_of_the_files_are_as_good_as_all(paths, key_file, monkeypatch, way, after):
+    """Between any two files it breaks off: everything can be used as it is, and another run ends it."""
+    choose_key(paths, key_file)
+    convert_all = encrypt_home if way == "encrypt" else decrypt_home
+    if way == "decrypt":
+        encrypt_home(paths)
+    before = contents(paths)
+    count = iter(range(after + 1))
+
+    def convert(*arguments):
+        if next(count, None) == after:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    real = encryption.convert
+    with monkeypatch.context() as patched:
+        patched.setattr(encryption, "convert", convert)
+        with pytest.raises(KeyboardInterrupt):
+            convert_all(paths)
+    assert contents(paths) == before
+    home = Home(paths.root)
+    with contextlib.closing(home):
+        for workspace in ("default", "other", "new"):
+            home.say("Written in between", workspace)
+            assert maintenance.take_snapshot(paths.workspace(workspace)).problem is None
+    done = convert_all(paths)
+    assert done.left == []
+    if way == "encrypt":
+        assert traces(paths, MARK, "Written in between") == []
+    else:
+        assert all(driver.is_plain(file) for file in encryption.list_all(paths))
+    assert find_store_key(paths.peers) == (paths.store_key if way == "encrypt" else None)
+    assert "Written in between" in str(content(paths.workspace("other").events))
+
+
+@pytest.mark.parametrize("place", ["settle", "verify", "put_in_place"])
+def test_inside_of_a_file_it_is_the_old_one_or_the_new_one(paths, key_file, monkeypatch, place):
+    choose_key(paths, key_file)
+    before = contents(paths)
+
+    def die(*_arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(backup, place, die)
+        with pytest.raises(KeyboardInterrupt):
+            encrypt_home(paths)
+    assert contents(paths) == before
+    encrypt_home(paths)
+    assert contents(paths) == before
+    assert traces(paths, MARK) == []
+
+
+def test_a_store_that_somebody_has_open_is_not_exchanged_under_them(paths, key_file):
+    choose_key(paths, key_file)
+    database = Database(paths.workspace("default").events, PROFILE, create=False)
+    with contextlib.closing(database), database.read(), pytest.raises(StoreBusy):
+        encrypt_home(paths)
+    assert encrypt_home(paths).left == []
+
+
+def test_what_was_written_while_it_was_copied_is_not_lost(paths, key_file, monkeypatch):
+    choose_key(paths, key_file)
+    file = paths.workspace("default").events
+    export = driver.export
+
+    def write_meanwhile(source, target, key):
+        counts = export(source, target, key)
+        if source == file:
+            with contextlib.closing(Database(file, PROFILE, create=False)) as database:
+                accept(database, Draft("Written meanwhile"))
+        return counts
+
+    with monkeypatch.context() as patched:
+        patched.setattr(driver, "export", write_meanwhile)
+        with pytest.raises(StoreBusy):
+            encrypt_home(paths)
+    encrypt_home(paths)
+    assert "Written meanwhile" in str(content(file))
+
+
+def test_a_copy_that_is_not_the_same_takes_nobodys_place(paths, key_file, monkeypatch):
+    """The library loses a row: the file stays as it was, is named, and its kind is still told."""
+    from pipeline.store import cipher
+
+    choose_key(paths, key_file)
+    compare = cipher._compare
+    events = paths.workspace("default").events
+
+    def lose(db):
+        if db.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()[0] == str(events):
+            db.execute("DELETE FROM target.memory WHERE seq = 3")
+        return compare(db)
+
+    before = content(events)
+    with monkeypatch.context() as patched:
+        patched.setattr(cipher, "_compare", lose)
+        done = encrypt_home(paths)
+    assert len(done.left) == 1
+    assert driver.is_plain(events)
+    assert content(events) == before
+    assert describe_encryption(paths).plain == (events,)
+
+
+def test_a_damaged_file_is_left_and_named_and_the_others_are_encrypted(paths, key_file):
+    [snapshot] = backup.snapshots(paths.workspace("other").snapshots)
+    damaged = snapshot.file.read_bytes()
+    damaged = damaged[:4096] + bytes(len(damaged) - 4096)
+    snapshot.file.write_bytes(damaged)
+    choose_key(paths, key_file)
+    done = encrypt_home(paths)
+    assert [str(snapshot.file) in problem for problem in done.left] == [True]
+    assert snapshot.file.read_bytes() == damaged
+    assert describe_encryption(paths).plain == (snapshot.file,)
+    done = decrypt_home(paths)
+    assert (sum(done.files.values()), done.left) == (4, [])
+
+
+def test_the_old_file_is_overwritten(paths, key_file):
+    choose_key(paths, key_file)
+    file = paths.workspace("default").events
+    with file.open("rb") as old:
+        encrypt_home(paths)
+        assert os.fstat(old.fileno()).st_nlink == 0
+        assert old.read().strip(b"\0") == b""
+
+
+def test_a_plain_home_never_asks_for_a_key(tmp_path):
+    for place in ("events.sqlite", "workspaces/w/events.sqlite", "workspaces/w/snapshots/x.sqlite"):
+        assert find_store_key(tmp_path / place) is None
+    (tmp_path / "store.key").touch()
+    for place in ("peers.sqlite", "workspaces/w/events.sqlite", "workspaces/w/snapshots/x.sqlite"):
+        assert find_store_key(tmp_path / place) == tmp_path / "store.key"
+    with pytest.raises(KeyUnavailable, match="names no key"):
+        driver.connect(Path(tmp_path / "peers.sqlite"), "rwc")
+    assert not (tmp_path / "peers.sqlite").exists()
