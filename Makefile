@@ -143,6 +143,10 @@ bench-dashboard: $(STAMP) ## Measure every page of the dashboard at 100,000 memo
 bench-soak: $(STAMP) ## Watch memory, files, threads, idleness and exits over ten minutes of work (ARGS="--minutes 3")
 	$(BIN)/python -m tests.benchmarks.soak $(ARGS)
 
+.PHONY: bench-encryption
+bench-encryption: $(STAMP) ## Measure an encrypted store beside a plain one (ARGS="--memories 1000")
+	$(BIN)/python -m tests.benchmarks.encryption $(ARGS)
+
 .PHONY: bench-sync
 bench-sync: $(STAMP) ## Time the exchange of 10,000 memories and of one change over a folder (ARGS="--histories 10000")
 	$(BIN)/python -m tests.benchmarks.sync $(ARGS)

@@ -65,7 +65,13 @@ def choose_key(paths: HomePaths, key_file: Path | None) -> bool:
         _name_again(paths, file)
         return False
     is_new = not file.exists()
-    found = key.make_key(file) if is_new else key.read_key(file)
+    found = None if is_new else key.read_key(file)
+    locked = encryption.find_locked(paths, found)
+    if locked is not None:
+        raise Conflict(
+            f"{locked} is encrypted with another key, or damaged: name its key, or put a snapshot back first"
+        )
+    found = key.make_key(file) if found is None else found
     # Before any file is encrypted: what is encrypted can always be read by what the home names.
     key.name_key(paths.store_key, found)
     return is_new

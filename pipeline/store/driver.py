@@ -71,6 +71,21 @@ def export(source: Path, target: Path, key: StoreKey | None) -> dict[str, int]:
         return cipher.export(db, target, None if key is None else key.digits)
 
 
+def opens(file: Path, key: StoreKey) -> bool:
+    """Tell whether a key opens an encrypted file, whatever its home says."""
+    from pipeline.store import cipher
+
+    place = f"{file.absolute().as_uri()}?mode=ro"
+    with closing(cipher.connect(place, key.digits, writes=False, options={"uri": True})) as db:
+        try:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite_errors(sqlite3.DatabaseError) as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+                return False
+            raise
+    return True
+
+
 def is_plain(file: Path) -> bool:
     """Tell whether a file is a store that is not encrypted; one that is empty or not there yet is none."""
     try:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from config.operating_system import POSIX
-from config.paths import HomePaths, file_state, is_workspace_id
+from config.paths import SNAPSHOTS, HomePaths, file_state, is_workspace_id
 from pipeline.errors import StoreBusy
 from pipeline.store import backup, driver
 from pipeline.store.key import StoreKey
@@ -39,12 +39,24 @@ def list_all(paths: HomePaths) -> Iterator[Path]:
         yield from list_stores(paths, workspace)
 
 
+def find_locked(paths: HomePaths, key: StoreKey | None) -> Path | None:
+    """Return a store in use that is not plain, and that a key, or no key yet, does not open either."""
+    for file in list_all(paths):
+        is_store = file.parent.name != SNAPSHOTS and file.stat().st_size and not driver.is_plain(file)
+        if is_store and (key is None or not driver.opens(file, key)):
+            return file
+    return None
+
+
 def convert(file: Path, draft: Path, key: StoreKey | None) -> bool:
     """Put an encrypted file, or without a key a plain one, in a file's place; tell whether it was of the other kind.
 
     Nobody else may have it open, which raises StoreBusy; raises StoreDamaged where it is not sound, and leaves it.
     """
     if driver.is_plain(file) is (key is None):
+        if key is not None:
+            # What is not plain may be no store at all.
+            backup.state(file)
         return False
     with backup.typed_errors(file), _erasing(file):
         backup.settle(file)

@@ -187,6 +187,28 @@ def test_a_key_that_was_moved_is_named_anew_and_no_other_takes_its_place(encrypt
     assert contents(encrypted) == before
 
 
+def test_a_home_that_has_lost_the_name_of_its_key_takes_that_one_again_and_no_other(encrypted, key_file):
+    before = contents(encrypted)
+    encrypted.store_key.unlink()
+    other = key_file.with_name("other.key")
+    with pytest.raises(Conflict, match="encrypted with another key"):
+        choose_key(encrypted, other)
+    assert not other.exists()
+    other.write_text("ab" * 32)
+    with pytest.raises(Conflict, match="encrypted with another key"):
+        choose_key(encrypted, other)
+    assert not encrypted.store_key.exists()
+    assert not choose_key(encrypted, key_file)
+    assert (encrypt_home(encrypted).already, contents(encrypted)) == (5, before)
+
+
+def test_what_is_neither_plain_nor_of_this_key_is_not_called_encrypted(encrypted):
+    [snapshot] = backup.snapshots(encrypted.workspace("other").snapshots)
+    snapshot.file.write_bytes(os.urandom(40960))
+    done = encrypt_home(encrypted)
+    assert (done.already, [str(snapshot.file) in problem for problem in done.left]) == (4, [True])
+
+
 @pytest.mark.parametrize("way", ["encrypt", "decrypt"])
 @pytest.mark.parametrize("after", range(5))
 def test_half_of_the_files_are_as_good_as_all(paths, key_file, monkeypatch, way, after):
