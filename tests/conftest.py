@@ -11,6 +11,8 @@ import tzlocal.unix
 
 from config.modes import close_umask
 from config.settings import load_settings
+from pipeline.store import backup, driver
+from pipeline.store.key import StoreKey
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, list_unannounced, open_web, open_worker
 from tests.support.skips import note_skips
@@ -100,6 +102,15 @@ def digested(worker):
         digest_all(worker, workspace_id)
 
     return run
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def either_home(request, monkeypatch):
+    """Every store of the test is plain, or each is encrypted, as if its home were."""
+    if request.param == "encrypted":
+        key = StoreKey(Path("/nowhere/reverie.key"), "5a" * 32)
+        for module in (driver, backup):
+            monkeypatch.setattr(module, "find_key", lambda _file: key)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _OUT_OF_REACH = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
-_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 def failure_of(error: sqlite3.Error, file: Path) -> StoreUnavailable | None:
@@ -19,6 +18,8 @@ def failure_of(error: sqlite3.Error, file: Path) -> StoreUnavailable | None:
         return StoreFull(f"the disk of {file} is full: make room")
     if primary in _OUT_OF_REACH:
         return StoreUnavailable(f"{file} cannot be used: {error}; `reverie doctor` looks at its disk and owner")
-    if primary in _DAMAGED:
+    if primary == sqlite3.SQLITE_NOTADB:
+        return StoreDamaged(f"{file} is damaged, or encrypted with a key that its home does not name: {error}")
+    if primary == sqlite3.SQLITE_CORRUPT:
         return StoreDamaged(f"{file} is damaged: {error}")
     return None

@@ -21,7 +21,7 @@ from pipeline.jobs.runner import RunResult
 from pipeline.records import Draft, Receipt, Stage
 from pipeline.services import maintenance
 from pipeline.services.workspace import Workspace
-from pipeline.store import work
+from pipeline.store import driver, work
 from pipeline.store.database import Database, WakeUps, WriterProfile
 from pipeline.write.accept import WritePolicy, commit
 from pipeline.write.prepare import prepare_batch
@@ -180,7 +180,7 @@ def scratch_database() -> Iterator[Database]:
     """A migrated database for one example of a property; copied, as migrating takes longer than most examples."""
     with scratch_folder() as folder:
         file = folder / "events.sqlite"
-        file.write_bytes(_make_migrated())
+        file.write_bytes(_make_migrated(is_encrypted=driver.find_key(file) is not None))
         database = Database(file, PROFILE, create=False)
         try:
             yield database
@@ -189,9 +189,10 @@ def scratch_database() -> Iterator[Database]:
 
 
 @cache
-def _make_migrated() -> bytes:
+def _make_migrated(*, is_encrypted: bool) -> bytes:
     with scratch_folder() as folder:
         database = Database(folder / "events.sqlite", PROFILE, create=True)
         database.checkpoint()
         database.close()
-        return (folder / "events.sqlite").read_bytes()
+        assert driver.is_plain(database.file) is not is_encrypted
+        return database.file.read_bytes()

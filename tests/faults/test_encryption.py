@@ -137,6 +137,8 @@ def test_without_the_key_every_answer_names_it_and_with_it_all_goes_on(make_stac
         stack.wait_until_digested(client)
         assert "quagga" in client.recall("quagga")["results"][0]["content"]
         client.remember("The quagga is back")
+        assert f"{paths.root}, encrypted" in run(stack, "status").stdout
+        assert f"ok    encryption: by the key in {key_file}" in run(stack, "doctor").stdout
     stack.stop()
     assert contents(paths.workspace("default").events) == {*FIRST, "The quagga is back"}
     assert is_plain_anywhere(paths, "quagga") == []

@@ -14,6 +14,8 @@ from pipeline.store import truth
 from pipeline.write import revise
 from tests.fakes.homes import Home, exchange_until_still, pair
 
+pytestmark = pytest.mark.usefixtures("either_home")
+
 
 @pytest.fixture
 def home(tmp_path):

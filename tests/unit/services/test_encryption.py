@@ -9,6 +9,7 @@ import pytest
 
 from config.paths import find_store_key
 from pipeline.errors import Conflict, InvalidField, KeyUnavailable, StoreBusy, StoreDamaged
+from pipeline.jobs.snapshot import scrub_snapshots
 from pipeline.records import Draft
 from pipeline.services import maintenance
 from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
@@ -95,7 +96,7 @@ def test_and_back_without_a_loss(encrypted, key_file):
     assert decrypt_home(encrypted).files == {}
 
 
-def test_what_is_written_later_is_encrypted_from_its_first_byte(encrypted, monkeypatch):
+def test_what_is_written_later_is_encrypted_from_its_first_byte(encrypted):
     home = Home(encrypted.root)
     with contextlib.closing(home):
         kept = home.say("Tapirs swim at night", "new")
@@ -104,6 +105,9 @@ def test_what_is_written_later_is_encrypted_from_its_first_byte(encrypted, monke
         assert snapshot.memories == 1
         revise.purge(home.database("new"), kept)
         assert home.texts("new") == []
+        place = encrypted.workspace("new")
+        assert scrub_snapshots(home.database("new"), place.snapshots, print) == 1
+        assert [one.memories for one in maintenance.list_snapshots(place)] == [0]
     maintenance.restore_snapshot(encrypted.workspace("default"), "latest", print)
     assert traces(encrypted, "Tapirs", MARK) == []
     assert describe_encryption(encrypted).plain == ()
@@ -190,6 +194,8 @@ def test_a_key_that_was_moved_is_named_anew_and_no_other_takes_its_place(encrypt
 def test_a_home_that_has_lost_the_name_of_its_key_takes_that_one_again_and_no_other(encrypted, key_file):
     before = contents(encrypted)
     encrypted.store_key.unlink()
+    with pytest.raises(StoreDamaged, match="encrypted with a key that its home does not name"):
+        Database(encrypted.workspace("default").events, PROFILE, create=False)
     other = key_file.with_name("other.key")
     with pytest.raises(Conflict, match="encrypted with another key"):
         choose_key(encrypted, other)

@@ -1,7 +1,6 @@
 """Copies are whole, sound and one file each, whoever writes; a migration keeps every row or changes nothing."""
 
 import contextlib
-import sqlite3
 import threading
 from datetime import UTC, datetime
 
@@ -10,12 +9,14 @@ from sqlite_utils import Migrations
 
 from pipeline.errors import StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.records import Draft
-from pipeline.store import backup
+from pipeline.store import backup, driver
 from pipeline.store.backup import Taken
 from pipeline.store.database import Database
 from pipeline.store.migrations import make_ready
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, accept_batch, scratch_database
+
+pytestmark = pytest.mark.usefixtures("either_home")
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 5000, tzinfo=UTC)
 
@@ -33,7 +34,7 @@ def target(tmp_path):
 
 
 def rows(file):
-    with contextlib.closing(sqlite3.connect(file)) as db:
+    with contextlib.closing(driver.connect(file)) as db:
         return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in backup.row_counts(db)}
 
 
@@ -85,7 +86,7 @@ def test_a_damaged_store_is_not_copied(database, target):
 
 
 def test_a_copy_with_fewer_rows_is_no_copy(database, target, monkeypatch):
-    counts = backup.row_counts(sqlite3.connect(database.file))
+    counts = backup.row_counts(driver.connect(database.file))
     answers = iter([counts, {**counts, "memory": 199}])
     monkeypatch.setattr(backup, "row_counts", lambda _db: next(answers))
     with pytest.raises(StoreDamaged, match="rows"):
@@ -181,7 +182,7 @@ def chain(*steps):
 @pytest.fixture
 def old(tmp_path):
     file = tmp_path / "events.sqlite"
-    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as db:
+    with contextlib.closing(driver.connect(file, "rwc")) as db:
         make_ready(db, file, chain(first))
         db.executemany("INSERT INTO memory VALUES (?, ?)", [(1, "one"), (2, "two"), (3, "three")])
         db.execute("INSERT INTO tail VALUES (1)")
@@ -189,7 +190,7 @@ def old(tmp_path):
 
 
 def migrate(file, *steps):
-    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as db:
+    with contextlib.closing(driver.connect(file, "rwc")) as db:
         make_ready(db, file, chain(first, *steps), snapshots=file.parent / "snapshots")
 
 

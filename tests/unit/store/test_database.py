@@ -4,8 +4,10 @@ import threading
 import pytest
 
 from pipeline.errors import NotFound, StoreBusy, StoreUnavailable
-from pipeline.store import meta
+from pipeline.store import driver, meta
 from pipeline.store.database import Database, WriterProfile
+
+pytestmark = pytest.mark.usefixtures("either_home")
 
 IMPATIENT = WriterProfile("FULL", 1000, 20)
 
@@ -27,6 +29,7 @@ def test_what_is_acknowledged_is_synced(database):
     with database.write() as db:
         assert db.execute("PRAGMA synchronous").fetchone() == (2,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert db.execute("PRAGMA secure_delete").fetchone()[0]
 
 
 def test_an_error_rolls_everything_back(database):
@@ -57,7 +60,7 @@ def test_a_reader_cannot_write(database):
 
 
 def test_another_process_that_writes_makes_the_store_busy(database):
-    other = sqlite3.connect(database.file, isolation_level=None)
+    other = driver.connect(database.file)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreBusy), database.write():
         pass

@@ -1,19 +1,20 @@
 """A store of an earlier version opens, keeps every memory, and is migrated once."""
 
 import contextlib
-import sqlite3
 
 import pytest
 from sqlite_utils import Database as Schema
 
 from pipeline.jobs.indexes import needs_segment
 from pipeline.records import Draft
-from pipeline.store import memories, meta
+from pipeline.store import driver, memories, meta
 from pipeline.store.database import Database
 from pipeline.store.migrations import MIGRATIONS
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE
 from tests.fakes.migrations import next_version
+
+pytestmark = pytest.mark.usefixtures("either_home")
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def old(file):
 
 
 def tables(file):
-    with contextlib.closing(sqlite3.connect(file)) as db:
+    with contextlib.closing(driver.connect(file)) as db:
         return set(Schema(db).table_names())
 
 
@@ -64,7 +65,7 @@ def test_a_store_of_the_version_before_keeps_its_memories_and_takes_more(old):
 
 def test_a_new_store_has_every_migration(file):
     Database(file, PROFILE, create=True).close()
-    with contextlib.closing(sqlite3.connect(file)) as db:
+    with contextlib.closing(driver.connect(file)) as db:
         assert [one.name for one in MIGRATIONS.applied(Schema(db))] == [
             "m001_schema",
             "m002_no_co_mentions",
@@ -76,11 +77,10 @@ def test_a_new_store_has_every_migration(file):
 def test_a_store_with_counts_of_co_mentions_opens_without_them(file):
     with contextlib.closing(Database(file, PROFILE, create=True)) as database:
         accept(database, Draft("zebra"))
-    with contextlib.closing(sqlite3.connect(file)) as db:
+    with contextlib.closing(driver.connect(file)) as db:
         db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_no_co_mentions'")
         db.execute("CREATE TABLE co_mention (low INTEGER, high INTEGER, memories INTEGER)")
         db.execute("INSERT INTO co_mention VALUES (1, 2, 3)")
-        db.commit()
     with contextlib.closing(Database(file, PROFILE, create=False)) as database, database.read() as db:
         assert memories.all_seqs(db) == [1]
     assert "co_mention" not in tables(file)

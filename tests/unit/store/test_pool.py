@@ -13,6 +13,8 @@ from pipeline.store.database import Database, Databases
 from pipeline.store.pool import MOST_IDLE, ConnectionPool
 from tests.fakes.in_process import PROFILE
 
+pytestmark = pytest.mark.usefixtures("either_home")
+
 
 @pytest.fixture
 def paths(tmp_path):
