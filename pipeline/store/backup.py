@@ -111,12 +111,7 @@ def copy(source: Path, target: Path, pausing: Callable[[], bool] = lambda: False
     with typed_errors(source):
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            key = find_key(source)
-            if key is not None and driver.is_plain(source):
-                # An encryption was interrupted: of a plain store, no page is one of an encrypted copy.
-                counts = driver.export(source, partial, key)
-            else:
-                counts = _copy_pages(source, partial, pausing, pages)
+            counts = _copy_pages(source, partial, pausing, pages)
             # One file that any program for SQLite reads, without a log beside it.
             with closing(_connect(partial)) as db:
                 db.execute("PRAGMA journal_mode=DELETE")
@@ -139,6 +134,9 @@ def _copy_pages(source: Path, partial: Path, pausing: Callable[[], bool], pages:
             raise _StoppedError
 
     with closing(_connect(source)) as live, closing(_connect(partial)) as target:
+        if driver.is_encrypted(target) and not driver.is_encrypted(live):
+            # An encryption was interrupted: of a plain store, no page is one of an encrypted copy.
+            return driver.export(live, partial, find_key(partial))
         # One read from beginning to end: what is written meanwhile neither waits for it nor makes it begin anew.
         live.execute("BEGIN")
         counts = row_counts(live)

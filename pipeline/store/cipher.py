@@ -5,6 +5,7 @@ Loaded in encrypted homes alone.
 
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,13 @@ from pipeline.errors import StoreDamaged
 from pipeline.store.driver import WriteConnection
 
 
-class CipherWriteConnection(dbapi2.Connection):  # type: ignore[misc]  # the library has no types
+class CipherConnection(dbapi2.Connection):  # type: ignore[misc]  # the library has no types
+    """A connection of SQLCipher's; `is_keyed` tells whether its file is encrypted."""
+
+    is_keyed = False
+
+
+class CipherWriteConnection(CipherConnection):
     """A connection to an encrypted file whose transaction collects whom its commit wakes."""
 
     wake_ups: set[Stage | None]
@@ -25,15 +32,46 @@ class CipherWriteConnection(dbapi2.Connection):  # type: ignore[misc]  # the lib
 WriteConnection.register(CipherWriteConnection)
 
 
-def connect(place: str, digits: str | None, *, writes: bool, options: Mapping[str, Any]) -> sqlite3.Connection:
-    """Open the file at a URI with a key, as its hexadecimal digits, or a plain one without."""
-    connection = dbapi2.connect(place, factory=CipherWriteConnection if writes else dbapi2.Connection, **options)
+def connect(place: str, digits: str, *, writes: bool, options: Mapping[str, Any]) -> sqlite3.Connection:
+    """Open the file at a URI with a key, as its hexadecimal digits, or without where the file turns out to be plain."""
+    kind = CipherWriteConnection if writes else CipherConnection
+    # Nobody looks into the file beside the library: whoever closes a file loses every lock of their process on it.
+    keyed = _open(place, digits, kind, options)
+    if not _reads(keyed):
+        plain = _open(place, None, kind, options)
+        if _reads(plain):
+            keyed.close()
+            return cast("sqlite3.Connection", plain)
+        plain.close()
+    # Every other class of the library is the one of sqlite3 by another name.
+    return cast("sqlite3.Connection", keyed)
+
+
+def opens(place: str, digits: str) -> bool:
+    """Tell whether a key is the one of the encrypted file at a URI."""
+    with closing(_open(place, digits, CipherConnection, {"uri": True})) as connection:
+        return _reads(connection)
+
+
+def _open(place: str, digits: str | None, kind: type[CipherConnection], options: Mapping[str, Any]) -> CipherConnection:
+    connection = cast("CipherConnection", dbapi2.connect(place, factory=kind, **options))
     # It would tell the terminal of every page that it cannot read; whoever asked gets the error.
     connection.execute("PRAGMA cipher_log_level = NONE")
     if digits is not None:
         connection.execute(f'PRAGMA key = "{_quote(digits)}"')
-    # Every other class of the library is the one of sqlite3 by another name.
-    return cast("sqlite3.Connection", connection)
+        connection.is_keyed = True
+    return connection
+
+
+def _reads(connection: CipherConnection) -> bool:
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except dbapi2.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB:
+            return False
+        connection.close()
+        raise
+    return True
 
 
 def _quote(digits: str) -> str:

@@ -1,6 +1,6 @@
 """Opening a file of the store: by `sqlite3`, or in an encrypted home by SQLCipher with the home's key.
 
-The file's own first bytes tell whether it is encrypted. While `reverie encrypt` or `reverie decrypt` is under way, and
+A file's own first page tells whether it is encrypted. While `reverie encrypt` or `reverie decrypt` is under way, and
 after one was interrupted, an encrypted home holds files of both kinds, and all of them can be used; a file that is made
 in it is encrypted from its first byte.
 """
@@ -8,7 +8,6 @@ in it is encrypted from its first byte.
 import sqlite3
 import sys
 from abc import ABCMeta
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -57,37 +56,36 @@ def connect(
     from pipeline.store import cipher
 
     # Plain files too: two libraries of SQLite that have one file open in one process undo each other's locks.
-    return cipher.connect(place, None if is_plain(file) else key.digits, writes=writes, options=options)
+    return cipher.connect(place, key.digits, writes=writes, options=options)
 
 
-def export(source: Path, target: Path, key: StoreKey | None) -> dict[str, int]:
+def is_encrypted(connection: sqlite3.Connection) -> bool:
+    """Tell whether the file of a connection is encrypted."""
+    return getattr(connection, "is_keyed", False)
+
+
+def export(source: sqlite3.Connection, target: Path, key: StoreKey | None) -> dict[str, int]:
     """Copy a store of an encrypted home into an empty file, encrypted where a key is given, and compare every row.
 
     Returns how many rows each table has; raises StoreDamaged where the copy is not what it was made from.
     """
     from pipeline.store import cipher
 
-    with closing(connect(source)) as db:
-        return cipher.export(db, target, None if key is None else key.digits)
+    return cipher.export(source, target, None if key is None else key.digits)
 
 
 def opens(file: Path, key: StoreKey) -> bool:
     """Tell whether a key opens an encrypted file, whatever its home says."""
     from pipeline.store import cipher
 
-    place = f"{file.absolute().as_uri()}?mode=ro"
-    with closing(cipher.connect(place, key.digits, writes=False, options={"uri": True})) as db:
-        try:
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite_errors(sqlite3.DatabaseError) as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
-                return False
-            raise
-    return True
+    return cipher.opens(f"{file.absolute().as_uri()}?mode=ro", key.digits)
 
 
 def is_plain(file: Path) -> bool:
-    """Tell whether a file is a store that is not encrypted; one that is empty or not there yet is none."""
+    """Tell whether a file is a store that is not encrypted; one that is empty or not there yet is none.
+
+    For who has no connection to it: closing a file ends every lock that its process has on it.
+    """
     try:
         with file.open("rb") as content:
             return content.read(len(PLAIN)) == PLAIN

@@ -64,7 +64,8 @@ def convert(file: Path, draft: Path, key: StoreKey | None) -> bool:
         backup.remove(draft)
         try:
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            counts = driver.export(file, draft, key)
+            with closing(driver.connect(file)) as db:
+                counts = driver.export(db, draft, key)
             with closing(driver.connect(draft)) as db:
                 backup.verify(db, counts)
             # Whoever opened it meanwhile has turned its log on again, which stands in its first page.

@@ -7,7 +7,7 @@ could not be had again from the remotes.
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from sqlite_utils import Database, Migrations
 
 from config.modes import close_place
 from pipeline.store import driver
-from pipeline.store.driver import sqlite_errors
+from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import make_ready
 
@@ -160,21 +160,18 @@ class Peers:
     def _open(self) -> Iterator[Database]:
         is_new = not self.file.exists()
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        connection = driver.connect(self.file, "rwc", timeout_s=10)
         try:
-            if is_new:
-                close_place(self.file)
-            make_ready(connection, self.file, MIGRATIONS)
-            connection.execute("PRAGMA secure_delete=ON")
-            connection.execute("BEGIN IMMEDIATE")
-            yield Database(connection)
-            connection.execute("COMMIT")
+            with closing(driver.connect(self.file, "rwc", timeout_s=10)) as connection:
+                if is_new:
+                    close_place(self.file)
+                make_ready(connection, self.file, MIGRATIONS)
+                connection.execute("PRAGMA secure_delete=ON")
+                connection.execute("BEGIN IMMEDIATE")
+                # What is not committed is undone when it is closed.
+                yield Database(connection)
+                connection.execute("COMMIT")
         except sqlite_errors(sqlite3.DatabaseError) as error:
-            raise failure_of(error, self.file) or error from error
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            connection.close()
+            raise failure_of(error, self.file) or as_sqlite3(error) from error
 
     # Who this machine is, and who belongs to its circle
 

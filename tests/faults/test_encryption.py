@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from pipeline.records import Draft
 from pipeline.services.encryption import choose_key, describe_encryption, encrypt_home
-from pipeline.store import driver, encryption
+from pipeline.store import backup, driver, encryption
 from pipeline.store.database import Database
 from pipeline.store.driver import PLAIN
 from pipeline.write.accept import accept
@@ -142,6 +143,28 @@ def test_without_the_key_every_answer_names_it_and_with_it_all_goes_on(make_stac
     stack.stop()
     assert contents(paths.workspace("default").events) == {*FIRST, "The quagga is back"}
     assert is_plain_anywhere(paths, "quagga") == []
+
+
+def list_locks(file):
+    """List the locks that any process has on a file, as Linux tells."""
+    locks = [line.split()[1:] for line in Path("/proc/locks").read_text().splitlines()]
+    return [lock for lock in locks if lock[4].endswith(f":{file.stat().st_ino}")]
+
+
+def test_a_process_that_opens_a_file_once_more_keeps_its_locks_on_it(make_stack, paths, key_file):
+    """Otherwise another process would exchange the store under it."""
+    choose_key(paths, key_file)
+    encrypt_home(paths)
+    stack, events = make_stack(paths.root), paths.workspace("default").events
+    with contextlib.closing(Database(events, PROFILE, create=False)) as database:
+        accept(database, Draft("The quagga is watched"))
+        held = list_locks(events)
+        assert held
+        assert backup.count_memories(events) == len(FIRST) + 1
+        assert list_locks(events) == held
+        done = run(stack, "decrypt")
+        assert (done.returncode, "in use" in done.stderr or "holds" in done.stderr) == (1, True), done
+    assert run(stack, "decrypt").returncode == 0
 
 
 KILLED = """

@@ -20,7 +20,20 @@ if TYPE_CHECKING:
 
 PYTHON = (3, 11)
 # One of each kind of thing that an installation may lack; they are found without being imported.
-MODULES = ("config", "pipeline", "web", "workers", "click", "flask", "huey", "lancedb", "onnxruntime", "spacy", "torch")
+MODULES = (
+    "config",
+    "pipeline",
+    "web",
+    "workers",
+    "click",
+    "flask",
+    "huey",
+    "lancedb",
+    "onnxruntime",
+    "spacy",
+    "sqlcipher3",
+    "torch",
+)
 PROCESSES = ("web", "worker", "scheduler")
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 # What the packages are called that only a torch with CUDA needs.

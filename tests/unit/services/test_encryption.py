@@ -285,7 +285,7 @@ def test_what_was_written_while_it_was_copied_is_not_lost(paths, key_file, monke
 
     def write_meanwhile(source, target, key):
         counts = export(source, target, key)
-        if source == file:
+        if source.execute("PRAGMA database_list").fetchone()[2] == str(file):
             with contextlib.closing(Database(file, PROFILE, create=False)) as database:
                 accept(database, Draft("Written meanwhile"))
         return counts
