@@ -54,7 +54,7 @@ def named(place: Path) -> tuple[Path, str]:
     """Return which file a home's `store.key` names, and the mark of its key."""
     lines = _read(place).splitlines()
     if len(lines) != 2:
-        raise KeyUnavailable(f"{place} names no key: `reverie encrypt --key-file` names it again")
+        raise KeyUnavailable(f"{place} names no key: remove it, and `reverie encrypt --key-file PATH` names it again")
     return Path(lines[0]), lines[1]
 
 
@@ -88,16 +88,16 @@ def make_key(file: Path) -> StoreKey:
 
 def name_key(place: Path, key: StoreKey) -> None:
     """Say in a home which key it is encrypted with, in the place of what was said before."""
-    draft = place.with_name(f".{place.name}.partial")
-    draft.unlink(missing_ok=True)
-    _write(draft, f"{key.file}\n{key.mark}")
-    draft.replace(place)
-    sync_place(place.parent)
+    _write(place, f"{key.file}\n{key.mark}")
 
 
 def _write(file: Path, text: str) -> None:
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as written:
+    # Under its own name it is whole, or not there.
+    draft = file.with_name(f".{file.name}.partial")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as written:
         written.write(f"{text}\n")
         written.flush()
         os.fsync(written.fileno())
+    draft.replace(file)
     sync_place(file.parent)
