@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from config.paths import FileState, HomePaths, file_state
+from pipeline.errors import StoreUnavailable
 from pipeline.store.peers import Peers
 
 # How often a bucket or another Reverie is asked for what others wrote, and how often is looked whether something was
@@ -44,7 +45,12 @@ class SyncClock:
         """Return the state of every folder into which segments come."""
         known = _state_of(str(self._paths.peers))
         if known != self._known:
-            self._folders, self._known = self._peers.folders(), known
+            self._known = known
+            try:
+                self._folders = self._peers.folders()
+            except StoreUnavailable:
+                # The exchange meets the same, and tells it.
+                self._folders, self._known = [], None
         streams = [str(stream) for folder in self._folders for stream in folder.glob("segments/*")]
         return {stream: _state_of(stream) for stream in streams}
 

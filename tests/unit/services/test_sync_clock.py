@@ -43,6 +43,17 @@ def test_it_is_due_when_something_came_into_a_folder(home, tmp_path):
     assert not clock.is_due()
 
 
+def test_what_it_cannot_read_the_exchange_is_left_to_tell(home, tmp_path):
+    home.sync.add("disk", f"dir:{tmp_path}/shared")
+    home.settings.paths.peers.write_bytes(b"no database" * 100)
+    now = Now()
+    clock = SyncClock(home.settings.paths, now)
+    assert clock.is_due()
+    assert not clock.is_due()
+    now.at += LISTEN_S + 1
+    assert clock.is_due()
+
+
 def test_it_is_due_at_the_start_after_a_write_and_now_and_then(home, tmp_path):
     home.sync.add("disk", f"dir:{tmp_path}/shared")
     home.say("something")
