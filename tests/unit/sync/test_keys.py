@@ -26,7 +26,16 @@ def test_a_character_read_wrongly_is_seen(secret, place, character):
             keys.secret_of(wrong)
 
 
-@pytest.mark.parametrize("code", ["", "AAAA", "not a code at all!", "A" * 200])
+@given(secrets, st.integers(0, 30))
+def test_characters_that_changed_places_are_seen(secret, place):
+    code = keys.code_of(secret).replace("-", "")
+    wrong = code[:place] + code[place + 1] + code[place] + code[place + 2 :]
+    if wrong != code:
+        with pytest.raises(InvalidField, match="read wrongly"):
+            keys.secret_of(wrong)
+
+
+@pytest.mark.parametrize("code", ["", "AAAA", "not a code at all!", "A" * 32, "A" * 200])
 def test_what_is_no_code_is_refused(code):
     with pytest.raises(InvalidField, match="read wrongly"):
         keys.secret_of(code)
