@@ -105,7 +105,8 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
             erased += list_of(db, key)
             fields, after = dict(state), ()
         wanted.append((key, _whole(key, state, fields), after))
-    erase_operations(db, erased)
+    if erased:
+        erase_operations(db, erased)
     tombs: list[tuple[Key, Fields, tuple[str, ...]]] = [(Key(PURGE, one), {}, ()) for one in purged]
     if erased:
         tombs[0] = (tombs[0][0], {ERASED: sorted(erased)}, ())
