@@ -53,10 +53,10 @@ def name_of(value: Any, limit: int = MAX_TITLE_CHARS) -> str:
 
 
 def id_of(value: Any) -> str:
-    """Return what names something within its source, empty where it cannot."""
+    """Return what names something within its source, empty where it cannot or would tell a secret."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value) if abs(value) < 10**MAX_ID_CHARS else ""
-    if not isinstance(value, str) or len(value) > MAX_ID_CHARS:
+    if not isinstance(value, str) or len(value) > MAX_ID_CHARS or redact(value).text != value:
         return ""
     return " ".join(normalize_text(value).split())
 

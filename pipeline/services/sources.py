@@ -155,7 +155,7 @@ def _prepare_item(number: int, item: OfferedItem) -> _PreparedItem:
 
 def _take_item(update: _Update, source: str, item: _PreparedItem) -> TakenItem:
     known = ingested.find(update.db, source, item.key)
-    if known is not None and known.digest == item.digest:
+    if known is not None and known.digest == item.digest and not ingested.is_hidden_by_another(update.db, known.seq):
         return TakenItem(item.key, ItemOutcome.UNCHANGED)
     silent = [is_incognito(update.db, one.memory, update.policy) for one in item.prepared]
     if update.policy.incognito or (silent and all(silent)):
@@ -181,7 +181,7 @@ def _take_text(update: _Update, item_seq: int, item: Prepared, name: str) -> Rec
         return _reject(item, PURGED)
     if is_incognito(update.db, item.memory, update.policy):
         return _reject(item, INCOGNITO)
-    standing = _find_standing(update.db, name) if name in update.known else None
+    standing = _find_standing(update.db, item_seq, name) if name in update.known else None
     if standing is None:
         return _admit(update, item_seq, item, name)
     memory, comes_back = standing
@@ -198,7 +198,7 @@ def _take_text(update: _Update, item_seq: int, item: Prepared, name: str) -> Rec
     return Receipt(memory.id, Outcome.MERGED, duplicate_of=memory.id)
 
 
-def _find_standing(db: Connection, name: str) -> tuple[Memory, bool] | None:
+def _find_standing(db: Connection, item_seq: int, name: str) -> tuple[Memory, bool] | None:
     """Return the memory that stands for a text, and whether it is in the archive only for want of an item."""
     links = ingested.of_text(db, name)
     known = memories.by_seqs(db, [link.memory_seq for link in links])
@@ -209,7 +209,11 @@ def _find_standing(db: Connection, name: str) -> tuple[Memory, bool] | None:
     if active:
         return active[-1], False
     # What somebody archived stays so, whatever a source says.
-    ours = [one for one in found if Link(one.seq, one.archived_at) in links]
+    ours = [
+        one
+        for one in found
+        if Link(one.seq, one.archived_at) in links or ingested.is_hidden_by_another(db, item_seq, one.seq)
+    ]
     return (ours[-1], True) if ours else (found[-1], False)
 
 

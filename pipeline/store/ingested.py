@@ -64,9 +64,13 @@ def sources(db: Connection, limit: int, before: int | None) -> list[SourceSummar
 
 
 def items(db: Connection, source: str, limit: int, after: int | None) -> list[KnownItem]:
-    """List the items that a source is known by, from above a row number, in row order."""
+    """List the items that a source is known by, from above a row number, in row order.
+
+    One of which another machine's checkout hid a memory has no digest: it is to be offered again.
+    """
     rows = db.execute(
-        "SELECT seq, key, digest, (SELECT count(*) FROM ingest_memory WHERE item_seq = seq AND given = 1) "
+        f"SELECT seq, key, iif(EXISTS ({_HIDDEN}), '', digest), "  # noqa: S608 - constant text
+        "(SELECT count(*) FROM ingest_memory WHERE item_seq = ingest_item.seq AND given = 1) "
         "FROM ingest_item WHERE source = ? AND digest <> '' AND seq > ? ORDER BY seq LIMIT ?",
         (source, after or 0, limit),
     )
@@ -140,6 +144,18 @@ def of_text(db: Connection, name: str) -> list[Link]:
     return [Link(*row) for row in rows]
 
 
+def is_hidden_by_another(db: Connection, item_seq: int, memory_seq: int | None = None) -> bool:
+    """Tell whether another machine archived what an item gives here, or one memory of it, since its checkout lacks it.
+
+    What a person archived stays so on every machine.
+    """
+    row = db.execute(
+        f"SELECT 1 FROM ingest_item WHERE seq = ?1 AND EXISTS ({_HIDDEN} AND (?2 IS NULL OR m.seq = ?2))",  # noqa: S608
+        (item_seq, memory_seq),
+    ).fetchone()
+    return row is not None
+
+
 def list_unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
     """List those of some memories that only an import held, and no item holds any more.
 
@@ -184,6 +200,11 @@ def list_file_memories(db: Connection, file: str, limit: int) -> list[list[int]]
     return list(found.values())[:limit]
 
 
+def move_links(db: Connection, from_seq: int, to_seq: int) -> None:
+    """Let one memory stand for the texts of items for which another one stood that says the same."""
+    db.execute("UPDATE ingest_memory SET memory_seq = ? WHERE memory_seq = ?", (to_seq, from_seq))
+
+
 def note_restored(db: Connection, seq: int) -> None:
     """Note that a memory is back: whoever archives it from now on means it."""
     db.execute("UPDATE ingest_memory SET archived_at = NULL WHERE memory_seq = ?", (seq,))
@@ -215,8 +236,22 @@ def purge(db: Connection, memory_seq: int) -> None:
     db.executemany("INSERT OR IGNORE INTO ingest_purged VALUES (?)", [(mark(db, name),) for (name,) in rows])
 
 
-# An exact repetition by anybody else, and whatever was merged into a memory, stands in its history.
-_UNTOUCHED = "NOT EXISTS (SELECT 1 FROM history h WHERE h.memory_seq = memory.seq AND h.event IN ('edited', 'merged'))"
+# The operation by which a peer archived it is signed; a person's archive, or a merge, is told beside it.
+_HIDDEN = """
+    SELECT 1 FROM ingest_memory l JOIN memory m ON m.seq = l.memory_seq
+    WHERE l.item_seq = ingest_item.seq AND l.given = 1 AND l.archived_at IS NULL
+        AND m.archived_at IS NOT NULL AND m.merged_into IS NULL
+        AND NOT EXISTS (SELECT 1 FROM refusal r WHERE r.memory_id = m.id)
+        AND EXISTS (SELECT 1 FROM operation o WHERE o.memory_id = m.id AND o.kind = 'memory'
+            AND o.signature IS NOT NULL AND json_extract(o.fields, '$.archived_at') = m.archived_at)
+"""
+# An exact repetition by anybody else, and whatever was merged into a memory, stands in its history. That another reader
+# took the same text, here or on another machine, makes it nobody's own.
+_UNTOUCHED = """
+    NOT EXISTS (SELECT 1 FROM history h LEFT JOIN memory a ON a.seq = h.about_seq WHERE h.memory_seq = memory.seq
+        AND (h.event = 'edited' OR (h.event = 'merged' AND coalesce(json_extract(h.detail, '$.source'),
+            iif(json_extract(h.detail, '$.by') = 'sync', a.source, NULL), '') <> 'import')))
+"""
 
 
 def mark(db: Connection, name: str) -> str:

@@ -17,7 +17,19 @@ from typing import Any
 from pipeline.errors import PeerRefused
 from pipeline.kinds import TRAITS
 from pipeline.records import FactKey, Kind, Memory, Scope, ScopeKind, Stage
-from pipeline.store import changes, clock, duplicates, facts, history, index_state, memories, oplog, truth, work
+from pipeline.store import (
+    changes,
+    clock,
+    duplicates,
+    facts,
+    history,
+    index_state,
+    ingested,
+    memories,
+    oplog,
+    truth,
+    work,
+)
 from pipeline.store.database import Database
 from pipeline.store.oplog import Fold, Operation
 from pipeline.store.truth import GONE, MEMORY, PURGE, Fields, Key
@@ -173,6 +185,7 @@ def _unite(db: Connection, before: Memory | None, twin: Memory, memory_id: str, 
     if survivor.candidate and not absorbed.candidate:
         memories.update(db, survivor.seq, {"candidate": 0}, at)
     duplicates.merge(db, survivor, absorbed, ACTOR, at, {})
+    ingested.move_links(db, absorbed.seq, survivor.seq)
     truth.count_confirmations(db, survivor.id)
     if survivor.candidate and not absorbed.candidate:
         number = changes.append(db, changes.EDIT, [survivor.id])

@@ -41,6 +41,13 @@ class Home:
         with self.database(workspace).read() as db:
             return memories.get(db, memory_id)
 
+    def find(self, text: str, workspace: str = "default") -> str:
+        """Return the id of the active memory that says something."""
+        with self.database(workspace).read() as db:
+            rows = memories.by_seqs(db, memories.all_seqs(db)).values()
+        [found] = [one.id for one in rows if one.archived_at is None and one.content == text]
+        return found
+
     def texts(self, workspace: str = "default") -> list[str]:
         """List what is active, by text."""
         with self.database(workspace).read() as db:
