@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from sqlite_utils import Database, Migrations
@@ -67,8 +66,8 @@ def p001_peers(db: Database) -> None:
     db.table("sent").create({"remote": str, "workspace": str, "seq": int}, pk=("remote", "workspace"))
     stream = {"remote": str, "node": str, "last": int, "purges": int, "epoch": int}
     db.table("stream").create(stream, pk=("remote", "node"))
-    held = {"remote": str, "workspace": str, "seq": int, "reason": str}
-    db.table("held_back").create(held, pk=("remote", "workspace", "seq"))
+    held = ("remote", "workspace", "seq")
+    db.table("held_back").create({"remote": str, "workspace": str, "seq": int}, pk=held)
     db.table("received").create({"remote": str, "node": str, "first": int, "last": int}, pk=("remote", "node", "first"))
     aside = {"id": str, "remote": str, "workspace": str, "item": str, "reason": str, "at": str}
     db.table("put_aside").create(aside, pk="id")
@@ -277,7 +276,7 @@ class Peers:
         stream: Stream,
         workspaces: Mapping[str, int],
         tried: Sequence[Numbered] = (),
-        refused: Mapping[Numbered, str] = MappingProxyType({}),
+        refused: Iterable[Numbered] = (),
     ) -> None:
         """Note what was sent, and that what was written by oneself need not be read; what was refused is held back."""
         first, last = self.stream(remote, node).last + 1, stream.last
@@ -285,19 +284,22 @@ class Peers:
             db.table("stream").insert({"remote": remote, "node": node, **_row(stream)}, replace=True)
             for workspace, seq in workspaces.items():
                 db.table("sent").insert({"remote": remote, "workspace": workspace, "seq": seq}, replace=True)
-            for workspace, seq in tried:
-                held = "remote = ? AND workspace = ? AND seq = ?"
-                db.table("held_back").delete_where(held, [remote, workspace, seq])
-            rows = ({"remote": remote, "workspace": one[0], "seq": one[1], "reason": refused[one]} for one in refused)
+            _release(db, remote, tried)
+            rows = [{"remote": remote, "workspace": workspace, "seq": seq} for workspace, seq in refused]
             db.table("held_back").insert_all(rows, replace=True)
             if first <= last:
                 _cover(db, remote, node, first, last)
 
-    def held_back(self, remote: str) -> dict[Numbered, str]:
-        """Return what a remote refused when it was sent there, and why; it is sent again at every exchange."""
+    def held_back(self, remote: str) -> list[Numbered]:
+        """List what a remote refused when it was sent there; it is sent again at every exchange."""
         with self._open() as db:
             rows = db.table("held_back").rows_where("remote = ?", [remote], order_by="workspace, seq")
-            return {(row["workspace"], row["seq"]): row["reason"] for row in rows}
+            return [(row["workspace"], row["seq"]) for row in rows]
+
+    def release(self, remote: str, numbers: Sequence[Numbered]) -> None:
+        """Hold back no longer what is not in the log any more under its number."""
+        with self._open() as db:
+            _release(db, remote, numbers)
 
     def received(self, remote: str) -> dict[str, list[tuple[int, int]]]:
         """Return which stretches of each node's stream were read, in order."""
@@ -341,6 +343,11 @@ class Peers:
         with self._open() as db:
             rows = db.table("event").rows_where(order_by="seq desc", limit=limit)
             return [Event(row["at"], row["remote"], row["says"]) for row in rows]
+
+
+def _release(db: Database, remote: str, numbers: Iterable[Numbered]) -> None:
+    sought = "DELETE FROM held_back WHERE remote = ? AND workspace = ? AND seq = ?"
+    db.conn.executemany(sought, [(remote, *number) for number in numbers])
 
 
 def _cover(db: Database, remote: str, node: str, first: int, last: int) -> None:

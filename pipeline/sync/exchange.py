@@ -169,10 +169,15 @@ def _send(home: Home, remote: Remote, door: RemoteDoor, done: Exchanged) -> None
 
 def _gather_held_back(home: Home, remote: Remote) -> Iterator[Outgoing]:
     """Go through what a remote refused before."""
-    circle, held = Circle(home.peers), list(home.peers.held_back(remote.name))[:MOST_ITEMS]
+    circle, held = Circle(home.peers), home.peers.held_back(remote.name)[:MOST_ITEMS]
     for workspace in {name for name, _ in held}.intersection(list_travelling(home, remote)):
+        numbers = [seq for name, seq in held if name == workspace]
         with home.database(workspace).read() as db:
-            found = oplog.at(db, [seq for name, seq in held if name == workspace])
+            found = oplog.at(db, numbers)
+        # Purged meanwhile, or logged anew under another number.
+        gone = set(numbers) - {seq for seq, _ in found}
+        if gone:
+            home.peers.release(remote.name, [(workspace, seq) for seq in gone])
         signed = list(sign_all(workspace, found, circle))
         yield Outgoing([item for _, item in signed], [(workspace, seq) for seq, _ in signed])
 

@@ -193,6 +193,19 @@ def test_what_is_put_aside_in_any_number_is_taken_when_it_can_be(homes, monkeypa
     assert not any(status.behind or status.ahead for status in [*one.sync.look(), *two.sync.look()])
 
 
+def test_what_was_refused_and_is_purged_waits_no_longer(homes, monkeypatch):
+    one, two, _ = homes
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "wall_ms", lambda: time.time_ns() // 1_000_000 + 10 * clock.MAX_DRIFT_MS)
+        far = one.say("written in a year to come")
+    one.exchange()
+    revise.purge(one.database(), far)
+    monkeypatch.setattr(clock, "MAX_DRIFT_MS", 20 * clock.MAX_DRIFT_MS)
+    exchange_until_still(one, two)
+    assert one.sync.status()[0].ahead == 0
+    assert two.get(far) is None
+
+
 def test_a_remote_that_is_not_there_is_told_and_loses_nothing(homes, url, monkeypatch):
     one, two, _ = homes
     one.say("patient")

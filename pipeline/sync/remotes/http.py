@@ -47,11 +47,11 @@ class HttpRemote:
 
     def receive(self) -> Iterator[Stretch]:
         """Go through what the server logged since the last time."""
+        received = self.peers.received(self.remote.name)
         for workspace in self._list_workspaces():
             # Where one workspace's log is read stands where a node's stream would.
-            cursor = 0
+            known, cursor = received.get(workspace, []), 0
             while True:
-                known = self.peers.received(self.remote.name).get(workspace, [])
                 cursor = next((last for first, last in known if first <= cursor + 1 <= last), cursor)
                 page = self._ask("GET", "/v1/changes", workspace, params={"after": str(cursor), "limit": str(PAGE)})
                 items: list[Item] = page["items"]

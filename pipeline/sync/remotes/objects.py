@@ -125,8 +125,9 @@ class ObjectRemote:
 
     def receive(self) -> Iterator[Stretch]:
         """Go through the segments that were not read, whoever wrote them, in each stream's order."""
+        received = self.peers.received(self.remote.name)
         for name in self._list_segments():
-            if self._is_read(name):
+            if any(first <= name.first and name.last <= last for first, last in received.get(name.node, [])):
                 continue
             content = self._get(name.path)
             if content is None:
@@ -141,10 +142,7 @@ class ObjectRemote:
                 yield Stretch(name.node, name.first, name.last, refused=str(error))
                 continue
             yield Stretch(name.node, name.first, name.last, segment.items)
-
-    def _is_read(self, name: SegmentName) -> bool:
-        received = self.peers.received(self.remote.name).get(name.node, [])
-        return any(first <= name.first and name.last <= last for first, last in received)
+            received = self.peers.received(self.remote.name)
 
     def note_read(self, stretch: Stretch) -> None:
         """Note that a stretch of a device's stream need not be read again."""
