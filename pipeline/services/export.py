@@ -13,6 +13,7 @@ from pipeline.services.workspace import Workspace
 from pipeline.store import backup, history, memories
 from pipeline.store.database import Database, Databases, WriterProfile
 from pipeline.store.peers import Peers
+from pipeline.store.whole_file import writing
 from pipeline.sync import bundle
 from pipeline.sync.bundle import BundleCounts, BundleMerged
 from pipeline.sync.circle import Circle
@@ -120,7 +121,7 @@ def export_notes(paths: HomePaths, target: Path, workspaces: Sequence[str]) -> d
 def export_lines(paths: HomePaths, target: Path, workspaces: Sequence[str]) -> dict[str, int]:
     """Write each memory, archived ones too, with its history as a line of JSON in the shape of the API."""
     counts: dict[str, int] = {}
-    with backup.writing(target) as file:
+    with writing(target) as file:
         for workspace, database in _copy_each(paths, workspaces):
             counts[workspace] = 0
             for memory in _list_memories(database):

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO
 
 from filelock import FileLock
 
-from config.operating_system import sync_place
 from pipeline.errors import StoreBusy, StoreDamaged, StoreFull, StoreUnavailable
 from pipeline.store import driver
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.key import find_key
+from pipeline.store.whole_file import publish
 
 # 2 MiB a step: whoever asks the copy to stop waits for no more than that.
 STEP_PAGES = 512
@@ -153,25 +152,6 @@ def verify(db: sqlite3.Connection, counts: Mapping[str, int]) -> None:
         raise StoreDamaged(f"the integrity check found: {'; '.join(found)}")
     if row_counts(db) != counts:
         raise StoreDamaged("the copy has not as many rows as its source")
-
-
-@contextmanager
-def writing(target: Path) -> Iterator[BinaryIO]:
-    """Give a file to write that gets its name, for good, when it is whole; nobody else may read it."""
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            yield file
-        publish(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def publish(partial: Path, target: Path) -> None:
-    """Give a whole file its name, for good."""
-    sync_place(partial)
-    partial.replace(target)
-    sync_place(target.parent)
 
 
 def row_counts(db: sqlite3.Connection) -> dict[str, int]:

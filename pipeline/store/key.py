@@ -5,15 +5,14 @@ The mark tells another key from a damaged store; of 256 random bits it gives not
 """
 
 import hashlib
-import os
 import re
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from config.operating_system import sync_place
 from config.paths import find_store_key
 from pipeline.errors import KeyUnavailable
+from pipeline.store.whole_file import writing
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _LONGEST = 4096
@@ -92,12 +91,5 @@ def name_key(place: Path, key: StoreKey) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    # Under its own name it is whole, or not there.
-    draft = file.with_name(f".{file.name}.partial")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as written:
-        written.write(f"{text}\n")
-        written.flush()
-        os.fsync(written.fileno())
-    draft.replace(file)
-    sync_place(file.parent)
+    with writing(file) as written:
+        written.write(f"{text}\n".encode())

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pipeline.errors import PeerRefused
-from pipeline.store import backup, clock, meta, oplog, truth
+from pipeline.store import clock, meta, oplog, truth
 from pipeline.store.database import Database
 from pipeline.store.oplog import Operation
+from pipeline.store.whole_file import writing
 from pipeline.sync import keys, merge
 from pipeline.sync.circle import Circle
 from pipeline.sync.segment import SEALED
@@ -52,7 +53,7 @@ def write_bundle(
 ) -> BundleCounts:
     """Write a bundle under a name that no half of it ever bears."""
     counts = BundleCounts()
-    with backup.writing(target) as file:
+    with writing(target) as file:
         if phrase is None:
             _write(file, _lines(stores, circle, counts))
         else:
