@@ -21,8 +21,6 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 KEPT = 1024
 # The clocks of file systems tick slowly: what was written again within a tick still bears the same time.
 SETTLED_NS = 2_000_000_000
-
-
 IN_CHECKOUT = "./"
 
 
@@ -52,15 +50,10 @@ def locate(anchor: Anchor, checkout: str | None) -> Anchor:
 
 def is_missing(anchor: Anchor) -> bool:
     """Tell whether there is no file where an anchor is."""
-    if not Path(anchor.path).is_absolute():
-        return False
     try:
-        Path(anchor.path).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except (OSError, ValueError):
+        return Path(anchor.path).is_absolute() and _find_status(anchor) is None
+    except OSError:
         return False
-    return False
 
 
 def hash_of(anchor: Anchor) -> str | None:
@@ -85,16 +78,20 @@ def is_stale(anchor: Anchor) -> bool | None:
 
 def _present_hash(anchor: Anchor) -> str | None:
     """Return the hash of what stands there, None where no file does; raise OSError where it cannot be read."""
-    try:
-        status = Path(anchor.path).stat()
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    if not stat.S_ISREG(status.st_mode):
+    status = _find_status(anchor)
+    if status is None or not stat.S_ISREG(status.st_mode):
         return None
     if status.st_size > MAX_FILE_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     read = _hash if time.time_ns() - status.st_ctime_ns > SETTLED_NS else _hash.__wrapped__
     return read(anchor.path, anchor.first_line, anchor.last_line, status.st_ctime_ns, status.st_size)
+
+
+def _find_status(anchor: Anchor) -> os.stat_result | None:
+    try:
+        return Path(anchor.path).stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
 
 
 @lru_cache(maxsize=KEPT)

@@ -46,7 +46,7 @@ def recall(home, text):
         return workspace.ask(text).hits
 
 
-def told(home, memory):
+def travelling_anchor(home, memory):
     with home.database().read() as db:
         key = Key(MEMORY, memory)
         return truth.read(db, [key])[key]["anchor"]
@@ -61,7 +61,7 @@ def test_of_an_anchor_the_path_within_the_checkout_travels_and_no_folder_of_a_ma
     exchange_until_still(one, two)
     assert two.get(memory).anchor == replace(one.get(memory).anchor, path="./src/door.py", checkout=None)
     assert two.get(other).anchor.path == "loose.py"
-    assert told(one, memory) == told(two, memory)
+    assert travelling_anchor(one, memory) == travelling_anchor(two, memory)
     assert str(tmp_path) not in "\n".join(str(item) for item in one.sync.list_changes("default", 0, 100))
 
 
