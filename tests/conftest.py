@@ -104,6 +104,13 @@ def digested(worker):
     return run
 
 
+@pytest.fixture
+def key_file(tmp_path):
+    """Where an owner keeps the key of an encrypted home; the folder is there, the key not yet."""
+    (tmp_path / "stick").mkdir()
+    return tmp_path / "stick" / "reverie.key"
+
+
 @pytest.fixture(params=["plain", "encrypted"])
 def either_home(request, monkeypatch):
     """Every store of the test is plain, or each is encrypted, as if its home were."""

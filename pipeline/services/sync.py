@@ -33,7 +33,7 @@ from pipeline.sync.signed import TRAVELLING_SCOPES, cards_of, sign_all, with_car
 from pipeline.times import utc_now
 from pipeline.write import revise
 
-__all__ = ["Device", "Event", "Exchanged", "PutAside", "Remote"]
+__all__ = ["FOLDER", "Device", "Event", "Exchanged", "PutAside", "Remote"]
 
 # What belongs to an agent stays with it unless a person says otherwise.
 USUAL_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER)

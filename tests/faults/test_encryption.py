@@ -25,12 +25,6 @@ FIRST = [f"The quagga number {n} grazes at dawn" for n in range(300)]
 
 
 @pytest.fixture
-def key_file(tmp_path):
-    (tmp_path / "stick").mkdir()
-    return tmp_path / "stick" / "key"
-
-
-@pytest.fixture
 def paths(tmp_path):
     paths = fast_settings(tmp_path / "home").paths
     paths.root.mkdir(mode=0o700)

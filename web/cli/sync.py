@@ -15,8 +15,6 @@ from web.cli.render import format_minute, format_size, one_line, plain, print_if
 if TYPE_CHECKING:
     from pipeline.services.sync import Exchanged, RemoteStatus
 
-FOLDER = "dir:"
-
 
 @click.group(cls=Group)
 def sync() -> None:
@@ -60,6 +58,8 @@ def add(
     state: State, name: str, url: str, workspaces: tuple[str, ...], scopes: tuple[str, ...], *, is_open: bool
 ) -> None:
     """Let memory travel by URL: dir:PATH, s3://BUCKET/PREFIX or https://HOST."""
+    from pipeline.services.sync import FOLDER
+
     if url.startswith(FOLDER):
         # No shell does it behind a colon.
         url = f"{FOLDER}{Path(url.removeprefix(FOLDER)).expanduser().absolute()}"

@@ -25,12 +25,6 @@ MARK = "Okapis hide in the forest"
 
 
 @pytest.fixture
-def key_file(tmp_path):
-    (tmp_path / "stick").mkdir()
-    return tmp_path / "stick" / "reverie.key"
-
-
-@pytest.fixture
 def paths(tmp_path):
     """A home of two workspaces with snapshots, and of the secrets that it shares with other machines."""
     home = Home(tmp_path / "home")
