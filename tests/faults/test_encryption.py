@@ -1,6 +1,7 @@
 """An encrypted home under a stack of real processes: killed while it writes or is encrypted, and without its key."""
 
 import contextlib
+import http.client
 import os
 import signal
 import subprocess
@@ -68,7 +69,10 @@ def test_killed_while_it_is_written_to_everything_acknowledged_is_there_and_noth
     acknowledged = []
 
     def write():
-        with contextlib.closing(stack.client()) as client, contextlib.suppress(OSError, ValueError):
+        with (
+            contextlib.closing(stack.client()) as client,
+            contextlib.suppress(OSError, http.client.HTTPException),
+        ):
             while True:
                 text = f"Written under way, number {len(acknowledged)}: the quagga sleeps"
                 client.remember(text)
