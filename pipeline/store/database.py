@@ -82,7 +82,7 @@ class Database:
         self._lock = threading.Lock()
         self._local = threading.local()
         with _typed_errors(self.file):
-            writer = self._connect_writer("rwc" if create else "rw")
+            writer = self._connect("rwc" if create else "rw", writes=True)
             try:
                 make_ready(writer, file, MIGRATIONS, snapshots=WorkspacePaths(file.parent).snapshots)
                 self._set_up_writer(writer)
@@ -99,7 +99,7 @@ class Database:
             raise StoreBusy("another write holds the store")
         try:
             with _typed_errors(self.file):
-                writer = self._take_writer()
+                writer = cast("WriteConnection", self._take(writes=True))
                 try:
                     writer.execute("BEGIN IMMEDIATE")
                     writer.wake_ups = set()
@@ -126,7 +126,7 @@ class Database:
             yield outer
             return
         with _typed_errors(self.file):
-            reader = self._local.reader = self._take_reader()
+            reader = self._local.reader = self._take(writes=False)
             try:
                 reader.execute("BEGIN")
                 yield reader
@@ -141,7 +141,7 @@ class Database:
     def checkpoint(self) -> None:
         """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
         with self._lock, _typed_errors(self.file):
-            writer = self._take_writer()
+            writer = self._take(writes=True)
             try:
                 busy = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             finally:
@@ -154,23 +154,9 @@ class Database:
         self._is_closed = True
         self._pool.close(self)
 
-    def _take_writer(self) -> WriteConnection:
-        idle = self._pool.take(self, writes=True)
-        if idle is not None:
-            return cast("WriteConnection", idle)
-        self._check_identity()
-        writer = self._connect_writer("rw")
-        self._set_up_writer(writer)
-        return writer
-
-    def _take_reader(self) -> sqlite3.Connection:
-        idle = self._pool.take(self, writes=False)
-        if idle is not None:
-            return idle
-        self._check_identity()
-        reader = self._connect("rw", writes=False)
-        reader.execute("PRAGMA query_only=ON")
-        return reader
+    def _take(self, *, writes: bool) -> sqlite3.Connection:
+        idle = self._pool.take(self, writes=writes)
+        return self._open(writes=writes) if idle is None else idle
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         # One that could not even end its transaction is of no use to anybody.
@@ -179,19 +165,22 @@ class Database:
         else:
             self._pool.give(self, connection)
 
-    def _check_identity(self) -> None:
-        """Let a connection be opened to the file that this database was opened on, and to no other by its name."""
+    def _open(self, *, writes: bool) -> sqlite3.Connection:
+        """Open a connection to the file that this database was opened on, and to no other by its name."""
         if self._find_identity() != self.identity:
             raise StoreUnavailable("the store was replaced while it was in use")
+        connection = self._connect("rw", writes=writes)
+        if writes:
+            self._set_up_writer(connection)
+        else:
+            connection.execute("PRAGMA query_only=ON")
+        return connection
 
     def _find_identity(self) -> tuple[int, int]:
         identity = file_identity(self.file)
         if identity is None:
             raise NotFound("no such workspace")
         return identity
-
-    def _connect_writer(self, mode: Literal["rw", "rwc"]) -> WriteConnection:
-        return cast("WriteConnection", self._connect(mode, writes=True))
 
     def _connect(self, mode: Literal["rw", "rwc"], *, writes: bool) -> sqlite3.Connection:
         timeout_s = self._profile.busy_timeout_ms / 1000
@@ -201,7 +190,7 @@ class Database:
         connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         return connection
 
-    def _set_up_writer(self, writer: WriteConnection) -> None:
+    def _set_up_writer(self, writer: sqlite3.Connection) -> None:
         writer.execute(f"PRAGMA synchronous={self._profile.synchronous}")
         writer.execute(f"PRAGMA wal_autocheckpoint={self._profile.checkpoint_pages}")
         writer.execute("PRAGMA secure_delete=ON")
