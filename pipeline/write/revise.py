@@ -2,7 +2,8 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from sqlite3 import Connection, IntegrityError
 from typing import Any
@@ -143,15 +144,22 @@ def undo_merge(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str)
     survivor = None if merge.other_id is None else memories.get(db, merge.other_id)
     if survivor is None:
         raise NotFound("the memory that it was merged into was purged")
-    try:
+    with _saying_it_alone():
         duplicates.undo_merge(db, survivor, memory, merge, at, memory_tokens(memory.content, memory.occurred_at))
-    except sqlite_errors(IntegrityError) as error:
-        raise Conflict("an active memory of the same scope says exactly this") from error
     audit.mark_undone(db, merge.id, at)
     if merge.detail.get(LET_IN) and all(one.candidate for one in memories.list_merged_into(db, survivor.seq)):
         again = get_existing(db, survivor.id)
         if not again.candidate:
             return_to_review(db, again, at)
+
+
+@contextmanager
+def _saying_it_alone() -> Iterator[None]:
+    """Raise Conflict where the store finds that another active memory of the scope says the same."""
+    try:
+        yield
+    except sqlite_errors(IntegrityError) as error:
+        raise Conflict("an active memory of the same scope says exactly this") from error
 
 
 def return_to_review(db: Connection, memory: Memory, at: str) -> None:
@@ -168,10 +176,8 @@ def return_to_review(db: Connection, memory: Memory, at: str) -> None:
 
 def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     """Make an archived memory active again within a transaction; a keyed fact holds only where no later one does."""
-    try:
+    with _saying_it_alone():
         memories.restore(db, memory.seq, at)
-    except sqlite_errors(IntegrityError) as error:
-        raise Conflict("an active memory of the same scope says exactly this") from error
     refusals.take_back(db, memory.id)
     ingested.note_restored(db, memory.seq)
     ended = fit_between(db, memory, at) if memory.key is not None and not memory.candidate else None
@@ -309,10 +315,8 @@ def _judge_text(memory: Memory, values: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) -> None:
-    try:
+    with _saying_it_alone():
         memories.update(db, memory.seq, values, now)
-    except sqlite_errors(IntegrityError) as error:
-        raise Conflict("an active memory of the same scope says exactly this") from error
     number = changes.append(db, changes.EDIT, [memory.id])
     if values.get("trust") == Trust.EVIDENCE:
         lower_trust(db, memory, now)
