@@ -17,7 +17,9 @@ def refresh_staleness(memory: Memory, annotations: Annotations, checkout: str | 
     if memory.anchor is None:
         return annotations
     anchor = locate(memory.anchor, checkout)
-    return replace(annotations, stale=is_stale(anchor), missing=is_missing(anchor))
+    stale = is_stale(anchor)
+    # What reads as it did is there: for most, the file is looked at once.
+    return replace(annotations, stale=stale, missing=stale is not False and is_missing(anchor))
 
 
 def find_annotations(db: Connection, shown: Sequence[Memory]) -> dict[int, Annotations]:

@@ -105,10 +105,9 @@ def _record(db: Connection, keys: Sequence[Key]) -> None:
             erased += list_of(db, key)
             fields, after = dict(state), ()
         wanted.append((key, _whole(key, state, fields), after))
-    if erased:
-        erase_operations(db, erased)
     tombs: list[tuple[Key, Fields, tuple[str, ...]]] = [(Key(PURGE, one), {}, ()) for one in purged]
     if erased:
+        erase_operations(db, erased)
         tombs[0] = (tombs[0][0], {ERASED: sorted(erased)}, ())
     made = [*tombs, *wanted]
     stamps = clock.send(db, len(made), clock.wall_ms())
