@@ -11,11 +11,6 @@ from tests.fakes.homes import Home
 
 
 @pytest.fixture
-def key_file(tmp_path):
-    return tmp_path / "reverie.key"
-
-
-@pytest.fixture
 def filled(home):
     """A home with a memory in it, in force for this process."""
     made = Home(home.paths.root)
