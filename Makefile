@@ -161,7 +161,7 @@ bench-map: $(STAMP) ## Measure drawing, opening and moving the map in Chromium (
 
 .PHONY: lock
 lock: $(STAMP) ## Resolve the pinned dependencies anew, the larger set first
-	$(BIN)/pip-compile $(LOCK_OPTIONS) --extra dev --extra redis --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCK_OPTIONS) --extra dev --output-file requirements-dev.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCK_OPTIONS) --allow-unsafe --output-file requirements-release.lock requirements-release.in
 	sed -i 's/^torch==\([0-9.]*\)+cpu$$/torch==\1/' requirements.lock requirements-dev.lock
