@@ -1,0 +1,122 @@
+"""A server of PostgreSQL on a free port of this machine, with a folder of its own."""
+
+import contextlib
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.support.stack import HOST, free_port, wait_until
+
+# Debian keeps a version's programs out of the way of another's.
+DEBIAN = Path("/usr/lib/postgresql")
+ADMIN = "postgres"
+# Reverie's own role may make no other, and passes no policy by.
+ROLE = "reverie"
+_numbers = itertools.count(1)
+
+
+def find_programs() -> Path | None:
+    """Return the folder of the server's programs, None on a machine without them."""
+    found = sorted(DEBIAN.glob("*/bin/initdb"), key=lambda path: int(path.parent.parent.name))
+    program = str(found[-1]) if found else shutil.which("initdb")
+    return None if program is None else Path(program).resolve().parent
+
+
+class PostgresServer:
+    """A server, and the `url` of an empty database in it that belongs to a role like Reverie's own."""
+
+    def __init__(self, programs: Path, data: Path, log: Path) -> None:
+        self._programs, self._data, self._log = programs, data, log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port = 0
+        self.url = ""
+
+    @property
+    def admin_url(self) -> str:
+        """Return where the superuser comes in."""
+        return f"postgresql://{ADMIN}@{HOST}:{self._port}/postgres"
+
+    def create(self) -> None:
+        """Make an empty cluster that trusts everybody on this machine, and the role."""
+        options = ("--auth=trust", f"--username={ADMIN}", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+        command = [str(self._programs / "initdb"), *options, f"--pgdata={self._data}"]
+        subprocess.run(command, check=True, **_owner(), stdout=subprocess.DEVNULL)
+        self.start()
+        self._do(f"CREATE ROLE {ROLE} LOGIN")
+        self.url = self.make_database()
+
+    def start(self) -> None:
+        """Start it where it was, and wait until it answers."""
+        self._port = self._port or free_port()
+        program = str(self._programs / "postgres")
+        options = ("-h", HOST, "-p", str(self._port), "-k", str(self._data.parent))
+        with self._log.open("ab") as log:
+            command = [program, "-D", str(self._data), *options]
+            self._process = subprocess.Popen(command, **_owner(), stdout=log, stderr=log)
+        wait_until("the server of PostgreSQL answers", self._answers)
+
+    def stop(self, by: signal.Signals = signal.SIGINT) -> None:
+        """End it: in order by SIGINT, whatever clients do, or in the middle of everything by SIGKILL."""
+        assert self._process is not None
+        self._process.send_signal(by)
+        self._process.wait()
+
+    def close(self) -> None:
+        """End it if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self.stop()
+
+    def make_database(self) -> str:
+        """Make another empty database of the role's, and return its address."""
+        name = f"reverie_{next(_numbers)}"
+        self._do(f"CREATE DATABASE {name} OWNER {ROLE}")
+        return f"postgresql://{ROLE}@{HOST}:{self._port}/{name}"
+
+    def drop_database(self, url: str) -> None:
+        """Drop a database, whoever is in it."""
+        self._do(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
+
+    def _do(self, statement: str) -> None:
+        with psycopg.connect(self.admin_url, autocommit=True) as db:
+            db.execute(statement.encode())
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AssertionError(self._log.read_text(encoding="utf-8"))
+        try:
+            psycopg.connect(self.admin_url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+@contextlib.contextmanager
+def serve_postgres(folder: Path) -> Iterator[PostgresServer]:
+    """Serve PostgreSQL during a block; its log is in the folder."""
+    programs = find_programs()
+    assert programs is not None, "there is no PostgreSQL on this machine"
+    folder.mkdir(parents=True, exist_ok=True)
+    # Not in the folder, which another user cannot enter.
+    with tempfile.TemporaryDirectory(prefix="reverie-pg-", ignore_cleanup_errors=True) as place:
+        if owner := _owner():
+            shutil.chown(place, owner["user"])
+        server = PostgresServer(programs, Path(place, "data"), folder / "postgres.log")
+        try:
+            server.create()
+            yield server
+        finally:
+            server.close()
+
+
+def _owner() -> dict[str, Any]:
+    """Return whom its processes run as where that must be another user: it does not run as root."""
+    return {"user": "postgres", "extra_groups": ()} if os.geteuid() == 0 else {}
