@@ -48,7 +48,7 @@ def end_incognito(workspace: Workspace, session_id: str) -> None:
         agent_sessions.end_incognito(db, session_id)
 
 
-def list_incognito(workspace: Workspace, limit: int = -1, below: str | None = None) -> list[IncognitoSession]:
-    """List the sessions that are incognito, the latest first, from below a place on; -1 lists all."""
+def list_incognito(workspace: Workspace, limit: int = 2**62, below: str | None = None) -> list[IncognitoSession]:
+    """List the sessions that are incognito, the latest first, from below a place on."""
     with workspace.database.read() as db:
         return agent_sessions.page_incognito(db, limit, below)

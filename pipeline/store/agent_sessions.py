@@ -36,11 +36,12 @@ class Action:
 
 def add_action(db: Connection, action: Action) -> None:
     """Keep an action."""
-    cursor = db.execute(
-        "INSERT INTO action (at, session_id, agent_id, tool, type, target, ok) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    (seq,) = db.execute(
+        "INSERT INTO action (at, session_id, agent_id, tool, type, target, ok) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "RETURNING seq",
         (action.at, action.session_id, action.agent_id, action.tool, action.type, action.target, action.ok),
-    )
-    db.execute("DELETE FROM action WHERE seq <= ?", ((cursor.lastrowid or 0) - KEPT_ACTIONS,))
+    ).fetchone()
+    db.execute("DELETE FROM action WHERE seq <= ?", (seq - KEPT_ACTIONS,))
 
 
 def list_actions(db: Connection, session_id: str, at: str, limit: int) -> list[Action]:
@@ -64,7 +65,7 @@ def page_actions(db: Connection, session_id: str | None, limit: int, before: int
     """List what agents did, in one session or in all, the newest first, from below a row number."""
     rows = db.execute(
         "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "
-        "WHERE (? IS NULL OR session_id = ?) AND seq < ? ORDER BY seq DESC LIMIT ?",
+        "WHERE (CAST(? AS TEXT) IS NULL OR session_id = ?) AND seq < ? ORDER BY seq DESC LIMIT ?",
         (session_id, session_id, 2**62 if before is None else before, limit),
     )
     return [JournalRow(*_read_fields(fields), seq) for seq, *fields in rows]
@@ -74,7 +75,7 @@ def begin_turn(db: Connection, session_id: str, cwd: str, at: str) -> None:
     """Note that a session's next turn begins."""
     db.execute(
         "INSERT INTO agent_session (id, cwd, started_at, turn_at) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET turn_at = excluded.turn_at, cwd = excluded.cwd",
+        "ON CONFLICT (id) DO UPDATE SET turn_at = excluded.turn_at, cwd = excluded.cwd",
         (session_id, cwd, at, at),
     )
 
@@ -83,7 +84,7 @@ def end_turn(db: Connection, session_id: str, at: str) -> None:
     """Note that a session's present turn is over: what was done in it is accounted for."""
     db.execute(
         "INSERT INTO agent_session (id, cwd, started_at, turn_at) VALUES (?, '', ?, ?) "
-        "ON CONFLICT DO UPDATE SET turn_at = excluded.turn_at",
+        "ON CONFLICT (id) DO UPDATE SET turn_at = excluded.turn_at",
         (session_id, at, at),
     )
 
@@ -98,7 +99,7 @@ def name_session(db: Connection, session_id: str, name: str, at: str) -> None:
     """Name a session that has no name yet."""
     db.execute(
         "INSERT INTO agent_session (id, cwd, started_at, turn_at, name) VALUES (?, '', ?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET name = coalesce(name, excluded.name)",
+        "ON CONFLICT (id) DO UPDATE SET name = coalesce(agent_session.name, excluded.name)",
         (session_id, at, at, name),
     )
 
@@ -113,7 +114,7 @@ def note_read_to(db: Connection, session_id: str, offset: int, at: str) -> None:
     """Note up to which byte a session's transcript was read."""
     db.execute(
         "INSERT INTO agent_session (id, cwd, started_at, turn_at, read_to) VALUES (?, '', ?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET read_to = excluded.read_to",
+        "ON CONFLICT (id) DO UPDATE SET read_to = excluded.read_to",
         (session_id, at, at, offset),
     )
 
@@ -121,7 +122,7 @@ def note_read_to(db: Connection, session_id: str, offset: int, at: str) -> None:
 def has_done(db: Connection, action: Action, since: str) -> bool:
     """Tell whether a session did the same with success since a moment."""
     row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND at >= ? AND type = ? AND target = ? AND ok)",
+        "SELECT EXISTS (SELECT 1 FROM action WHERE session_id = ? AND at >= ? AND type = ? AND target = ? AND ok = 1)",
         (action.session_id, since, action.type, action.target),
     ).fetchone()
     return bool(row[0])
@@ -132,7 +133,7 @@ def list_seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Seq
     return dict(
         db.execute(
             "SELECT memory_seq, version FROM seen WHERE session_id = ? AND agent_id = ? "
-            "AND memory_seq IN (SELECT value FROM json_each(?))",
+            "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
             (session_id, agent_id, json.dumps(seqs)),
         ).fetchall()
     )
@@ -141,7 +142,8 @@ def list_seen_versions(db: Connection, session_id: str, agent_id: str, seqs: Seq
 def note_seen(db: Connection, session_id: str, agent_id: str, versions: Iterable[tuple[int, str]]) -> None:
     """Note what an agent has seen."""
     db.executemany(
-        "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)",
+        "INSERT INTO seen VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (session_id, agent_id, memory_seq) DO UPDATE SET version = excluded.version",
         [(session_id, agent_id, seq, version) for seq, version in versions],
     )
 
@@ -198,7 +200,7 @@ class IncognitoSession:
 
 def begin_incognito(db: Connection, session_id: str, at: str) -> None:
     """Begin to store nothing of a session."""
-    db.execute("INSERT OR IGNORE INTO incognito VALUES (?, ?)", (session_id, at))
+    db.execute("INSERT INTO incognito VALUES (?, ?) ON CONFLICT DO NOTHING", (session_id, at))
 
 
 def end_incognito(db: Connection, session_id: str) -> None:
@@ -219,12 +221,13 @@ def is_any_incognito(db: Connection, sessions: Collection[str]) -> bool:
     return bool(sessions) and db.execute(query, tuple(sessions)).fetchone()[0] == 1
 
 
-def page_incognito(db: Connection, limit: int = -1, below: str | None = None) -> list[IncognitoSession]:
-    """List the sessions that are incognito, the latest first, from below a place on; -1 lists all."""
+def page_incognito(db: Connection, limit: int = 2**62, below: str | None = None) -> list[IncognitoSession]:
+    """List the sessions that are incognito, the latest first, from below a place on."""
     # Times are all as long, so that this is the order of time.
     place = "(since || session_id)"
     rows = db.execute(
-        f"SELECT session_id, since FROM incognito WHERE ? IS NULL OR {place} < ? ORDER BY {place} DESC LIMIT ?",  # noqa: S608 - constant text
+        f"SELECT session_id, since FROM incognito WHERE CAST(? AS TEXT) IS NULL OR {place} < ? "  # noqa: S608 - constant text
+        f"ORDER BY {place} DESC LIMIT ?",
         (below, below, limit),
     )
     return [IncognitoSession(*row) for row in rows]
@@ -244,18 +247,19 @@ class SessionSummary:
 
 
 _SESSIONS = """
-    SELECT s.session_id, n.name, min(s.first_at), max(s.last_at), sum(s.turns), sum(s.actions), sum(s.memories) FROM (
+    SELECT s.session_id, min(n.name), min(s.first_at), max(s.last_at), sum(s.turns), sum(s.actions), sum(s.memories)
+    FROM (
         SELECT session_id, min(at) AS first_at, max(at) AS last_at, count(*) AS turns, 0 AS actions, 0 AS memories
-            FROM turn WHERE ?1 IS NULL OR session_id = ?1 GROUP BY session_id
+            FROM turn WHERE CAST(?1 AS TEXT) IS NULL OR session_id = ?1 GROUP BY session_id
         UNION ALL
         SELECT session_id, min(at), max(at), 0, count(*), 0
-            FROM action WHERE ?1 IS NULL OR session_id = ?1 GROUP BY session_id
+            FROM action WHERE CAST(?1 AS TEXT) IS NULL OR session_id = ?1 GROUP BY session_id
         UNION ALL
         SELECT session_id, min(occurred_at), max(occurred_at), 0, 0, count(*)
-            FROM memory WHERE session_id IS NOT NULL AND archived_at IS NULL AND (?1 IS NULL OR session_id = ?1)
-            GROUP BY session_id
+            FROM memory WHERE session_id IS NOT NULL AND archived_at IS NULL
+                AND (CAST(?1 AS TEXT) IS NULL OR session_id = ?1) GROUP BY session_id
         UNION ALL
-        SELECT id, started_at, turn_at, 0, 0, 0 FROM agent_session WHERE ?1 IS NULL OR id = ?1
+        SELECT id, started_at, turn_at, 0, 0, 0 FROM agent_session WHERE CAST(?1 AS TEXT) IS NULL OR id = ?1
     ) s LEFT JOIN agent_session n ON n.id = s.session_id
     GROUP BY s.session_id ORDER BY max(s.last_at) DESC, s.session_id LIMIT ?2 OFFSET ?3
 """

@@ -139,7 +139,9 @@ def strands(db: Connection, scope: Scope, at: str, limit: int, before: int) -> l
 def strands_of(db: Connection, seqs: Iterable[int]) -> list[Strand]:
     """List given memories in order of time."""
     return _strands(
-        db, "seq IN (SELECT value FROM json_each(?)) ORDER BY occurred_at, seq", (json.dumps(sorted(seqs)),)
+        db,
+        "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY occurred_at, seq",
+        (json.dumps(sorted(seqs)),),
     )
 
 
@@ -147,7 +149,8 @@ def mentions(db: Connection, seqs: Sequence[int], without: Iterable[EntityKind])
     """List (memory, entity) by row numbers, of every kind of entity but some."""
     return db.execute(
         "SELECT m.memory_seq, m.entity_seq FROM mention m JOIN entity e ON e.seq = m.entity_seq "
-        "WHERE m.memory_seq IN (SELECT value FROM json_each(?)) AND e.kind NOT IN (SELECT value FROM json_each(?))",
+        "WHERE m.memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+        "AND e.kind NOT IN (SELECT value FROM json_each(?))",
         (json.dumps(list(seqs)), json.dumps(sorted(without))),
     ).fetchall()
 
@@ -156,7 +159,8 @@ def moments(db: Connection, seqs: Iterable[int], at: str) -> dict[int, str]:
     """Return when those of the given memories happened that stand at a moment."""
     return dict(
         db.execute(
-            f"SELECT seq, occurred_at FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {_STANDING}",  # noqa: S608
+            "SELECT seq, occurred_at FROM memory "  # noqa: S608 - constant text
+            f"WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {_STANDING}",
             (json.dumps(list(seqs)), at, at),
         ).fetchall()
     )
@@ -193,14 +197,11 @@ def put(db: Connection, arc_seq: int | None, arc: Arc, at: str) -> bool:
         return False
     fields = (arc.title, arc.summary, arc.status, arc.first_at, arc.last_at, at)
     if arc_seq is None:
-        arc_seq = int(
-            db.execute(
-                "INSERT INTO arc (id, scope_kind, scope_id, title, summary, status, first_at, last_at, updated_at) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (str(ULID()), arc.scope.kind, arc.scope.id or "", *fields),
-            ).lastrowid
-            or 0
-        )
+        (arc_seq,) = db.execute(
+            "INSERT INTO arc (id, scope_kind, scope_id, title, summary, status, first_at, last_at, updated_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
+            (str(ULID()), arc.scope.kind, arc.scope.id or "", *fields),
+        ).fetchone()
     else:
         db.execute(
             "UPDATE arc SET title = ?, summary = ?, status = ?, first_at = ?, last_at = ?, updated_at = ? "
@@ -209,12 +210,13 @@ def put(db: Connection, arc_seq: int | None, arc: Arc, at: str) -> bool:
         )
     db.execute(
         "UPDATE arc SET title = '', summary = '' WHERE seq IN (SELECT arc_seq FROM arc_member "
-        "WHERE arc_seq <> ? AND memory_seq IN (SELECT value FROM json_each(?)))",
+        "WHERE arc_seq <> ? AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)))",
         (arc_seq, listed),
     )
     db.execute("DELETE FROM arc_member WHERE arc_seq = ?", (arc_seq,))
     db.executemany(
-        "INSERT OR REPLACE INTO arc_member (memory_seq, arc_seq, position) VALUES (?, ?, ?)",
+        "INSERT INTO arc_member (memory_seq, arc_seq, position) VALUES (?, ?, ?) "
+        "ON CONFLICT (memory_seq) DO UPDATE SET arc_seq = excluded.arc_seq, position = excluded.position",
         [(seq, arc_seq, position) for position, seq in enumerate(arc.members)],
     )
     return True
@@ -248,7 +250,7 @@ def page(
     place = [_ACTIVE_FIRST, "last_at", "seq"] if active_first else ["last_at", "seq"]
     rows = db.execute(
         f"SELECT seq FROM arc WHERE {reach} AND status = coalesce(?, status) "  # noqa: S608 - constant text
-        f"AND (? IS NULL OR ({', '.join(place)}) < (SELECT {', '.join(place)} FROM arc WHERE seq = ?)) "
+        f"AND (CAST(? AS BIGINT) IS NULL OR ({', '.join(place)}) < (SELECT {', '.join(place)} FROM arc WHERE seq = ?)) "
         "AND EXISTS (SELECT 1 FROM memory JOIN arc_member ON memory_seq = memory.seq "
         f"WHERE arc_seq = arc.seq AND {clause}) ORDER BY {' DESC, '.join(place)} DESC LIMIT ?",
         (*owners, status, before, before, *values, limit),
@@ -305,7 +307,7 @@ def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -
     clause, values = condition(Filter(viewer=viewer))
     rows = db.execute(
         f"SELECT arc.seq FROM arc JOIN arc_member ON arc_seq = arc.seq WHERE {reach} AND status = ? "  # noqa: S608
-        "AND memory_seq IN (SELECT value FROM json_each(?)) "
+        "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
         f"AND EXISTS (SELECT 1 FROM memory WHERE seq = memory_seq AND {clause}) "
         "GROUP BY arc.seq ORDER BY count(*) DESC, last_at DESC, arc.seq LIMIT ?",
         (*owners, ArcStatus.ACTIVE, json.dumps(list(seqs)), *values, limit),
@@ -330,7 +332,7 @@ def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc
         "SELECT id, title, summary, status, scope_kind, scope_id, updated_at FROM arc WHERE seq = ?", (arc_seq,)
     ).fetchone()
     size, first_at, last_at, quoted = db.execute(
-        f"SELECT count(*), min(occurred_at), max(occurred_at), total(trust <> ?) {members}",
+        f"SELECT count(*), min(occurred_at), max(occurred_at), count(*) FILTER (WHERE trust <> ?) {members}",
         (Trust.TRUSTED, arc_seq, *values),
     ).fetchone()
     rows = db.execute(
@@ -341,7 +343,7 @@ def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc
 
     def is_said(text: str, tag: str = "") -> bool:
         found = db.execute(
-            f"SELECT 1 {members} AND (instr(content, ?) OR (? <> '' AND instr(tags, ?))) LIMIT 1",
+            f"SELECT 1 {members} AND (instr(content, ?) > 0 OR (? <> '' AND instr(tags, ?) > 0)) LIMIT 1",
             (arc_seq, *values, text, tag, json.dumps(tag)),
         )
         return bool(text) and found.fetchone() is not None
@@ -366,7 +368,7 @@ def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc
 def _strands(db: Connection, rest: str, values: Sequence[Any]) -> list[Strand]:
     rows = db.execute(
         "SELECT seq, content, kind, session_id, occurred_at, tags, coalesce(given_importance, importance), "  # noqa: S608 - constant text
-        "iif(kind = 'goal', coalesce(json_extract(details, '$.status'), 'open'), NULL) "
+        "CASE WHEN kind = 'goal' THEN coalesce(json_extract(details, '$.status'), 'open') END "
         f"FROM memory WHERE {rest}",
         values,
     )

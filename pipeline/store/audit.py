@@ -7,7 +7,6 @@ from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
 
-from sqlite_utils import Database
 from ulid import ULID
 
 
@@ -47,16 +46,9 @@ def add(
 ) -> str:
     """Record an act and return its id."""
     entry_id = str(ULID())
-    Database(db).table("audit").insert(
-        {
-            "id": entry_id,
-            "at": at,
-            "actor": actor,
-            "action": action,
-            "memory_id": memory_id,
-            "other_id": other_id,
-            "detail": dict(detail or {}),
-        }
+    db.execute(
+        "INSERT INTO audit (id, at, actor, action, memory_id, other_id, detail) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (entry_id, at, actor, action, memory_id, other_id, json.dumps(dict(detail or {}), ensure_ascii=False)),
     )
     return entry_id
 

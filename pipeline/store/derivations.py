@@ -56,7 +56,7 @@ def subjects(db: Connection, kind: str, after: int, least: int, limit: int) -> l
     """List entities of a kind, above a row number and in that order, that at least so many memories mention."""
     rows = db.execute(
         "SELECT seq, kind, name FROM entity WHERE kind = ? AND seq > ? AND (SELECT count(*) FROM "
-        "(SELECT 1 FROM mention WHERE entity_seq = entity.seq LIMIT ?)) = ? ORDER BY seq LIMIT ?",
+        "(SELECT 1 FROM mention WHERE entity_seq = entity.seq LIMIT ?) found) = ? ORDER BY seq LIMIT ?",
         (kind, after, least, least, limit),
     )
     return [Subject(*row) for row in rows]
@@ -194,7 +194,7 @@ def times_said(db: Connection, seq: int) -> int:
     row = db.execute(
         "SELECT count(DISTINCT session) FROM (SELECT session_id AS session FROM memory WHERE seq = ?1 UNION ALL "  # noqa: S608
         "SELECT json_extract(detail, '$.session_id') FROM history WHERE memory_seq = ?1 AND event = 'merged' "
-        f"AND coalesce(json_extract(detail, '$.source'), '') IN ('{Source.USER}', '{Source.AMBIENT}'))",
+        f"AND coalesce(json_extract(detail, '$.source'), '') IN ('{Source.USER}', '{Source.AMBIENT}')) said",
         (seq,),
     ).fetchone()
     return int(row[0])
@@ -204,8 +204,8 @@ def list_deciding_sessions(db: Connection, since: str, before: str, limit: int, 
     """List sessions with a decision since a moment of which nothing was written after another one."""
     rows = db.execute(
         f"SELECT session_id FROM memory WHERE session_id IS NOT NULL AND {_OPEN} GROUP BY session_id "  # noqa: S608 - constant text
-        f"HAVING max(occurred_at) >= ? AND max(created_at) < ? AND total(kind = '{Kind.DECISION}') > 0 "
-        "ORDER BY session_id LIMIT ? OFFSET ?",
+        "HAVING max(occurred_at) >= ? AND max(created_at) < ? "
+        f"AND count(*) FILTER (WHERE kind = '{Kind.DECISION}') > 0 ORDER BY session_id LIMIT ? OFFSET ?",
         (since, before, limit, skipped),
     )
     return [row[0] for row in rows]

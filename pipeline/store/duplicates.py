@@ -56,15 +56,15 @@ _SELECT = "SELECT p.seq, p.id, p.older_seq, p.newer_seq, p.cosine, p.reasons, p.
 def add(db: Connection, older_seq: int, newer_seq: int, cosine: float, reasons: Sequence[str], at: str) -> None:
     """Let a pair wait; one that is known keeps its verdict."""
     db.execute(
-        "INSERT OR IGNORE INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
         (str(ULID()), older_seq, newer_seq, round(cosine, 4), json.dumps(reasons), PairState.WAITING, at),
     )
 
 
 # What waits to be embedded is left out: its vectors tell of another text.
 _COMPARABLE = (
-    "seq IN (SELECT value FROM json_each(?)) AND subject IS NULL "
+    "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND subject IS NULL "
     # What a person refused is compared with what comes later.
     "AND (archived_at IS NULL OR id IN (SELECT memory_id FROM refusal)) "
     "AND NOT EXISTS (SELECT 1 FROM work w WHERE w.stage = 'embed' AND w.memory_seq = memory.seq)"
@@ -92,10 +92,11 @@ def find_last_told(db: Connection, seq: int) -> tuple[str, int]:
         WITH RECURSIVE told (seq) AS (
             SELECT ?1 UNION SELECT m.seq FROM told JOIN memory m ON m.merged_into = told.seq
         )
-        SELECT occurred_at, seq FROM memory WHERE seq IN told
+        SELECT occurred_at, seq FROM memory WHERE seq IN (SELECT seq FROM told)
         UNION ALL
         SELECT json_extract(detail, '$.occurred_at'), 0 FROM history
-            WHERE memory_seq IN told AND event = 'merged' AND json_extract(detail, '$.occurred_at') IS NOT NULL
+            WHERE memory_seq IN (SELECT seq FROM told) AND event = 'merged'
+                AND json_extract(detail, '$.occurred_at') IS NOT NULL
         ORDER BY 1 DESC, 2 DESC LIMIT 1
         """,
         (seq,),
@@ -129,7 +130,8 @@ def is_told_apart(db: Connection, older_seq: int, newer_seq: int) -> bool:
             one (seq) AS (SELECT ?1 UNION SELECT m.seq FROM one JOIN memory m ON m.merged_into = one.seq),
             other (seq) AS (SELECT ?2 UNION SELECT m.seq FROM other JOIN memory m ON m.merged_into = other.seq)
         SELECT 1 FROM pair WHERE state = ?3 AND (
-            (older_seq IN one AND newer_seq IN other) OR (older_seq IN other AND newer_seq IN one)) LIMIT 1
+            (older_seq IN (SELECT seq FROM one) AND newer_seq IN (SELECT seq FROM other))
+            OR (older_seq IN (SELECT seq FROM other) AND newer_seq IN (SELECT seq FROM one))) LIMIT 1
         """,
         (older_seq, newer_seq, PairState.KEPT),
     ).fetchone()
@@ -169,7 +171,7 @@ def list_due(db: Connection, at: str, after: int, limit: int, *, asking: bool) -
         f"{_SELECT} JOIN memory a ON a.seq = p.older_seq JOIN memory b ON b.seq = p.newer_seq "  # noqa: S608
         f"WHERE p.state = ? AND p.seq > ? AND {_OPEN.format('a')} AND {_OPEN.format('b')} "
         "AND coalesce(p.settled_at, '') < ? AND (p.settled_at IS NULL OR max(a.updated_at, b.updated_at) >= "
-        "p.settled_at OR (? AND NOT EXISTS (SELECT 1 FROM json_each(p.reasons) WHERE value = ?))) "
+        "p.settled_at OR (? = 1 AND NOT EXISTS (SELECT 1 FROM json_each(p.reasons) WHERE value = ?))) "
         "ORDER BY p.seq LIMIT ?",
         (PairState.WAITING, after, at, asking, ASKED, limit),
     )

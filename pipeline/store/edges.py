@@ -90,7 +90,9 @@ def chain(db: Connection, seq: int, most: int = 8) -> list[int]:
 
 def add(db: Connection, from_seq: int, kind: EdgeKind, to_seq: int, made_by: str, at: str) -> bool:
     """Draw an edge; return whether it is new."""
-    cursor = db.execute("INSERT OR IGNORE INTO edge VALUES (?, ?, ?, ?, ?)", (from_seq, kind, to_seq, made_by, at))
+    cursor = db.execute(
+        "INSERT INTO edge VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (from_seq, kind, to_seq, made_by, at)
+    )
     return cursor.rowcount == 1
 
 
@@ -187,10 +189,10 @@ def denials(db: Connection, seqs: str) -> list[Denial]:
     """List who contradicts memories (a JSON list of row numbers), of what is active, reviewed and holds."""
     rows = db.execute(
         """
-        WITH pair (seq, other) AS (
-            SELECT value, e.to_seq FROM json_each(?1) JOIN edge e ON e.from_seq = value AND e.kind = 'contradicts'
+        WITH given (seq) AS (SELECT CAST(value AS BIGINT) FROM json_each(?1)), pair (seq, other) AS (
+            SELECT g.seq, e.to_seq FROM given g JOIN edge e ON e.from_seq = g.seq AND e.kind = 'contradicts'
             UNION
-            SELECT value, e.from_seq FROM json_each(?1) JOIN edge e ON e.to_seq = value AND e.kind = 'contradicts'
+            SELECT g.seq, e.from_seq FROM given g JOIN edge e ON e.to_seq = g.seq AND e.kind = 'contradicts'
         )
         SELECT p.seq, m.id, m.kind, m.scope_kind, m.scope_id FROM pair p JOIN memory m ON m.seq = p.other
             WHERE m.archived_at IS NULL AND m.candidate = 0 AND (m.valid_to IS NULL OR m.valid_to > ?2)
@@ -212,8 +214,9 @@ def list_superseding(db: Connection, seqs: Sequence[int]) -> list[Superseded]:
     rows = db.execute(
         """
         SELECT old.seq, new.seq, new.id, new.scope_kind, new.scope_id
-            FROM json_each(?1) JOIN edge e ON e.to_seq = value AND e.kind = 'supersedes'
-            JOIN memory old ON old.seq = e.to_seq AND old.subject IS NULL AND old.merged_into IS NOT e.from_seq
+            FROM json_each(?1) JOIN edge e ON e.to_seq = CAST(value AS BIGINT) AND e.kind = 'supersedes'
+            JOIN memory old ON old.seq = e.to_seq AND old.subject IS NULL
+                AND old.merged_into IS DISTINCT FROM e.from_seq
             JOIN memory new ON new.seq = e.from_seq AND new.archived_at IS NULL AND new.candidate = 0
                 AND (new.valid_to IS NULL OR new.valid_to > ?2)
             ORDER BY old.seq, new.occurred_at, new.seq
@@ -274,7 +277,7 @@ def without_entities(db: Connection, seqs: Sequence[int]) -> set[int]:
     """Return those of some memories whose entities are still to be found."""
     rows = db.execute(
         "SELECT memory_seq FROM work WHERE stage = 'entities' AND dead = 0 "
-        "AND memory_seq IN (SELECT value FROM json_each(?))",
+        "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
         (json.dumps(list(seqs)),),
     )
     return {row[0] for row in rows}
@@ -282,7 +285,7 @@ def without_entities(db: Connection, seqs: Sequence[int]) -> set[int]:
 
 def list_open_to_edges(db: Connection, seqs: Sequence[int]) -> list[Memory]:
     """List those of some memories between which edges may be found, in row order."""
-    chosen = f"{_OPEN} AND seq IN (SELECT value FROM json_each(?)) ORDER BY seq"  # noqa: S608 - constant text
+    chosen = f"{_OPEN} AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq"  # noqa: S608 - constant text
     return select(db, chosen, (json.dumps(list(seqs)),))
 
 
@@ -291,9 +294,9 @@ def find_sharing_a_name(db: Connection, memory: Memory, limit: int) -> dict[int,
     rows = db.execute(
         "WITH rare (thing, sort) AS (SELECT e.seq, e.kind FROM mention m JOIN entity e ON e.seq = m.entity_seq "  # noqa: S608
         "WHERE m.memory_seq = ? AND e.kind NOT IN ('date', 'version', 'port') AND "
-        "(SELECT count(*) FROM (SELECT 1 FROM mention WHERE entity_seq = e.seq LIMIT ?)) < ?) "
+        "(SELECT count(*) FROM (SELECT 1 FROM mention WHERE entity_seq = e.seq LIMIT ?) found) < ?) "
         "SELECT o.memory_seq, group_concat(DISTINCT sort) FROM rare JOIN mention o ON o.entity_seq = thing "
-        f"CROSS JOIN memory ON seq = o.memory_seq WHERE {_IN_SCOPE} GROUP BY o.memory_seq "
+        f"CROSS JOIN memory WHERE seq = o.memory_seq AND {_IN_SCOPE} GROUP BY o.memory_seq "
         "ORDER BY o.memory_seq DESC LIMIT ?",
         (memory.seq, RARE, RARE, *_values_of_scope(memory), limit),
     )

@@ -67,7 +67,7 @@ def link(db: Connection, memory_seq: int, mentions: Sequence[EntityMention]) -> 
     """Replace what a memory mentions."""
     unlink(db, memory_seq)
     db.executemany(
-        "INSERT OR IGNORE INTO mention (memory_seq, entity_seq, surface) VALUES (?, ?, ?)",
+        "INSERT INTO mention (memory_seq, entity_seq, surface) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         [(memory_seq, _canonical(db, mention), mention.surface) for mention in mentions],
     )
 
@@ -83,7 +83,8 @@ def unlink(db: Connection, memory_seq: int) -> None:
     gone = [
         row[0]
         for row in db.execute(
-            "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM mention WHERE entity_seq = value)",
+            "SELECT given.seq FROM (SELECT CAST(value AS BIGINT) AS seq FROM json_each(?)) given "
+            "WHERE NOT EXISTS (SELECT 1 FROM mention WHERE entity_seq = given.seq)",
             (json.dumps(seqs),),
         ).fetchall()
     ]
@@ -120,20 +121,22 @@ def page(
     hidden, values = _select_hidden(viewer)
     named = (
         "entity_seq IN (SELECT seq FROM entity WHERE kind = coalesce(?, kind) AND "
-        "(instr(lower(name), ?) OR seq IN (SELECT value FROM json_each(?))))"
+        "(instr(lower(name), ?) > 0 OR seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))))"
     )
     folded = text.casefold()
     chosen, wanted = (named, (kind, folded, json.dumps(_beyond_ascii(db, folded)))) if text or kind else ("true", ())
+    # The sign keeps the planner from going through all mentions of an entity for every hidden memory.
+    sign = "+" if wanted else ""
     rows = db.execute(
         f"WITH hidden (seq) AS MATERIALIZED ({hidden}), "  # noqa: S608 - constant text
         # To count all and take away what is hidden is ten times as fast as to look at every memory.
-        "seen (seq, mentions) AS (SELECT entity_seq, sum(memories) FROM ("
+        "seen (seq, mentions) AS (SELECT entity_seq, CAST(sum(memories) AS BIGINT) FROM ("
         f"SELECT entity_seq, count(*) AS memories FROM mention WHERE {chosen} GROUP BY entity_seq UNION ALL "
-        "SELECT entity_seq, -count(*) FROM hidden CROSS JOIN mention ON memory_seq = hidden.seq "
-        # The sign keeps the planner from going through all mentions of an entity for every hidden memory.
-        f"WHERE +{chosen} GROUP BY entity_seq) GROUP BY entity_seq HAVING sum(memories) > 0) "
+        "SELECT entity_seq, -count(*) FROM hidden CROSS JOIN mention "
+        f"WHERE memory_seq = hidden.seq AND {sign}{chosen} GROUP BY entity_seq) counted "
+        "GROUP BY entity_seq HAVING sum(memories) > 0) "
         "SELECT e.seq, e.id, e.kind, e.name, s.mentions FROM seen s JOIN entity e ON e.seq = s.seq "
-        "WHERE ? IS NULL OR (s.mentions, e.seq) < (?, ?) ORDER BY s.mentions DESC, e.seq DESC LIMIT ?",
+        "WHERE CAST(? AS BIGINT) IS NULL OR (s.mentions, e.seq) < (?, ?) ORDER BY s.mentions DESC, e.seq DESC LIMIT ?",
         (*values, *wanted, *wanted, below and below[0], *(below or (None, None)), limit),
     )
     return _to_entities(rows)
@@ -182,8 +185,10 @@ def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: in
     listed = json.dumps(list(entity_seqs))
     rows = db.execute(
         "WITH seen (seq, mentions) AS (SELECT o.entity_seq, count(DISTINCT m.memory_seq) FROM mention m "  # noqa: S608
-        "JOIN mention o ON o.memory_seq = m.memory_seq WHERE m.entity_seq IN (SELECT value FROM json_each(?)) "
-        f"AND o.entity_seq NOT IN (SELECT value FROM json_each(?)) AND {visible} GROUP BY o.entity_seq) "
+        "JOIN mention o ON o.memory_seq = m.memory_seq "
+        "WHERE m.entity_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+        f"AND o.entity_seq NOT IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+        f"AND {visible} GROUP BY o.entity_seq) "
         "SELECT e.seq, e.id, e.kind, e.name, s.mentions FROM seen s JOIN entity e ON e.seq = s.seq "
         "ORDER BY s.mentions DESC, e.seq LIMIT ?",
         (listed, listed, *values, limit),
@@ -193,7 +198,9 @@ def beside(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: in
 
 def mention_counts(db: Connection, viewer: Viewer, entity_seqs: Sequence[int]) -> dict[int, int]:
     """Return how many memories that may be shown mention each of some entities."""
-    found = _select_named(db, viewer, "seq IN (SELECT value FROM json_each(?))", (json.dumps(list(entity_seqs)),))
+    found = _select_named(
+        db, viewer, "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", (json.dumps(list(entity_seqs)),)
+    )
     return {entity.seq: entity.mentions for entity in found}
 
 
@@ -201,10 +208,11 @@ def ties(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int)
     """List which of some entities are mentioned together, most often first."""
     visible, values = _visible(viewer)
     rows = db.execute(
-        "WITH wanted (seq) AS (SELECT value FROM json_each(?)) "  # noqa: S608 - constant text
+        "WITH wanted (seq) AS (SELECT CAST(value AS BIGINT) FROM json_each(?)) "  # noqa: S608 - constant text
         "SELECT m.entity_seq, o.entity_seq, count(*) FROM mention m "
         "JOIN mention o ON o.memory_seq = m.memory_seq AND o.entity_seq > m.entity_seq "
-        f"WHERE m.entity_seq IN wanted AND o.entity_seq IN wanted AND {visible} "
+        "WHERE m.entity_seq IN (SELECT seq FROM wanted) AND o.entity_seq IN (SELECT seq FROM wanted) "
+        f"AND {visible} "
         "GROUP BY m.entity_seq, o.entity_seq ORDER BY count(*) DESC, m.entity_seq, o.entity_seq LIMIT ?",
         (json.dumps(list(entity_seqs)), *values, limit),
     )
@@ -243,7 +251,7 @@ def _select_hidden(viewer: Viewer) -> tuple[str, list[Any]]:
 def _beyond_ascii(db: Connection, folded: str) -> list[int]:
     """Return the entities that hold a folded text in a name of more than ASCII, whose other capitals SQLite keeps."""
     # Only what is not of ASCII takes more bytes than it has letters.
-    rows = db.execute("SELECT seq, name FROM entity WHERE length(name) < length(CAST(name AS BLOB))")
+    rows = db.execute("SELECT seq, name FROM entity WHERE 2 * length(name) < length(hex(name))")
     return [seq for seq, name in rows if folded in name.casefold()]
 
 
@@ -251,8 +259,8 @@ def _select_named(db: Connection, viewer: Viewer, which: str, values: Sequence[A
     visible, visible_values = _visible(viewer)
     rows = db.execute(
         f"WITH wanted AS (SELECT seq, id, kind, name FROM entity WHERE {which}) "  # noqa: S608 - constant text
-        "SELECT e.seq, e.id, e.kind, e.name, count(*) FROM wanted e JOIN mention m ON m.entity_seq = e.seq "
-        f"WHERE {visible} GROUP BY e.seq ORDER BY count(*) DESC, e.seq",
+        "SELECT e.seq, min(e.id), min(e.kind), min(e.name), count(*) FROM wanted e "
+        f"JOIN mention m ON m.entity_seq = e.seq WHERE {visible} GROUP BY e.seq ORDER BY count(*) DESC, e.seq",
         (*values, *visible_values),
     )
     return _to_entities(rows)
@@ -268,6 +276,6 @@ def _canonical(db: Connection, mention: EntityMention) -> int:
     key = (mention.kind, mention.name)
     row = db.execute("SELECT seq FROM entity WHERE kind = ? AND name = ?", key).fetchone()
     if row is None:
-        cursor = db.execute("INSERT INTO entity (id, kind, name) VALUES (?, ?, ?)", (str(ULID()), *key))
-        return int(cursor.lastrowid or 0)
+        new = "INSERT INTO entity (id, kind, name) VALUES (?, ?, ?) RETURNING seq"
+        row = db.execute(new, (str(ULID()), *key)).fetchone()
     return int(row[0])

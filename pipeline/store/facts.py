@@ -77,8 +77,9 @@ def close(db: Connection, seq: int, valid_to: str | None, at: str) -> None:
 def repeats(db: Connection, fact: Memory, after: str) -> list[tuple[str, str]]:
     """List (time, source) of the writes that told a fact again after a moment and before its end, in time order."""
     return db.execute(
-        "SELECT json_extract(detail, '$.occurred_at') AS told, json_extract(detail, '$.source') FROM history "
-        "WHERE memory_seq = ?1 AND event = 'merged' AND told > ?2 AND (?3 IS NULL OR told < ?3) ORDER BY told, seq",
+        "SELECT told, source FROM (SELECT json_extract(detail, '$.occurred_at') AS told, "
+        "json_extract(detail, '$.source') AS source, seq FROM history WHERE memory_seq = ?1 AND event = 'merged') said "
+        "WHERE told > ?2 AND (CAST(?3 AS TEXT) IS NULL OR told < ?3) ORDER BY told, seq",
         (fact.seq, after, fact.valid_to),
     ).fetchall()
 
@@ -161,8 +162,9 @@ def page_subjects(db: Connection, words: Sequence[str], limit: int, before: int 
         "SELECT min(subject) FROM memory WHERE subject > coalesce((SELECT subject FROM memory WHERE seq = ?), '') "
         "UNION ALL SELECT (SELECT min(subject) FROM memory WHERE subject > name.subject) FROM name "
         "WHERE name.subject IS NOT NULL) "
-        f"SELECT (SELECT seq FROM memory m WHERE m.subject = name.subject AND {_KNOWN}{holds_words} LIMIT 1) AS found, "
-        "subject FROM name WHERE subject IS NOT NULL AND found IS NOT NULL LIMIT ?",
+        "SELECT found, subject FROM (SELECT subject, "
+        f"(SELECT seq FROM memory m WHERE m.subject = name.subject AND {_KNOWN}{holds_words} LIMIT 1) AS found "
+        "FROM name WHERE subject IS NOT NULL) named WHERE found IS NOT NULL LIMIT ?",
         (before, *(f"%{_escape_like(word)}%" for word in words), limit),
     )
     return [FactSubject(*row) for row in rows]
@@ -184,7 +186,7 @@ def page_keys(db: Connection, subject: str, limit: int, before: int | None) -> l
     rows = db.execute(
         "SELECT max(seq), attribute, scope_kind, scope_id FROM memory "  # noqa: S608 - constant text
         f"WHERE subject = ?1 AND {_KNOWN} AND attribute >= coalesce((SELECT attribute FROM memory WHERE seq = ?2), '') "
-        "AND (?2 IS NULL OR (attribute, scope_kind, scope_id) > "
+        "AND (CAST(?2 AS BIGINT) IS NULL OR (attribute, scope_kind, scope_id) > "
         "(SELECT attribute, scope_kind, scope_id FROM memory WHERE seq = ?2)) "
         "GROUP BY attribute, scope_kind, scope_id ORDER BY attribute, scope_kind, scope_id LIMIT ?3",
         (subject, before, limit),
@@ -199,7 +201,7 @@ def page_values(db: Connection, key: FactKey, scope: Scope, limit: int, before: 
     """List the values of a key, the last to begin first, from before the one of a row."""
     return select(
         db,
-        f"{_OF_ANY_KEY} AND {_KNOWN} AND (? IS NULL OR (valid_from, seq) < "  # noqa: S608 - constant text
+        f"{_OF_ANY_KEY} AND {_KNOWN} AND (CAST(? AS BIGINT) IS NULL OR (valid_from, seq) < "  # noqa: S608 - constant text
         "(SELECT valid_from, seq FROM memory WHERE seq = ?)) ORDER BY valid_from DESC, seq DESC LIMIT ?",
         (*_values(key, scope), before, before, limit),
     )
@@ -240,7 +242,7 @@ def find_turns(
         row = db.execute(
             f"SELECT {choose}(at) FROM (SELECT {choose}(valid_from) AS at FROM memory WHERE {which} AND {_KNOWN} "  # noqa: S608
             f"AND valid_from {compare} ? UNION ALL SELECT {choose}(valid_to) FROM memory WHERE {which} AND {_KNOWN} "
-            f"AND valid_to {compare} ?)",
+            f"AND valid_to {compare} ?) turns",
             (*given, moment, *given, moment),
         ).fetchone()
         found.append(row[0])

@@ -25,8 +25,8 @@ def add(
     What several machines find by themselves has one `uid` on all of them, and is kept once.
     """
     db.execute(
-        "INSERT OR IGNORE INTO history (memory_seq, at, event, content, detail, about_seq, uid) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
         (memory_seq, at, event, content, json.dumps(detail, ensure_ascii=False), about_seq, uid or str(ULID())),
     )
 

@@ -46,9 +46,9 @@ _SELECT = (
 
 def add(db: Connection, run: HookRun) -> None:
     """Keep a run; what is too old goes."""
-    seq = db.execute(
+    (seq,) = db.execute(
         "INSERT INTO hook_run (at, event, host, workspace, session_id, took_ms, outcome, memory_ids, reason, text, "
-        "trace) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "trace) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
         (
             run.at,
             run.event,
@@ -62,8 +62,8 @@ def add(db: Connection, run: HookRun) -> None:
             run.text,
             None if run.trace is None else json.dumps(run.trace),
         ),
-    ).lastrowid
-    db.execute("DELETE FROM hook_run WHERE seq <= ? OR at < ?", ((seq or 0) - KEPT_RUNS, run.at - KEPT_S))
+    ).fetchone()
+    db.execute("DELETE FROM hook_run WHERE seq <= ? OR at < ?", (seq - KEPT_RUNS, run.at - KEPT_S))
 
 
 def page(
@@ -71,8 +71,8 @@ def page(
 ) -> list[HookRun]:
     """List runs, the latest first, from below a row number; of one workspace or session, or of all."""
     rows = db.execute(
-        f"{_SELECT} WHERE seq < ? AND (? IS NULL OR workspace = ?) AND (? IS NULL OR session_id = ?) "
-        "ORDER BY seq DESC LIMIT ?",
+        f"{_SELECT} WHERE seq < ? AND (CAST(? AS TEXT) IS NULL OR workspace = ?) "
+        "AND (CAST(? AS TEXT) IS NULL OR session_id = ?) ORDER BY seq DESC LIMIT ?",
         (2**62 if before is None else before, workspace, workspace, session_id, session_id, limit),
     )
     return [_run(row) for row in rows]

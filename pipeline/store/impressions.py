@@ -1,6 +1,7 @@
 """Impressions: each time that a memory was put before an agent, and whether it was followed; lessons by these."""
 
 import json
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -44,8 +45,8 @@ _SELECT = "SELECT id, memory_seq, session_id, at, followed, agent_id, note, with
 def add(db: Connection, given: Sequence[Impression]) -> None:
     """Keep impressions."""
     db.executemany(
-        "INSERT OR IGNORE INTO impression (id, memory_seq, session_id, at, agent_id, withheld) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO impression (id, memory_seq, session_id, at, agent_id, withheld) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
         [(s.id, s.memory_seq, s.session_id, s.at, s.agent_id, s.withheld) for s in given],
     )
 
@@ -129,13 +130,13 @@ def compare_withheld(db: Connection, note: str, memory_seq: int | None = None) -
     """Return the trials of what was told and of what was withheld, by answers with a note; of one lesson or all."""
     found = [
         db.execute(
-            "SELECT coalesce(total(followed), 0), count(*) FROM impression WHERE withheld = ? AND followed IS NOT NULL "
-            "AND note = ? AND (? IS NULL OR memory_seq = ?)",
+            "SELECT count(*) FILTER (WHERE followed = 1), count(*) FROM impression WHERE withheld = ? "
+            "AND followed IS NOT NULL AND note = ? AND (CAST(? AS BIGINT) IS NULL OR memory_seq = ?)",
             (withheld, note, memory_seq, memory_seq),
         ).fetchone()
         for withheld in (False, True)
     ]
-    told, withheld = (Trial(int(followed), answered) for followed, answered in found)
+    told, withheld = (Trial(*row) for row in found)
     return told, withheld
 
 
@@ -143,6 +144,8 @@ _LESSON_TEXT = (
     "content || ' ' || coalesce(json_extract(details, '$.rule'), '') || ' ' || "
     "coalesce(json_extract(details, '$.applies_when'), '')"
 )
+
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 # A lesson as it stands, with the rule and the anchor that it has.
 _WHOLE_LESSON = "lower(content || details || coalesce(anchor, ''))"
@@ -166,7 +169,7 @@ def tally_lessons(db: Connection, viewer: Viewer, words: Sequence[str]) -> list[
     }
     clause, values = _select_lessons_holding(viewer, words)
     rows = db.execute(
-        f"SELECT seq FROM memory WHERE seq IN (SELECT value FROM json_each(?)) AND {clause}",  # noqa: S608 - constant text
+        f"SELECT seq FROM memory WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {clause}",  # noqa: S608 - constant text
         (json.dumps(list(counts)), *values),
     )
     return [(seq, counts[seq]) for (seq,) in rows]
@@ -177,12 +180,13 @@ def list_lessons_mentioning(db: Connection, viewer: Viewer, words: Sequence[str]
     clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
     # SQLite knows the case of ASCII alone.
     if words and all(word.isascii() for word in words):
-        clause = f"{clause} AND ({' OR '.join([f'instr({_WHOLE_LESSON}, ?)'] * len(words))})"
+        clause = f"{clause} AND ({' OR '.join([f'instr({_WHOLE_LESSON}, ?) > 0'] * len(words))})"
         values = [*values, *words]
     return select(db, f"{clause} ORDER BY seq DESC LIMIT ?", (*values, limit))
 
 
 def _select_lessons_holding(viewer: Viewer, words: Sequence[str]) -> tuple[str, list[str]]:
     clause, values = condition(Filter(kinds=(Kind.LESSON,), viewer=viewer))
-    # Unlike LIKE, instr knows no wildcards; lower() knows ASCII alone, on both sides.
-    return clause + f" AND instr(lower({_LESSON_TEXT}), lower(?)) > 0" * len(words), [*values, *words]
+    # Unlike LIKE, instr knows no wildcards; lower() knows ASCII alone, and so do we.
+    words = [word.translate(_LOWER) for word in words]
+    return clause + f" AND instr(lower({_LESSON_TEXT}), ?) > 0" * len(words), [*values, *words]

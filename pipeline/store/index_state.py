@@ -9,7 +9,11 @@ from pipeline.store.database import wake_on_commit
 
 def put_tokens(db: Connection, seq: int, tokens: Sequence[str], change_seq: int) -> None:
     """Keep a memory's tokens, in place of what the tail held of it."""
-    db.execute("INSERT OR REPLACE INTO tail VALUES (?, ?, ?)", (seq, change_seq, " ".join(tokens)))
+    db.execute(
+        "INSERT INTO tail VALUES (?, ?, ?) "
+        "ON CONFLICT (seq) DO UPDATE SET change_seq = excluded.change_seq, tokens = excluded.tokens",
+        (seq, change_seq, " ".join(tokens)),
+    )
 
 
 def drop_tokens(db: Connection, seq: int) -> None:
@@ -39,7 +43,7 @@ def note_embedding(db: Connection, memory_seq: int, model: str, passages: int) -
     """Note that a memory's vectors are in the index."""
     db.execute(
         "INSERT INTO embedding VALUES (?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET model = excluded.model, passages = excluded.passages",
+        "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, passages = excluded.passages",
         (memory_seq, model, passages),
     )
 

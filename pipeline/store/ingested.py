@@ -69,7 +69,7 @@ def items(db: Connection, source: str, limit: int, after: int | None) -> list[Kn
     One of which another machine's checkout hid a memory has no digest: it is to be offered again.
     """
     rows = db.execute(
-        f"SELECT seq, key, iif(EXISTS ({_HIDDEN}), '', digest), "  # noqa: S608 - constant text
+        f"SELECT seq, key, CASE WHEN EXISTS ({_HIDDEN}) THEN '' ELSE digest END, "  # noqa: S608 - constant text
         "(SELECT count(*) FROM ingest_memory WHERE item_seq = ingest_item.seq AND given = 1) "
         "FROM ingest_item WHERE source = ? AND digest <> '' AND seq > ? ORDER BY seq LIMIT ?",
         (source, after or 0, limit),
@@ -150,7 +150,8 @@ def is_hidden_by_another(db: Connection, item_seq: int, memory_seq: int | None =
     What a person archived stays so on every machine.
     """
     row = db.execute(
-        f"SELECT 1 FROM ingest_item WHERE seq = ?1 AND EXISTS ({_HIDDEN} AND (?2 IS NULL OR m.seq = ?2))",  # noqa: S608
+        "SELECT 1 FROM ingest_item WHERE seq = ?1 "  # noqa: S608 - constant text
+        f"AND EXISTS ({_HIDDEN} AND (CAST(?2 AS BIGINT) IS NULL OR m.seq = ?2))",
         (item_seq, memory_seq),
     ).fetchone()
     return row is not None
@@ -163,7 +164,8 @@ def list_unwanted(db: Connection, seqs: Iterable[int]) -> list[Memory]:
     """
     return memories.select(
         db,
-        "seq IN (SELECT value FROM json_each(?)) AND archived_at IS NULL AND source = ? AND pinned = 0 AND trust = ? "  # noqa: S608 - constant text
+        "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND archived_at IS NULL "  # noqa: S608 - constant text
+        "AND source = ? AND pinned = 0 AND trust = ? "
         f"AND NOT EXISTS (SELECT 1 FROM ingest_memory l WHERE l.memory_seq = memory.seq AND l.given = 1) "
         f"AND {_UNTOUCHED} ORDER BY seq",
         (json.dumps(list(seqs)), Source.IMPORT, Trust.EVIDENCE),
@@ -213,7 +215,8 @@ def note_restored(db: Connection, seq: int) -> None:
 def in_step(db: Connection, seqs: Sequence[int]) -> set[int]:
     """Return those of some memories that an item gives: they are kept as their source has them."""
     rows = db.execute(
-        "SELECT memory_seq FROM ingest_memory WHERE given = 1 AND memory_seq IN (SELECT value FROM json_each(?))",
+        "SELECT memory_seq FROM ingest_memory WHERE given = 1 "
+        "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
         (json.dumps(list(seqs)),),
     )
     return {row[0] for row in rows}
@@ -233,7 +236,9 @@ def find_purged(db: Connection, names: Iterable[str]) -> set[str]:
 def purge(db: Connection, memory_seq: int) -> None:
     """Let no item know of a memory any more, and no item bring its texts back."""
     rows = db.execute("DELETE FROM ingest_memory WHERE memory_seq = ? RETURNING hash", (memory_seq,)).fetchall()
-    db.executemany("INSERT OR IGNORE INTO ingest_purged VALUES (?)", [(mark(db, name),) for (name,) in rows])
+    db.executemany(
+        "INSERT INTO ingest_purged VALUES (?) ON CONFLICT DO NOTHING", [(mark(db, name),) for (name,) in rows]
+    )
 
 
 # The operation by which a peer archived it is signed; a person's archive, or a merge, is told beside it.
@@ -250,7 +255,7 @@ _HIDDEN = """
 _UNTOUCHED = """
     NOT EXISTS (SELECT 1 FROM history h LEFT JOIN memory a ON a.seq = h.about_seq WHERE h.memory_seq = memory.seq
         AND (h.event = 'edited' OR (h.event = 'merged' AND coalesce(json_extract(h.detail, '$.source'),
-            iif(json_extract(h.detail, '$.by') = 'sync', a.source, NULL), '') <> 'import')))
+            CASE WHEN json_extract(h.detail, '$.by') = 'sync' THEN a.source END, '') <> 'import')))
 """
 
 

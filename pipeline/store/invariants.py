@@ -119,7 +119,7 @@ GIVEN: tuple[Given, ...] = (
         "overlapping_facts",
         "hold beside the next value of the same key",
         "SELECT id FROM (SELECT id, valid_to, lead(valid_from) OVER (PARTITION BY subject, attribute, scope_kind, "  # noqa: S608 - constant text
-        f"scope_id ORDER BY valid_from, seq) AS next FROM memory WHERE {_FACT}) "
+        f"scope_id ORDER BY valid_from, seq) AS next FROM memory WHERE {_FACT}) facts "
         "WHERE next IS NOT NULL AND (valid_to IS NULL OR valid_to > next)",
     ),
     Given(

@@ -63,7 +63,9 @@ def page(db: Connection, sought: JournalQuery, limit: int, before: JournalPlace 
     if before is not None:
         clause += " AND (occurred_at, seq) < (?, ?)"
         values.extend(before)
-    source = "memory INDEXED BY memory_journal WHERE occurred_at <> ''" if _follows_time(sought) else "memory WHERE 1"
+    source = (
+        "memory INDEXED BY memory_journal WHERE occurred_at <> ''" if _follows_time(sought) else "memory WHERE true"
+    )
     # Chosen by number first, so that what is sorted is small.
     return select(
         db,
@@ -84,7 +86,7 @@ def span(db: Connection, session_id: str) -> SessionSpan | None:
     if ends[0] is None:
         return None
     (count,) = db.execute(
-        f"SELECT count(*) FROM (SELECT 1 {active} LIMIT ?)",  # noqa: S608 - constant text
+        f"SELECT count(*) FROM (SELECT 1 {active} LIMIT ?) found",  # noqa: S608 - constant text
         (session_id, MOST_COUNTED),
     ).fetchone()
     return SessionSpan(ends[0][0], ends[1][0], count)
@@ -201,9 +203,9 @@ def count_candidates(db: Connection) -> int:
 
 
 def _by_kind(db: Connection, where: str) -> Counter[str]:
-    # The sign keeps the planner from taking the index of kinds where it would look up every row.
-    grouped = "+kind" if where else "kind"
-    return Counter(dict(db.execute(f"SELECT kind, count(*) FROM memory {where} GROUP BY {grouped}").fetchall()))  # noqa: S608 - constant text
+    # An expression keeps the planner from taking the index of kinds where it would look up every row.
+    grouped = "kind || ''" if where else "kind"
+    return Counter(dict(db.execute(f"SELECT {grouped}, count(*) FROM memory {where} GROUP BY 1").fetchall()))  # noqa: S608 - constant text
 
 
 def count_facts_that_hold(db: Connection, moment: str) -> int:
@@ -211,7 +213,7 @@ def count_facts_that_hold(db: Connection, moment: str) -> int:
     row = db.execute(
         "SELECT count(*) FROM (SELECT DISTINCT subject, attribute, scope_kind, scope_id FROM memory "
         "WHERE subject IS NOT NULL AND archived_at IS NULL AND candidate = 0 "
-        "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?))",
+        "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)) facts",
         (moment, moment),
     ).fetchone()
     return int(row[0])

@@ -116,7 +116,8 @@ def ids(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
     """Return the ids of entities by row number."""
     return dict(
         db.execute(
-            "SELECT seq, id FROM entity WHERE seq IN (SELECT value FROM json_each(?))", (json.dumps(list(seqs)),)
+            "SELECT seq, id FROM entity WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
+            (json.dumps(list(seqs)),),
         ).fetchall()
     )
 
@@ -163,7 +164,9 @@ def add_places(db: Connection, drawing: int, places: Sequence[tuple[str, MapPlac
     Row numbers of entities are given out again, ids are not.
     """
     db.executemany(
-        "INSERT OR REPLACE INTO entity_place SELECT seq, ?, ?, ?, ?, ?, ?, ? FROM entity WHERE seq = ? AND id = ?",
+        "INSERT INTO entity_place SELECT seq, ?, ?, ?, ?, ?, ?, ? FROM entity WHERE seq = ? AND id = ? "  # noqa: S608
+        "ON CONFLICT (entity_seq, drawing) DO UPDATE SET "
+        + _replacing("x", "y", "radius", "community", "centrality", "mentions"),
         [
             (drawing, p.x, p.y, p.radius, p.community, p.centrality, p.mentions, p.entity_seq, entity)
             for entity, p in places
@@ -174,8 +177,9 @@ def add_places(db: Connection, drawing: int, places: Sequence[tuple[str, MapPlac
 def add_ties(db: Connection, drawing: int, ties: Sequence[MapTie]) -> None:
     """Add ties to a drawing, between entities that have a place in it."""
     db.executemany(
-        "INSERT OR REPLACE INTO map_tie SELECT ?1, ?2, ?3, ?4, ?5 WHERE "
-        "(SELECT count(*) FROM entity_place WHERE entity_seq IN (?3, ?4) AND drawing = ?1) = 2",
+        "INSERT INTO map_tie SELECT ?1, ?2, ?3, ?4, ?5 WHERE "  # noqa: S608 - constant text
+        "(SELECT count(*) FROM entity_place WHERE entity_seq IN (?3, ?4) AND drawing = ?1) = 2 "
+        f"ON CONFLICT (drawing, rank) DO UPDATE SET {_replacing('low', 'high', 'memories')}",
         [(drawing, *tie) for tie in ties],
     )
 
@@ -208,7 +212,7 @@ def join_ties(db: Connection) -> str:
     """Return the same as one text: all numbers in a row, with commas; several times as fast."""
     ordered = "SELECT low, high FROM map_tie WHERE drawing = ? ORDER BY rank"
     row = db.execute(
-        f"SELECT group_concat(low || ',' || high) FROM ({ordered})",  # noqa: S608 - constant text
+        f"SELECT group_concat(low || ',' || high) FROM ({ordered}) ordered",  # noqa: S608 - constant text
         (meta.get_int(db, SHOWN),),
     ).fetchone()
     return row[0] or ""
@@ -286,3 +290,7 @@ def _require_mention() -> tuple[str, list[str]]:
         f"WHERE m.entity_seq = p.entity_seq AND {clause})"
     )
     return exists, values
+
+
+def _replacing(*columns: str) -> str:
+    return ", ".join(f"{column} = excluded.{column}" for column in columns)

@@ -102,12 +102,16 @@ NAMES = tuple(column for name in FIELDS for column in (CODECS[name].columns if n
 COLUMNS = ", ".join(NAMES)
 _VALUES, _CODECS = attrgetter(*FIELDS), [CODECS.get(name) for name in FIELDS]
 _SEQ, _UPDATED_AT = NAMES.index("seq"), NAMES.index("updated_at")
-_INSERT = f"INSERT INTO memory ({COLUMNS}) VALUES ({', '.join('?' * len(NAMES))})"  # noqa: S608 - constant columns
+# A row is numbered by the store.
+_GIVEN = [name for name in NAMES if name != "seq"]
+_INSERT = f"INSERT INTO memory ({', '.join(_GIVEN)}) VALUES ({', '.join('?' * len(_GIVEN))}) RETURNING seq"  # noqa: S608 - constant columns
 # At which places of a row a value is decoded, and two are joined, the last first: each takes a place away.
 _DECODED = [(NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 1]
 _JOINED = sorted(((NAMES.index(c.columns[0]), c.decode) for c in CODECS.values() if len(c.columns) == 2), reverse=True)
 # These come first among the fields, and are given by name alone.
 _OPTIONAL = len(fields(OptionalFields))
+_AMONG = "seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
+_ENDS_SO = "substr(id, length(id) - length(?) + 1) = ?"
 # What a memory is born with, and the importance that it was given, which no reader needs.
 _EDITABLE = {*FIELDS, "given_importance"} - {"seq", "id", "scope", "key", "created_at", "updated_at", "archived_at"}
 
@@ -137,8 +141,9 @@ def insert(db: Connection, memory: Memory) -> int:
     values: list[Any] = []
     for value, codec in zip(_VALUES(memory), _CODECS, strict=True):
         values += (value,) if codec is None else codec.encode(value)
-    values[_SEQ], values[_UPDATED_AT] = None, memory.created_at
-    return int(db.execute(_INSERT, values).lastrowid or 0)
+    values[_UPDATED_AT] = memory.created_at
+    del values[_SEQ]
+    return int(db.execute(_INSERT, values).fetchone()[0])
 
 
 def find_active_text(db: Connection, scope: Scope, content_hash: str) -> Memory | None:
@@ -154,26 +159,23 @@ def get(db: Connection, memory_id: str) -> Memory | None:
 
 def list_ending_in(db: Connection, short_id: str) -> list[Memory]:
     """List the memories, archived ones aside, whose id ends so."""
-    return select(db, "archived_at IS NULL AND substr(id, -length(?)) = ?", (short_id, short_id))
+    return select(db, f"archived_at IS NULL AND {_ENDS_SO}", (short_id, short_id))
 
 
 def list_ids_ending_in(db: Connection, end: str) -> list[str]:
     """List the ids that end so, those of archived memories too, two at most."""
-    rows = db.execute("SELECT id FROM memory WHERE substr(id, -length(?)) = ? LIMIT 2", (end, end))
+    rows = db.execute(f"SELECT id FROM memory WHERE {_ENDS_SO} LIMIT 2", (end, end))  # noqa: S608 - constant text
     return [row[0] for row in rows]
 
 
 def by_seqs(db: Connection, seqs: Iterable[int]) -> dict[int, Memory]:
     """Return the memories with these row numbers, archived or not."""
-    found = select(db, "seq IN (SELECT value FROM json_each(?))", (json.dumps(list(seqs)),))
-    return {memory.seq: memory for memory in found}
+    return {memory.seq: memory for memory in select(db, _AMONG, (json.dumps(list(seqs)),))}
 
 
 def contents(db: Connection, seqs: Sequence[int]) -> dict[int, str]:
     """Return the texts of memories by row number, archived or not."""
-    return dict(
-        db.execute("SELECT seq, content FROM memory WHERE seq IN (SELECT value FROM json_each(?))", (json.dumps(seqs),))
-    )
+    return dict(db.execute(f"SELECT seq, content FROM memory WHERE {_AMONG}", (json.dumps(seqs),)))  # noqa: S608 - constant text
 
 
 def by_ids(db: Connection, ids: Iterable[str]) -> dict[str, Memory]:
@@ -218,7 +220,7 @@ def list_ranking_rows(db: Connection, after_change: int) -> list[RankingRow]:
 def filter_showable(db: Connection, seqs: Sequence[int], wanted: Filter) -> dict[int, Memory]:
     """Return those of the given memories that the filter lets through, in the order given."""
     clause, values = condition(wanted)
-    visible = select(db, f"seq IN (SELECT value FROM json_each(?)) AND {clause}", (json.dumps(list(seqs)), *values))  # noqa: S608 - constant text
+    visible = select(db, f"{_AMONG} AND {clause}", (json.dumps(list(seqs)), *values))
     found = {memory.seq: memory for memory in visible}
     return {seq: found[seq] for seq in seqs if seq in found}
 
@@ -298,7 +300,7 @@ def reinforce(db: Connection, seq: int, *, importance: float, confirmed: bool, t
     db.execute(
         "UPDATE memory SET merge_count = merge_count + 1, "
         "importance = max(importance, coalesce(given_importance, 0), ?), given_importance = max(given_importance, ?), "
-        "tags = ?, updated_at = ?, trust = iif(?, 'trusted', trust) WHERE seq = ?",
+        "tags = ?, updated_at = ?, trust = CASE WHEN ? = 1 THEN 'trusted' ELSE trust END WHERE seq = ?",
         (importance, importance, json.dumps(tags), at, confirmed, seq),
     )
 
@@ -307,8 +309,8 @@ def unreinforce(db: Connection, seq: int, *, importance: float, trust: str, tags
     """Take a reinforcement back."""
     db.execute(
         "UPDATE memory SET merge_count = max(0, merge_count - 1), importance = ?, "
-        "given_importance = iif(importance = ?, given_importance, ?), trust = ?, tags = ?, updated_at = ? "
-        "WHERE seq = ?",
+        "given_importance = CASE WHEN importance = ? THEN given_importance ELSE ? END, trust = ?, tags = ?, "
+        "updated_at = ? WHERE seq = ?",
         (importance, importance, importance, trust, json.dumps(tags), at, seq),
     )
 

@@ -45,7 +45,7 @@ _LOOSE = """
         IN (SELECT value FROM json_each(:unfinished)))
     AND NOT EXISTS (SELECT 1 FROM edge e JOIN memory other ON other.seq = e.to_seq
         WHERE e.from_seq = m.seq AND e.kind <> 'next_in_session'
-        AND NOT (e.kind = 'supersedes' AND other.merged_into IS m.seq))
+        AND NOT (e.kind = 'supersedes' AND other.merged_into IS NOT DISTINCT FROM m.seq))
     AND NOT EXISTS (SELECT 1 FROM edge e WHERE e.to_seq = m.seq AND e.kind NOT IN ('next_in_session', 'supersedes'))
     AND NOT EXISTS (SELECT 1 FROM arc_member am JOIN arc a ON a.seq = am.arc_seq
         WHERE am.memory_seq = m.seq AND a.status = 'active')
@@ -92,7 +92,8 @@ def list_still_loose(db: Connection, at: str, used_by: str, known: Sequence[Usag
     """Return those of some loose memories of which nothing has changed."""
     seqs = json.dumps([usage.seq for usage in known])
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM memory m WHERE {_LOOSE} AND seq IN (SELECT value FROM json_each(:seqs)) ORDER BY seq",  # noqa: S608 - constant text
+        f"SELECT {_COLUMNS} FROM memory m WHERE {_LOOSE} "  # noqa: S608 - constant text
+        "AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs)) ORDER BY seq",
         {"at": at, "used_by": used_by, "unfinished": json.dumps(UNFINISHED), "seqs": seqs},
     )
     same = set(known)
@@ -126,7 +127,7 @@ def active_days(db: Connection) -> list[float]:
     """List the days, as Julian days at midnight, on which anything was written or last recalled, in order."""
     rows: Iterable[tuple[float]] = db.execute(
         "SELECT julianday(day) FROM (SELECT substr(created_at, 1, 10) AS day FROM memory "
-        "UNION SELECT substr(recalled_at, 1, 10) FROM memory WHERE recalled_at IS NOT NULL) ORDER BY day"
+        "UNION SELECT substr(recalled_at, 1, 10) FROM memory WHERE recalled_at IS NOT NULL) days ORDER BY day"
     )
     return [row[0] for row in rows]
 
@@ -139,8 +140,8 @@ def count(db: Connection) -> int:
 def count_archived_since(db: Connection, actor: str, at: str, most: int) -> int:
     """Count what an actor archived since a moment, as far as a number."""
     row = db.execute(
-        "SELECT count(*) FROM (SELECT at FROM audit WHERE actor = ? AND action = 'archive' ORDER BY seq DESC LIMIT ?) "
-        "WHERE at >= ?",
+        "SELECT count(*) FROM "
+        "(SELECT at FROM audit WHERE actor = ? AND action = 'archive' ORDER BY seq DESC LIMIT ?) acts WHERE at >= ?",
         (actor, most, at),
     ).fetchone()
     return int(row[0])

@@ -30,7 +30,7 @@ def get(db: Connection, key: str) -> str | None:
 
 def put(db: Connection, key: str, value: str) -> None:
     """Set a value."""
-    db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (key, value))
+    db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value))
 
 
 def note(db: Connection, key: str, value: str) -> None:

@@ -99,7 +99,7 @@ class Operations:
     def mark_repaired(self, components: Sequence[str], *, workspace: str | None, before: float) -> None:
         """Note that what failed in a workspace, or without one in none, before a moment works again."""
         names = ", ".join("?" * len(components))
-        broken = f"workspace IS ? AND component IN ({names}) AND at < ? AND repaired_at IS NULL"
+        broken = f"workspace IS NOT DISTINCT FROM ? AND component IN ({names}) AND at < ? AND repaired_at IS NULL"
         found = (workspace, *components, before)
         with self.opened() as db:
             # Mostly there is nothing to be noted, and nobody is to wait for a lock then.
@@ -113,7 +113,7 @@ class Operations:
         with self.opened() as db:
             rows = db.execute(
                 "SELECT seq, at, workspace, component, message, repaired_at FROM error "
-                "WHERE (workspace IS NULL OR workspace = ?) AND seq < ? AND (repaired_at IS NULL OR NOT ?) "
+                "WHERE (workspace IS NULL OR workspace = ?) AND seq < ? AND (repaired_at IS NULL OR ? = 0) "
                 "ORDER BY seq DESC LIMIT ?",
                 (workspace, 2**62 if before is None else before, open_only, limit),
             )
@@ -132,7 +132,7 @@ class Operations:
         now = time.time()
         with self.opened() as db:
             db.execute(
-                "INSERT INTO worker VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET seen_at = excluded.seen_at",
+                "INSERT INTO worker VALUES (?, ?, ?) ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at",
                 (owner, now, now),
             )
 

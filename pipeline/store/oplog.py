@@ -204,8 +204,8 @@ def fold(db: Connection, keys: Iterable[Key]) -> dict[Key, Fold]:
 def insert(db: Connection, operations: Iterable[Operation]) -> None:
     """Append operations as they are."""
     db.executemany(
-        "INSERT OR IGNORE INTO operation (id, hlc, kind, memory_id, other_id, name, fields, after, signature, via) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO operation (id, hlc, kind, memory_id, other_id, name, fields, after, signature, via) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [
             (
                 one.id,
@@ -290,7 +290,8 @@ def after(db: Connection, seq: int, limit: int, scopes: Sequence[str], remote: s
 def at(db: Connection, seqs: Sequence[int]) -> list[tuple[int, Operation]]:
     """List (number, operation) of those of some numbers that still stand in the log."""
     rows = db.execute(
-        f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE o.seq IN (SELECT value FROM json_each(?)) ORDER BY o.seq",  # noqa: S608
+        f"SELECT o.seq, {_COLUMNS} FROM operation o "  # noqa: S608 - constant text
+        "WHERE o.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY o.seq",
         (json.dumps(list(seqs)),),
     )
     return [(row[0], _operation(row[1:])) for row in rows]
@@ -326,8 +327,10 @@ def take_node(db: Connection, node: str, mine: Collection[str]) -> None:
         replaced = tuple(sorted(renamed.get(one, one) for one in json.loads(behind)))
         again = Operation(clock.with_node(hlc, node), key, json.loads(fields), replaced)
         renamed[old] = again.id
+        # Stamped so before, it says the same.
+        db.execute("DELETE FROM operation WHERE id = ? AND seq <> ?", (again.id, seq))
         db.execute(
-            "UPDATE OR REPLACE operation SET id = ?, hlc = ?, after = ? WHERE seq = ?",
+            "UPDATE operation SET id = ?, hlc = ?, after = ? WHERE seq = ?",
             (again.id, again.hlc, json.dumps(replaced), seq),
         )
     meta.put(db, meta.NODE, node)

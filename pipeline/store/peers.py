@@ -8,8 +8,9 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 
 from sqlite_utils import Database, Migrations
@@ -156,7 +157,7 @@ class Peers:
         return self.file.is_file()
 
     @contextmanager
-    def _open(self) -> Iterator[Database]:
+    def _open(self) -> Iterator[Connection]:
         is_new = not self.file.exists()
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -167,7 +168,7 @@ class Peers:
                 connection.execute("PRAGMA secure_delete=ON")
                 connection.execute("BEGIN IMMEDIATE")
                 # What is not committed is undone when it is closed.
-                yield Database(connection)
+                yield connection
                 connection.execute("COMMIT")
         except sqlite_errors(sqlite3.DatabaseError) as error:
             raise failure_of(error, self.file) or as_sqlite3(error) from error
@@ -177,64 +178,71 @@ class Peers:
     def identities(self) -> list[Identity]:
         """List the names that this machine has or had, the present one first."""
         with self._open() as db:
-            return [Identity(**row) for row in db.table("identity").rows_where(order_by="made_at desc, rowid desc")]
+            rows = db.execute("SELECT node, name, seed, age, made_at FROM identity ORDER BY made_at DESC, node DESC")
+            return [Identity(*row) for row in rows]
 
     def add_identity(self, identity: Identity) -> None:
         """Give this machine a new name."""
         with self._open() as db:
-            db.table("identity").insert(_row(identity))
+            db.execute("INSERT INTO identity VALUES (?, ?, ?, ?, ?)", astuple(identity))
 
     def circle(self) -> list[tuple[int, str]]:
         """List (epoch, secret) of the circle's keys, the present one first."""
         with self._open() as db:
-            rows = db.table("circle").rows_where(order_by="epoch desc, secret desc")
-            return [(row["epoch"], row["secret"]) for row in rows]
+            return db.execute("SELECT epoch, secret FROM circle ORDER BY epoch DESC, secret DESC").fetchall()
 
     def add_circle(self, epoch: int, secret: str, at: str, notice: str | None = None) -> None:
         """Keep a key of the circle, with the sealed notice that tells other devices of it."""
         with self._open() as db:
-            row = {"epoch": epoch, "secret": secret, "notice": notice, "made_at": at}
-            db.table("circle").insert(row, ignore=True)
+            db.execute(
+                "INSERT INTO circle (epoch, secret, notice, made_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (epoch, secret, notice, at),
+            )
 
     def notices(self) -> list[str]:
         """List the sealed notices of new keys, the first first."""
         with self._open() as db:
-            rows = db.table("circle").rows_where("notice IS NOT NULL", order_by="epoch, secret")
-            return [row["notice"] for row in rows]
+            rows = db.execute("SELECT notice FROM circle WHERE notice IS NOT NULL ORDER BY epoch, secret")
+            return [row[0] for row in rows]
 
     def leave_circle(self) -> None:
         """Forget the circle's keys and its devices, to join another."""
         with self._open() as db:
-            db.table("circle").delete_where()
-            db.table("device").delete_where()
+            db.execute("DELETE FROM circle")
+            db.execute("DELETE FROM device")
 
     def devices(self) -> dict[str, Device]:
         """Return every device that was ever paired, by node."""
         with self._open() as db:
-            return {row["node"]: Device(**row) for row in db.table("device").rows_where(order_by="added_at, node")}
+            rows = db.execute(
+                "SELECT node, name, verify_key, recipient, added_at, revoked_at, adopted_at FROM device "
+                "ORDER BY added_at, node"
+            )
+            return {row[0]: Device(*row) for row in rows}
 
     def add_device(self, device: Device) -> None:
         """Trust a device; one that was revoked stays so."""
         with self._open() as db:
-            db.table("device").insert(_row(device), ignore=True)
+            db.execute("INSERT INTO device VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", astuple(device))
 
     def revoke(self, nodes: Iterable[str], at: str) -> None:
         """Trust some devices no longer."""
         with self._open() as db:
             for node in nodes:
-                db.execute("UPDATE device SET revoked_at = coalesce(revoked_at, ?) WHERE node = ?", [at, node])
+                db.execute("UPDATE device SET revoked_at = coalesce(revoked_at, ?) WHERE node = ?", (at, node))
 
     def note_adopted(self, node: str, at: str) -> None:
         """Note that what a device wrote is this one's to send on."""
         with self._open() as db:
-            db.table("device").update(node, {"adopted_at": at})
+            db.execute("UPDATE device SET adopted_at = ? WHERE node = ?", (at, node))
 
     # Remotes, and how far each was written and read
 
     def remotes(self) -> list[Remote]:
         """List the remotes by name."""
         with self._open() as db:
-            return [_remote(row) for row in db.table("remote").rows_where(order_by="name")]
+            rows = db.execute(f"SELECT {_REMOTE} FROM remote ORDER BY name")  # noqa: S608 - names of columns
+            return [_remote(row) for row in rows]
 
     def folders(self) -> list[Path]:
         """List the folders by which memory travels."""
@@ -242,32 +250,34 @@ class Peers:
 
     def put_remote(self, remote: Remote) -> None:
         """Keep a remote, in place of the one of its name."""
-        row = {**_row(remote), "workspaces": json.dumps(remote.workspaces), "scopes": json.dumps(remote.scopes)}
+        row = asdict(remote) | {"workspaces": json.dumps(remote.workspaces), "scopes": json.dumps(remote.scopes)}
         with self._open() as db:
-            db.table("remote").insert(row, replace=True)
+            db.execute("DELETE FROM remote WHERE name = ?", (remote.name,))
+            db.execute(f"INSERT INTO remote ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", (*row.values(),))  # noqa: S608
 
     def drop_remote(self, name: str) -> None:
         """Forget a remote and how far it was read."""
         with self._open() as db:
             for table in ("remote", "sent", "stream", "held_back", "received", "put_aside"):
                 column = "name" if table == "remote" else "remote"
-                db.table(table).delete_where(f"{column} = ?", [name])
+                db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - constant names
 
     def forget_progress(self, name: str) -> None:
         """Read a remote again from its beginning."""
         with self._open() as db:
-            db.table("received").delete_where("remote = ?", [name])
+            db.execute("DELETE FROM received WHERE remote = ?", (name,))
 
     def sent(self, remote: str) -> dict[str, int]:
         """Return up to which operation each workspace was sent."""
         with self._open() as db:
-            return {row["workspace"]: row["seq"] for row in db.table("sent").rows_where("remote = ?", [remote])}
+            return dict(db.execute("SELECT workspace, seq FROM sent WHERE remote = ?", (remote,)).fetchall())
 
     def stream(self, remote: str, node: str) -> Stream:
         """Return how a node's stream on a remote was written."""
         with self._open() as db:
-            rows = list(db.table("stream").rows_where("remote = ? AND node = ?", [remote, node]))
-            return Stream(rows[0]["last"], rows[0]["purges"], rows[0]["epoch"]) if rows else Stream()
+            sought = "SELECT last, purges, epoch FROM stream WHERE remote = ? AND node = ?"
+            row = db.execute(sought, (remote, node)).fetchone()
+            return Stream(*row) if row else Stream()
 
     def note_sent(
         self,
@@ -281,20 +291,26 @@ class Peers:
         """Note what was sent, and that what was written by oneself need not be read; what was refused is held back."""
         first, last = self.stream(remote, node).last + 1, stream.last
         with self._open() as db:
-            db.table("stream").insert({"remote": remote, "node": node, **_row(stream)}, replace=True)
-            for workspace, seq in workspaces.items():
-                db.table("sent").insert({"remote": remote, "workspace": workspace, "seq": seq}, replace=True)
+            db.execute(
+                "INSERT INTO stream VALUES (?, ?, ?, ?, ?) ON CONFLICT (remote, node) DO UPDATE SET "
+                "last = excluded.last, purges = excluded.purges, epoch = excluded.epoch",
+                (remote, node, stream.last, stream.purges, stream.epoch),
+            )
+            db.executemany(
+                "INSERT INTO sent VALUES (?, ?, ?) ON CONFLICT (remote, workspace) DO UPDATE SET seq = excluded.seq",
+                [(remote, workspace, seq) for workspace, seq in workspaces.items()],
+            )
             _release(db, remote, tried)
-            rows = [{"remote": remote, "workspace": workspace, "seq": seq} for workspace, seq in refused]
-            db.table("held_back").insert_all(rows, replace=True)
+            held = "INSERT INTO held_back VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+            db.executemany(held, [(remote, *number) for number in refused])
             if first <= last:
                 _cover(db, remote, node, first, last)
 
     def held_back(self, remote: str) -> list[Numbered]:
         """List what a remote refused when it was sent there; it is sent again at every exchange."""
         with self._open() as db:
-            rows = db.table("held_back").rows_where("remote = ?", [remote], order_by="workspace, seq")
-            return [(row["workspace"], row["seq"]) for row in rows]
+            sought = "SELECT workspace, seq FROM held_back WHERE remote = ? ORDER BY workspace, seq"
+            return db.execute(sought, (remote,)).fetchall()
 
     def release(self, remote: str, numbers: Sequence[Numbered]) -> None:
         """Hold back no longer what is not in the log any more under its number."""
@@ -305,8 +321,9 @@ class Peers:
         """Return which stretches of each node's stream were read, in order."""
         found: dict[str, list[tuple[int, int]]] = {}
         with self._open() as db:
-            for row in db.table("received").rows_where("remote = ?", [remote], order_by="node, first"):
-                found.setdefault(row["node"], []).append((row["first"], row["last"]))
+            sought = "SELECT node, first, last FROM received WHERE remote = ? ORDER BY node, first"
+            for node, first, last in db.execute(sought, (remote,)):
+                found.setdefault(node, []).append((first, last))
         return found
 
     def note_received(self, remote: str, node: str, first: int, last: int) -> None:
@@ -319,54 +336,57 @@ class Peers:
     def put_aside(self, remote: str, refused: Sequence[PutAside]) -> None:
         """Keep what was not taken, so that it can be looked at, and tried again."""
         with self._open() as db:
-            db.table("put_aside").delete_where("remote = ?", [remote])
-            rows = [{**_row(one), "item": json.dumps(one.item)} for one in refused]
-            db.table("put_aside").insert_all(rows, replace=True)
+            db.execute("DELETE FROM put_aside WHERE remote = ?", (remote,))
+            db.executemany("DELETE FROM put_aside WHERE id = ?", [(one.id,) for one in refused])
+            db.executemany(
+                "INSERT INTO put_aside (id, remote, workspace, item, reason, at) VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
+                [(one.id, one.remote, one.workspace, json.dumps(one.item), one.reason, one.at) for one in refused],
+            )
 
     def list_put_aside(self, remote: str | None = None) -> list[PutAside]:
         """List what was not taken."""
-        where, given = ("remote = ?", [remote]) if remote is not None else (None, [])
         with self._open() as db:
-            rows = db.table("put_aside").rows_where(where, given, order_by="at, id")
-            return [PutAside(**{**row, "item": json.loads(row["item"])}) for row in rows]
+            rows = db.execute(
+                "SELECT id, remote, workspace, item, reason, at FROM put_aside WHERE remote = coalesce(?, remote) "
+                "ORDER BY at, id",
+                (remote,),
+            )
+            return [PutAside(one, by, workspace, json.loads(item), *rest) for one, by, workspace, item, *rest in rows]
 
     def log(self, at: str, remote: str, says: str) -> None:
         """Note that something happened, unless it is what happened last."""
         with self._open() as db:
-            last = next(iter(db.table("event").rows_where("remote = ?", [remote], order_by="seq desc", limit=1)), None)
-            if last is None or last["says"] != says:
-                db.table("event").insert({"at": at, "remote": remote, "says": says})
-                db.execute("DELETE FROM event WHERE seq <= (SELECT max(seq) FROM event) - ?", [MOST_EVENTS])
+            last = db.execute("SELECT says FROM event WHERE remote = ? ORDER BY seq DESC LIMIT 1", (remote,)).fetchone()
+            if last is None or last[0] != says:
+                db.execute("INSERT INTO event (at, remote, says) VALUES (?, ?, ?)", (at, remote, says))
+                db.execute("DELETE FROM event WHERE seq <= (SELECT max(seq) FROM event) - ?", (MOST_EVENTS,))
 
     def events(self, limit: int) -> list[Event]:
         """List what happened, the last first."""
         with self._open() as db:
-            rows = db.table("event").rows_where(order_by="seq desc", limit=limit)
-            return [Event(row["at"], row["remote"], row["says"]) for row in rows]
+            rows = db.execute("SELECT at, remote, says FROM event ORDER BY seq DESC LIMIT ?", (limit,))
+            return [Event(*row) for row in rows]
 
 
-def _release(db: Database, remote: str, numbers: Iterable[Numbered]) -> None:
+def _release(db: Connection, remote: str, numbers: Iterable[Numbered]) -> None:
     sought = "DELETE FROM held_back WHERE remote = ? AND workspace = ? AND seq = ?"
-    db.conn.executemany(sought, [(remote, *number) for number in numbers])
+    db.executemany(sought, [(remote, *number) for number in numbers])
 
 
-def _cover(db: Database, remote: str, node: str, first: int, last: int) -> None:
+def _cover(db: Connection, remote: str, node: str, first: int, last: int) -> None:
     """Join a stretch with those that it touches."""
-    touching = list(
-        db.table("received").rows_where(
-            "remote = ? AND node = ? AND first <= ? AND last >= ?", [remote, node, last + 1, first - 1]
-        )
-    )
-    for row in touching:
-        first, last = min(first, row["first"]), max(last, row["last"])
-        db.table("received").delete((remote, node, row["first"]))
-    db.table("received").insert({"remote": remote, "node": node, "first": first, "last": last}, replace=True)
+    touching = db.execute(
+        "DELETE FROM received WHERE remote = ? AND node = ? AND first <= ? AND last >= ? RETURNING first, last",
+        (remote, node, last + 1, first - 1),
+    ).fetchall()
+    first, last = min([first, *(row[0] for row in touching)]), max([last, *(row[1] for row in touching)])
+    db.execute("INSERT INTO received VALUES (?, ?, ?, ?)", (remote, node, first, last))
 
 
-def _row(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__slots__}
+_REMOTE = "name, url, workspaces, scopes, sealed, added_at, last_ok_at, error, bytes, behind"
 
 
-def _remote(row: Mapping[str, Any]) -> Remote:
-    lists = {name: tuple(json.loads(row[name])) for name in ("workspaces", "scopes")}
-    return Remote(**{**row, **lists, "sealed": bool(row["sealed"])})
+def _remote(row: Sequence[Any]) -> Remote:
+    name, url, workspaces, scopes, sealed, *rest = row
+    return Remote(name, url, tuple(json.loads(workspaces)), tuple(json.loads(scopes)), bool(sealed), *rest)

@@ -12,8 +12,6 @@ from datetime import timedelta
 from enum import StrEnum
 from sqlite3 import Connection
 
-from sqlite_utils import Database
-
 from pipeline.records import EntityKind, Filter
 from pipeline.store import meta
 from pipeline.store.visibility import condition
@@ -68,9 +66,11 @@ class PredictionScore:
 
 def replace(db: Connection, predictions: Sequence[Prediction], at: str) -> None:
     """Put predictions, the likeliest first, in the place of the former ones."""
-    table = Database(db).table("prediction")
-    table.delete_where()
-    table.insert_all(({"query": one.query, "reason": one.reason, "at": at} for one in predictions), ignore=True)
+    db.execute("DELETE FROM prediction")
+    db.executemany(
+        "INSERT INTO prediction (query, reason, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        [(one.query, one.reason, at) for one in predictions],
+    )
 
 
 def list_predictions(db: Connection) -> list[Prediction]:
@@ -85,15 +85,15 @@ def note(db: Connection, asked: int, texts: Mapping[str, int], at: str) -> Predi
     likely = {query for (query,) in db.execute("SELECT query FROM prediction")}
     score = PredictionScore(asked, sum(times for text, times in texts.items() if text in likely))
     db.execute(
-        "INSERT INTO prediction_day VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET "
-        "asked = asked + excluded.asked, foreseen = foreseen + excluded.foreseen",
+        "INSERT INTO prediction_day VALUES (?, ?, ?) ON CONFLICT (day) DO UPDATE SET "
+        "asked = prediction_day.asked + excluded.asked, foreseen = prediction_day.foreseen + excluded.foreseen",
         (at[:10], score.asked, score.foreseen),
     )
     for text in texts:
         _keep(db, text, at)
     db.execute(
-        "DELETE FROM query WHERE text IN (SELECT text FROM query ORDER BY last_at DESC, text LIMIT -1 OFFSET ?)",
-        (MOST_KEPT,),
+        "DELETE FROM query WHERE text IN (SELECT text FROM query ORDER BY last_at DESC, text LIMIT ? OFFSET ?)",
+        (2**62, MOST_KEPT),
     )
     return score
 

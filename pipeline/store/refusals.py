@@ -38,8 +38,8 @@ def add(db: Connection, memory_id: str, content_hash: str, how: RefusedBy, at: s
         # Nothing is left by which the text could be looked up elsewhere.
         db.execute("DELETE FROM refusal WHERE mark = ?", (content_hash,))
     db.execute(
-        "INSERT INTO refusal (mark, memory_id, how, at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-        "how = excluded.how, at = excluded.at",
+        "INSERT INTO refusal (mark, memory_id, how, at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (mark, memory_id) DO UPDATE SET how = excluded.how, at = excluded.at",
         (name, memory_id, how, at),
     )
 
@@ -72,7 +72,7 @@ def count_offer(db: Connection, memory_id: str, at: str) -> None:
 def list_offered(db: Connection, limit: int, below: str | None = None) -> list[Refusal]:
     """List what was offered again although it was refused, the last offered first, from below a moment."""
     rows = db.execute(
-        f"{_SELECT} WHERE offers > 0 AND (? IS NULL OR offered_at < ?) ORDER BY offered_at DESC LIMIT ?",
+        f"{_SELECT} WHERE offers > 0 AND (CAST(? AS TEXT) IS NULL OR offered_at < ?) ORDER BY offered_at DESC LIMIT ?",
         (below, below, limit),
     )
     return [_refusal(row) for row in rows]

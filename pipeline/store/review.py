@@ -69,7 +69,7 @@ _COUNTED = (
 def count_waiting(db: Connection) -> Waiting:
     """Count what waits."""
     values = {"now": utc_now(), "most": MOST_COUNTED}
-    counts = (f"SELECT count(*) FROM (SELECT 1 {those} LIMIT :most)" for those in _COUNTED)  # noqa: S608 - constant text
+    counts = (f"SELECT count(*) FROM (SELECT 1 {those} LIMIT :most) found" for those in _COUNTED)  # noqa: S608 - constant text
     return Waiting(*(db.execute(one, values).fetchone()[0] for one in counts))
 
 

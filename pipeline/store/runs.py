@@ -90,9 +90,9 @@ def end(db: Connection, run_id: str, at: str, counts: Mapping[str, int], error: 
     )
     db.execute(
         "WITH mine AS (SELECT seq FROM job_run WHERE started_at IS NOT NULL "
-        "AND name = (SELECT name FROM job_run WHERE id = ?) ORDER BY seq DESC LIMIT -1 OFFSET ?) "
+        "AND name = (SELECT name FROM job_run WHERE id = ?) ORDER BY seq DESC LIMIT ? OFFSET ?) "
         "DELETE FROM job_run WHERE seq IN (SELECT seq FROM mine)",
-        (run_id, KEPT_RUNS),
+        (run_id, 2**62, KEPT_RUNS),
     )
 
 
@@ -108,7 +108,7 @@ def lock(db: Connection, name: str, owner: str, now: float, until: float) -> boo
     """Take a job's lock unless somebody else holds it; return whether it is ours."""
     db.execute(
         "INSERT INTO job_lock VALUES (?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET owner = excluded.owner, until = excluded.until "
+        "ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until "
         "WHERE job_lock.owner = excluded.owner OR job_lock.until <= ?",
         (name, owner, until, now),
     )
@@ -158,7 +158,7 @@ def reserve_tokens(db: Connection, day: str, job: str, tokens: int, cap: int) ->
         return False
     db.execute(
         "INSERT INTO model_use VALUES (?, ?, 1, 0, ?) "
-        "ON CONFLICT DO UPDATE SET calls = calls + 1, tokens = tokens + excluded.tokens",
+        "ON CONFLICT (day, job) DO UPDATE SET calls = model_use.calls + 1, tokens = model_use.tokens + excluded.tokens",
         (day, job, tokens),
     )
     return True

@@ -5,6 +5,7 @@ derived, counted or true of one machine alone is left out. An absent field is No
 """
 
 import json
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from sqlite3 import Connection
@@ -168,7 +169,7 @@ def _read_verdicts(db: Connection, keys: Sequence[Key]) -> Rows:
     rows = db.execute(
         "SELECT min(a.id, b.id), max(a.id, b.id), p.state, p.settled_at FROM memory a "  # noqa: S608
         "JOIN pair p ON p.older_seq = a.seq OR p.newer_seq = a.seq "
-        "JOIN memory b ON b.seq = iif(p.older_seq = a.seq, p.newer_seq, p.older_seq) "
+        "JOIN memory b ON b.seq = CASE WHEN p.older_seq = a.seq THEN p.newer_seq ELSE p.older_seq END "
         f"WHERE a.id IN {_GIVEN} AND p.state <> 'waiting'",
         _ids(key.memory_id for key in keys),
     )
@@ -225,13 +226,15 @@ def put_memory(db: Connection, memory_id: str, fields: Fields, derived: Mapping[
         columns |= {"id": memory_id, "importance": fields["importance"], "tier": tier}
         names = ", ".join(columns)
         marks = ", ".join("?" * len(columns))
-        statement = f"INSERT INTO memory ({names}) VALUES ({marks})"  # noqa: S608 - names of columns
-        return int(db.execute(statement, tuple(columns.values())).lastrowid or 0)
+        statement = f"INSERT INTO memory ({names}) VALUES ({marks}) RETURNING seq"  # noqa: S608 - names of columns
+        return int(db.execute(statement, tuple(columns.values())).fetchone()[0])
     settings = ", ".join(f"{name} = ?" for name in columns)
     # Faded, it goes on fading from what it was given unless that is something else now.
     db.execute(
-        f"UPDATE memory SET {settings}, importance = iif(coalesce(given_importance, importance) = ?, importance, ?), "  # noqa: S608
-        "given_importance = iif(coalesce(given_importance, importance) = ?, given_importance, ?) WHERE seq = ?",
+        f"UPDATE memory SET {settings}, "  # noqa: S608 - names of columns
+        "importance = CASE WHEN coalesce(given_importance, importance) = ? THEN importance ELSE ? END, "
+        "given_importance = CASE WHEN coalesce(given_importance, importance) = ? THEN given_importance ELSE ? END "
+        "WHERE seq = ?",
         (*columns.values(), *[fields["importance"]] * 4, row[0]),
     )
     return int(row[0])
@@ -321,9 +324,9 @@ def _put_verdict(db: Connection, _key: Key, fields: Fields, seq: int, other: int
         return
     db.execute(
         "INSERT INTO pair (id, older_seq, newer_seq, cosine, reasons, state, at, settled_at) "
-        "VALUES (lower(hex(randomblob(13))), ?, ?, 0, '[]', ?, ?, ?) "
+        "VALUES (?, ?, ?, 0, '[]', ?, ?, ?) "
         "ON CONFLICT (older_seq, newer_seq) DO UPDATE SET state = excluded.state, settled_at = excluded.settled_at",
-        (older, newer, fields["state"], fields.get("settled_at"), fields.get("settled_at")),
+        (secrets.token_hex(13), older, newer, fields["state"], fields.get("settled_at"), fields.get("settled_at")),
     )
 
 
@@ -349,8 +352,8 @@ def _put_refusal(db: Connection, key: Key, fields: Fields, _seq: int, _other: in
         db.execute("DELETE FROM refusal WHERE mark = ? AND memory_id = ?", (key.name, key.memory_id))
         return
     db.execute(
-        "INSERT INTO refusal (mark, memory_id, how, at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-        "how = excluded.how, at = excluded.at",
+        "INSERT INTO refusal (mark, memory_id, how, at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (mark, memory_id) DO UPDATE SET how = excluded.how, at = excluded.at",
         (key.name, key.memory_id, fields["how"], fields["at"]),
     )
 

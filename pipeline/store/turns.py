@@ -45,10 +45,9 @@ def add(db: Connection, messages: Iterable[Message]) -> list[int]:
     """Keep messages in their order; return their row numbers."""
     seqs = [
         db.execute(
-            "INSERT INTO turn (session_id, role, content, at) VALUES (?, ?, ?, ?)",
+            "INSERT INTO turn (session_id, role, content, at) VALUES (?, ?, ?, ?) RETURNING seq",
             (one.session_id, one.role, one.content, one.at),
-        ).lastrowid
-        or 0
+        ).fetchone()[0]
         for one in messages
     ]
     if seqs:
@@ -58,7 +57,10 @@ def add(db: Connection, messages: Iterable[Message]) -> list[int]:
 
 def by_seqs(db: Connection, seqs: Sequence[int]) -> list[Turn]:
     """Return turns by row number, in their order."""
-    rows = db.execute(f"{_SELECT} WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq", (json.dumps(seqs),))  # noqa: S608 - constant text
+    rows = db.execute(
+        f"{_SELECT} WHERE seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY seq",  # noqa: S608
+        (json.dumps(seqs),),
+    )
     return [_turn(row) for row in rows]
 
 

@@ -56,7 +56,7 @@ def add(db: Connection, seqs: Iterable[int], stages: Iterable[Stage], now: float
     db.executemany(
         """
         INSERT INTO work (memory_seq, stage, queued_at) VALUES (?, ?, ?)
-        ON CONFLICT DO UPDATE SET
+        ON CONFLICT (stage, memory_seq) DO UPDATE SET
             attempts = 0, not_before = 0, lease_owner = NULL, lease_until = NULL, dead = 0, error = NULL,
             queued_at = excluded.queued_at
         """,
@@ -227,8 +227,9 @@ def find_undigested(db: Connection, limit: int) -> Undigested:
 def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
     """Return what waits of some memories."""
     rows = db.execute(
-        "SELECT w.stage, w.dead, m.id FROM json_each(?) s JOIN json_each(?) d "
-        "JOIN work w ON w.stage = d.value AND w.memory_seq = s.value JOIN memory m ON m.seq = s.value",
+        "SELECT w.stage, w.dead, m.id FROM json_each(?) s CROSS JOIN json_each(?) d "
+        "JOIN work w ON w.stage = d.value AND w.memory_seq = CAST(s.value AS BIGINT) "
+        "JOIN memory m ON m.seq = w.memory_seq",
         (json.dumps(list(seqs)), json.dumps(DIGESTING)),
     )
     return _group_undigested(0, rows)
