@@ -64,7 +64,7 @@ class Setting:
         value: Any = _READERS[self.type](given)
         if self.choices and value not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}")
-        if self.pattern and not re.fullmatch(self.pattern, value):
+        if self.pattern and not re.fullmatch(self.pattern, value.reveal() if isinstance(value, Secret) else value):
             raise ValueError(f"must match {self.pattern}")
         # What is no number at all compares with nothing.
         if self.least is not None and not value >= self.least:

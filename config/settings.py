@@ -4,6 +4,7 @@ Strength, upwards: default, `$REVERIE_HOME/config.toml`, the workspace's `config
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,12 @@ class Settings:
         "The sentence-transformers model, by name or path, or `auto` for one of a workspace's languages; changing it "
         "embeds everything again.",
         pattern=r"(?s:.+)",
+    )
+    store: Secret = declare(
+        NO_SECRET,
+        "The address of a PostgreSQL database for the store, postgresql://…; empty means files under the home. "
+        "Environment only.",
+        pattern=r"(postgres(ql)?://[^@\s]+(@[^@\s]+)?)?",
     )
     queue_url: str = declare(
         "", "A Redis address for the queue; empty means a SQLite file under the home.", pattern=r"(rediss?://.+)?"
@@ -118,6 +125,11 @@ class Settings:
         return HomePaths(self.home.expanduser().absolute())
 
     @property
+    def store_place(self) -> str:
+        """Return which database on which host holds the store, without who comes in by what; "" for files."""
+        return re.sub(r"//[^/]*@|\?.*", lambda found: "//" if found[0].startswith("//") else "", self.store.reveal())
+
+    @property
     def reachable_host(self) -> str:
         """Return the address at which the server can be called: what a server binds to, no client always can."""
         return _ANY_ADDRESS.get(self.host, self.host)
@@ -144,7 +156,7 @@ WORKSPACE_SETTINGS = frozenset(
 SWITCHES = ("hooks", "hook_recall", "journal", "capture", "personal", "write_tools", "read_only", "incognito", "trace")
 
 # Where the home is cannot stand in it, and a file is copied and shown more easily than an environment.
-ENVIRONMENT_ONLY = ("home", "llm_api_key")
+ENVIRONMENT_ONLY = ("home", "store", "llm_api_key")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pipeline.store import backup, driver
 from pipeline.store.key import StoreKey
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, list_unannounced, open_web, open_worker
+from tests.support.postgres import find_programs, serve_postgres
 from tests.support.skips import note_skips
 from web.app import create_app
 
@@ -27,6 +28,8 @@ close_umask()
 hypothesis.settings.register_profile("reverie", deadline=None, print_blob=True, max_examples=60)
 hypothesis.settings.load_profile("reverie")
 
+# Which engine keeps the store of every test that asks for a home: files, or with `postgresql` a database a test.
+TEST_STORE = os.environ.get("REVERIE_TEST_STORE", "")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost", ""})
 
 
@@ -54,14 +57,33 @@ def _no_settings_from_outside(monkeypatch):
             monkeypatch.delenv(name)
 
 
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """A server of PostgreSQL for every test that needs one."""
+    if find_programs() is None:
+        pytest.skip("there is no PostgreSQL on this machine")
+    with serve_postgres(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch):
+def store_url(postgres):
+    """The address of an empty database."""
+    url = postgres.make_database()
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch, request):
     """Settings of a fresh home with short waits, in force for this process."""
     folder = tmp_path / "home"
     folder.mkdir(mode=0o700)
     values = {"embedding_model": "hash", "backoff_s": 0.01, "recall_budget_ms": 5000, "hook_budget_ms": 2000}
     (folder / "config.toml").write_text(tomlkit.dumps(values))
     monkeypatch.setenv("REVERIE_HOME", str(folder))
+    if TEST_STORE == "postgresql":
+        monkeypatch.setenv("REVERIE_STORE", request.getfixturevalue("store_url"))
     return load_settings()
 
 

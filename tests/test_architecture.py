@@ -109,6 +109,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "cryptography": ("pipeline.sync.keys",),
     "obstore": ("pipeline.sync.remotes.objects",),
     "pyrage": ("pipeline.sync.keys",),
+    "psycopg": ("pipeline.store.postgres",),
     "pypdf": ("pipeline.ingest.pdf",),
     "tree_sitter": ("pipeline.ingest.project.grammars",),
     **{

@@ -148,6 +148,7 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
         explicit=call.workspace_id if WORKSPACE_HEADER in request.headers else None,
         environment=environment_workspace(),
         to_write=to_write,
+        exists=call.container.databases.exists,
     )
     if choice.identity is not None:
         try:

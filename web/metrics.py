@@ -50,7 +50,7 @@ class HomeCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Read every workspace; one that cannot be read is told as down, and nothing else of it."""
         families = _WorkspaceFamilies()
-        for name in self._container.settings.paths.workspace_ids():
+        for name in self._container.databases.ids():
             workspace = self._container.workspace(name)
             try:
                 families.add(name, count_queue(workspace, self._container.operations), newest_snapshot_age_s(workspace))

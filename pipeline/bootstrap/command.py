@@ -6,8 +6,8 @@ from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.services.sync import SyncService
 from pipeline.services.workspace import Workspace, WorkspaceSettings
-from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
-from pipeline.store.operations import Operations
+from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
+from pipeline.store.stores import open_stores
 
 
 class CommandContainer:
@@ -15,8 +15,8 @@ class CommandContainer:
 
     def __init__(self, settings: Settings, on_commit: Callable[[str, WakeUps], None] = wake_nobody) -> None:
         self.settings = settings
-        self.operations = Operations(settings.paths.operations, mask)
-        self.databases = Databases(settings.paths, WriterProfile("FULL", 0, settings.busy_timeout_ms), on_commit)
+        self.stores = open_stores(settings, WriterProfile("FULL", 0, settings.busy_timeout_ms), mask, on_commit)
+        self.databases, self.operations = self.stores.databases, self.stores.operations
         self._settings = WorkspaceSettings(settings, self.operations)
         self.sync = SyncService(settings.paths, self.databases, self._settings)
 
@@ -26,5 +26,4 @@ class CommandContainer:
 
     def close(self) -> None:
         """Let go of every file."""
-        self.databases.close()
-        self.operations.close()
+        self.stores.close()

@@ -4,8 +4,8 @@ from config.settings import Settings
 from pipeline.bootstrap import mask
 from pipeline.services.due import DueFinder, list_clocked_jobs
 from pipeline.services.sync_clock import SyncClock
-from pipeline.store.database import Databases, WriterProfile
-from pipeline.store.operations import Operations
+from pipeline.store.database import WriterProfile
+from pipeline.store.stores import open_stores
 
 
 class SchedulerContainer:
@@ -13,14 +13,13 @@ class SchedulerContainer:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.operations = Operations(settings.paths.operations, mask)
-        self.databases = Databases(settings.paths, WriterProfile("NORMAL", 0, settings.busy_timeout_ms))
+        self.stores = open_stores(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms), mask)
+        self.databases, self.operations = self.stores.databases, self.stores.operations
         self.jobs = list_clocked_jobs(settings)
-        self.sync_clock = SyncClock(settings.paths)
+        self.sync_clock = SyncClock(settings.paths, self.databases)
         self.due = DueFinder(settings.paths, self.databases, self.operations, self.jobs)
 
     def close(self) -> None:
         """Let go of every file, and keep for the next scheduler what is known."""
         self.due.keep()
-        self.databases.close()
-        self.operations.close()
+        self.stores.close()

@@ -22,8 +22,8 @@ from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.recall import SearchContexts
 from pipeline.services.workspace import Workspace, WorkspaceSettings
-from pipeline.store.database import Databases, WakeUps, WriterProfile
-from pipeline.store.operations import Operations
+from pipeline.store.database import WakeUps, WriterProfile
+from pipeline.store.stores import open_stores
 
 if TYPE_CHECKING:
     from pipeline.services.sync import SyncService
@@ -47,10 +47,10 @@ class WebContainer:
         # Made here, on the first start; what the file says later counts later.
         settings.paths.token()
         self._token = CurrentToken(settings.paths.token_file)
-        self.operations = Operations(settings.paths.operations, mask)
         self.notify = notify
         profile = WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
-        self.databases = Databases(settings.paths, profile, self._notify_workers)
+        self.stores = open_stores(settings, profile, mask, self._notify_workers)
+        self.databases, self.operations = self.stores.databases, self.stores.operations
         self._settings = WorkspaceSettings(settings, self.operations)
         self.encoders = QueryEncoders(settings, lambda message: self.operations.record_error("encoder", message))
         self.feedback = FeedbackWriter(self.operations)
@@ -97,8 +97,7 @@ class WebContainer:
         self.prefetcher.close()
         self.contexts.close()
         self.feedback.close()
-        self.databases.close()
-        self.operations.close()
+        self.stores.close()
 
     def _get_encoder(self, model: str) -> Encoder:
         return self.encoders.get(model)

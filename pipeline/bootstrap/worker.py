@@ -31,8 +31,8 @@ from pipeline.services.encoder import (
 )
 from pipeline.services.turns import capture_settings
 from pipeline.services.workspace import Workspace, WorkspaceSettings
-from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
-from pipeline.store.operations import Operations
+from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
+from pipeline.store.stores import open_stores
 
 CHECKPOINT_PAGES = 1_000
 # Work items that a worker claims at once: enough for the encoder to batch, few enough for others to have their turn.
@@ -48,9 +48,9 @@ class WorkerContainer:
         settings.paths.ensure()
         self.settings = settings
         self.process = process_owner()
-        self.operations = Operations(settings.paths.operations, mask)
         profile = WriterProfile("NORMAL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
-        self.databases = Databases(settings.paths, profile, on_commit)
+        self.stores = open_stores(settings, profile, mask, on_commit)
+        self.databases, self.operations = self.stores.databases, self.stores.operations
         self.workspace_settings = WorkspaceSettings(settings, self.operations)
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
         self.encoders = DocumentEncoders(settings)
@@ -149,5 +149,4 @@ class WorkerContainer:
         """Let go of every file."""
         for _, index in self._dense.values():
             index.close()
-        self.databases.close()
-        self.operations.close()
+        self.stores.close()

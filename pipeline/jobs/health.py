@@ -158,7 +158,7 @@ def _unlink(db: Connection, seqs: Sequence[int]) -> None:
 
 
 def _damage(database: Database) -> Sequence[str]:
-    if database.file.stat().st_size > READ_WHOLE_BYTES:
+    if database.file is not None and database.measure() > READ_WHOLE_BYTES:
         return []
     with database.read() as db:
         return invariants.damage(db)

@@ -19,6 +19,7 @@ from pipeline.store import backup, meta, turns
 from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS, is_migrated, migrate_copy
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write import revise
 
 DAYS = 7
@@ -46,6 +47,9 @@ def snapshot(job: JobRun, folder: Path) -> Report:
     if job.pausing():
         return Report(more=True)
     file = job.database.file
+    if file is None:
+        # Of a store on a server, its own backups are taken.
+        return Report()
     with backup.locked(folder):
         newest = next(iter(backup.snapshots(folder)), None)
         taken = 0
@@ -118,14 +122,15 @@ def scrub_snapshots(database: Database, folder: Path, on_problem: ProblemSink) -
     A snapshot of an older version is deleted instead, and a damaged one that was taken before a purge; where that
     leaves none, a new one is taken at once. Raises StoreBusy while somebody reads a snapshot.
     """
-    if not folder.is_dir():
+    file = database.file
+    if file is None or not folder.is_dir():
         return 0
     # A snapshot that is being taken was perhaps begun before the purge: the lock waits for it.
     with backup.locked(folder):
         before = backup.snapshots(folder)
-        reached = _scrub_all(before, backup.list_purged(database.file), on_problem)
+        reached = _scrub_all(before, backup.list_purged(file), on_problem)
         if before and not backup.snapshots(folder):
-            backup.copy(database.file, backup.new_file(folder, Taken.DAILY, datetime.now(UTC)))
+            backup.copy(file, backup.new_file(folder, Taken.DAILY, datetime.now(UTC)))
     return reached
 
 
@@ -154,7 +159,7 @@ def _scrub(snapshot: Snapshot, purged: Mapping[str, datetime], on_problem: Probl
 
 
 def _purge_in(file: Path, memory_ids: Sequence[str]) -> None:
-    with closing(Database(file, _COPY, create=False)) as database:
+    with closing(SqliteDatabase(file, _COPY, create=False)) as database:
         for memory_id in memory_ids:
             try:
                 revise.purge(database, memory_id)
@@ -173,7 +178,7 @@ def forget_said(database: Database, folder: Path, text: str) -> None:
             turns.forget(db, (), text)
         for one in backup.snapshots(folder):
             if is_migrated(one.file, MIGRATIONS):
-                with closing(Database(one.file, _COPY, create=False)) as copy:
+                with closing(SqliteDatabase(one.file, _COPY, create=False)) as copy:
                     with copy.write() as db:
                         turns.forget(db, (), text)
                     copy.checkpoint()
@@ -225,7 +230,7 @@ def _prepare(chosen: Snapshot) -> Path:
     draft = chosen.file.with_name(f"{backup.PARTIAL}restore.sqlite")
     backup.copy(chosen.file, draft)
     migrate_copy(draft, MIGRATIONS)
-    with closing(Database(draft, _COPY, create=False)) as database:
+    with closing(SqliteDatabase(draft, _COPY, create=False)) as database:
         request_rebuild(database)
         with database.write() as db:
             meta.drop(db, meta.SEGMENT)

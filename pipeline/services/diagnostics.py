@@ -3,26 +3,28 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from config.access import find_access_problem
 from config.modes import close_place, find_open_places
 from config.operating_system import POSIX
 from config.paths import HomePaths
 from config.settings import AUTO, Settings, SettingsError, environment_of, load_settings
-from pipeline.errors import ReverieError, StoreDamaged
+from pipeline.errors import ReverieError, StoreDamaged, StoreUnavailable
 from pipeline.jobs import health, snapshot
 from pipeline.jobs.registry import BY_NAME
 from pipeline.records import CheckResult
 from pipeline.services import encoder
 from pipeline.services.encryption import describe_encryption
+from pipeline.services.existing import list_workspaces
 from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS
 from pipeline.store.operations import Operations
+from pipeline.store.stores import Stores, open_stores
 from pipeline.text.redaction import redact
 from pipeline.times import format_duration
 
@@ -53,10 +55,15 @@ class CheckContext:
         """Return the home."""
         return self.settings.paths
 
-    def open_store(self, name: str) -> Database:
-        """Open a workspace's store as it is."""
+    @contextmanager
+    def open_stores(self) -> Iterator[Stores]:
+        """Open the stores as they are."""
         profile = WriterProfile("NORMAL", 0, self.settings.busy_timeout_ms)
-        return Database(self.paths.workspace(name).events, profile, create=False)
+        stores = open_stores(self.settings, profile, lambda text: redact(text).text)
+        try:
+            yield stores
+        finally:
+            stores.close()
 
 
 def check_home(context: CheckContext) -> Iterator[CheckResult]:
@@ -137,9 +144,51 @@ def check_model(context: CheckContext) -> Iterator[CheckResult]:
         yield CheckResult("model", "ok", name)
 
 
+def check_store(context: CheckContext) -> Iterator[CheckResult]:
+    """Check whether the server of the store can be used, where there is one."""
+    place = context.settings.store_place
+    if not place:
+        yield CheckResult("store", "ok", "files under the home")
+        return
+    try:
+        yield CheckResult("store", "ok", f"{len(list_workspaces(context.settings))} workspaces in {place}")
+    except StoreUnavailable as error:
+        yield CheckResult("store", "fail", f"{place}: {error}", "nothing is stored or recalled until it can be used")
+
+
+def list_checked_workspaces(context: CheckContext) -> list[str]:
+    """List the workspaces that can be looked at; none where their server is out of reach."""
+    try:
+        return list_workspaces(context.settings)
+    except StoreUnavailable:
+        # The check of the store tells it.
+        return []
+
+
 def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
     """Check one workspace."""
     yield from _check_settings(context, name)
+    if not context.settings.store_place:
+        problem = _find_file_problem(context, name)
+        if problem is not None:
+            yield problem
+            return
+    try:
+        with context.open_stores() as stores:
+            database = stores.databases.get(name)
+            yield from _check_queue(context, name, database)
+            yield from _check_indexes(context, name, database)
+            yield from _check_languages(context, name, database)
+            yield from _check_jobs(name, database)
+            yield from _check_errors(stores.operations, name)
+            if database.file is not None:
+                yield from _check_snapshots(context, name)
+    except ReverieError as error:
+        yield CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may tell more")
+
+
+def _find_file_problem(context: CheckContext, name: str) -> CheckResult | None:
+    """Return why a workspace's file is not looked into, without opening it for good."""
     file = context.paths.workspace(name).events
     try:
         backup.count_memories(file)
@@ -147,26 +196,14 @@ def check_workspace(context: CheckContext, name: str) -> Iterator[CheckResult]:
         hint = "see home, disk and encryption above"
         if isinstance(error, StoreDamaged):
             hint = f"`reverie -w {name} snapshot restore latest` puts a copy back"
-        yield CheckResult(f"{name}: store", "fail", str(error), hint)
-        return
+        return CheckResult(f"{name}: store", "fail", str(error), hint)
     try:
         if not migrations.is_migrated(file, MIGRATIONS):
             says, hint = "the store is of an older version", "the next start brings it up to date, after a copy"
-            yield CheckResult(f"{name}: store", "warn", says, hint)
-            return
-        database = context.open_store(name)
+            return CheckResult(f"{name}: store", "warn", says, hint)
     except ReverieError as error:
-        yield CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may tell more")
-        return
-    try:
-        yield from _check_queue(context, name, database)
-        yield from _check_indexes(context, name, database)
-        yield from _check_languages(context, name, database)
-        yield from _check_jobs(name, database)
-        yield from _check_errors(context, name)
-        yield from _check_snapshots(context, name)
-    finally:
-        database.close()
+        return CheckResult(f"{name}: store", "fail", str(error), "`reverie errors` may tell more")
+    return None
 
 
 def _check_settings(context: CheckContext, name: str) -> Iterator[CheckResult]:
@@ -199,13 +236,9 @@ def _check_queue(context: CheckContext, name: str, database: Database) -> Iterat
 
 
 def _retry(context: CheckContext, name: str) -> str:
-    database = context.open_store(name)
-    try:
-        # Nobody is notified: the scheduler's sweep finds it.
-        with database.write() as db:
-            return f"{work.retry(db, None)} queued again"
-    finally:
-        database.close()
+    # Nobody is notified: the scheduler's sweep finds it.
+    with context.open_stores() as stores, stores.databases.get(name).write() as db:
+        return f"{work.retry(db, None)} queued again"
 
 
 def _check_indexes(context: CheckContext, name: str, database: Database) -> Iterator[CheckResult]:
@@ -248,14 +281,8 @@ def _check_jobs(name: str, database: Database) -> Iterator[CheckResult]:
         )
 
 
-def _check_errors(context: CheckContext, name: str) -> Iterator[CheckResult]:
-    found: list[Any] = []
-    if context.paths.operations.exists():
-        operations = Operations(context.paths.operations, lambda text: redact(text).text)
-        try:
-            found = operations.errors(workspace=name, limit=ERRORS_READ, open_only=True)
-        finally:
-            operations.close()
+def _check_errors(operations: Operations, name: str) -> Iterator[CheckResult]:
+    found = operations.errors(workspace=name, limit=ERRORS_READ, open_only=True)
     recent = [error for error in found if error.at >= time.time() - RECENT_ERRORS_S]
     if recent:
         says = f"{len(recent)} in the last day, the last in {recent[0].component}: {recent[0].message}"

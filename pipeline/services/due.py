@@ -7,13 +7,13 @@ import contextlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from config.paths import FileState, HomePaths, file_state
+from config.paths import HomePaths
 from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import ReverieError
@@ -26,15 +26,12 @@ from pipeline.jobs.registry import (
 )
 from pipeline.jobs.runner import list_holders
 from pipeline.store import work
-from pipeline.store.database import Databases
+from pipeline.store.database import Databases, StoreState
 from pipeline.store.operations import Operations
 
 # Two writes of one moment leave a file the same time, which some file systems round to seconds.
 SAME_MOMENT_S = 2.5
 
-# Of a store and of its log.
-StoreState = tuple[FileState, FileState]
-NO_FILE = (0, 0, 0)
 ALWAYS, NEVER = -math.inf, math.inf
 
 
@@ -65,7 +62,7 @@ class StoreOutlook:
     claimed, and who holds work or jobs: when one of those is gone, there is something to do at once.
     """
 
-    files: StoreState
+    state: StoreState
     looked_at: float
     moments: Mapping[str, float]
     unfinished: frozenset[str]
@@ -101,7 +98,6 @@ class DueFinder:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._paths = paths
-        self._folder = str(paths.workspaces)
         self._databases = databases
         self._operations = operations
         self._jobs = jobs
@@ -113,17 +109,20 @@ class DueFinder:
     def find(self, names: list[str]) -> Iterator[DueWork]:
         """Go through the workspaces and tell which of some jobs, and what other work, is due in each."""
         lives = cache(is_alive)
-        existing = self._paths.workspace_ids()
-        self._forget_others(existing)
-        for workspace_id in existing:
-            found = self._find(workspace_id, names, lives)
+        # Before the looks: what is written during one is found by the next.
+        states = self._databases.states()
+        self._forget_others(states)
+        for workspace_id, state in states.items():
+            found = self._find(workspace_id, state, names, lives)
             if found is not None:
                 yield found
 
-    def _find(self, workspace_id: str, names: list[str], lives: Callable[[str], bool]) -> DueWork | None:
+    def _find(
+        self, workspace_id: str, state: StoreState, names: list[str], lives: Callable[[str], bool]
+    ) -> DueWork | None:
         now = self._clock()
         try:
-            outlook = self._outlook(workspace_id, now)
+            outlook = self._outlook(workspace_id, state, now)
         except ReverieError as error:
             self._operations.record_error("scheduler", str(error), workspace=workspace_id)
             return None
@@ -132,21 +131,19 @@ class DueFinder:
         is_known = self._restored.get(workspace_id) is outlook
         return DueWork(workspace_id, due, unfinished, outlook.work_waits(now, lives), is_known)
 
-    def _outlook(self, workspace_id: str, now: float) -> StoreOutlook:
-        # Before the look: what is written during it is found by the next.
-        files = _store_state(f"{self._folder}/{workspace_id}/events.sqlite")
+    def _outlook(self, workspace_id: str, state: StoreState, now: float) -> StoreOutlook:
         known = self._outlooks.get(workspace_id)
         # A clock that was set back makes other things due.
-        if known is not None and known.files == files and known.looked_at <= now:
+        if known is not None and known.state == state and known.looked_at <= now:
             return known
-        outlook = self._look(workspace_id, files, now)
-        if _is_settled(files, now):
+        outlook = self._look(workspace_id, state, now)
+        if _is_settled(state, now):
             self._outlooks[workspace_id] = outlook
         else:
             self._outlooks.pop(workspace_id, None)
         return outlook
 
-    def _look(self, workspace_id: str, files: StoreState, now: float) -> StoreOutlook:
+    def _look(self, workspace_id: str, state: StoreState, now: float) -> StoreOutlook:
         moment = datetime.fromtimestamp(now, UTC)
         with self._databases.get(workspace_id).read() as db:
             moments = due_moments(db, self._jobs.values(), moment)
@@ -155,7 +152,7 @@ class DueFinder:
             holders = list_holders(db)
         due_from = {name: _seconds(due, moment) for name, due in moments.items()}
         return StoreOutlook(
-            files,
+            state,
             now,
             due_from,
             frozenset(unfinished),
@@ -196,13 +193,13 @@ class DueFinder:
         offset = datetime.fromtimestamp(self._clock(), UTC).astimezone().utcoffset()
         return [*(f"{name} {job.schedule} {job.idle}" for name, job in self._jobs.items()), str(offset)]
 
-    def _forget_others(self, existing: list[str]) -> None:
+    def _forget_others(self, existing: Collection[str]) -> None:
         for workspace_id in self._outlooks.keys() - set(existing):
             self._outlooks.pop(workspace_id, None)
 
 
 def _outlook_of(fields: Mapping[str, Any]) -> StoreOutlook:
-    (inode, changed, size), (log_inode, log_changed, log_size) = fields["files"]
+    (inode, changed, size), (log_inode, log_changed, log_size) = fields["state"]
     vectors, lexical = fields["indexes"]
     return StoreOutlook(
         ((inode, changed, size), (log_inode, log_changed, log_size)),
@@ -222,19 +219,6 @@ def _seconds(due: datetime | None, now: datetime) -> float:
     return ALWAYS if due <= now else due.timestamp()
 
 
-def _store_state(events: str) -> StoreState:
-    log = _state_of(f"{events}-wal")
-    # Whoever opens a store makes an empty log, whoever closes it last takes it away.
-    return _state_of(events), log if log[2] else NO_FILE
-
-
-def _state_of(file: str) -> FileState:
-    try:
-        return file_state(file)
-    except FileNotFoundError:
-        return NO_FILE
-
-
-def _is_settled(files: StoreState, now: float) -> bool:
+def _is_settled(state: StoreState, now: float) -> bool:
     """Tell whether the next write is sure to change what the files' state says."""
-    return max(changed for _, changed, _ in files) / 1e9 < now - SAME_MOMENT_S
+    return max(changed for _, changed, _ in state) / 1e9 < now - SAME_MOMENT_S

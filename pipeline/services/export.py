@@ -13,6 +13,7 @@ from pipeline.services.workspace import Workspace
 from pipeline.store import backup, history, memories
 from pipeline.store.database import Database, Databases, WriterProfile
 from pipeline.store.peers import Peers
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.store.whole_file import writing
 from pipeline.sync import bundle
 from pipeline.sync.bundle import BundleCounts, BundleMerged
@@ -43,19 +44,25 @@ def _circle(paths: HomePaths) -> Circle | None:
     return Circle(peers) if peers.exists else None
 
 
-def _copy_each(paths: HomePaths, workspaces: Sequence[str]) -> Iterator[tuple[str, Database]]:
+def _copy_each(paths: HomePaths, databases: Databases, workspaces: Sequence[str]) -> Iterator[tuple[str, Database]]:
     """Give verified copies of workspaces, one after the other: what is written meanwhile is not waited for.
 
     A copy stands where a purge waits for it, and where whoever comes next removes what an interrupted run has left.
+    On a server, all that is read of a workspace is one snapshot.
     """
     for workspace in workspaces:
-        place = paths.workspace(workspace)
-        if not place.events.is_file():
+        if not databases.exists(workspace):
             raise NotFound(f"there is no workspace {workspace}")
+        database = databases.get(workspace)
+        if database.file is None:
+            with database.read():
+                yield workspace, database
+            continue
+        place = paths.workspace(workspace)
         with backup.locked(place.snapshots):
             copy = place.snapshots / f"{backup.PARTIAL}export.sqlite"
             backup.copy(place.events, copy)
-            database = Database(copy, _COPY, create=False)
+            database = SqliteDatabase(copy, _COPY, create=False)
             try:
                 yield workspace, database
             finally:
@@ -71,7 +78,7 @@ def export_bundle(
     if circle is not None:
         for workspace in workspaces:
             take_node(databases.get(workspace), circle)
-    return bundle.write_bundle(target, _copy_each(paths, workspaces), circle, phrase)
+    return bundle.write_bundle(target, _copy_each(paths, databases, workspaces), circle, phrase)
 
 
 def import_bundle(paths: HomePaths, databases: Databases, source: Path, phrase: str | None) -> BundleMerged:
@@ -99,7 +106,7 @@ def _list_memories(database: Database) -> Iterator[Memory]:
             yield from memories.by_seqs(db, seqs[start : start + PAGE]).values()
 
 
-def export_notes(paths: HomePaths, target: Path, workspaces: Sequence[str]) -> dict[str, int]:
+def export_notes(paths: HomePaths, databases: Databases, target: Path, workspaces: Sequence[str]) -> dict[str, int]:
     """Write each memory as a Markdown note below a folder of their own; archived ones and candidates are left out.
 
     Raises Conflict for a folder that holds anything else.
@@ -107,7 +114,7 @@ def export_notes(paths: HomePaths, target: Path, workspaces: Sequence[str]) -> d
     if target.exists() and (not target.is_dir() or (any(target.iterdir()) and not holds_notes(target))):
         raise Conflict(f"{target} holds other things; name an empty folder, or one that was exported before")
     counts: dict[str, int] = {}
-    for workspace, database in _copy_each(paths, workspaces):
+    for workspace, database in _copy_each(paths, databases, workspaces):
         counts[workspace] = 0
         for memory in _list_memories(database):
             if memory.archived_at is None and not memory.candidate:
@@ -118,11 +125,11 @@ def export_notes(paths: HomePaths, target: Path, workspaces: Sequence[str]) -> d
     return counts
 
 
-def export_lines(paths: HomePaths, target: Path, workspaces: Sequence[str]) -> dict[str, int]:
+def export_lines(paths: HomePaths, databases: Databases, target: Path, workspaces: Sequence[str]) -> dict[str, int]:
     """Write each memory, archived ones too, with its history as a line of JSON in the shape of the API."""
     counts: dict[str, int] = {}
     with writing(target) as file:
-        for workspace, database in _copy_each(paths, workspaces):
+        for workspace, database in _copy_each(paths, databases, workspaces):
             counts[workspace] = 0
             for memory in _list_memories(database):
                 with database.read() as db:

@@ -41,7 +41,7 @@ def begin_incognito(workspace: Workspace, session_id: str) -> IncognitoSession:
 
 def end_incognito(workspace: Workspace, session_id: str) -> None:
     """Store again what a session says."""
-    if not workspace.paths.events.is_file():
+    if not workspace.exists:
         # Where nothing was ever written, nobody is incognito.
         return
     with workspace.database.write() as db:

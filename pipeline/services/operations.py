@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from config.paths import WorkspacePaths
 from config.process import is_alive
 from pipeline.errors import StoreUnavailable
 from pipeline.jobs.indexes import request_rebuild
@@ -180,7 +179,7 @@ def measure_workspace(workspace: Workspace, encoder: str) -> WorkspaceStatistics
             entities.counts(db),
             IndexStatistics(meta.get(db, meta.SEGMENT), index_state.count_tail(db), passages, progress, encoder),
             predictions.score(db, _first_scored_day(datetime.now(UTC))),
-            _measure_files(workspace.paths),
+            _measure_parts(workspace),
         )
 
 
@@ -194,11 +193,9 @@ def _first_scored_day(now: datetime) -> str:
     return utc_text(now - SCORED)[:10]
 
 
-def _measure_files(paths: WorkspacePaths) -> WorkspaceSize:
-    logs = paths.events.parent.glob(f"{paths.events.name}*")
-    return WorkspaceSize(
-        sum(file.stat().st_size for file in logs), _measure_folder(paths.vectors), _measure_folder(paths.lexical)
-    )
+def _measure_parts(workspace: Workspace) -> WorkspaceSize:
+    paths = workspace.paths
+    return WorkspaceSize(workspace.database.measure(), _measure_folder(paths.vectors), _measure_folder(paths.lexical))
 
 
 def _measure_folder(folder: Path) -> int:

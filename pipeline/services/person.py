@@ -11,8 +11,7 @@ AT_ONCE = 100
 
 def forget_said(person: Workspace, text: str) -> None:
     """Take what was said about the person, and is purged, out of every workspace that it was said in."""
-    for file in person.paths.root.parent.glob("*/events.sqlite"):
-        workspace = person.sibling(file.parent.name)
+    for workspace in person.list_siblings():
         with workspace.database.read() as db:
             is_said = turns.holds(db, text)
         if is_said:

@@ -72,7 +72,7 @@ class SyncService:
         self.peers = Peers(paths.peers)
         self._home = Home(
             self.peers,
-            paths.workspace_ids,
+            databases.ids,
             lambda workspace: databases.get(workspace, create=True),
             self._refusal,
         )
@@ -178,7 +178,7 @@ class SyncService:
                 if not names or remote.name in names:
                     self.peers.forget_progress(remote.name)
                     found[f"remote {remote.name}"] = exchanging.exchange(self._home, remote).applied
-            for workspace in self._paths.workspace_ids():
+            for workspace in self._databases.ids():
                 found[f"workspace {workspace}"] = merge.repair(self._databases.get(workspace))
         return found
 
@@ -221,7 +221,7 @@ class SyncService:
         """Learn whom another device knows; return the cards, notices and workspaces of this home."""
         Circle(self.peers).heed(notices)
         Circle(self.peers).meet(cards)
-        return Circle(self.peers).cards(), self.peers.notices(), self._paths.workspace_ids()
+        return Circle(self.peers).cards(), self.peers.notices(), self._databases.ids()
 
     def list_changes(self, workspace: str, after: int, limit: int) -> list[dict[str, Any]]:
         """List the operations of a workspace that travel, from after a number, each signed by its author."""

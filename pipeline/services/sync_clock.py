@@ -6,6 +6,7 @@ from pathlib import Path
 
 from config.paths import FileState, HomePaths, file_state
 from pipeline.errors import StoreUnavailable
+from pipeline.store.database import Databases
 from pipeline.store.peers import Peers
 
 # How often a bucket or another Reverie is asked for what others wrote, and how often is looked whether something was
@@ -17,8 +18,9 @@ SEND_S = 60
 class SyncClock:
     """Tell when it is time to exchange: soon after something was written, now and then otherwise, once at the start."""
 
-    def __init__(self, paths: HomePaths, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, paths: HomePaths, databases: Databases, clock: Callable[[], float] = time.monotonic) -> None:
         self._paths = paths
+        self._databases = databases
         self._clock = clock
         self._peers = Peers(paths.peers)
         self._last: float | None = None
@@ -38,8 +40,7 @@ class SyncClock:
         return True
 
     def _look_here(self) -> dict[str, FileState]:
-        stores = {name: self._paths.workspace(name).events for name in self._paths.workspace_ids()}
-        return {name: _state_of(f"{events}-wal", f"{events}") for name, events in stores.items()}
+        return {name: log if log[2] else events for name, (events, log) in self._databases.states().items()}
 
     def _look_there(self) -> dict[str, FileState]:
         """Return the state of every folder into which segments come."""
@@ -55,13 +56,9 @@ class SyncClock:
         return {stream: _state_of(stream) for stream in streams}
 
 
-def _state_of(*files: str) -> FileState:
-    """Return the state of the first of some files or folders that is there and not empty."""
-    for file in files:
-        try:
-            found = file_state(file)
-        except FileNotFoundError:
-            continue
-        if found[2]:
-            return found
-    return (0, 0, 0)
+def _state_of(place: str) -> FileState:
+    """Return the state of a file or folder; of one that is not there, that it is nothing."""
+    try:
+        return file_state(place)
+    except FileNotFoundError:
+        return (0, 0, 0)

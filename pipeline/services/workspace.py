@@ -104,6 +104,10 @@ class Workspace:
             return self
         return replace(self, id=workspace_id, paths=WorkspacePaths(self.paths.root.parent / workspace_id))
 
+    def list_siblings(self) -> list["Workspace"]:
+        """List every workspace of the home that exists."""
+        return [self.sibling(workspace_id) for workspace_id in self._databases.ids()]
+
     @property
     def tells_of_person(self) -> bool:
         """Tell whether what is about the person is kept apart from this workspace and told in it."""
@@ -122,7 +126,7 @@ class Workspace:
     @property
     def exists(self) -> bool:
         """Tell whether anything was ever written here."""
-        return self.paths.events.is_file()
+        return self._databases.exists(self.id)
 
     def require_writable(self, *, by_tool: bool = False) -> None:
         """Raise ReadOnly for a workspace that is read only, or is so for the tools of agents."""

@@ -1,6 +1,7 @@
 """Workspaces: which one a folder belongs to, and which there are."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,9 @@ from pipeline.identity.repository import (
     printable,
     root_of_folder,
 )
+from pipeline.services.existing import has_workspace, list_workspaces
 
-__all__ = ["Claim", "branch_of_folder", "identify"]
+__all__ = ["Claim", "branch_of_folder", "has_workspace", "identify", "list_workspaces"]
 
 DEFAULT_WORKSPACE: str = SETTINGS["workspace"].default
 # As an id looks that follows from a folder or a remote.
@@ -48,13 +50,14 @@ def choose_workspace(
     explicit: str | None,
     environment: str | None,
     to_write: bool = False,
+    exists: Callable[[str], bool] | None = None,
 ) -> WorkspaceChoice:
     """Choose what the call, the environment or a file names, else a set workspace, else the folder's if it exists.
 
-    To write, a project's own workspace is chosen even before it exists. Raises InvalidField for a folder that cannot
-    be looked at.
+    To write, a project's own workspace is chosen even before it exists. Who has the stores open gives what tells
+    whether one `exists`. Raises InvalidField for a folder that cannot be looked at.
     """
-    fallback = settings.workspace
+    fallback, exists = settings.workspace, exists or partial(has_workspace, settings)
     if folder is None:
         return WorkspaceChoice(explicit or environment or fallback, "no folder is known", None)
     identity = identify(
@@ -62,7 +65,7 @@ def choose_workspace(
         explicit=explicit,
         environment=environment,
         split=settings.workspace_split,
-        is_agreed=partial(_is_granted, settings),
+        is_agreed=partial(_is_granted, settings, exists),
     )
     if identity.rule == "explicit":
         return WorkspaceChoice(identity.id, "this call uses it", identity)
@@ -71,7 +74,7 @@ def choose_workspace(
     if fallback != DEFAULT_WORKSPACE:
         reason = f"commands and hooks use {fallback}, by the setting workspace"
         return WorkspaceChoice(fallback, reason, identity)
-    if settings.paths.workspace(identity.id).events.is_file() or (to_write and identity.rule in OF_A_PROJECT):
+    if exists(identity.id) or (to_write and identity.rule in OF_A_PROJECT):
         return WorkspaceChoice(identity.id, "commands and hooks use it", identity)
     return WorkspaceChoice(fallback, f"nothing was written to it yet, so commands and hooks use {fallback}", identity)
 
@@ -87,7 +90,7 @@ def note_claim(settings: Settings, identity: Identity, *, to_write: bool) -> Non
         claims.agree(*claim)
 
 
-def _is_granted(settings: Settings, file: Path, workspace: str) -> bool:
+def _is_granted(settings: Settings, exists: Callable[[str], bool], file: Path, workspace: str) -> bool:
     """Tell whether a project's file may name a workspace: a person agreed, or it is the first to speak of it.
 
     A name that follows from a folder or a remote is never the first's: whose it is can be computed by anybody.
@@ -96,7 +99,7 @@ def _is_granted(settings: Settings, file: Path, workspace: str) -> bool:
     return claims.is_agreed(file, workspace) or (
         DERIVED.fullmatch(workspace) is None
         and workspace not in (DEFAULT_WORKSPACE, settings.workspace)
-        and not settings.paths.workspace(workspace).events.is_file()
+        and not exists(workspace)
         and claims.is_free(workspace)
     )
 

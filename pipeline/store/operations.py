@@ -2,54 +2,17 @@
 
 import sqlite3
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
+from sqlite3 import Connection
 
-import sqlite_utils
-from sqlite_utils import Migrations
-
-from config.paths import file_identity
-from pipeline.errors import StoreDamaged, StoreUnavailable
-from pipeline.store.backup import LOG_SUFFIXES
-from pipeline.store.failures import failure_of
-from pipeline.store.migrations import make_ready
+from pipeline.errors import StoreUnavailable
+from pipeline.store.database import HomeTables
 
 KEPT_ERRORS = 2000
 KEPT_CHARS = 4000
-
-MIGRATIONS = Migrations("operations")
-
-
-@MIGRATIONS()
-def m001_journal(db: sqlite_utils.Database) -> None:
-    """Create the error log and the list of workers."""
-    db.execute(
-        "CREATE TABLE error (seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, workspace TEXT, "
-        "component TEXT NOT NULL, message TEXT NOT NULL)"
-    )
-    db.execute("CREATE TABLE worker (owner TEXT PRIMARY KEY, started_at REAL NOT NULL, seen_at REAL NOT NULL)")
-
-
-@MIGRATIONS()
-def m002_repaired(db: sqlite_utils.Database) -> None:
-    """Tell since when what failed has worked again."""
-    db.execute("ALTER TABLE error ADD COLUMN repaired_at REAL")
-
-
-@MIGRATIONS()
-def m003_hook_runs(db: sqlite_utils.Database) -> None:
-    """Keep what was put before agents."""
-    db.execute(
-        "CREATE TABLE hook_run (seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, event TEXT NOT NULL, "
-        "host TEXT NOT NULL, workspace TEXT NOT NULL, session_id TEXT, took_ms REAL NOT NULL, outcome TEXT NOT NULL, "
-        "memory_ids TEXT NOT NULL, reason TEXT, text TEXT NOT NULL, trace TEXT)"
-    )
-    db.execute("CREATE INDEX hook_run_at ON hook_run (at)")
-    db.execute("CREATE INDEX hook_run_session ON hook_run (session_id, seq) WHERE session_id IS NOT NULL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +39,9 @@ class Worker:
 class Operations:
     """Record and read what happened behind the web server."""
 
-    def __init__(self, file: Path, redact: Callable[[str], str]) -> None:
-        self._file = file
+    def __init__(self, tables: HomeTables, redact: Callable[[str], str]) -> None:
+        self._tables = tables
         self.redact = redact
-        self._lock = threading.Lock()
-        self._db: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
 
     def record_error(self, component: str, message: str, *, workspace: str | None = None) -> None:
         """Log an error, redacted and cut; one that cannot be stored still reaches standard error."""
@@ -148,53 +108,9 @@ class Operations:
             return [Worker(*row) for row in rows.fetchall()]
 
     def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
+        """Close what it is kept in."""
+        self._tables.close()
 
-    @contextmanager
-    def opened(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection, to one thread at a time; raise StoreUnavailable where the file cannot be used."""
-        with self._lock:
-            try:
-                yield self._connection()
-            except sqlite3.Error as error:
-                raise failure_of(error, self._file) or error from error
-
-    def _connection(self) -> sqlite3.Connection:
-        # The file may be deleted while we run: an open connection would go on writing into nowhere.
-        if self._db is None or self._identity != file_identity(self._file):
-            if self._db is not None:
-                self._db.close()
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            try:
-                self._db = self._open()
-            except sqlite3.DatabaseError as error:
-                if not isinstance(failure_of(error, self._file), StoreDamaged):
-                    raise
-                self._begin_anew(error)
-                self._db = self._open()
-            self._identity = file_identity(self._file)
-        return self._db
-
-    def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._file, timeout=5, isolation_level=None, check_same_thread=False)
-        try:
-            make_ready(db, self._file, MIGRATIONS)
-            db.execute("PRAGMA synchronous=NORMAL")
-            # What is purged leaves no byte here either.
-            db.execute("PRAGMA secure_delete=ON")
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _begin_anew(self, error: sqlite3.Error) -> None:
-        """Put a damaged journal aside: what it told is lost, and nothing else."""
-        aside = self._file.with_suffix(".damaged")
-        self._file.replace(aside)
-        for suffix in LOG_SUFFIXES:
-            self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
-        print(f"{self._file} was damaged ({error}); it is begun anew, and kept as {aside}", file=sys.stderr)  # noqa: T201 - no other log is left
+    def opened(self) -> AbstractContextManager[Connection]:
+        """Yield a connection; raise StoreUnavailable where the journal cannot be used."""
+        return self._tables.opened()

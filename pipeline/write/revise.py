@@ -32,7 +32,7 @@ from pipeline.store import (
     turns,
     work,
 )
-from pipeline.store.database import Database
+from pipeline.store.database import Database, savepoint
 from pipeline.store.driver import sqlite_errors
 from pipeline.store.edges import Edge
 from pipeline.store.refusals import RefusedBy
@@ -144,7 +144,7 @@ def undo_merge(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str)
     survivor = None if merge.other_id is None else memories.get(db, merge.other_id)
     if survivor is None:
         raise NotFound("the memory that it was merged into was purged")
-    with _saying_it_alone():
+    with _saying_it_alone(db):
         duplicates.undo_merge(db, survivor, memory, merge, at, memory_tokens(memory.content, memory.occurred_at))
     audit.mark_undone(db, merge.id, at)
     if merge.detail.get(LET_IN) and all(one.candidate for one in memories.list_merged_into(db, survivor.seq)):
@@ -154,10 +154,11 @@ def undo_merge(db: Connection, merge: audit.AuditEntry, memory: Memory, at: str)
 
 
 @contextmanager
-def _saying_it_alone() -> Iterator[None]:
+def _saying_it_alone(db: Connection) -> Iterator[None]:
     """Raise Conflict where the store finds that another active memory of the scope says the same."""
     try:
-        yield
+        with savepoint(db):
+            yield
     except sqlite_errors(IntegrityError) as error:
         raise Conflict("an active memory of the same scope says exactly this") from error
 
@@ -176,7 +177,7 @@ def return_to_review(db: Connection, memory: Memory, at: str) -> None:
 
 def restore_memory(db: Connection, memory: Memory, at: str) -> None:
     """Make an archived memory active again within a transaction; a keyed fact holds only where no later one does."""
-    with _saying_it_alone():
+    with _saying_it_alone(db):
         memories.restore(db, memory.seq, at)
     refusals.take_back(db, memory.id)
     ingested.note_restored(db, memory.seq)
@@ -315,7 +316,7 @@ def _judge_text(memory: Memory, values: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def _apply(db: Connection, memory: Memory, values: Mapping[str, Any], now: str) -> None:
-    with _saying_it_alone():
+    with _saying_it_alone(db):
         memories.update(db, memory.seq, values, now)
     number = changes.append(db, changes.EDIT, [memory.id])
     if values.get("trust") == Trust.EVIDENCE:

@@ -17,7 +17,8 @@ from pipeline.bootstrap.web import WebContainer
 from pipeline.records import Draft
 from pipeline.services import maintenance
 from pipeline.services.encryption import choose_key, encrypt_home
-from pipeline.store.database import Database, WriterProfile
+from pipeline.store.database import WriterProfile
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.benchmarks.corpus import memories
 from tests.fakes.client import CheckedClient
@@ -67,7 +68,7 @@ def measure(homes: Mapping[str, Path]) -> None:
         stores = {kind: one.databases.get("default") for kind, one in containers.items()}
         questions = [" ".join(body["content"].split()[:6]) for body in memories(ROUNDS, seed=2)]
         drafts = [Draft(body["content"]) for body in memories(ROUNDS, seed=3)]
-        report("opening a store", ROUNDS, lambda kind, _: Database(events[kind], FULL, create=False).close())
+        report("opening a store", ROUNDS, lambda kind, _: SqliteDatabase(events[kind], FULL, create=False).close())
         report("a write, synced", ROUNDS, lambda kind, number: accept(stores[kind], drafts[number]))
         report("a recall", ROUNDS, lambda kind, number: clients[kind].recall(questions[number]))
     paths = {kind: fast_settings(home).paths.workspace("default") for kind, home in homes.items()}

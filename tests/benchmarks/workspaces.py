@@ -18,7 +18,8 @@ from config.settings import load_settings
 from pipeline.bootstrap.scheduler import SchedulerContainer
 from pipeline.bootstrap.web import CHECKPOINT_PAGES
 from pipeline.store import meta
-from pipeline.store.database import Database, WriterProfile
+from pipeline.store.database import WriterProfile
+from pipeline.store.sqlite import SqliteDatabase
 from tests.benchmarks.corpus import memories
 from tests.benchmarks.figures import Aim, Latency, Report, latency
 from tests.benchmarks.homes import BENCH, bench_folder, share_models, stack_on
@@ -124,11 +125,11 @@ def measure_visits(stack: Stack, names: Sequence[str], clients: int, seconds: fl
 def measure_bare(folder: Path, report: Report) -> None:
     """Measure what no bound on open files can avoid: opening, committing to and closing one file with its log."""
     profile = WriterProfile("FULL", CHECKPOINT_PAGES, 5000)
-    Database(folder / "events.sqlite", profile, create=True).close()
+    SqliteDatabase(folder / "events.sqlite", profile, create=True).close()
     opened, committed, closed = [], [], []
     for number in range(200):
         moments = [time.perf_counter()]
-        database = Database(folder / "events.sqlite", profile, create=False)
+        database = SqliteDatabase(folder / "events.sqlite", profile, create=False)
         moments.append(time.perf_counter())
         with database.write() as db:
             meta.put(db, "number", str(number))

@@ -23,6 +23,7 @@ from pipeline.services import maintenance
 from pipeline.services.workspace import Workspace
 from pipeline.store import driver, work
 from pipeline.store.database import Database, WakeUps, WriterProfile
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import WritePolicy, commit
 from pipeline.write.prepare import prepare_batch
 from tests.fakes.encoder import HashEncoder
@@ -181,7 +182,7 @@ def scratch_database() -> Iterator[Database]:
     with scratch_folder() as folder:
         file = folder / "events.sqlite"
         file.write_bytes(_make_migrated(is_encrypted=driver.find_key(file) is not None))
-        database = Database(file, PROFILE, create=False)
+        database = SqliteDatabase(file, PROFILE, create=False)
         try:
             yield database
         finally:
@@ -191,7 +192,7 @@ def scratch_database() -> Iterator[Database]:
 @cache
 def _make_migrated(*, is_encrypted: bool) -> bytes:
     with scratch_folder() as folder:
-        database = Database(folder / "events.sqlite", PROFILE, create=True)
+        database = SqliteDatabase(folder / "events.sqlite", PROFILE, create=True)
         database.checkpoint()
         database.close()
         assert driver.is_plain(database.file) is not is_encrypted

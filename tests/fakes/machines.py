@@ -12,6 +12,7 @@ from pipeline.records import Draft, EdgeDraft, EdgeKind, Kind, Revision
 from pipeline.store import clock, meta, oplog, truth
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.oplog import Operation
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.sync.merge import list_differences, merge
 from pipeline.write import revise
 from pipeline.write.accept import accept
@@ -38,7 +39,7 @@ class Machine:
 
     def open(self, *, create: bool = False) -> None:
         """Open the store, as after a crash."""
-        self.database = Database(self.file, WriterProfile("NORMAL", 1000, 5000), create=create)
+        self.database = SqliteDatabase(self.file, WriterProfile("NORMAL", 1000, 5000), create=create)
 
     def wall_ms(self) -> int:
         """Return the time by this machine's clock."""

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.records import Draft
-from pipeline.store.database import Database, WriterProfile
+from pipeline.store.database import WriterProfile
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.support.disks import mounted
 from tests.support.stack import ROOT, free_port, wait_until
@@ -70,7 +71,7 @@ class Said:
 def write_store(home: Path) -> Path:
     """Make a workspace that holds a memory; return its store."""
     file = home / "workspaces" / "default" / "events.sqlite"
-    database = Database(file, WriterProfile("FULL", 1000, 5000), create=True)
+    database = SqliteDatabase(file, WriterProfile("FULL", 1000, 5000), create=True)
     accept(database, Draft("The staging database listens on port 6543"))
     database.close()
     return file

@@ -9,7 +9,8 @@ import pytest
 from pipeline.errors import StoreFull
 from pipeline.records import Draft
 from pipeline.store import memories, work
-from pipeline.store.database import Database, WriterProfile
+from pipeline.store.database import WriterProfile
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import accept_batch
 from tests.support.disks import mounted
@@ -160,7 +161,7 @@ def test_a_front_whose_files_may_not_grow(make_stack):
 
 @pytest.fixture
 def database(tmp_path):
-    database = Database(tmp_path / "events.sqlite", PROFILE, create=True)
+    database = SqliteDatabase(tmp_path / "events.sqlite", PROFILE, create=True)
     yield database
     database.close()
 

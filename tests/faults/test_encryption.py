@@ -14,8 +14,8 @@ import pytest
 from pipeline.records import Draft
 from pipeline.services.encryption import choose_key, describe_encryption, encrypt_home
 from pipeline.store import backup, driver, encryption
-from pipeline.store.database import Database
 from pipeline.store.driver import PLAIN
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, accept_batch, fast_settings
 from tests.support.stack import ROOT, wait_until
@@ -29,7 +29,7 @@ FIRST = [f"The quagga number {n} grazes at dawn" for n in range(300)]
 def paths(tmp_path):
     paths = fast_settings(tmp_path / "home").paths
     paths.root.mkdir(mode=0o700)
-    with contextlib.closing(Database(paths.workspace("default").events, PROFILE, create=True)) as database:
+    with contextlib.closing(SqliteDatabase(paths.workspace("default").events, PROFILE, create=True)) as database:
         accept_batch(database, [Draft(text) for text in FIRST])
     return paths
 
@@ -154,7 +154,7 @@ def test_a_process_that_opens_a_file_once_more_keeps_its_locks_on_it(make_stack,
     choose_key(paths, key_file)
     encrypt_home(paths)
     stack, events = make_stack(paths.root), paths.workspace("default").events
-    with contextlib.closing(Database(events, PROFILE, create=False)) as database:
+    with contextlib.closing(SqliteDatabase(events, PROFILE, create=False)) as database:
         accept(database, Draft("The quagga is watched"))
         held = list_locks(events)
         assert held
@@ -222,7 +222,7 @@ def test_killed_while_it_is_encrypted_or_decrypted_nothing_is_lost_and_the_next_
         process.wait()
         process.stdout.close()
     assert all(contents(file) == set(FIRST) for file in encryption.list_all(paths))
-    with contextlib.closing(Database(paths.workspace("default").events, PROFILE, create=False)) as database:
+    with contextlib.closing(SqliteDatabase(paths.workspace("default").events, PROFILE, create=False)) as database:
         accept(database, Draft("Written in between"))
     again = ("encrypt", "--key-file", str(key_file)) if way == "encrypt" else ("decrypt",)
     assert run(stack, *again).returncode == 0

@@ -19,8 +19,9 @@ from pipeline.index.vectors import VectorTable
 from pipeline.jobs.runner import reap
 from pipeline.records import Draft, Stage
 from pipeline.store import memories, work
-from pipeline.store.database import Database, WriterProfile
+from pipeline.store.database import WriterProfile
 from pipeline.store.operations import Operations
+from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import accept_batch
 from tests.fakes.tagger import FakeTagger
@@ -43,7 +44,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def database(file):
-    database = Database(file, PROFILE, create=True)
+    database = SqliteDatabase(file, PROFILE, create=True)
     yield database
     database.close()
 
@@ -176,7 +177,7 @@ def test_broken_surroundings_cost_no_memory_a_try(database, poisoned):
 
 def die_over_poison(file, owner, done):
     """Digest in a process of its own; the poison kills it."""
-    database = Database(file, PROFILE, create=False)
+    database = SqliteDatabase(file, PROFILE, create=False)
     runner = Runner(database, lambda: os.kill(os.getpid(), signal.SIGKILL))
     turn(database, runner, owner)
     done.put(sorted(runner.took_effect))
@@ -221,7 +222,7 @@ def test_innocents_wait_for_no_more_than_the_first_death(file, poisoned, databas
 
 def test_two_digesters_side_by_side_do_each_memory_once(file, database):
     accept_batch(database, [Draft(f"Meal {n} with Ada Byron.") for n in range(400)])
-    mine = [Database(file, PROFILE, create=False) for _ in range(4)]
+    mine = [SqliteDatabase(file, PROFILE, create=False) for _ in range(4)]
     runners = [Runner(each) for each in mine]
     policy = DigestPolicy(batch=7, lease_s=60, backoff_s=0.01)
     threads = [
@@ -241,7 +242,7 @@ def test_two_digesters_side_by_side_do_each_memory_once(file, database):
 
 
 def digest_both_stages(file, folder, number):
-    database = Database(file, PROFILE, create=False)
+    database = SqliteDatabase(file, PROFILE, create=False)
     encoder = HashEncoder()
     table = VectorTable(folder, "hash", encoder.dimension)
     policy = DigestPolicy(batch=20, lease_s=60, backoff_s=0.01)

@@ -16,7 +16,8 @@ from pipeline.index.vectors import VectorTable
 from pipeline.jobs.indexes import rebuild_segment
 from pipeline.records import Draft, Stage
 from pipeline.store import work
-from pipeline.store.database import Database, WriterProfile
+from pipeline.store.database import WriterProfile
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from pipeline.write.revise import purge
 from tests.faults.conftest import MODEL
@@ -228,7 +229,7 @@ def test_a_purge_is_not_done_while_a_reader_keeps_the_log(tmp_path):
     """A reader of the old state keeps the text in the write-ahead log; the purge waits for it."""
     profile = WriterProfile("NORMAL", 1000, 50)
     folder = tmp_path / "workspace"
-    database = Database(folder / "events.sqlite", profile, create=True)
+    database = SqliteDatabase(folder / "events.sqlite", profile, create=True)
     receipt = accept(database, Draft("The snollygoster signed."))
     purge(database, receipt.id)
     table = VectorTable(folder / "vectors.lance", "hash", 64)

@@ -21,7 +21,7 @@ from pipeline.jobs.snapshot import restore_snapshot, scrub_snapshots, snapshot, 
 from pipeline.records import Draft
 from pipeline.store import backup
 from pipeline.store.backup import Taken
-from pipeline.store.database import Database
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.client import CheckedClient
@@ -127,7 +127,7 @@ def test_a_lost_or_damaged_store_is_put_back_and_kept_as_it_is(settings, paths, 
 
 def test_what_only_the_log_holds_is_kept_too(paths, tmp_path):
     """A killed process leaves its last writes in the log alone."""
-    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+    with contextlib.closing(SqliteDatabase(paths.events, PROFILE, create=False)) as database:
         accept(database, Draft("Only in the log"))
         killed = tmp_path / "killed"
         shutil.copytree(paths.root, killed)
@@ -141,7 +141,7 @@ def test_what_only_the_log_holds_is_kept_too(paths, tmp_path):
 
 def test_it_is_refused_while_a_process_has_the_store_open(paths, monkeypatch):
     monkeypatch.setattr(backup, "BUSY_S", 0.02)
-    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+    with contextlib.closing(SqliteDatabase(paths.events, PROFILE, create=False)) as database:
         with pytest.raises(StoreBusy):
             restore(paths)
         accept(database, Draft("Still at work"))
@@ -176,7 +176,7 @@ def test_interrupted_anywhere_the_store_is_the_old_or_the_new_one(paths, monkeyp
 
 
 def test_a_purge_whose_work_still_waited_is_not_taken_back(paths):
-    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+    with contextlib.closing(SqliteDatabase(paths.events, PROFILE, create=False)) as database:
         with database.read() as db:
             [secret] = [row[0] for row in db.execute("SELECT id FROM memory WHERE content LIKE 'Okapis%'")]
         revise.purge(database, secret)
@@ -188,7 +188,7 @@ def test_a_purge_whose_work_still_waited_is_not_taken_back(paths):
 def test_a_snapshot_of_an_older_version_is_brought_up_to_date(paths):
     with next_version():
         assert restore(paths).memories == 3
-        with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database, database.read() as db:
+        with contextlib.closing(SqliteDatabase(paths.events, PROFILE, create=False)) as database, database.read() as db:
             assert db.execute("SELECT count(*) FROM next_version").fetchone() == (0,)
     assert {entry.name for entry in paths.snapshots.iterdir() if entry.is_dir()} == set()
 
@@ -209,7 +209,7 @@ from pathlib import Path
 from pipeline.jobs.runner import JobRun
 from pipeline.jobs.snapshot import snapshot
 from pipeline.store import backup
-from pipeline.store.database import Database
+from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE
 
 file, place = Path(sys.argv[1]), sys.argv[2]
@@ -225,14 +225,14 @@ def pausing():
 
 if place != "copy":
     setattr(backup, place, hang)
-database = Database(file, PROFILE, create=False)
+database = SqliteDatabase(file, PROFILE, create=False)
 snapshot(JobRun(database, datetime(2026, 3, 2, tzinfo=UTC), pausing), file.parent / "snapshots")
 """
 
 
 @pytest.mark.parametrize("place", ["copy", "verify", "publish"])
 def test_killed_while_it_copies_the_store_and_the_older_copies_are_whole(paths, place):
-    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+    with contextlib.closing(SqliteDatabase(paths.events, PROFILE, create=False)) as database:
         accept_batch(database, [Draft(f"Filler {n} {'x' * 2000}") for n in range(1000)])
     before, [older] = contents(paths.events), backup.snapshots(paths.snapshots)
     process = subprocess.Popen(
@@ -248,7 +248,7 @@ def test_killed_while_it_copies_the_store_and_the_older_copies_are_whole(paths, 
     assert contents(paths.events) == before
     assert backup.snapshots(paths.snapshots) == [older]
     assert contents(older.file) == set(FIRST)
-    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+    with contextlib.closing(SqliteDatabase(paths.events, PROFILE, create=False)) as database:
         assert snapshot(JobRun(database, datetime(2026, 3, 2, tzinfo=UTC)), paths.snapshots).counts["taken"] == 1
     assert not list(paths.snapshots.glob("partial-*"))
     newest = backup.snapshots(paths.snapshots)[0]
@@ -266,7 +266,7 @@ def test_a_copy_that_was_begun_before_a_purge_does_not_outlive_it(paths):
             go_on.wait(30)
         return False
 
-    with contextlib.closing(Database(paths.events, PROFILE, create=False)) as database:
+    with contextlib.closing(SqliteDatabase(paths.events, PROFILE, create=False)) as database:
         secret = accept(database, Draft("The snollygoster signed."))
         copying = threading.Thread(target=snapshot, args=(JobRun(database, NOW, pausing), paths.snapshots))
         original = job.backup.copy

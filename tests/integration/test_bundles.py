@@ -194,7 +194,7 @@ def test_a_damaged_line_keeps_no_other_from_being_read(home, other, tmp_path):
 
 
 def notes_of(home, folder):
-    export.export_notes(home.settings.paths, folder, home.settings.paths.workspace_ids())
+    export.export_notes(home.settings.paths, home.container.databases, folder, home.settings.paths.workspace_ids())
     return {note.read_text("utf-8").rpartition("---\n")[2].strip(): note for note in folder.rglob("*.md")}
 
 
@@ -261,7 +261,7 @@ def test_notes_are_not_written_over_other_things(home, tmp_path):
 
 def test_lines_of_json_hold_everything_with_its_history(home, tmp_path):
     first = fill(home)
-    counts = export.export_lines(home.settings.paths, tmp_path / "lines", ["default", "me"])
+    counts = export.export_lines(home.settings.paths, home.container.databases, tmp_path / "lines", ["default", "me"])
     lines = [json.loads(line) for line in (tmp_path / "lines").read_text("utf-8").splitlines()]
     assert counts == {"default": 7, "me": 1}
     assert len(lines) == 8

@@ -126,7 +126,7 @@ class ErrorPage(PageAnswer[ErrorAnswer]):
 @api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage))
 def list_workspaces(call: Call) -> Page[WorkspaceSummary]:
     """List the workspaces of this home."""
-    names = call.container.settings.paths.workspace_ids()
+    names = call.container.databases.ids()
     return Page([operations.summarize_workspace(call.container.workspace(name)) for name in names])
 
 

@@ -95,9 +95,10 @@ class State:
 
     def makes(self, workspace: str) -> bool:
         """Tell whether what is stored now makes a project's own workspace."""
-        paths = self.settings.paths
+        from pipeline.services.workspaces import has_workspace
+
         is_chosen_by_folder = self.named_workspace is None and workspace != self.settings.workspace
-        return is_chosen_by_folder and not paths.workspace(workspace).events.is_file()
+        return is_chosen_by_folder and not has_workspace(self.settings, workspace)
 
     def offer_adoption(self, folder: Path, workspace: str) -> None:
         """Say once, when a project's workspace was made, what of the project stands in the one that was used before."""

@@ -78,8 +78,9 @@ def _list_checks(state: State) -> Iterator[Check]:
     yield "processes", lambda: checks.check_processes(probe)
     yield "model", lambda: diagnostics.check_model(context)
     yield "hosts", lambda: checks.check_hosts(context)
+    yield "store", lambda: diagnostics.check_store(context)
     # One that is named is looked at alone.
-    for name in context.paths.workspace_ids():
+    for name in diagnostics.list_checked_workspaces(context):
         if state.named_workspace in (None, name):
             yield "workspace", partial(diagnostics.check_workspace, context, name)
 

@@ -42,16 +42,15 @@ def export(state: State, file: Path, form: str, passphrase_file: Path | None, *,
     phrase = read_passphrase(passphrase_file)
     if phrase is not None and form != "bundle":
         raise click.BadParameter("only a bundle takes a passphrase", param_hint="--passphrase-file")
-    paths = state.settings.paths
-    workspaces = paths.workspace_ids() if everything else [state.workspace]
-    target = file.absolute()
+    paths, target = state.settings.paths, file.absolute()
     with open_home(state) as home, show_waiting("writing", quiet=state.json):
+        workspaces = home.databases.ids() if everything else [state.workspace]
         if form == "bundle":
             counts = exporting.export_bundle(paths, home.databases, target, workspaces, phrase).memories
         elif form == "markdown":
-            counts = exporting.export_notes(paths, target, workspaces)
+            counts = exporting.export_notes(paths, home.databases, target, workspaces)
         else:
-            counts = exporting.export_lines(paths, target, workspaces)
+            counts = exporting.export_lines(paths, home.databases, target, workspaces)
     told = {"file": str(target), "format": form, "encrypted": phrase is not None, "memories": counts}
     total = sum(counts.values())
     state.show(told, f"{plain(str(target))} holds {total} memories of {len(counts)} workspaces")

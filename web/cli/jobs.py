@@ -111,7 +111,9 @@ def sleep(state: State, jobs: tuple[str, ...], *, every_job: bool, every_workspa
     if every_workspace and not jobs:
         raise click.UsageError("--every-workspace needs the names of jobs, or --all")
     if jobs:
-        _run_here(state, jobs, state.settings.paths.workspace_ids() if every_workspace else [state.workspace])
+        from pipeline.services.workspaces import list_workspaces
+
+        _run_here(state, jobs, list_workspaces(state.settings) if every_workspace else [state.workspace])
     else:
         _list_known(state)
 

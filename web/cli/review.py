@@ -313,7 +313,7 @@ def _collect(client: "Client") -> dict[str, Any]:
 def _list_places(state: State) -> dict[str, str]:
     home, workspace = state.settings.paths, state.settings.paths.workspace(state.workspace)
     return {
-        "memories": str(workspace.events),
+        "memories": state.settings.store_place or str(workspace.events),
         "vectors": str(workspace.vectors),
         "lexical": str(workspace.lexical),
         "snapshots": str(workspace.snapshots),

@@ -28,7 +28,9 @@ def list_workspaces(state: State) -> None:
         with state.client() as client:
             items = client.workspaces()["items"]
     except ServerUnreachable:
-        items = [{"id": name, "memories": None} for name in state.settings.paths.workspace_ids()]
+        from pipeline.services.workspaces import list_workspaces as list_existing
+
+        items = [{"id": name, "memories": None} for name in list_existing(state.settings)]
     rows = [["*" if item["id"] == state.workspace else "", item["id"], item["memories"]] for item in items]
     state.show(
         {"items": items, "next_cursor": None}, lambda: table(["", "workspace", "memories"], rows, right=["memories"])

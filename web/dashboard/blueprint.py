@@ -147,13 +147,13 @@ def no_such_page(**_path: str) -> AnyResponse:
 
 
 def _usual_workspace() -> str:
-    settings = container().settings
-    known = settings.paths.workspace_ids()
-    for name in (session.get("workspace"), settings.workspace):
+    usual = container().settings.workspace
+    known = container().databases.states()
+    for name in (session.get("workspace"), usual):
         if name in known:
             return str(name)
-    written = {name: settings.paths.workspace(name).events.stat().st_mtime_ns for name in known}
-    return max(written, key=written.__getitem__, default=settings.workspace)
+    # Where something was written last.
+    return max(known, key=lambda name: max(changed for _, changed, _ in known[name]), default=usual)
 
 
 def _note_workspace(_endpoint: str | None, values: dict[str, Any] | None) -> None:
@@ -177,7 +177,7 @@ def _add_headers(response: Response) -> Response:
 def _layout_values() -> dict[str, Any]:
     return {
         "navigation": NAVIGATION,
-        "workspaces": container().settings.paths.workspace_ids,
+        "workspaces": container().databases.ids,
         "csrf_token": csrf_token,
         "asset": _asset,
         "here": _here,

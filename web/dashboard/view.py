@@ -208,7 +208,7 @@ def error_page(status: int, message: str) -> Response:
 
 
 def _exists(view: View) -> bool:
-    return view.workspace.paths.events.is_file()
+    return view.workspace.exists
 
 
 def _values(model: type[BaseModel], given: MultiDict[str, str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from config.settings import SettingsError, explain_settings, load_settings
 from pipeline.jobs.model import MAX_ANSWER_BYTES, MAX_PROMPT_CHARS, MAX_REPLY_TOKENS, JobModel, ModelEndpoint
 from pipeline.store import runs
-from pipeline.store.database import Database
+from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.in_process import PROFILE, scratch_database
 from tests.fakes.model_server import breaks_off, drips, hangs, hangs_up, model_server, says, sends
 from tests.support.stack import wait_until
@@ -209,7 +209,7 @@ def test_the_next_day_begins_anew(database, server):
 
 
 def spend(file, endpoint, start):
-    database = Database(file, PROFILE, create=False)
+    database = SqliteDatabase(file, PROFILE, create=False)
     start.wait()
     model = JobModel(database, endpoint, lambda: NOON)
     for _ in range(6):

@@ -20,7 +20,7 @@ from pipeline.records import (
     Trust,
 )
 from pipeline.store import duplicates, ingested, memories, refusals, work
-from pipeline.store.database import Database
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import WritePolicy
@@ -372,7 +372,7 @@ def test_two_workers_merge_a_double_once(dedup_store):
     failures = []
 
     def compare(part):
-        database = Database(dedup_store.database.file, PROFILE, create=False)
+        database = SqliteDatabase(dedup_store.database.file, PROFILE, create=False)
         dense = DenseIndex(dedup_store.stage.table(), 10_000, dedup_store.encoder.background)
         stage = type(dedup_store.stage)(database, dedup_store.stage.table, lambda: dense)
         try:

@@ -15,7 +15,7 @@ from pipeline.jobs.snapshot import find_outlived, find_snapshot, scrub_snapshots
 from pipeline.records import Draft, Revision
 from pipeline.store import backup
 from pipeline.store.backup import Snapshot, Taken
-from pipeline.store.database import Database
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE
@@ -26,7 +26,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def database(tmp_path):
-    with contextlib.closing(Database(tmp_path / "w" / "events.sqlite", PROFILE, create=True)) as database:
+    with contextlib.closing(SqliteDatabase(tmp_path / "w" / "events.sqlite", PROFILE, create=True)) as database:
         accept(database, Draft("The first memory"))
         yield database
 
@@ -210,7 +210,7 @@ def test_interrupted_anywhere_a_scrub_is_done_by_the_next(database, folder, purg
 
 def test_a_log_that_a_killed_scrub_left_is_folded_in(database, folder, purged):
     newest = backup.snapshots(folder)[0]
-    with contextlib.closing(Database(newest.file, PROFILE, create=False)) as copy:
+    with contextlib.closing(SqliteDatabase(newest.file, PROFILE, create=False)) as copy:
         revise.purge(copy, purged.id)
         pieces = {name: newest.file.with_name(newest.file.name + name) for name in ("", "-wal")}
         left = {name: piece.read_bytes() for name, piece in pieces.items()}

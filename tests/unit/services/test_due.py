@@ -13,8 +13,8 @@ from pipeline.records import Draft, Stage
 from pipeline.services import due
 from pipeline.services.due import DueFinder, list_clocked_jobs
 from pipeline.store import changes, runs, work
-from pipeline.store.database import Databases
 from pipeline.store.operations import Operations
+from pipeline.store.sqlite import SqliteDatabases
 from pipeline.times import utc_text
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, scratch_folder
@@ -29,7 +29,7 @@ class Home:
     def __init__(self, folder):
         self.paths = HomePaths(folder)
         self.paths.ensure()
-        self.databases = Databases(self.paths, PROFILE)
+        self.databases = SqliteDatabases(self.paths, PROFILE)
         self.operations = Operations(self.paths.operations, str)
         # Past the moment in which a file's time says nothing.
         self.now = time.time() + 60

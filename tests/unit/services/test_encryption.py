@@ -14,8 +14,8 @@ from pipeline.records import Draft
 from pipeline.services import maintenance
 from pipeline.services.encryption import choose_key, decrypt_home, describe_encryption, encrypt_home
 from pipeline.store import backup, driver, encryption
-from pipeline.store.database import Database
 from pipeline.store.driver import PLAIN
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.homes import Home
@@ -123,8 +123,8 @@ def test_a_key_that_cannot_be_had_is_named_and_nothing_is_made_changed_or_put_as
     before = {file: file.read_bytes() for file in encrypted.root.rglob("*.sqlite*")}
     place = encrypted.workspace("default")
     for attempt in (
-        lambda: Database(place.events, PROFILE, create=False),
-        lambda: Database(encrypted.workspace("new").events, PROFILE, create=True),
+        lambda: SqliteDatabase(place.events, PROFILE, create=False),
+        lambda: SqliteDatabase(encrypted.workspace("new").events, PROFILE, create=True),
         lambda: maintenance.restore_snapshot(place, "latest", print),
         lambda: maintenance.take_snapshot(place),
         lambda: maintenance.list_snapshots(place),
@@ -148,7 +148,7 @@ def test_a_damaged_store_is_damaged_also_where_the_key_is_right(encrypted):
     file = encrypted.workspace("default").events
     file.write_bytes(bytes(4096) + file.read_bytes()[4096:])
     with pytest.raises(StoreDamaged):
-        Database(file, PROFILE, create=False)
+        SqliteDatabase(file, PROFILE, create=False)
 
 
 def test_the_key_is_not_kept_beside_what_it_locks(paths, tmp_path):
@@ -189,7 +189,7 @@ def test_a_home_that_has_lost_the_name_of_its_key_takes_that_one_again_and_no_ot
     before = contents(encrypted)
     encrypted.store_key.unlink()
     with pytest.raises(StoreDamaged, match="encrypted with a key that its home does not name"):
-        Database(encrypted.workspace("default").events, PROFILE, create=False)
+        SqliteDatabase(encrypted.workspace("default").events, PROFILE, create=False)
     other = key_file.with_name("other.key")
     with pytest.raises(Conflict, match="encrypted with another key"):
         choose_key(encrypted, other)
@@ -266,7 +266,7 @@ def test_inside_of_a_file_it_is_the_old_one_or_the_new_one(paths, key_file, monk
 
 def test_a_store_that_somebody_has_open_is_not_exchanged_under_them(paths, key_file):
     choose_key(paths, key_file)
-    database = Database(paths.workspace("default").events, PROFILE, create=False)
+    database = SqliteDatabase(paths.workspace("default").events, PROFILE, create=False)
     with contextlib.closing(database), database.read(), pytest.raises(StoreBusy):
         encrypt_home(paths)
     assert encrypt_home(paths).left == []
@@ -280,7 +280,7 @@ def test_what_was_written_while_it_was_copied_is_not_lost(paths, key_file, monke
     def write_meanwhile(source, target, key):
         counts = export(source, target, key)
         if source.execute("PRAGMA database_list").fetchone()[2] == str(file):
-            with contextlib.closing(Database(file, PROFILE, create=False)) as database:
+            with contextlib.closing(SqliteDatabase(file, PROFILE, create=False)) as database:
                 accept(database, Draft("Written meanwhile"))
         return counts
 

@@ -11,8 +11,8 @@ from pipeline.errors import StoreBusy, StoreDamaged, StoreUnavailable
 from pipeline.records import Draft
 from pipeline.store import backup, driver
 from pipeline.store.backup import Taken
-from pipeline.store.database import Database
 from pipeline.store.migrations import make_ready
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE, accept_batch, scratch_database
 
@@ -254,5 +254,5 @@ def test_two_processes_migrate_once(old):
 
 
 def test_a_new_store_has_no_folder_of_snapshots(tmp_path):
-    Database(tmp_path / "events.sqlite", PROFILE, create=True).close()
+    SqliteDatabase(tmp_path / "events.sqlite", PROFILE, create=True).close()
     assert not (tmp_path / "snapshots").exists()

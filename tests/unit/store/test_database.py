@@ -5,7 +5,8 @@ import pytest
 
 from pipeline.errors import NotFound, StoreBusy, StoreUnavailable
 from pipeline.store import driver, meta
-from pipeline.store.database import Database, WriterProfile
+from pipeline.store.database import WriterProfile
+from pipeline.store.sqlite import SqliteDatabase
 
 pytestmark = pytest.mark.usefixtures("either_home")
 
@@ -14,14 +15,14 @@ IMPATIENT = WriterProfile("FULL", 1000, 20)
 
 @pytest.fixture
 def database(tmp_path):
-    database = Database(tmp_path / "w" / "events.sqlite", IMPATIENT, create=True)
+    database = SqliteDatabase(tmp_path / "w" / "events.sqlite", IMPATIENT, create=True)
     yield database
     database.close()
 
 
 def test_a_missing_file_is_not_found_and_not_made(tmp_path):
     with pytest.raises(NotFound):
-        Database(tmp_path / "events.sqlite", IMPATIENT, create=False)
+        SqliteDatabase(tmp_path / "events.sqlite", IMPATIENT, create=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,10 +95,10 @@ def test_a_file_that_is_no_database_is_unavailable_and_left_alone(tmp_path, dama
     file.write_bytes(damage)
     if damage:
         with pytest.raises(StoreUnavailable):
-            Database(file, IMPATIENT, create=False)
+            SqliteDatabase(file, IMPATIENT, create=False)
         assert file.read_bytes() == damage
     else:
-        Database(file, IMPATIENT, create=False).close()
+        SqliteDatabase(file, IMPATIENT, create=False).close()
 
 
 def test_two_first_openings_at_once_agree_on_the_schema(tmp_path):
@@ -108,7 +109,7 @@ def test_two_first_openings_at_once_agree_on_the_schema(tmp_path):
     def open_it():
         start.wait()
         try:
-            database = Database(file, WriterProfile("NORMAL", 1000, 5000), create=True)
+            database = SqliteDatabase(file, WriterProfile("NORMAL", 1000, 5000), create=True)
             with database.read() as db:
                 nodes.append(meta.get(db, "node"))
             database.close()

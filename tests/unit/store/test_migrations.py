@@ -8,8 +8,8 @@ from sqlite_utils import Database as Schema
 from pipeline.jobs.indexes import needs_segment
 from pipeline.records import Draft
 from pipeline.store import driver, memories, meta
-from pipeline.store.database import Database
 from pipeline.store.migrations import MIGRATIONS
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE
 from tests.fakes.migrations import next_version
@@ -25,7 +25,7 @@ def file(tmp_path):
 @pytest.fixture
 def old(file):
     """A store with a memory, of the version before the next one."""
-    with contextlib.closing(Database(file, PROFILE, create=True)) as database:
+    with contextlib.closing(SqliteDatabase(file, PROFILE, create=True)) as database:
         accept(database, Draft("zebra one"))
     return file
 
@@ -38,7 +38,9 @@ def tables(file):
 def test_a_new_store_has_a_name_of_its_own_and_asks_for_no_segment(tmp_path):
     names = set()
     for number in range(2):
-        with contextlib.closing(Database(tmp_path / str(number) / "events.sqlite", PROFILE, create=True)) as database:
+        with contextlib.closing(
+            SqliteDatabase(tmp_path / str(number) / "events.sqlite", PROFILE, create=True)
+        ) as database:
             assert not needs_segment(database, 1)
             with database.read() as db:
                 names.add(meta.get(db, "node"))
@@ -48,14 +50,14 @@ def test_a_new_store_has_a_name_of_its_own_and_asks_for_no_segment(tmp_path):
 def test_every_table_of_the_schema_is_made_in_one_transaction(file, monkeypatch):
     monkeypatch.setattr("pipeline.store.migrations.secrets.token_hex", lambda _size: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        Database(file, PROFILE, create=True)
+        SqliteDatabase(file, PROFILE, create=True)
     assert tables(file) <= {"_sqlite_migrations"}
 
 
 def test_a_store_of_the_version_before_keeps_its_memories_and_takes_more(old):
     with next_version():
         for content in ("zebra one", "zebra two"):
-            with contextlib.closing(Database(old, PROFILE, create=False)) as database:
+            with contextlib.closing(SqliteDatabase(old, PROFILE, create=False)) as database:
                 accept(database, Draft(content))
                 with database.read() as db:
                     kept = [memories.by_seqs(db, [seq])[seq].content for seq in memories.all_seqs(db)]
@@ -64,7 +66,7 @@ def test_a_store_of_the_version_before_keeps_its_memories_and_takes_more(old):
 
 
 def test_a_new_store_has_every_migration(file):
-    Database(file, PROFILE, create=True).close()
+    SqliteDatabase(file, PROFILE, create=True).close()
     with contextlib.closing(driver.connect(file)) as db:
         assert [one.name for one in MIGRATIONS.applied(Schema(db))] == [
             "m001_schema",
@@ -75,12 +77,12 @@ def test_a_new_store_has_every_migration(file):
 
 
 def test_a_store_with_counts_of_co_mentions_opens_without_them(file):
-    with contextlib.closing(Database(file, PROFILE, create=True)) as database:
+    with contextlib.closing(SqliteDatabase(file, PROFILE, create=True)) as database:
         accept(database, Draft("zebra"))
     with contextlib.closing(driver.connect(file)) as db:
         db.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_no_co_mentions'")
         db.execute("CREATE TABLE co_mention (low INTEGER, high INTEGER, memories INTEGER)")
         db.execute("INSERT INTO co_mention VALUES (1, 2, 3)")
-    with contextlib.closing(Database(file, PROFILE, create=False)) as database, database.read() as db:
+    with contextlib.closing(SqliteDatabase(file, PROFILE, create=False)) as database, database.read() as db:
         assert memories.all_seqs(db) == [1]
     assert "co_mention" not in tables(file)

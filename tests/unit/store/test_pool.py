@@ -9,8 +9,8 @@ import pytest
 from config.paths import HomePaths
 from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.store import meta
-from pipeline.store.database import Database, Databases
 from pipeline.store.pool import MOST_IDLE, ConnectionPool
+from pipeline.store.sqlite import SqliteDatabase, SqliteDatabases
 from tests.fakes.in_process import PROFILE
 
 pytestmark = pytest.mark.usefixtures("either_home")
@@ -23,7 +23,7 @@ def paths(tmp_path):
 
 @pytest.fixture
 def databases(paths):
-    databases = Databases(paths, PROFILE)
+    databases = SqliteDatabases(paths, PROFILE)
     yield databases
     databases.close()
 
@@ -90,7 +90,7 @@ def test_threads_that_come_and_go_keep_no_file_open(databases, paths):
 
 def test_a_database_that_somebody_holds_works_after_it_was_closed_for_others(tmp_path):
     pool = ConnectionPool(most=1)
-    one, other = (Database(tmp_path / name / "events.sqlite", PROFILE, create=True, pool=pool) for name in "ab")
+    one, other = (SqliteDatabase(tmp_path / name / "events.sqlite", PROFILE, create=True, pool=pool) for name in "ab")
     for number in range(5):
         put(one, f"one {number}")
         put(other, f"other {number}")
@@ -103,7 +103,7 @@ def test_a_database_that_somebody_holds_works_after_it_was_closed_for_others(tmp
 
 def test_a_transaction_goes_on_while_its_database_is_the_one_to_close(tmp_path):
     pool = ConnectionPool(most=1)
-    one, other = (Database(tmp_path / name / "events.sqlite", PROFILE, create=True, pool=pool) for name in "ab")
+    one, other = (SqliteDatabase(tmp_path / name / "events.sqlite", PROFILE, create=True, pool=pool) for name in "ab")
     with one.write() as writing, one.read() as reading:
         meta.put(writing, "value", "mine")
         for number in range(5):
@@ -115,7 +115,7 @@ def test_a_transaction_goes_on_while_its_database_is_the_one_to_close(tmp_path):
 
 def test_readers_and_writers_never_notice_that_connections_are_closed(tmp_path):
     pool = ConnectionPool(most=2)
-    held = [Database(tmp_path / str(n) / "events.sqlite", PROFILE, create=True, pool=pool) for n in range(6)]
+    held = [SqliteDatabase(tmp_path / str(n) / "events.sqlite", PROFILE, create=True, pool=pool) for n in range(6)]
 
     def use(number):
         for turn in range(60):
@@ -135,7 +135,7 @@ def test_readers_and_writers_never_notice_that_connections_are_closed(tmp_path):
 def test_a_store_that_was_replaced_is_another_one(databases, paths):
     old = databases.get("alpha", create=True)
     put(old, "old")
-    draft = Database(paths.root / "draft" / "events.sqlite", PROFILE, create=True)
+    draft = SqliteDatabase(paths.root / "draft" / "events.sqlite", PROFILE, create=True)
     put(draft, "new")
     draft.checkpoint()
     draft.close()

@@ -4,7 +4,8 @@ import pytest
 
 from pipeline.records import Draft, Stage
 from pipeline.store import runs, work
-from pipeline.store.database import Database, WriterProfile
+from pipeline.store.database import WriterProfile
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from pipeline.write.revise import archive, purge, restore
 
@@ -17,7 +18,7 @@ def wake_ups():
 @pytest.fixture
 def database(tmp_path, wake_ups):
     profile = WriterProfile("NORMAL", 1000, 20)
-    database = Database(tmp_path / "events.sqlite", profile, create=True, on_commit=wake_ups.append)
+    database = SqliteDatabase(tmp_path / "events.sqlite", profile, create=True, on_commit=wake_ups.append)
     yield database
     database.close()
 

@@ -9,7 +9,7 @@ from pipeline.jobs.registry import BY_NAME
 from pipeline.records import Draft
 from pipeline.services import due
 from pipeline.store import changes, runs
-from pipeline.store.database import Database
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import accept
 from tests.fakes.in_process import PROFILE
 from workers import tasks
@@ -28,7 +28,7 @@ def container(home):
 
 @pytest.fixture
 def workspace(home):
-    database = Database(home.paths.workspace("alpha").events, PROFILE, create=True)
+    database = SqliteDatabase(home.paths.workspace("alpha").events, PROFILE, create=True)
     accept(database, Draft("The port is 8123"))
     yield database
     database.close()

@@ -25,7 +25,7 @@ from pipeline.records import (
     Viewer,
 )
 from pipeline.store import agent_sessions, edges as edges_table, history, index_state, memories, review, work
-from pipeline.store.database import Database
+from pipeline.store.sqlite import SqliteDatabase
 from pipeline.text.normalize import content_hash
 from pipeline.text.redaction import redact
 from pipeline.text.tokens import memory_tokens
@@ -121,7 +121,7 @@ def test_racing_writers_of_one_text_make_one_memory(database):
 
     def write(number):
         # Each with a connection of its own, as another process would have.
-        own = Database(database.file, PROFILE, create=False)
+        own = SqliteDatabase(database.file, PROFILE, create=False)
         start.wait()
         receipts.extend(accept(own, Draft(f"text {n % 5}", tags=(f"t{number}",))) for n in range(15))
         own.close()

@@ -1,0 +1,39 @@
+"""Which workspaces there are, asked by who has no store open: the command line, and who chooses for a folder."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from config.settings import Settings
+
+if TYPE_CHECKING:
+    from pipeline.store.database import Databases
+
+
+def list_workspaces(settings: Settings) -> list[str]:
+    """List the workspaces of a home, by name; raise StoreUnavailable where their server is out of reach."""
+    if not settings.store.reveal():
+        return settings.paths.workspace_ids()
+    with _opened(settings) as databases:
+        return databases.ids()
+
+
+def has_workspace(settings: Settings, workspace_id: str) -> bool:
+    """Tell whether anything was ever written to a workspace; raise StoreUnavailable where that cannot be known."""
+    if not settings.store.reveal():
+        return settings.paths.workspace(workspace_id).events.is_file()
+    with _opened(settings) as databases:
+        return databases.exists(workspace_id)
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator["Databases"]:
+    # Most commands ask files, and only the server.
+    from pipeline.store.database import WriterProfile
+    from pipeline.store.stores import open_stores
+
+    stores = open_stores(settings, WriterProfile("NORMAL", 0, settings.busy_timeout_ms), str)
+    try:
+        yield stores.databases
+    finally:
+        stores.close()

@@ -1,0 +1,37 @@
+"""Single values of a home on a server: what every process must know that no machine's own files can tell it."""
+
+from pipeline.store.database import HomeTables
+
+
+class HomeValues:
+    """Read and write the values; a home of files keeps each in a file of its own instead."""
+
+    def __init__(self, tables: HomeTables) -> None:
+        self._tables = tables
+
+    def get(self, name: str) -> str | None:
+        """Return a value, None where it was never set."""
+        with self._tables.opened() as db:
+            row = db.execute("SELECT value FROM home_value WHERE name = ?", (name,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def begin(self, name: str, value: str) -> str:
+        """Set a value that was never set, and return the one that stands: all who begin at once agree on one."""
+        with self._tables.opened() as db:
+            db.execute("INSERT INTO home_value VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))
+        found = self.get(name)
+        assert found is not None
+        return found
+
+    def put(self, name: str, value: str) -> None:
+        """Set a value."""
+        with self._tables.opened() as db:
+            db.execute(
+                "INSERT INTO home_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (name, value),
+            )
+
+    def drop(self, name: str) -> None:
+        """Forget a value."""
+        with self._tables.opened() as db:
+            db.execute("DELETE FROM home_value WHERE name = ?", (name,))

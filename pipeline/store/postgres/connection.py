@@ -1,0 +1,113 @@
+"""A connection to PostgreSQL that the store's modules use as they use one of `sqlite3`."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar, cast
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from pipeline.enums import Stage
+from pipeline.store.driver import WriteConnection
+from pipeline.store.postgres.failures import failure_of
+from pipeline.store.postgres.statements import Parameters, name_values, translate
+
+Cursor = psycopg.Cursor[Any]
+ClientCursor = psycopg.ClientCursor[Any]
+Row = tuple[Any, ...]
+Answer = TypeVar("Answer")
+
+# So many statements travel together: the server answers none before it has read all.
+AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """How many rows statements that went together have changed."""
+
+    rowcount: int
+
+
+class PostgresConnection:
+    """One connection; errors are those that callers of `sqlite3` know, or say what is wrong with the store."""
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+        # Whether statements are about a workspace, whose name then leads every index.
+        self.of_workspace = True
+        self.wake_ups: set[Stage | None] = set()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Tell whether a transaction is open, or whether that cannot be known any more."""
+        return self._connection.info.transaction_status is not TransactionStatus.IDLE
+
+    @property
+    def is_lost(self) -> bool:
+        """Tell whether the server is gone, or has ended this connection."""
+        return self._connection.closed
+
+    def execute(self, statement: str, parameters: Parameters = ()) -> Cursor:
+        """Run one statement."""
+        said = translate(statement, of_workspace=self.of_workspace)
+        return self._do(lambda cursor: cursor.execute(said, name_values(said, parameters)))
+
+    def executemany(self, statement: str, rows: Iterable[Parameters]) -> Changed:
+        """Run one statement for each of some rows."""
+        said, changed = translate(statement, of_workspace=self.of_workspace), 0
+        rest = iter(rows)
+        while some := list(islice(rest, AT_ONCE)):
+            together = self._do(partial(_fill_in, said, some))
+            changed += sum(cursor.rowcount for cursor in self._answers(together))
+        return Changed(changed)
+
+    def run_script(self, script: str) -> Row:
+        """Run statements that travel together, in PostgreSQL's own words; return the first row of the last query."""
+        found: Row = ()
+        for cursor in self._answers(script):
+            if cursor.description is not None:
+                found = cursor.fetchone() or ()
+        return found
+
+    def roll_back(self) -> None:
+        """Undo the transaction, unless it went with the connection."""
+        if self.in_transaction and not self.is_lost:
+            self.run_script("ROLLBACK")
+
+    def _answers(self, script: str) -> Iterator[Cursor]:
+        cursor = self._do(lambda cursor: cursor.execute(script.encode()))
+        yield cursor
+        while cursor.nextset():
+            yield cursor
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what a block does if it fails: without that, PostgreSQL takes nothing more in the transaction."""
+        self.execute("SAVEPOINT attempt")
+        try:
+            yield
+        except BaseException:
+            if not self.is_lost:
+                self.execute("ROLLBACK TO SAVEPOINT attempt")
+            raise
+        self.execute("RELEASE SAVEPOINT attempt")
+
+    def close(self) -> None:
+        """End the connection; what was not committed is undone."""
+        self._connection.close()
+
+    def _do(self, ask: Callable[[Cursor], Answer]) -> Answer:
+        try:
+            return ask(self._connection.cursor())
+        except psycopg.Error as error:
+            raise failure_of(error) from error
+
+
+def _fill_in(statement: bytes, rows: Sequence[Parameters], cursor: Cursor) -> str:
+    return ";".join(cast("ClientCursor", cursor).mogrify(statement, name_values(statement, row)) for row in rows)
+
+
+WriteConnection.register(PostgresConnection)

@@ -1,0 +1,159 @@
+"""One workspace's rows on the server: one writer at a time, readers beside it, and typed errors."""
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from sqlite3 import Connection
+from typing import cast
+
+from config.paths import is_workspace_id
+from pipeline.errors import NotFound, StoreBusy
+from pipeline.lru import LruCache
+from pipeline.store import meta, oplog
+from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_nobody
+from pipeline.store.postgres import schema
+from pipeline.store.postgres.connection import PostgresConnection
+from pipeline.store.postgres.server import Server
+
+MOST_DATABASES = 1024
+NO_LOG = (0, 0, 0)
+# How long a write may do nothing and keep everybody else from writing.
+LONGEST_IDLE_S = 60
+
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL reverie.workspace = '{id}'"
+# Every statement of a write sees what was committed before it had the lock.
+_WRITE = f"""
+BEGIN; SET LOCAL reverie.workspace = '{{id}}'; SET LOCAL lock_timeout = {{timeout_ms}};
+SET LOCAL idle_in_transaction_session_timeout = '{LONGEST_IDLE_S}s';
+SELECT {schema.HOLD_SCHEMA}, pg_advisory_xact_lock(hashtextextended('{{id}}', 0));
+{schema.LIST_APPLIED}
+"""
+_COMMIT = """
+UPDATE workspace SET commits = commits + 1, written_ns = (extract(epoch FROM clock_timestamp()) * 1000000000)::int8
+WHERE id = '{id}' AND pg_current_xact_id_if_assigned() IS NOT NULL;
+COMMIT
+"""
+
+
+class PostgresDatabase(Database):
+    """One workspace on a server, for reading from any thread and writing from one at a time."""
+
+    def __init__(
+        self,
+        server: Server,
+        workspace_id: str,
+        profile: WriterProfile,
+        on_commit: Callable[[WakeUps], None] = wake_nobody,
+    ) -> None:
+        self._server = server
+        self._on_commit = on_commit
+        self._timeout_s = profile.busy_timeout_ms / 1000
+        self._read = _READ.format(id=workspace_id)
+        self._write = _WRITE.format(id=workspace_id, timeout_ms=profile.busy_timeout_ms)
+        self._commit = _COMMIT.format(id=workspace_id)
+        # Threads of one process wait for each other without a connection each.
+        self._lock = threading.Lock()
+        self._local = threading.local()
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Run one transaction; commit on success, roll back on any error."""
+        if not self._lock.acquire(timeout=self._timeout_s):
+            raise StoreBusy("another write holds the store")
+        try:
+            with self._server.begun(self._write) as (writer, (applied,)):
+                schema.check_applied(applied)
+                writer.wake_ups = set()
+                db = cast("Connection", writer)
+                yield db
+                oplog.record(db)
+                writer.run_script(self._commit)
+                wake_ups = writer.wake_ups
+        finally:
+            self._lock.release()
+        if wake_ups:
+            self._on_commit(wake_ups)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Run reads on one consistent snapshot; nested reads share the outer one."""
+        outer: PostgresConnection | None = getattr(self._local, "reader", None)
+        if outer is not None:
+            yield cast("Connection", outer)
+            return
+        with self._server.begun(self._read) as (reader, _):
+            self._local.reader = reader
+            try:
+                yield cast("Connection", reader)
+            finally:
+                self._local.reader = None
+
+    def checkpoint(self) -> None:
+        """Do nothing: what the server keeps of deleted rows, and for how long, is its own."""
+
+    def measure(self) -> int:
+        """Return how many bytes the workspace's share of the tables takes."""
+        with self.read() as db:
+            return int(db.execute(_MEASURE).fetchone()[0])
+
+    def close(self) -> None:
+        """Do nothing: connections are the server's."""
+
+
+# Of each table as much as the workspace has of its memories.
+_MEASURE = """
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)
+    * (SELECT count(*) FROM memory) / greatest((SELECT reltuples FROM pg_class WHERE relname = 'memory'), 1)
+FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+"""
+
+
+class PostgresDatabases(Databases):
+    """The workspaces on a server; `on_commit` is called with a workspace and what a commit there queued."""
+
+    def __init__(
+        self, server: Server, profile: WriterProfile, on_commit: Callable[[str, WakeUps], None] = wake_nobody
+    ) -> None:
+        self._server = server
+        self._profile = profile
+        self._on_commit = on_commit
+        self._known: LruCache[str, PostgresDatabase] = LruCache(MOST_DATABASES)
+
+    def get(self, workspace_id: str, *, create: bool = False) -> Database:
+        """Return a workspace's database; raise NotFound when it does not exist and is not to be made."""
+        return self._known.get(workspace_id, lambda _: True, partial(self._find, workspace_id, create))
+
+    def _find(self, workspace_id: str, create: bool) -> PostgresDatabase:
+        if not is_workspace_id(workspace_id):
+            raise ValueError("not a workspace id")
+        database = PostgresDatabase(self._server, workspace_id, self._profile, partial(self._on_commit, workspace_id))
+        if not self.exists(workspace_id):
+            if not create:
+                raise NotFound("no such workspace")
+            with database.write() as db:
+                db.execute("INSERT INTO workspace VALUES (?) ON CONFLICT DO NOTHING", (workspace_id,))
+                if meta.get(db, meta.NODE) is None:
+                    meta.put(db, meta.NODE, secrets.token_hex(4))
+        return database
+
+    def ids(self) -> list[str]:
+        """List the workspaces that exist, by name."""
+        with self._server.opened() as home:
+            return [name for (name,) in home.execute("SELECT id FROM workspace ORDER BY id")]
+
+    def exists(self, workspace_id: str) -> bool:
+        """Tell whether anything was ever written to a workspace."""
+        with self._server.opened() as home:
+            return home.execute("SELECT 1 FROM workspace WHERE id = ?", (workspace_id,)).fetchone() is not None
+
+    def states(self) -> Mapping[str, StoreState]:
+        """Return, by workspace, when something was written there last, and how often something was."""
+        with self._server.opened() as home:
+            rows = home.execute("SELECT id, written_ns, commits FROM workspace ORDER BY id")
+            return {name: ((0, written, commits), NO_LOG) for name, written, commits in rows}
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._server.close()

@@ -1,0 +1,52 @@
+"""The schema on the server as numbered migrations, which any version of Reverie can tell from its own.
+
+All that are pending run in one transaction. Meanwhile nobody writes: every write holds the schema as it is.
+"""
+
+from importlib.resources import files
+
+from pipeline.errors import StoreUnavailable
+from pipeline.store.postgres.connection import PostgresConnection
+
+# A migration's name, and the files that it executes. What was released never changes.
+MIGRATIONS: dict[str, tuple[str, ...]] = {"p001_schema": ("functions.sql", "schema.sql", "home.sql")}
+KNOWN = ",".join(MIGRATIONS)
+# What a write holds with others, and a migration alone.
+HOLD_SCHEMA = "pg_advisory_xact_lock_shared(7077, 34)"
+_TAKE_SCHEMA = "SELECT pg_advisory_xact_lock(7077, 34)"
+LIST_APPLIED = "SELECT coalesce(string_agg(name, ',' ORDER BY name), '') FROM migration"
+
+
+def make_ready(connection: PostgresConnection) -> None:
+    """Apply what is pending, whoever of several comes first; raise StoreUnavailable where a later version was here."""
+    if _list_applied(connection) == KNOWN:
+        return
+    connection.execute("BEGIN")
+    try:
+        connection.execute(_TAKE_SCHEMA)
+        applied = _list_applied(connection)
+        check_applied(applied)
+        if not applied:
+            connection.execute('CREATE TABLE IF NOT EXISTS migration (name TEXT COLLATE "C" PRIMARY KEY)')
+        for name, scripts in MIGRATIONS.items():
+            if name not in applied.split(","):
+                for script in scripts:
+                    connection.run_script(files(__package__).joinpath(script).read_text(encoding="utf-8"))
+                connection.execute("INSERT INTO migration VALUES (?)", (name,))
+        connection.execute("COMMIT")
+    finally:
+        connection.roll_back()
+
+
+def check_applied(applied: str) -> None:
+    """Raise StoreUnavailable where a store was changed by a later version: what this one writes might not fit."""
+    later = sorted(set(applied.split(",")) - MIGRATIONS.keys() - {""})
+    if later:
+        raise StoreUnavailable(
+            f"the store was changed by a later version of Reverie ({', '.join(later)}): install that one here too"
+        )
+
+
+def _list_applied(connection: PostgresConnection) -> str:
+    (is_there,) = connection.run_script("SELECT to_regclass('migration') IS NOT NULL")
+    return str(connection.run_script(LIST_APPLIED)[0]) if is_there else ""

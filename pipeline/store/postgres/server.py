@@ -1,0 +1,152 @@
+"""The server of the store, as one process knows it: its connections, and that it is fit to hold a store at all."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from sqlite3 import Connection
+from typing import Any, cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pipeline.errors import ReverieError, StoreUnavailable
+from pipeline.store.database import HomeTables
+from pipeline.store.postgres import schema
+from pipeline.store.postgres.connection import PostgresConnection, Row
+from pipeline.store.postgres.failures import failure_of
+from pipeline.store.postgres.values import VALUES
+
+OLDEST_VERSION = 150000
+# Idle connections that are kept; in use are two a thread at most.
+MOST_IDLE = 8
+# A server that does not answer is told from one that is slow by the system's own clocks, not by a request's patience.
+CONNECT_S = 5
+_WAYS: dict[str, Any] = {
+    "application_name": "reverie",
+    "connect_timeout": str(CONNECT_S),
+    # Of several hosts, the one that takes writes: after a failing over that is another one.
+    "target_session_attrs": "read-write",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "tcp_user_timeout": "30000",
+}
+# Whoever holds a transaction open holds up migrations and the removal of old rows; whoever writes, a whole workspace.
+_SET_UP = """
+SET client_min_messages = warning; SET jit = off; SET TimeZone = 'UTC';
+SET statement_timeout = '120s'; SET idle_in_transaction_session_timeout = '600s';
+SELECT current_setting('server_version_num')::int8, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user
+"""
+
+
+class Server(HomeTables):
+    """The server at an address; its connections are opened when they are needed, and some are kept while they are not.
+
+    No library's pool: that one waits for a server that is gone as long as it may, where this one says so at once.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._lock = threading.Lock()
+        self._idle: list[PostgresConnection] = []
+        self._is_ready = False
+        self._is_closed = False
+
+    @contextmanager
+    def begun(self, script: str, *, of_workspace: bool = True) -> Iterator[tuple[PostgresConnection, Row]]:
+        """Begin a transaction by a script; give its connection and the answer; undo what was not committed."""
+        connection, answer = self._begin(script, of_workspace)
+        try:
+            yield connection, answer
+        finally:
+            self._end(connection)
+
+    def _begin(self, script: str, of_workspace: bool) -> tuple[PostgresConnection, Row]:
+        """Return a connection whose transaction has begun, and the last statement's answer.
+
+        A connection that was lost while nobody used it is not the caller's concern.
+        """
+        connection = self._take_idle()
+        if connection is not None:
+            try:
+                return connection, self._start(connection, script, of_workspace)
+            except StoreUnavailable:
+                if not connection.is_lost:
+                    raise
+                # What took this one took the others: the server was started anew, or another one leads now.
+                self._drop_idle()
+        connection = self._connect()
+        return connection, self._start(connection, script, of_workspace)
+
+    def _end(self, connection: PostgresConnection) -> None:
+        with suppress(ReverieError):
+            # Of a connection that is lost, the server undoes it by itself.
+            connection.roll_back()
+        if connection.in_transaction or self._is_closed:
+            # One that could not even end its transaction is of no use to anybody.
+            connection.close()
+            return
+        with self._lock:
+            self._idle.append(connection)
+            surplus = self._idle[:-MOST_IDLE]
+            del self._idle[:-MOST_IDLE]
+        for one in surplus:
+            one.close()
+
+    @contextmanager
+    def opened(self) -> Iterator[Connection]:
+        """Run one transaction on what a home keeps beside its workspaces; roll back on any error."""
+        with self.begun("BEGIN", of_workspace=False) as (home, _):
+            yield cast("Connection", home)
+            home.run_script("COMMIT")
+
+    def close(self) -> None:
+        """Close every connection, those in use as soon as they are not."""
+        self._is_closed = True
+        self._drop_idle()
+
+    def _start(self, connection: PostgresConnection, script: str, of_workspace: bool) -> Row:
+        connection.of_workspace = of_workspace
+        try:
+            return connection.run_script(script)
+        except BaseException:
+            self._end(connection)
+            raise
+
+    def _take_idle(self) -> PostgresConnection | None:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _drop_idle(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for one in idle:
+            one.close()
+
+    def _connect(self) -> PostgresConnection:
+        try:
+            made = psycopg.connect(
+                make_conninfo("", **_WAYS | conninfo_to_dict(self._url)),
+                autocommit=True,
+                cursor_factory=psycopg.ClientCursor,
+                context=VALUES,
+            )
+        except psycopg.Error as error:
+            raise failure_of(error) from error
+        connection = PostgresConnection(made)
+        try:
+            self._check(connection)
+            schema.make_ready(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check(self, connection: PostgresConnection) -> None:
+        version, passes_by = connection.run_script(_SET_UP)
+        if version < OLDEST_VERSION:
+            raise StoreUnavailable(f"PostgreSQL {version // 10000} is too old for a store: it must be 15 or later")
+        if passes_by:
+            raise StoreUnavailable(
+                "the store's role is a superuser or passes row level security by, and would see every workspace in "
+                "each: make one with CREATE ROLE reverie LOGIN, and give it the database"
+            )

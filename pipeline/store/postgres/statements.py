@@ -1,0 +1,50 @@
+"""How a statement of the store is said to PostgreSQL.
+
+The store's statements are the same for SQLite and PostgreSQL but for what is changed here: how places for values are
+written, what a conflict is found by where every table leads with its workspace, LIKE, which knows no case in SQLite,
+and what only SQLite's planner is told.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+
+# Texts, names in quotes and comments are passed over; a cast has two colons.
+_PARTS = re.compile(
+    r"""(?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|::)
+    |\?(?P<number>\d+)?
+    |(?<![\w:]):(?P<name>[A-Za-z_]\w*)
+    |(?P<percent>%)
+    |\b(?P<conflict>ON\s+CONFLICT\s*\()
+    |\b(?P<like>LIKE)\b
+    |\s+(?P<hint>(?:NOT\s+INDEXED|INDEXED\s+BY\s+\w+))\b
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_SAID_AS = {None: "%s", "percent": "%%", "like": "ILIKE", "hint": ""}
+
+
+# Few statements name as many values as they are given, so that those are always others.
+@lru_cache(maxsize=2048)
+def translate(statement: str, *, of_workspace: bool) -> bytes:
+    """Return a statement about a workspace, or the home, as psycopg takes it; numbered values become named ones."""
+    return _PARTS.sub(partial(_replace, of_workspace), statement).encode()
+
+
+def _replace(of_workspace: bool, found: re.Match[str]) -> str:
+    part, text = found.lastgroup, found[0]
+    if part in ("number", "name"):
+        return f"%({'p' if part == 'number' else ''}{found[part]})s"
+    if part == "conflict":
+        return f"{text}workspace, " if of_workspace else text
+    return _SAID_AS[part] if part in _SAID_AS else text.replace("%", "%%")
+
+
+def name_values(statement: bytes, values: Parameters) -> Parameters:
+    """Return a statement's values by name where it tells them by number."""
+    if b"%(p1)s" in statement and not isinstance(values, Mapping):
+        return {f"p{number}": value for number, value in enumerate(values, 1)}
+    return values

@@ -1,0 +1,257 @@
+"""One workspace's SQLite file: one writer at a time, readers beside it, and typed errors."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Literal, cast
+
+from config.paths import FileState, HomePaths, WorkspacePaths, file_identity, file_state
+from pipeline.errors import NotFound, StoreBusy, StoreDamaged, StoreUnavailable
+from pipeline.lru import LruCache
+from pipeline.store import driver, oplog
+from pipeline.store.database import Database, Databases, StoreState, WakeUps, WriterProfile, wake_nobody
+from pipeline.store.driver import WriteConnection, as_sqlite3, sqlite_errors
+from pipeline.store.failures import failure_of
+from pipeline.store.migrations import MIGRATIONS, make_ready
+from pipeline.store.pool import ConnectionPool
+
+# Every connection has a cache of its own; what is in none of them is still in the system's.
+CACHE_KIB = 2000
+# Of a workspace that rests no file is open: what is kept is little, and saves looking whether its schema is current.
+MOST_DATABASES = 1024
+NO_FILE: FileState = (0, 0, 0)
+
+
+class SqliteDatabase(Database):
+    """Open one events.sqlite for reading from any thread and writing from one at a time.
+
+    Its connections are opened when they are needed and kept in a pool while they are not. After each commit that queued
+    work, `on_commit` is called with what it queued, outside of every lock.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        profile: WriterProfile,
+        *,
+        create: bool,
+        on_commit: Callable[[WakeUps], None] = wake_nobody,
+        pool: ConnectionPool | None = None,
+    ) -> None:
+        if create:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        elif not file.is_file():
+            raise NotFound("no such workspace")
+        self._file = file
+        self._profile = profile
+        self._on_commit = on_commit
+        self._pool = ConnectionPool() if pool is None else pool
+        self._is_closed = False
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        with _typed_errors(self._file):
+            writer = self._connect("rwc" if create else "rw", writes=True)
+            try:
+                make_ready(writer, file, MIGRATIONS, snapshots=WorkspacePaths(file.parent).snapshots)
+                self._set_up_writer(writer)
+                self.identity = self._find_identity()
+            except BaseException:
+                writer.close()
+                raise
+        self._give_back(writer)
+
+    @property
+    def file(self) -> Path:
+        """Return the file that holds it all."""
+        return self._file
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Run one immediate transaction; commit on success, roll back on any error."""
+        if not self._lock.acquire(timeout=self._profile.busy_timeout_ms / 1000):
+            raise StoreBusy("another write holds the store")
+        try:
+            with _typed_errors(self._file):
+                writer = cast("WriteConnection", self._take(writes=True))
+                try:
+                    writer.execute("BEGIN IMMEDIATE")
+                    writer.wake_ups = set()
+                    yield writer
+                    oplog.record(writer)
+                    writer.execute("COMMIT")
+                except BaseException:
+                    if writer.in_transaction:
+                        writer.execute("ROLLBACK")
+                    raise
+                finally:
+                    self._give_back(writer)
+                wake_ups = writer.wake_ups
+        finally:
+            self._lock.release()
+        if wake_ups:
+            self._on_commit(wake_ups)
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Run reads on one consistent snapshot; nested reads share the outer one."""
+        outer: sqlite3.Connection | None = getattr(self._local, "reader", None)
+        if outer is not None:
+            yield outer
+            return
+        with _typed_errors(self._file):
+            reader = self._local.reader = self._take(writes=False)
+            try:
+                reader.execute("BEGIN")
+                yield reader
+            finally:
+                self._local.reader = None
+                try:
+                    if reader.in_transaction:
+                        reader.execute("ROLLBACK")
+                finally:
+                    self._give_back(reader)
+
+    def checkpoint(self) -> None:
+        """Move the whole write-ahead log into the file and empty it; raise StoreBusy when a reader is in the way."""
+        with self._lock, _typed_errors(self._file):
+            writer = self._take(writes=True)
+            try:
+                busy = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                self._give_back(writer)
+        if busy:
+            raise StoreBusy("a reader keeps the write-ahead log from being emptied")
+
+    def measure(self) -> int:
+        """Return how many bytes the file and its logs take."""
+        return sum(piece.stat().st_size for piece in self._file.parent.glob(f"{self._file.name}*"))
+
+    def close(self) -> None:
+        """Close every connection, those in use as soon as they are not."""
+        self._is_closed = True
+        self._pool.close(self)
+
+    def _take(self, *, writes: bool) -> sqlite3.Connection:
+        idle = self._pool.take(self, writes=writes)
+        return self._open(writes=writes) if idle is None else idle
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        # One that could not even end its transaction is of no use to anybody.
+        if self._is_closed or connection.in_transaction:
+            connection.close()
+        else:
+            self._pool.give(self, connection)
+
+    def _open(self, *, writes: bool) -> sqlite3.Connection:
+        """Open a connection to the file that this database was opened on, and to no other by its name."""
+        if self._find_identity() != self.identity:
+            raise StoreUnavailable("the store was replaced while it was in use")
+        connection = self._connect("rw", writes=writes)
+        if writes:
+            self._set_up_writer(connection)
+        else:
+            connection.execute("PRAGMA query_only=ON")
+        return connection
+
+    def _find_identity(self) -> tuple[int, int]:
+        identity = file_identity(self._file)
+        if identity is None:
+            raise NotFound("no such workspace")
+        return identity
+
+    def _connect(self, mode: Literal["rw", "rwc"], *, writes: bool) -> sqlite3.Connection:
+        timeout_s = self._profile.busy_timeout_ms / 1000
+        connection = driver.connect(
+            self._file, mode, writes=writes, timeout_s=timeout_s, is_shared=True, cached_statements=256
+        )
+        connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+        return connection
+
+    def _set_up_writer(self, writer: sqlite3.Connection) -> None:
+        writer.execute(f"PRAGMA synchronous={self._profile.synchronous}")
+        writer.execute(f"PRAGMA wal_autocheckpoint={self._profile.checkpoint_pages}")
+        writer.execute("PRAGMA secure_delete=ON")
+
+
+class SqliteDatabases(Databases):
+    """Know each workspace's database, and another one when its file was replaced.
+
+    `on_commit` is called with a workspace and what a commit there queued.
+    """
+
+    def __init__(
+        self,
+        paths: HomePaths,
+        profile: WriterProfile,
+        on_commit: Callable[[str, WakeUps], None] = wake_nobody,
+    ) -> None:
+        self._paths = paths
+        self._profile = profile
+        self._on_commit = on_commit
+        self._pool = ConnectionPool()
+        self._known: LruCache[str, SqliteDatabase] = LruCache(MOST_DATABASES)
+
+    def get(self, workspace_id: str, *, create: bool = False) -> SqliteDatabase:
+        """Return a workspace's database; raise NotFound when it does not exist and is not to be made."""
+        return self._known.get(workspace_id, _is_there, partial(self._open, workspace_id, create=create))
+
+    def _open(self, workspace_id: str, *, create: bool) -> SqliteDatabase:
+        file, on_commit = self._paths.workspace(workspace_id).events, partial(self._on_commit, workspace_id)
+        return SqliteDatabase(file, self._profile, create=create, on_commit=on_commit, pool=self._pool)
+
+    def ids(self) -> list[str]:
+        """List the workspaces that exist, by name."""
+        return self._paths.workspace_ids()
+
+    def exists(self, workspace_id: str) -> bool:
+        """Tell whether anything was ever written to a workspace."""
+        return os.path.isfile(self._paths.workspace(workspace_id).events)  # noqa: PTH113 - before every request; pathlib costs twice as much
+
+    def states(self) -> Mapping[str, StoreState]:
+        """Return, by workspace, what changes when something is written there; no store is opened for it."""
+        # At every tick of the scheduler: joining paths would take longer than looking.
+        folder = str(self._paths.workspaces)
+        return {name: _state_of(f"{folder}/{name}/events.sqlite") for name in self.ids()}
+
+    def close(self) -> None:
+        """Close every database."""
+        for database in self._known.values():
+            database.close()
+
+
+def _state_of(events: str) -> StoreState:
+    log = _state_of_file(f"{events}-wal")
+    # Whoever opens a store makes an empty log, whoever closes it last takes it away.
+    return _state_of_file(events), log if log[2] else NO_FILE
+
+
+def _state_of_file(file: str) -> FileState:
+    try:
+        return file_state(file)
+    except FileNotFoundError:
+        return NO_FILE
+
+
+def _is_there(database: SqliteDatabase) -> bool:
+    return database.identity == file_identity(database.file)
+
+
+@contextmanager
+def _typed_errors(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite_errors(sqlite3.DatabaseError) as error:
+        known = as_sqlite3(error)
+        failure = None if isinstance(known, sqlite3.IntegrityError) else failure_of(known, file)
+        if failure is None:
+            if known is error:
+                raise
+            # Outside of the store nobody knows of SQLCipher.
+            raise known from error
+        if isinstance(failure, StoreDamaged):
+            raise StoreDamaged(f"{failure}; `reverie snapshot list` shows the copies that can be put back") from error
+        raise failure from error

@@ -1,0 +1,47 @@
+"""Where a home's stores are: in files of its own, or on a server that several homes share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from config.settings import Settings
+from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
+from pipeline.store.operations import Operations
+from pipeline.store.operations_file import OperationsFile
+from pipeline.store.sqlite import SqliteDatabases
+
+if TYPE_CHECKING:
+    from pipeline.store.home_values import HomeValues
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Every store of a home; `values` only where processes share no files."""
+
+    databases: Databases
+    operations: Operations
+    values: "HomeValues | None" = None
+
+    def close(self) -> None:
+        """Close all of them."""
+        self.databases.close()
+        self.operations.close()
+
+
+def open_stores(
+    settings: Settings,
+    profile: WriterProfile,
+    redact: Callable[[str], str],
+    on_commit: Callable[[str, WakeUps], None] = wake_nobody,
+) -> Stores:
+    """Return the stores that settings name; `on_commit` gets what the commits of workspaces queued."""
+    if not settings.store.reveal():
+        operations = Operations(OperationsFile(settings.paths.operations), redact)
+        return Stores(SqliteDatabases(settings.paths, profile, on_commit), operations)
+    # Loaded where there is a server alone.
+    from pipeline.store.home_values import HomeValues
+    from pipeline.store.postgres.database import PostgresDatabases
+    from pipeline.store.postgres.server import Server
+
+    server = Server(settings.store.reveal())
+    return Stores(PostgresDatabases(server, profile, on_commit), Operations(server, redact), HomeValues(server))

@@ -1,0 +1,256 @@
+"""What every engine of the store keeps: one writer at a time, snapshots for readers, all or nothing, typed errors."""
+
+import sqlite3
+import threading
+
+import pytest
+
+from config.declared import Secret
+from config.paths import HomePaths
+from pipeline.errors import Conflict, InvalidField, NotFound, StoreBusy, StoreUnavailable
+from pipeline.records import Draft, Stage
+from pipeline.store import memories, meta, work
+from pipeline.store.database import WriterProfile, savepoint
+from pipeline.store.stores import open_stores
+from pipeline.write.accept import accept
+from pipeline.write.revise import archive, restore
+from tests.fakes.in_process import accept_batch, fast_settings
+
+IMPATIENT = WriterProfile("FULL", 1000, 200)
+SAID = "The staging database listens on port 6543"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def settings(request, tmp_path):
+    """Settings of a home whose store is kept by one of the engines."""
+    url = request.getfixturevalue("store_url") if request.param == "postgresql" else ""
+    return fast_settings(tmp_path / "home", store=Secret(url))
+
+
+@pytest.fixture
+def open_more(settings):
+    """Open the stores of the home as one more process does."""
+    opened = []
+
+    def open_one(on_commit=lambda *_: None):
+        opened.append(open_stores(settings, IMPATIENT, str, on_commit))
+        return opened[-1]
+
+    yield open_one
+    for stores in opened:
+        stores.close()
+
+
+@pytest.fixture
+def database(open_more):
+    return open_more().databases.get("default", create=True)
+
+
+def test_a_workspace_is_made_by_who_writes_to_it(open_more):
+    one, other = open_more().databases, open_more().databases
+    with pytest.raises(NotFound):
+        one.get("alpha")
+    assert (one.ids(), one.exists("alpha")) == ([], False)
+    one.get("alpha", create=True)
+    one.get("beta", create=True)
+    assert (other.ids(), other.exists("alpha"), other.exists("gamma")) == (["alpha", "beta"], True, False)
+    with other.get("alpha").read() as db, one.get("beta").read() as beta:
+        assert meta.get(db, meta.NODE) != meta.get(beta, meta.NODE)
+
+
+def test_a_name_that_is_none_opens_nothing(open_more):
+    with pytest.raises(ValueError, match="workspace id"):
+        open_more().databases.get("a'; DROP TABLE memory; --", create=True)
+
+
+def test_workspaces_know_nothing_of_each_other(open_more):
+    databases = open_more().databases
+    first = accept(databases.get("alpha", create=True), Draft(SAID))
+    second = accept(databases.get("beta", create=True), Draft(SAID))
+    assert first.id != second.id
+    with databases.get("beta").read() as db:
+        assert memories.get(db, first.id) is None
+        assert memories.get(db, second.id).seq == 1
+        assert db.execute("SELECT count(*) FROM memory").fetchone() == (1,)
+
+
+def test_an_error_rolls_everything_back(database):
+    with pytest.raises(sqlite3.OperationalError), database.write() as db:  # noqa: PT012 - both belong to the transaction
+        meta.put(db, "a", "1")
+        db.execute("no such statement")
+    with database.read() as db:
+        assert meta.get(db, "a") is None
+    with database.write() as db:
+        meta.put(db, "a", "2")
+
+
+def test_a_reader_keeps_its_snapshot_and_nested_reads_share_it(database):
+    with database.read() as db:
+        assert meta.get(db, "a") is None
+        with database.write() as writer:
+            meta.put(writer, "a", "1")
+        with database.read() as inner:
+            assert inner is db
+            assert meta.get(inner, "a") is None
+    with database.read() as db:
+        assert meta.get(db, "a") == "1"
+
+
+def test_a_reader_cannot_write(database):
+    with pytest.raises((sqlite3.OperationalError, StoreUnavailable)), database.read() as db:
+        meta.put(db, "a", "1")
+
+
+def test_a_writer_of_another_process_makes_the_store_busy_for_this_workspace_alone(open_more):
+    one, other = open_more().databases, open_more().databases
+    one.get("alpha", create=True)
+    one.get("beta", create=True)
+    with one.get("alpha").write() as db:
+        meta.put(db, "a", "1")
+        with pytest.raises(StoreBusy), other.get("alpha").write():
+            pass
+        with other.get("beta").write() as beta:
+            meta.put(beta, "a", "2")
+    with other.get("alpha").write() as db:
+        assert meta.get(db, "a") == "1"
+
+
+def test_a_writer_of_another_thread_makes_the_store_busy(database):
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with database.write():
+            inside.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(30)
+    with pytest.raises(StoreBusy), database.write():
+        pass
+    leave.set()
+    thread.join()
+    with database.write() as db:
+        meta.put(db, "a", "1")
+
+
+def test_what_was_written_shows_in_a_workspaces_state_and_nothing_else_does(open_more):
+    databases = open_more().databases
+    alpha = databases.get("alpha", create=True)
+    databases.get("beta", create=True)
+    before = databases.states()
+    with alpha.read() as db:
+        meta.get(db, "a")
+    assert databases.states() == before
+    with alpha.write() as db:
+        meta.put(db, "a", "1")
+    after = databases.states()
+    assert list(after) == ["alpha", "beta"]
+    assert (after["alpha"] == before["alpha"], after["beta"]) == (False, before["beta"])
+
+
+def test_a_transaction_goes_on_after_what_failed_in_a_savepoint(database):
+    with database.write() as db:
+        meta.put(db, "a", "1")
+        with pytest.raises(sqlite3.IntegrityError), savepoint(db):
+            db.execute("INSERT INTO meta (key, value) VALUES ('a', '2')")
+        meta.put(db, "b", "3")
+    with database.read() as db:
+        assert (meta.get(db, "a"), meta.get(db, "b")) == ("1", "3")
+
+
+def test_a_memory_that_is_said_again_does_not_come_back_beside_it(database):
+    first = accept(database, Draft(SAID)).id
+    archive(database, first)
+    accept(database, Draft(SAID))
+    with pytest.raises(Conflict):
+        restore(database, first)
+    assert accept(database, Draft("something else")).id
+
+
+def test_a_commit_wakes_whoever_digests_what_it_wrote(open_more):
+    woken = []
+    databases = open_more(lambda workspace_id, stages: woken.append((workspace_id, set(stages)))).databases
+    accept(databases.get("alpha", create=True), Draft(SAID))
+    with databases.get("alpha").write() as db:
+        meta.put(db, "a", "1")
+    assert woken == [("alpha", {Stage.EMBED, Stage.ENTITIES})]
+
+
+def test_what_one_worker_claims_no_other_gets(open_more):
+    databases = [open_more().databases.get("alpha", create=True) for _ in range(4)]
+    accept_batch(databases[0], [Draft(f"Note {number} about the staging database") for number in range(20)])
+    claimed, start = [], threading.Barrier(4)
+
+    def claim(database, owner):
+        start.wait()
+        for _ in range(10):
+            with database.write() as db:
+                claimed.extend(work.claim(db, Stage.EMBED, owner, limit=2, lease_s=100, now=2**31))
+
+    threads = [threading.Thread(target=claim, args=(one, f"host:{n}:0")) for n, one in enumerate(databases)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(item.seq for item in claimed) == list(range(1, 21))
+
+
+def test_several_first_openings_at_once_agree_on_the_schema(settings):
+    start, nodes, failures = threading.Barrier(4), [], []
+
+    def open_it():
+        start.wait()
+        stores = open_stores(settings, WriterProfile("FULL", 1000, 20_000), str)
+        try:
+            with stores.databases.get("default", create=True).read() as db:
+                nodes.append(meta.get(db, meta.NODE))
+        except Exception as error:  # noqa: BLE001 - shown below
+            failures.append(error)
+        finally:
+            stores.close()
+
+    threads = [threading.Thread(target=open_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(nodes) == 4
+    assert len(set(nodes)) == 1
+
+
+def test_what_goes_wrong_and_who_works_is_told_to_every_process(open_more):
+    one, other = open_more().operations, open_more().operations
+    one.record_error("embed", "no encoder", workspace="alpha")
+    one.report_worker("host:1:0")
+    one.report_worker("host:1:0")
+    assert [error.message for error in other.errors(workspace="alpha", limit=10)] == ["no encoder"]
+    assert other.errors(workspace="beta", limit=10) == []
+    assert [worker.owner for worker in other.workers()] == ["host:1:0"]
+
+
+def test_texts_come_back_as_they_went(database):
+    odd = "100 % of 'it' \"said\" \\ ? :name ?1 %s %(a)s — é 漢 \U0001f600"
+    with database.write() as db:
+        meta.put(db, odd, odd)
+    with database.read() as db:
+        assert meta.get(db, odd) == odd
+        assert db.execute("SELECT ?, ?, ?", (odd, None, True)).fetchone() == (odd, None, 1)
+
+
+def test_a_character_that_an_engine_cannot_hold_is_refused_as_such(database):
+    try:
+        with database.write() as db:
+            meta.put(db, "a", "nul \0 inside")
+    except InvalidField:
+        pass
+    with database.write() as db:
+        meta.put(db, "b", "afterwards")
+
+
+def test_a_home_of_files_makes_none_to_be_looked_at(tmp_path):
+    stores = open_stores(fast_settings(tmp_path / "home"), IMPATIENT, str)
+    assert (stores.databases.ids(), stores.databases.states()) == ([], {})
+    stores.close()
+    assert not HomePaths(tmp_path / "home").root.exists()
