@@ -309,7 +309,7 @@ def active_of(db: Connection, viewer: Viewer, seqs: Iterable[int], limit: int) -
         f"SELECT arc.seq FROM arc JOIN arc_member ON arc_seq = arc.seq WHERE {reach} AND status = ? "  # noqa: S608
         "AND memory_seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
         f"AND EXISTS (SELECT 1 FROM memory WHERE seq = memory_seq AND {clause}) "
-        "GROUP BY arc.seq ORDER BY count(*) DESC, last_at DESC, arc.seq LIMIT ?",
+        "GROUP BY arc.seq ORDER BY count(*) DESC, max(last_at) DESC, arc.seq LIMIT ?",
         (*owners, ArcStatus.ACTIVE, json.dumps(list(seqs)), *values, limit),
     ).fetchall()
     return [_get_visible_arc(db, row[0], viewer) for row in rows]
@@ -336,8 +336,9 @@ def _get_visible_arc(db: Connection, arc_seq: int, viewer: Viewer) -> VisibleArc
         (Trust.TRUSTED, arc_seq, *values),
     ).fetchone()
     rows = db.execute(
-        f"SELECT memory.seq, id, kind, substr(content, 1, ?), occurred_at {members} ORDER BY position DESC LIMIT ?",
-        (PREVIEW_CHARS, arc_seq, *values, SHOWN_MEMBERS),
+        f"SELECT memory.seq, id, kind, substr(content, 1, {PREVIEW_CHARS}), occurred_at {members} "
+        "ORDER BY position DESC LIMIT ?",
+        (arc_seq, *values, SHOWN_MEMBERS),
     ).fetchall()
     shown = tuple(ArcMember(seq, memory_id, Kind(kind), text, at) for seq, memory_id, kind, text, at in reversed(rows))
 

@@ -213,8 +213,9 @@ def list_superseding(db: Connection, seqs: Sequence[int]) -> list[Superseded]:
     """
     rows = db.execute(
         """
+        WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?1))
         SELECT old.seq, new.seq, new.id, new.scope_kind, new.scope_id
-            FROM json_each(?1) JOIN edge e ON e.to_seq = CAST(value AS BIGINT) AND e.kind = 'supersedes'
+            FROM given g JOIN edge e ON e.to_seq = g.seq AND e.kind = 'supersedes'
             JOIN memory old ON old.seq = e.to_seq AND old.subject IS NULL
                 AND old.merged_into IS DISTINCT FROM e.from_seq
             JOIN memory new ON new.seq = e.from_seq AND new.archived_at IS NULL AND new.candidate = 0

@@ -83,8 +83,8 @@ def unlink(db: Connection, memory_seq: int) -> None:
     gone = [
         row[0]
         for row in db.execute(
-            "SELECT given.seq FROM (SELECT CAST(value AS BIGINT) AS seq FROM json_each(?)) given "
-            "WHERE NOT EXISTS (SELECT 1 FROM mention WHERE entity_seq = given.seq)",
+            "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+            "SELECT seq FROM given WHERE NOT EXISTS (SELECT 1 FROM mention WHERE entity_seq = given.seq)",
             (json.dumps(seqs),),
         ).fetchall()
     ]
@@ -208,7 +208,7 @@ def ties(db: Connection, viewer: Viewer, entity_seqs: Sequence[int], limit: int)
     """List which of some entities are mentioned together, most often first."""
     visible, values = _visible(viewer)
     rows = db.execute(
-        "WITH wanted (seq) AS (SELECT CAST(value AS BIGINT) FROM json_each(?)) "  # noqa: S608 - constant text
+        "WITH wanted (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "  # noqa: S608 - constant text
         "SELECT m.entity_seq, o.entity_seq, count(*) FROM mention m "
         "JOIN mention o ON o.memory_seq = m.memory_seq AND o.entity_seq > m.entity_seq "
         "WHERE m.entity_seq IN (SELECT seq FROM wanted) AND o.entity_seq IN (SELECT seq FROM wanted) "
@@ -238,7 +238,7 @@ def _visible(viewer: Viewer) -> tuple[str, list[Any]]:
 
 def _select_hidden(viewer: Viewer) -> tuple[str, list[Any]]:
     """Return what selects the memories that may not be shown, each once, by indexes of the few; and its values."""
-    parts = ["archived_at > ''", "candidate = 1", "valid_to <= ?", "valid_from > ?"]
+    parts = ["archived_at > ''", "candidate = 1 AND archived_at IS NULL", "valid_to <= ?", "valid_from > ?"]
     now = utc_now()
     values: list[Any] = [now, now]
     if not viewer.everything:
@@ -251,7 +251,7 @@ def _select_hidden(viewer: Viewer) -> tuple[str, list[Any]]:
 def _beyond_ascii(db: Connection, folded: str) -> list[int]:
     """Return the entities that hold a folded text in a name of more than ASCII, whose other capitals SQLite keeps."""
     # Only what is not of ASCII takes more bytes than it has letters.
-    rows = db.execute("SELECT seq, name FROM entity WHERE 2 * length(name) < length(hex(name))")
+    rows = db.execute("SELECT seq, name FROM entity WHERE length(name) < length(CAST(name AS BLOB))")
     return [seq for seq, name in rows if folded in name.casefold()]
 
 

@@ -133,7 +133,7 @@ def recent_names(db: Connection, since: str, without: Sequence[EntityKind], leas
     rows = db.execute(
         "WITH last (seq) AS (SELECT seq FROM memory WHERE "  # noqa: S608 - constant text
         f"{clause} AND seq > (SELECT max(seq) FROM memory) - ? AND occurred_at >= ?) "
-        "SELECT e.name FROM last JOIN mention m ON m.memory_seq = last.seq JOIN entity e ON e.seq = m.entity_seq "
+        "SELECT min(e.name) FROM last JOIN mention m ON m.memory_seq = last.seq JOIN entity e ON e.seq = m.entity_seq "
         "WHERE e.kind NOT IN (SELECT value FROM json_each(?)) "
         "GROUP BY e.seq HAVING count(*) >= ? ORDER BY count(*) DESC, max(last.seq) DESC, e.seq LIMIT ?",
         (*values, LAST_WRITTEN, since, json.dumps(without), least, limit),

@@ -227,9 +227,9 @@ def find_undigested(db: Connection, limit: int) -> Undigested:
 def find_undigested_among(db: Connection, seqs: Iterable[int]) -> Undigested:
     """Return what waits of some memories."""
     rows = db.execute(
-        "SELECT w.stage, w.dead, m.id FROM json_each(?) s CROSS JOIN json_each(?) d "
-        "JOIN work w ON w.stage = d.value AND w.memory_seq = CAST(s.value AS BIGINT) "
-        "JOIN memory m ON m.seq = w.memory_seq",
+        "WITH given (seq) AS MATERIALIZED (SELECT CAST(value AS BIGINT) FROM json_each(?)) "
+        "SELECT w.stage, w.dead, m.id FROM given g CROSS JOIN json_each(?) d "
+        "JOIN work w ON w.stage = d.value AND w.memory_seq = g.seq JOIN memory m ON m.seq = w.memory_seq",
         (json.dumps(list(seqs)), json.dumps(DIGESTING)),
     )
     return _group_undigested(0, rows)

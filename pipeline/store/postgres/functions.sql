@@ -67,6 +67,17 @@ LANGUAGE sql AS $$
     SELECT json_array_elements_text(document::json #> string_to_array(substr(path, 3), '.'))
 $$;
 
+-- What stands in a list. Where a column is looked for in one, the connection asks these: a condition that casts what
+-- another table says is not tried on an index before the server has made sure whose row it is.
+
+CREATE FUNCTION numbers_in(list text) RETURNS bigint[] IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql AS $$
+    SELECT coalesce(array_agg(value::bigint), '{}') FROM json_array_elements_text(list::json) AS value
+$$;
+
+CREATE FUNCTION texts_in(list text) RETURNS text[] IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql AS $$
+    SELECT coalesce(array_agg(value), '{}') FROM json_array_elements_text(list::json) AS value
+$$;
+
 CREATE FUNCTION json_valid(document text) RETURNS boolean IMMUTABLE STRICT PARALLEL UNSAFE LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM document::json;
@@ -79,9 +90,17 @@ CREATE FUNCTION instr(text text, part text) RETURNS integer IMMUTABLE STRICT PAR
     SELECT strpos(text, part)
 $$;
 
--- How many digits stand for a text's bytes.
-CREATE FUNCTION hex(text text) RETURNS text IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql AS $$
-    SELECT encode(convert_to(text, 'UTF8'), 'hex')
+-- Of a text's bytes it is only asked how many there are.
+CREATE TYPE blob AS (octets integer);
+
+CREATE FUNCTION as_blob(text text) RETURNS blob IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql AS $$
+    SELECT ROW(octet_length(text))::blob
+$$;
+
+CREATE CAST (text AS blob) WITH FUNCTION as_blob(text);
+
+CREATE FUNCTION length(bytes blob) RETURNS integer IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql AS $$
+    SELECT (bytes).octets
 $$;
 
 -- A time of ours is UTC and says so. Counted in milliseconds, as SQLite counts.
