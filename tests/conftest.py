@@ -13,6 +13,9 @@ from config.modes import close_umask
 from config.settings import load_settings
 from pipeline.store import backup, driver
 from pipeline.store.key import StoreKey
+from pipeline.store.postgres.database import PostgresDatabases
+from pipeline.store.postgres.server import Server
+from tests.fakes import in_process
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import digest_all, list_unannounced, open_web, open_worker
 from tests.support.postgres import find_programs, serve_postgres
@@ -62,8 +65,32 @@ def postgres(tmp_path_factory):
     """A server of PostgreSQL for every test that needs one."""
     if find_programs() is None:
         pytest.skip("there is no PostgreSQL on this machine")
-    with serve_postgres(tmp_path_factory.mktemp("postgres")) as server:
+    # What is tested here outlives no crash.
+    with serve_postgres(tmp_path_factory.mktemp("postgres"), fsync="off") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def ready_url(postgres):
+    """The address of a database with a store's tables and nothing in them, for nobody but who copies it."""
+    server = Server(postgres.url)
+    with server.opened():
+        pass
+    server.close()
+    return postgres.url
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _scratch_databases(request):
+    """Let every scratch database be a workspace of a server, where the store of tests is kept by one."""
+    if TEST_STORE != "postgresql":
+        yield
+        return
+    postgres = request.getfixturevalue("postgres")
+    url = postgres.make_database(request.getfixturevalue("ready_url"))
+    in_process.SERVED = PostgresDatabases(Server(url), in_process.PROFILE)
+    yield
+    in_process.SERVED.close()
 
 
 @pytest.fixture
@@ -75,15 +102,27 @@ def store_url(postgres):
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch, request):
+def served_at(request):
+    """Where the store of a home is served, in a database of its own; empty where files keep it."""
+    if TEST_STORE != "postgresql":
+        yield ""
+        return
+    server = request.getfixturevalue("postgres")
+    url = server.make_database(request.getfixturevalue("ready_url"))
+    yield url
+    server.drop_database(url)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch, served_at):
     """Settings of a fresh home with short waits, in force for this process."""
     folder = tmp_path / "home"
     folder.mkdir(mode=0o700)
     values = {"embedding_model": "hash", "backoff_s": 0.01, "recall_budget_ms": 5000, "hook_budget_ms": 2000}
     (folder / "config.toml").write_text(tomlkit.dumps(values))
     monkeypatch.setenv("REVERIE_HOME", str(folder))
-    if TEST_STORE == "postgresql":
-        monkeypatch.setenv("REVERIE_STORE", request.getfixturevalue("store_url"))
+    if served_at:
+        monkeypatch.setenv("REVERIE_STORE", served_at)
     return load_settings()
 
 

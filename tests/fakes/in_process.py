@@ -1,6 +1,7 @@
 """A whole Reverie in one process: real stores, indexes and routes; only the models are fakes."""
 
 import contextlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -22,7 +23,7 @@ from pipeline.records import Draft, Receipt, Stage
 from pipeline.services import maintenance
 from pipeline.services.workspace import Workspace
 from pipeline.store import driver, work
-from pipeline.store.database import Database, WakeUps, WriterProfile
+from pipeline.store.database import Database, Databases, WakeUps, WriterProfile
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write.accept import WritePolicy, commit
 from pipeline.write.prepare import prepare_batch
@@ -32,6 +33,9 @@ from tests.fakes.tagger import FakeTagger
 PROFILE = WriterProfile("NORMAL", 1000, 5000)
 # Where there is such a folder, examples wait for no disk.
 MEMORY = "/dev/shm"
+# Where scratch databases are workspaces of a server instead of files.
+SERVED: Databases | None = None
+_numbers = itertools.count(1)
 
 
 def accept_batch(database: Database, drafts: Sequence[Draft], policy: WritePolicy | None = None) -> list[Receipt]:
@@ -179,6 +183,9 @@ def scratch_folder() -> Iterator[Path]:
 @contextlib.contextmanager
 def scratch_database() -> Iterator[Database]:
     """A migrated database for one example of a property; copied, as migrating takes longer than most examples."""
+    if SERVED is not None:
+        yield SERVED.get(f"scratch-{next(_numbers)}", create=True)
+        return
     with scratch_folder() as folder:
         file = folder / "events.sqlite"
         file.write_bytes(_make_migrated(is_encrypted=driver.find_key(file) is not None))

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,9 @@ def find_programs() -> Path | None:
 class PostgresServer:
     """A server, and the `url` of an empty database in it that belongs to a role like Reverie's own."""
 
-    def __init__(self, programs: Path, data: Path, log: Path) -> None:
+    def __init__(self, programs: Path, data: Path, log: Path, settings: Mapping[str, str]) -> None:
         self._programs, self._data, self._log = programs, data, log
+        self._settings = [f"--{name}={value}" for name, value in settings.items()]
         self._process: subprocess.Popen[bytes] | None = None
         self._port = 0
         self.url = ""
@@ -59,7 +60,7 @@ class PostgresServer:
         program = str(self._programs / "postgres")
         options = ("-h", HOST, "-p", str(self._port), "-k", str(self._data.parent))
         with self._log.open("ab") as log:
-            command = [program, "-D", str(self._data), *options]
+            command = [program, "-D", str(self._data), *options, *self._settings]
             self._process = subprocess.Popen(command, **_owner(), stdout=log, stderr=log)
         wait_until("the server of PostgreSQL answers", self._answers)
 
@@ -74,10 +75,10 @@ class PostgresServer:
         if self._process is not None and self._process.poll() is None:
             self.stop()
 
-    def make_database(self) -> str:
-        """Make another empty database of the role's, and return its address."""
+    def make_database(self, template: str = "template1") -> str:
+        """Make another database of the role's, empty or like one that nobody is in, and return its address."""
         name = f"reverie_{next(_numbers)}"
-        self._do(f"CREATE DATABASE {name} OWNER {ROLE}")
+        self._do(f"CREATE DATABASE {name} OWNER {ROLE} TEMPLATE {template.rpartition('/')[2]}")
         return f"postgresql://{ROLE}@{HOST}:{self._port}/{name}"
 
     def drop_database(self, url: str) -> None:
@@ -100,8 +101,8 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def serve_postgres(folder: Path) -> Iterator[PostgresServer]:
-    """Serve PostgreSQL during a block; its log is in the folder."""
+def serve_postgres(folder: Path, **settings: str) -> Iterator[PostgresServer]:
+    """Serve PostgreSQL during a block, with some settings other than its own; its log is in the folder."""
     programs = find_programs()
     assert programs is not None, "there is no PostgreSQL on this machine"
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,7 +110,7 @@ def serve_postgres(folder: Path) -> Iterator[PostgresServer]:
     with tempfile.TemporaryDirectory(prefix="reverie-pg-", ignore_cleanup_errors=True) as place:
         if owner := _owner():
             shutil.chown(place, owner["user"])
-        server = PostgresServer(programs, Path(place, "data"), folder / "postgres.log")
+        server = PostgresServer(programs, Path(place, "data"), folder / "postgres.log", settings)
         try:
             server.create()
             yield server

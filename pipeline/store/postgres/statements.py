@@ -2,7 +2,7 @@
 
 The store's statements are the same for SQLite and PostgreSQL but for what is changed here: how places for values are
 written, what a conflict is found by where every table leads with its workspace, LIKE, which knows no case in SQLite,
-and what only SQLite's planner is told.
+what only SQLite's planner is told, and lists in which a column is looked for, which come before a plan is made.
 """
 
 import re
@@ -20,6 +20,7 @@ _PARTS = re.compile(
     |(?P<percent>%)
     |\b(?P<conflict>ON\s+CONFLICT\s*\()
     |\b(?P<like>LIKE)\b
+    |\b(?P<among>(?:NOT\s+)?IN\s*\(\s*SELECT\s+(?:value|CAST\(value\s+AS\s+BIGINT\))\s+FROM\s+json_each\()(?=[?:][^,]*?\)\))
     |\s+(?P<hint>(?:NOT\s+INDEXED|INDEXED\s+BY\s+\w+))\b
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -40,6 +41,9 @@ def _replace(of_workspace: bool, found: re.Match[str]) -> str:
         return f"%({'p' if part == 'number' else ''}{found[part]})s"
     if part == "conflict":
         return f"{text}workspace, " if of_workspace else text
+    if part == "among":
+        listed = "numbers_in(" if "CAST" in text else "texts_in("
+        return f"<> ALL ({listed}" if text.startswith("NOT") else f"= ANY ({listed}"
     return _SAID_AS[part] if part in _SAID_AS else text.replace("%", "%%")
 
 

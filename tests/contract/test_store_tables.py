@@ -1,0 +1,205 @@
+"""One store in two schemas: what changes in SQLite's must change in PostgreSQL's, and no row is anybody else's."""
+
+import re
+import sqlite3
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from sqlite_utils import Migrations
+
+from pipeline.store import operations_file, peers
+from pipeline.store.migrations import MIGRATIONS, make_ready
+from pipeline.store.postgres.database import PostgresDatabases
+from pipeline.store.postgres.server import Server
+from tests.fakes.in_process import PROFILE, scratch_folder
+
+TYPES = {"INTEGER": "bigint", "REAL": "double precision", "FLOAT": "double precision", "TEXT": "text"}
+# Of one engine alone: what numbers rows, and what files tell by being there.
+OF_A_SERVER = {"numbered", "workspace", "home_value", "migration"}
+OF_A_FILE = {"_sqlite_migrations"}
+
+
+@dataclass
+class Table:
+    """A table: columns as (name, type, whether it must hold something, default), and indexes as name → columns."""
+
+    columns: list[tuple[str, str, bool, str | None]] = field(default_factory=list)
+    unique: set[tuple[str, ...]] = field(default_factory=set)
+    indexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    triggers: set[str] = field(default_factory=set)
+
+
+@contextmanager
+def migrated(migrations: Migrations):
+    with scratch_folder() as folder:
+        file = folder / "store.sqlite"
+        connection = sqlite3.connect(file, isolation_level=None)
+        make_ready(connection, file, migrations)
+        yield connection
+        connection.close()
+
+
+def read_sqlite(db):
+    found = {}
+    names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+    for (name,) in db.execute(names).fetchall():
+        table = found[name] = Table()
+        key = []
+        for _, column, kind, needed, default, place in db.execute(f"PRAGMA table_info({name})"):
+            table.columns.append((column, TYPES[kind], bool(needed or place), default))
+            key += [(place, column)] if place else []
+        table.unique.add(tuple(column for _, column in sorted(key)))
+        for _, index, is_unique, origin, _ in db.execute(f"PRAGMA index_list({name})").fetchall():
+            columns = tuple(row[2] or "expression" for row in db.execute(f"PRAGMA index_info({index})"))
+            if is_unique:
+                table.unique.add(columns)
+            if origin == "c":
+                table.indexes[index] = columns
+        sought = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?"
+        table.triggers = {trigger for (trigger,) in db.execute(sought, (name,))}
+    return found
+
+
+def read_postgres(db):
+    found = {}
+    for name, column, kind, needed, default in db.execute(
+        "SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, "
+        "pg_get_expr(d.adbin, d.adrelid) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 "
+        "LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum "
+        "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' ORDER BY c.relname, a.attnum"
+    ):
+        said = None if default is None or default.startswith("next_") else default.replace("::text", "")
+        found.setdefault(name, Table()).columns.append((column, kind, bool(needed), said))
+    for name, index, is_unique, is_key, columns in db.execute(
+        "SELECT t.relname, i.relname, x.indisunique, c.oid IS NOT NULL, (SELECT string_agg("
+        "CASE WHEN x.indkey[k - 1] = 0 THEN 'expression' ELSE pg_get_indexdef(i.oid, k, true) END, ' ' ORDER BY k) "
+        "FROM generate_series(1, x.indnkeyatts) k) FROM pg_index x JOIN pg_class t ON t.oid = x.indrelid "
+        "JOIN pg_class i ON i.oid = x.indexrelid LEFT JOIN pg_constraint c ON c.conindid = i.oid "
+        "WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind = 'r'"
+    ):
+        listed = tuple(columns.replace('"', "").split(" "))
+        if is_unique:
+            found[name].unique.add(listed)
+        if not is_key:
+            found[name].indexes[index] = listed
+    for name, trigger in db.execute(
+        "SELECT c.relname, t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
+        "WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal AND t.tgname <> 'gone'"
+    ):
+        found[name].triggers.add(trigger)
+    return found
+
+
+def without_workspace(table):
+    """Return a table as it would be if there were one workspace; fail where the workspace is not what leads."""
+    *columns, (last, kind, needed, default) = table.columns
+    assert (last, kind, needed) == ("workspace", "text", True)
+    assert re.fullmatch(r"current_setting\('reverie.workspace'\)", default)
+    for listed in (*table.unique, *table.indexes.values()):
+        assert listed[0] == "workspace", listed
+    indexes = {name: listed[1:] for name, listed in table.indexes.items()}
+    return Table(columns, {listed[1:] for listed in table.unique}, indexes, table.triggers)
+
+
+@pytest.fixture
+def url(postgres, ready_url):
+    url = postgres.make_database(ready_url)
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture
+def server(url):
+    server = Server(url)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def databases(server):
+    return PostgresDatabases(server, PROFILE)
+
+
+def compare(file, served):
+    assert served.columns == file.columns
+    assert served.unique == file.unique
+    assert served.triggers == file.triggers
+    assert served.indexes.keys() == file.indexes.keys()
+    # SQLite ends every index with the row's key; PostgreSQL is told where that matters.
+    for name, columns in file.indexes.items():
+        assert served.indexes[name][: len(columns)] == columns, name
+
+
+def test_a_workspace_has_the_same_tables_in_both(server):
+    with migrated(MIGRATIONS) as db, server.opened() as home:
+        files, served = read_sqlite(db), read_postgres(home)
+    of_workspaces = {name for name, table in served.items() if table.columns[-1][0] == "workspace"}
+    assert files.keys() - OF_A_FILE == of_workspaces - OF_A_SERVER
+    for name in sorted(files.keys() - OF_A_FILE):
+        compare(files[name], without_workspace(served[name]))
+
+
+def test_a_home_has_the_same_tables_in_both(server):
+    files = {}
+    for migrations in (operations_file.MIGRATIONS, peers.MIGRATIONS):
+        with migrated(migrations) as db:
+            files |= read_sqlite(db)
+    with server.opened() as home:
+        served = read_postgres(home)
+    of_homes = {name for name, table in served.items() if table.columns[-1][0] != "workspace"}
+    assert files.keys() - OF_A_FILE == of_homes - OF_A_SERVER
+    for name in sorted(files.keys() - OF_A_FILE):
+        compare(files[name], served[name])
+
+
+def test_every_table_of_workspaces_is_kept_apart(server):
+    with server.opened() as home:
+        rows = home.execute(
+            "SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity, count(p.oid) FROM pg_class c "
+            "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'workspace' AND a.atthasdef "
+            "LEFT JOIN pg_policy p ON p.polrelid = c.oid AND p.polcmd = '*' "
+            "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' GROUP BY 1, 2"
+        ).fetchall()
+    assert len(rows) > 30
+    assert [row for row in rows if row[1:] != (1, 1)] == []
+
+
+def test_a_statement_that_names_no_workspace_reaches_its_own_alone(databases):
+    alpha, beta = (databases.get(name, create=True) for name in ("alpha", "beta"))
+    for database in (alpha, beta):
+        with database.write() as db:
+            db.execute("INSERT INTO incognito VALUES ('s', '2026')")
+    with alpha.write() as db:
+        assert db.execute("UPDATE incognito SET since = '2027'").rowcount == 1
+        assert db.execute("DELETE FROM incognito WHERE workspace = 'beta'").rowcount == 0
+    with pytest.raises(sqlite3.OperationalError, match="row-level security"), alpha.write() as db:
+        db.execute("INSERT INTO incognito (session_id, since, workspace) VALUES ('t', '2026', 'beta')")
+    with beta.read() as db:
+        assert db.execute("SELECT * FROM incognito").fetchall() == [("s", "2026", "beta")]
+
+
+def test_a_connection_that_has_no_workspace_reaches_none(server):
+    with server.opened() as home, pytest.raises(sqlite3.OperationalError, match=r"reverie\.workspace"):
+        home.execute("SELECT count(*) FROM memory")
+
+
+def test_rows_are_numbered_in_each_workspace_by_itself(databases):
+    alpha, beta = (databases.get(name, create=True) for name in ("alpha", "beta"))
+    say = "INSERT INTO turn (session_id, role, content, at) VALUES ('s', 'user', 'hello', '2026') RETURNING seq"
+    with alpha.write() as db:
+        assert [db.execute(say).fetchone()[0] for _ in range(3)] == [1, 2, 3]
+        db.execute("DELETE FROM turn WHERE seq = 3")
+        assert db.execute(say).fetchone() == (4,)
+        db.execute("DELETE FROM turn")
+    with alpha.write() as db, beta.write() as other:
+        # What was gone is not given out again, and what is another's is not counted.
+        assert (db.execute(say).fetchone(), other.execute(say).fetchone()) == ((5,), (1,))
+
+
+def test_a_number_that_may_come_again_does(databases):
+    note = "INSERT INTO action (at, session_id, tool, type, target, ok) VALUES ('2026', 's', 't', 'edit', 'f', 1)"
+    with databases.get("alpha", create=True).write() as db:
+        db.executemany(note, [()] * 3)
+        db.execute("DELETE FROM action WHERE seq = 3")
+        assert db.execute(f"{note} RETURNING seq").fetchone() == (3,)
