@@ -20,6 +20,11 @@ SNAPSHOTS = "snapshots"
 STORE_KEY = "store.key"
 
 
+def personal_workspace_of(person_id: str | None) -> str:
+    """Return the store of what is about a person, the one of the home's owner where none is named."""
+    return PERSONAL_WORKSPACE if person_id is None else f"{PERSONAL_WORKSPACE}.{person_id}"
+
+
 def is_workspace_id(text: str) -> bool:
     """Tell whether a text may name a workspace; such a name is safe as a folder's name."""
     return WORKSPACE_ID.fullmatch(text) is not None
@@ -93,6 +98,11 @@ class HomePaths:
     def peers(self) -> Path:
         """Return the file of this home's other machines, of the keys that they share, and of the remotes between."""
         return self.root / "peers.sqlite"
+
+    @property
+    def people(self) -> Path:
+        """Return the file of the people who share this home: their tokens' hashes and their grants."""
+        return self.root / "people.sqlite"
 
     @property
     def store_key(self) -> Path:

@@ -7,13 +7,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, current_app, request
+from flask import Blueprint, Response, current_app, g, request
 from pydantic import BaseModel, ValidationError
 
 from config.paths import is_workspace_id
 from config.settings import environment_workspace
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, MalformedRequest
+from pipeline.records.people import Caller
 from pipeline.services.memories import find_home, resolve_id
 from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace, note_claim
@@ -27,10 +28,11 @@ MAX_PATH_PART_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What every endpoint is called with: the container, and the id of the workspace that is meant."""
+    """What every endpoint is called with: the container, the id of the workspace that is meant, and who asks."""
 
     container: WebContainer
     workspace_id: str
+    caller: Caller
 
     @property
     def workspace(self) -> Workspace:
@@ -97,7 +99,7 @@ class Api:
 
             def view(**path: str) -> Response:
                 _check_path(path)
-                call = Call(container(), workspace_of_request())
+                call = Call(container(), workspace_of_request(), g.caller)
                 request_parts = _validate_request(described)
                 if described.writes:
                     call.workspace.require_writable(by_tool=request.headers.get(CALLER_HEADER) == MCP)

@@ -8,12 +8,14 @@ from urllib.parse import urlsplit
 from flask import Flask, g, request
 from werkzeug.wrappers import Response
 
+from pipeline.records.people import HOME_OWNER, NOBODY, Caller
 from web.connections import vouch_for
 from web.problems import problem
 
 # The blueprint of what one Reverie asks another.
 MEMBERS = "changes"
 OPEN_PATHS = frozenset({"/healthz"})
+BEARER = "Bearer "
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -33,11 +35,13 @@ def register_security(
     on_refusal: OnRefusal = lambda _: None,
     restore_token: Callable[[], None] = lambda: None,
     is_member: Callable[[str, str], bool] = lambda _token, _path: False,
+    find_caller: Callable[[str], Caller | None] = lambda _token: None,
 ) -> None:
     """Check every request before anything else sees it; a blueprint may have a door for those without the token.
 
-    What devices of one circle ask each other `is_member` opens to who shows the circle's token. `on_refusal` is told
-    the route of a refused request; `restore_token` makes a token where there is none.
+    What devices of one circle ask each other `is_member` opens to who shows the circle's token. `find_caller` tells
+    whose a person's token is. `on_refusal` is told the route of a refused request; `restore_token` makes a token where
+    there is none. Who asks stands in `g.caller` of every request that is let in.
     """
     refuse = _make_refusal(on_refusal, restore_token)
     names = LOOPBACK_NAMES | {host.lower()}
@@ -49,21 +53,34 @@ def register_security(
         origin = request.headers.get("Origin")
         if origin is not None and not _is_same_origin(origin, request.host):
             return problem(403, "the Origin header names another site")
+        g.bearer, g.caller = False, NOBODY
         if request.path in OPEN_PATHS and request.method == "GET":
             return None
+        if (caller := _find_holder()) is not None:
+            _let_in(caller)
+            return None
+        # A door that lets somebody in says who it is.
+        door = doors.get(request.blueprint or "")
+        return door() if door is not None and "Authorization" not in request.headers else refuse()
+
+    def _find_holder() -> Caller | None:
+        """Return whose token the request holds."""
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         expected = token()
         # Without a token nobody holds it.
-        g.bearer = bool(expected) and hmac.compare_digest(given, f"Bearer {expected}".encode())
-        if g.bearer:
-            vouch_for(request.environ)
+        if expected and hmac.compare_digest(given, f"Bearer {expected}".encode()):
+            return HOME_OWNER
+        shown = given.decode("utf-8", "replace")
+        if not shown.startswith(BEARER):
             return None
-        if request.blueprint == MEMBERS and is_member(
-            given.decode("utf-8", "replace").removeprefix("Bearer "), request.path
-        ):
-            return None
-        door = doors.get(request.blueprint or "")
-        return door() if door is not None and "Authorization" not in request.headers else refuse()
+        if request.blueprint == MEMBERS and is_member(shown.removeprefix(BEARER), request.path):
+            return HOME_OWNER
+        return find_caller(shown.removeprefix(BEARER))
+
+
+def _let_in(caller: Caller) -> None:
+    g.bearer, g.caller = True, caller
+    vouch_for(request.environ)
 
 
 def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> Callable[[], Response]:
