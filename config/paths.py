@@ -25,6 +25,11 @@ def personal_workspace_of(person_id: str | None) -> str:
     return PERSONAL_WORKSPACE if person_id is None else f"{PERSONAL_WORKSPACE}.{person_id}"
 
 
+def is_personal(workspace_id: str) -> bool:
+    """Tell whether a workspace is somebody's personal store."""
+    return workspace_id.partition(".")[0] == PERSONAL_WORKSPACE
+
+
 def is_workspace_id(text: str) -> bool:
     """Tell whether a text may name a workspace; such a name is safe as a folder's name."""
     return WORKSPACE_ID.fullmatch(text) is not None

@@ -3,6 +3,7 @@
 ReverieError
 ├── InvalidField         a value that a caller sent cannot be taken (422, names the field)
 ├── MalformedRequest     the request itself cannot be read (400)
+├── Forbidden            who asks may not do this here (403)
 ├── NotFound             no such memory, workspace, entity or surface (404)
 ├── Conflict             the change contradicts what is stored (409)
 │   └── ReadOnly         a switch says that nothing is stored or changed here
@@ -47,6 +48,10 @@ class InvalidField(ReverieError):
 
 class MalformedRequest(ReverieError):
     """Say that a request could not be read at all."""
+
+
+class Forbidden(ReverieError):
+    """Say what who asks may not do."""
 
 
 class NotFound(ReverieError):

@@ -4,6 +4,7 @@ from http import HTTPStatus
 
 from pipeline.errors import (
     Conflict,
+    Forbidden,
     InvalidField,
     MalformedRequest,
     NotFound,
@@ -22,5 +23,6 @@ STATUS_OF_ERROR: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
     (Conflict, HTTPStatus.CONFLICT),
     (InvalidField, HTTPStatus.UNPROCESSABLE_ENTITY),
     (PeerRefused, HTTPStatus.FORBIDDEN),
+    (Forbidden, HTTPStatus.FORBIDDEN),
     (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
 )

@@ -13,6 +13,7 @@ from flask import Flask
 from werkzeug.exceptions import HTTPException
 
 from pipeline.bootstrap.web import WebContainer
+from pipeline.services.people import find_caller
 from web.api import health, memories, recall
 from web.endpoint import Api
 from web.hooks import claude_code, hosts
@@ -39,6 +40,7 @@ def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door
         partial(_note_refusal, container),
         container.restore_token,
         partial(_is_member, container),
+        partial(find_caller, container.people, container.operations),
     )
     register_problems(app)
     return app

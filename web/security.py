@@ -44,6 +44,7 @@ def register_security(
     there is none. Who asks stands in `g.caller` of every request that is let in.
     """
     refuse = _make_refusal(on_refusal, restore_token)
+    find_holder = _make_keyring(token, is_member, find_caller)
     names = LOOPBACK_NAMES | {host.lower()}
 
     @app.before_request
@@ -56,26 +57,32 @@ def register_security(
         g.bearer, g.caller = False, NOBODY
         if request.path in OPEN_PATHS and request.method == "GET":
             return None
-        if (caller := _find_holder()) is not None:
+        if (caller := find_holder()) is not None:
             _let_in(caller)
             return None
         # A door that lets somebody in says who it is.
         door = doors.get(request.blueprint or "")
         return door() if door is not None and "Authorization" not in request.headers else refuse()
 
-    def _find_holder() -> Caller | None:
+
+def _make_keyring(
+    token: Callable[[], str], is_member: Callable[[str, str], bool], find_caller: Callable[[str], Caller | None]
+) -> Callable[[], Caller | None]:
+    def find_holder() -> Caller | None:
         """Return whose token the request holds."""
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         expected = token()
         # Without a token nobody holds it.
-        if expected and hmac.compare_digest(given, f"Bearer {expected}".encode()):
+        if expected and hmac.compare_digest(given, f"{BEARER}{expected}".encode()):
             return HOME_OWNER
-        shown = given.decode("utf-8", "replace")
-        if not shown.startswith(BEARER):
+        if not given.startswith(BEARER.encode()):
             return None
-        if request.blueprint == MEMBERS and is_member(shown.removeprefix(BEARER), request.path):
+        shown = given.decode("utf-8", "replace").removeprefix(BEARER)
+        if request.blueprint == MEMBERS and is_member(shown, request.path):
             return HOME_OWNER
-        return find_caller(shown.removeprefix(BEARER))
+        return find_caller(shown)
+
+    return find_holder
 
 
 def _let_in(caller: Caller) -> None:

@@ -17,6 +17,7 @@ class CommandContainer:
         self.settings = settings
         self.stores = open_stores(settings, WriterProfile("FULL", 0, settings.busy_timeout_ms), mask, on_commit)
         self.databases, self.operations = self.stores.databases, self.stores.operations
+        self.people = self.stores.people
         self._settings = WorkspaceSettings(settings, self.operations)
         self.sync = SyncService(settings.paths, self.databases, self._settings)
 

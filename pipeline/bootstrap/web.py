@@ -51,6 +51,7 @@ class WebContainer:
         profile = WriterProfile("FULL", CHECKPOINT_PAGES, settings.busy_timeout_ms)
         self.stores = open_stores(settings, profile, mask, self._notify_workers)
         self.databases, self.operations = self.stores.databases, self.stores.operations
+        self.people = self.stores.people
         self._settings = WorkspaceSettings(settings, self.operations)
         self.encoders = QueryEncoders(settings, lambda message: self.operations.record_error("encoder", message))
         self.feedback = FeedbackWriter(self.operations)

@@ -1,12 +1,16 @@
 """People of a home: who there is, what each may do in which workspace, and who makes a request. No I/O."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from config.paths import PERSONAL_WORKSPACE, personal_workspace_of
+from config.paths import PERSONAL_WORKSPACE, is_personal, personal_workspace_of
 
+# How a person's token begins, so that it is recognised wherever it is written by mistake.
+TOKEN_PREFIX = "rvp_"  # noqa: S105 - no token itself
+PERSON_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 TokenClass = Literal["home", "person", "admin", "none"]
 
 
@@ -60,10 +64,9 @@ class Caller:
         """Return the role in a workspace, None without a grant; a personal store is open to its person alone."""
         if self.person is not None and workspace_id == personal_workspace_of(self.person.id):
             return Role.OWNER
-        if workspace_id == PERSONAL_WORKSPACE:
-            return Role.OWNER if self.person is None and self.is_admin else None
-        if workspace_id.startswith(f"{PERSONAL_WORKSPACE}."):
-            return None
+        if is_personal(workspace_id):
+            is_own = workspace_id == PERSONAL_WORKSPACE and self.person is None
+            return Role.OWNER if is_own and self.is_admin else None
         return Role.OWNER if self.is_admin else self.roles.get(workspace_id)
 
     def may(self, workspace_id: str, role: Role) -> bool:

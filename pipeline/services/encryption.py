@@ -133,8 +133,9 @@ def _convert_all(paths: HomePaths, to: StoreKey | None) -> Converted:
 
 def _list_work(paths: HomePaths) -> Iterator[tuple[str, list[Path], Path]]:
     """Go through what belongs together, each with its files, and where a draft of one may stand meanwhile."""
-    if paths.peers.is_file():
-        yield "peers", [paths.peers], paths.root / f".{paths.peers.name}.partial"
+    for file in (paths.peers, paths.people):
+        if file.is_file():
+            yield file.stem, [file], paths.root / f".{file.name}.partial"
     for workspace in encryption.list_folders(paths):
         folder = paths.workspace(workspace).snapshots
         # Nobody takes a snapshot meanwhile, and what an interrupted run has left is removed.

@@ -33,8 +33,7 @@ def list_stores(paths: HomePaths, workspace: str) -> list[Path]:
 
 def list_all(paths: HomePaths) -> Iterator[Path]:
     """Go through every file of a home that is encrypted in an encrypted one."""
-    if paths.peers.is_file():
-        yield paths.peers
+    yield from (file for file in (paths.peers, paths.people) if file.is_file())
     for workspace in list_folders(paths):
         yield from list_stores(paths, workspace)
 

@@ -8,6 +8,7 @@ from config.settings import Settings
 from pipeline.store.database import Databases, WakeUps, WriterProfile, wake_nobody
 from pipeline.store.operations import Operations
 from pipeline.store.operations_file import OperationsFile
+from pipeline.store.people import People
 from pipeline.store.sqlite import SqliteDatabases
 
 if TYPE_CHECKING:
@@ -20,11 +21,13 @@ class Stores:
 
     databases: Databases
     operations: Operations
+    people: People
     values: "HomeValues | None" = None
 
     def close(self) -> None:
         """Close all of them."""
         self.databases.close()
+        self.people.close()
         self.operations.close()
 
 
@@ -35,13 +38,14 @@ def open_stores(
     on_commit: Callable[[str, WakeUps], None] = wake_nobody,
 ) -> Stores:
     """Return the stores that settings name; `on_commit` gets what the commits of workspaces queued."""
+    people = People(settings.paths.people)
     if not settings.store.reveal():
         operations = Operations(OperationsFile(settings.paths.operations), redact)
-        return Stores(SqliteDatabases(settings.paths, profile, on_commit), operations)
+        return Stores(SqliteDatabases(settings.paths, profile, on_commit), operations, people)
     # Loaded where there is a server alone.
     from pipeline.store.home_values import HomeValues
     from pipeline.store.postgres.database import PostgresDatabases
     from pipeline.store.postgres.server import Server
 
     server = Server(settings.store.reveal())
-    return Stores(PostgresDatabases(server, profile, on_commit), Operations(server, redact), HomeValues(server))
+    return Stores(PostgresDatabases(server, profile, on_commit), Operations(server, redact), people, HomeValues(server))

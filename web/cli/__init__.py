@@ -66,6 +66,7 @@ MODULES = {
     "workspace": "workspaces",
     "config": "settings",
     "token": "settings",
+    "user": "people",
     "completion": "settings",
     "version": "settings",
 }

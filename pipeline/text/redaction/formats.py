@@ -142,6 +142,7 @@ FORMATS: Final = (
     _format("npm-token", r"npm_[A-Za-z0-9]{30,}+", "npm_"),
     _format("pypi-token", r"pypi-Ag[\w-]{40,}+", "pypi-Ag"),
     _format("huggingface-token", r"hf_[A-Za-z0-9]{30,}+", "hf_"),
+    _format("reverie-token", r"rvp_[\w-]{40,}+", "rvp_"),
     _format("age-key", r"AGE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{20,}+", "AGE-SECRET-KEY-"),
     _format("azure-devops-token", r"(?<![A-Za-z0-9])[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])", "AZDO"),
     _format("azure-secret", r"(?<![\w~.-])[\w~.-]{3}[78]Q~[\w~.-]{31,34}+(?![\w~-])", "Q~"),

@@ -1,0 +1,200 @@
+"""People: who shares this home, by which tokens they come, and what they may in which workspace."""
+
+import hashlib
+import re
+import secrets
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from config.paths import WORKSPACE_ID, is_personal, is_workspace_id
+from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, StoreUnavailable
+from pipeline.records.people import PERSON_ID, TOKEN_PREFIX, Caller, Person, Role
+from pipeline.store.operations import Operations
+from pipeline.store.people import People, Token
+from pipeline.times import utc_now, utc_text
+
+__all__ = ["People", "Token"]
+
+MAX_NAME_CHARS = 100
+MAX_ID_CHARS = 32
+USUAL_DEVICE = "first"
+# When a token was last used is told by the hour, so that reading writes hardly ever.
+USE_NOTED_EVERY = timedelta(hours=1)
+_BETWEEN = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token of a person's device: `secret` is shown once and kept nowhere."""
+
+    person: Person
+    token: Token
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRecord:
+    """A person with their tokens and what they may."""
+
+    person: Person
+    tokens: Sequence[Token]
+    grants: Mapping[str, Role]
+
+
+def find_caller(people: People, operations: Operations, token: str) -> Caller | None:
+    """Return who holds a person's token, None for one that opens nothing: revoked, expired or unknown."""
+    if not token.startswith(TOKEN_PREFIX):
+        return None
+    now = datetime.now(UTC)
+    found = people.find_caller(_hash(token), utc_text(now))
+    if found is None:
+        return None
+    caller, used_at = found
+    if caller.token_id is not None and (used_at is None or used_at < utc_text(now - USE_NOTED_EVERY)):
+        try:
+            people.note_use(caller.token_id, utc_text(now))
+        except StoreUnavailable as error:
+            # Who is let in does not wait for a note.
+            operations.record_error("people", f"the use of a token was not noted: {error}")
+    return caller
+
+
+def add_person(people: People, name: str, *, is_admin: bool = False) -> Person:
+    """Add a person, or return the one of this name; raise InvalidField for a name that no id can be made of."""
+    shown = " ".join(name.split())
+    person_id = slug_of(shown)
+    known = next((one for one in people.list_people() if one.id == person_id or slug_of(one.name) == person_id), None)
+    if known is not None:
+        if is_admin and not known.is_admin:
+            people.set_admin(known.id, is_admin=True)
+        return Person(known.id, known.name, known.is_admin or is_admin)
+    person = Person(_free_id(person_id, people.list_ids()), shown, is_admin)
+    people.add(person, utc_now())
+    return person
+
+
+def add_token(people: People, person: Person, device: str, lifetime: timedelta | None = None) -> NewToken:
+    """Make a token for a device of a person; raise Conflict where one of that name is in use."""
+    named = " ".join(device.split())
+    if not named or len(named) > MAX_NAME_CHARS:
+        raise InvalidField(FieldError("device", f"must have 1 to {MAX_NAME_CHARS} characters"))
+    now = datetime.now(UTC)
+    try:
+        expires_at = None if lifetime is None else utc_text(now + lifetime)
+    except OverflowError as error:
+        raise InvalidField(FieldError("expires", "is too far away")) from error
+    used = {one.device for one in people.list_tokens() if one.person == person.id and is_valid(one, utc_text(now))}
+    if named in used:
+        raise Conflict(f"{person.id} has a token for the device {named}: revoke it, or name another device")
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = Token(secrets.token_hex(4), person.id, named, utc_text(now), expires_at)
+    people.add_token(token, _hash(secret))
+    return NewToken(person, token, secret)
+
+
+def name_device(people: People, person: Person) -> str:
+    """Return a name for a device that was given none, which no other has."""
+    used = {one.device for one in people.list_tokens() if one.person == person.id}
+    return next(name for name in (USUAL_DEVICE, *(f"device-{n}" for n in range(2, len(used) + 3))) if name not in used)
+
+
+def is_valid(token: Token, now: str) -> bool:
+    """Tell whether a token opens anything now."""
+    return token.revoked_at is None and (token.expires_at is None or token.expires_at > now)
+
+
+def list_people(people: People) -> list[PersonRecord]:
+    """List everybody with their tokens and grants."""
+    tokens, grants = people.list_tokens(), people.list_grants()
+    return [
+        PersonRecord(
+            person,
+            [token for token in tokens if token.person == person.id],
+            {workspace: role for who, workspace, role in grants if who == person.id},
+        )
+        for person in people.list_people()
+    ]
+
+
+def get_person(people: People, named: str) -> Person:
+    """Return a person by id or name; raise NotFound where there is none."""
+    sought = {named, slug_or_none(named)}
+    for person in people.list_people():
+        if person.id in sought or slug_or_none(person.name) in sought:
+            return person
+    raise NotFound("There is no such person.")
+
+
+def is_known(people: People, named: str) -> bool:
+    """Tell whether there is a person of an id or name."""
+    try:
+        get_person(people, named)
+    except NotFound:
+        return False
+    return True
+
+
+def revoke(people: People, person: Person, device: str | None = None, token_id: str | None = None) -> list[Token]:
+    """Revoke a person's tokens, or that of a device, or one by its id; raise NotFound where there is none."""
+    now = utc_now()
+    valid = [one for one in people.list_tokens() if one.person == person.id and one.revoked_at is None]
+    meant = [one for one in valid if device in (None, one.device) and token_id in (None, one.id)]
+    if not meant:
+        raise NotFound(f"{person.id} has no such token.")
+    people.revoke([one.id for one in meant], now)
+    return meant
+
+
+def grant(people: People, person: Person, workspace_id: str, role: Role) -> None:
+    """Give a person a role in a workspace; raise InvalidField for a store that belongs to one person."""
+    check_shared(workspace_id)
+    people.grant(person.id, workspace_id, role)
+
+
+def check_shared(workspace_id: str) -> None:
+    """Raise InvalidField for what names no workspace that people may share."""
+    if not is_workspace_id(workspace_id):
+        raise InvalidField(FieldError("workspace", f"must match {WORKSPACE_ID.pattern}"))
+    if is_personal(workspace_id):
+        raise InvalidField(FieldError("workspace", "is a personal store, which nobody else may enter"))
+
+
+def ungrant(people: People, person: Person, workspace_id: str) -> None:
+    """Take a person's role in a workspace away; raise NotFound where there was none."""
+    if not people.ungrant(person.id, workspace_id):
+        raise NotFound(f"{person.id} has no role in {workspace_id}.")
+
+
+def remove_person(people: People, person: Person) -> None:
+    """Remove a person: nobody gets their id, and no token of theirs opens anything; what they wrote stays."""
+    people.remove(person.id, utc_now())
+
+
+def slug_of(name: str) -> str:
+    """Return the id that a name makes; raise InvalidField where it makes none."""
+    if len(name) > MAX_NAME_CHARS:
+        raise InvalidField(FieldError("name", f"must have at most {MAX_NAME_CHARS} characters"))
+    slug = slug_or_none(name)
+    if slug is None:
+        raise InvalidField(FieldError("name", "must hold a letter or a digit of the Latin script"))
+    return slug
+
+
+def slug_or_none(name: str) -> str | None:
+    """Return the id that a name makes, None where it makes none."""
+    letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    slug = _BETWEEN.sub("-", letters).strip("-")[:MAX_ID_CHARS].strip("-")
+    return slug if PERSON_ID.fullmatch(slug) else None
+
+
+def _free_id(wanted: str, taken: set[str]) -> str:
+    # Room for the number within the longest id.
+    numbered = (f"{wanted[: MAX_ID_CHARS - 5]}-{number}" for number in range(2, len(taken) + 3))
+    return next(one for one in (wanted, *numbered) if one not in taken)
+
+
+def _hash(token: str) -> str:
+    # A token is as random as a key: no dictionary holds it, and hashing it slowly would only slow every request.
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

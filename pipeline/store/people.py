@@ -1,0 +1,277 @@
+"""The people who share a home: who they are, the hashes of their tokens, and what they may in which workspace.
+
+One file beside the workspaces, made when the first person is added. A home of one person has none, and nothing that
+its owner asks opens it.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from sqlite3 import Connection
+
+from sqlite_utils import Database, Migrations
+
+from config.modes import close_place
+from config.paths import file_identity
+from pipeline.records.people import Caller, Person, Role
+from pipeline.store import driver
+from pipeline.store.driver import as_sqlite3, sqlite_errors
+from pipeline.store.failures import failure_of
+from pipeline.store.migrations import make_ready
+
+MIGRATIONS = Migrations("reverie-people")
+
+
+@MIGRATIONS()
+def q001_people(db: Database) -> None:
+    """Create every table."""
+    # Who was removed keeps the id: nobody else may come to own what was theirs.
+    db.execute(
+        "CREATE TABLE person (id TEXT PRIMARY KEY, name TEXT NOT NULL, is_admin INTEGER NOT NULL, "
+        "added_at TEXT NOT NULL, removed_at TEXT)"
+    )
+    db.execute(
+        "CREATE TABLE token (id TEXT PRIMARY KEY, person TEXT NOT NULL REFERENCES person (id), device TEXT NOT NULL, "
+        "hash TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL, expires_at TEXT, last_used_at TEXT, revoked_at TEXT)"
+    )
+    db.execute("CREATE INDEX token_person ON token (person)")
+    # `grant` alone is a word of SQL.
+    db.execute(
+        "CREATE TABLE workspace_grant (person TEXT NOT NULL REFERENCES person (id), workspace TEXT NOT NULL, "
+        "role TEXT NOT NULL, PRIMARY KEY (person, workspace))"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a person's device, never itself; when it was last used is known to the hour."""
+
+    id: str
+    person: str
+    device: str
+    created_at: str
+    expires_at: str | None = None
+    last_used_at: str | None = None
+    revoked_at: str | None = None
+
+
+_TOKEN = "id, person, device, created_at, expires_at, last_used_at, revoked_at"  # noqa: S105 - names of columns
+
+
+class People:
+    """One home's file of people; one connection, for one thread at a time."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._db: Connection | None = None
+        self._identity: tuple[int, int] | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Tell whether anybody was ever added."""
+        return file_identity(self._file) is not None
+
+    # Who there is
+
+    def find(self, person_id: str) -> Person | None:
+        """Return a person who was not removed."""
+        with self._reading() as db:
+            row = (
+                db
+                and db.execute(
+                    "SELECT id, name, is_admin FROM person WHERE id = ? AND removed_at IS NULL", (person_id,)
+                ).fetchone()
+            )
+            return Person(row[0], row[1], bool(row[2])) if row else None
+
+    def list_people(self) -> list[Person]:
+        """List everybody who was not removed, by id."""
+        with self._reading() as db:
+            rows = (
+                db.execute("SELECT id, name, is_admin FROM person WHERE removed_at IS NULL ORDER BY id") if db else ()
+            )
+            return [Person(row[0], row[1], bool(row[2])) for row in rows]
+
+    def list_ids(self) -> set[str]:
+        """Return every id that somebody has or had."""
+        with self._reading() as db:
+            return {row[0] for row in db.execute("SELECT id FROM person")} if db else set()
+
+    def add(self, person: Person, at: str) -> None:
+        """Add a person."""
+        with self._writing() as db:
+            db.execute(
+                "INSERT INTO person (id, name, is_admin, added_at) VALUES (?, ?, ?, ?)",
+                (person.id, person.name, int(person.is_admin), at),
+            )
+
+    def set_admin(self, person_id: str, *, is_admin: bool) -> None:
+        """Make a person an admin, or one no longer."""
+        with self._writing() as db:
+            db.execute("UPDATE person SET is_admin = ? WHERE id = ?", (int(is_admin), person_id))
+
+    def remove(self, person_id: str, at: str) -> None:
+        """Remove a person with their grants; every token of theirs is revoked."""
+        with self._writing() as db:
+            db.execute("DELETE FROM workspace_grant WHERE person = ?", (person_id,))
+            db.execute("UPDATE token SET revoked_at = ? WHERE person = ? AND revoked_at IS NULL", (at, person_id))
+            db.execute("UPDATE person SET removed_at = ?, is_admin = 0 WHERE id = ?", (at, person_id))
+
+    # Tokens
+
+    def add_token(self, token: Token, digest: str) -> None:
+        """Add a token by its hash."""
+        with self._writing() as db:
+            db.execute(
+                "INSERT INTO token (id, person, device, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
+                (token.id, token.person, token.device, digest, token.created_at, token.expires_at),
+            )
+
+    def list_tokens(self) -> list[Token]:
+        """List every token of those who were not removed, the oldest first."""
+        with self._reading() as db:
+            rows = (
+                db.execute(
+                    f"SELECT {_TOKEN} FROM token WHERE person IN (SELECT id FROM person WHERE removed_at IS NULL) "  # noqa: S608
+                    "ORDER BY created_at, id"
+                )
+                if db
+                else ()
+            )
+            return [Token(*row) for row in rows]
+
+    def revoke(self, token_ids: list[str], at: str) -> None:
+        """Revoke tokens; who holds one is refused from the next request on."""
+        with self._writing() as db:
+            db.executemany(
+                "UPDATE token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", [(at, one) for one in token_ids]
+            )
+
+    def note_use(self, token_id: str, at: str) -> None:
+        """Note when a token was used."""
+        with self._writing() as db:
+            db.execute("UPDATE token SET last_used_at = ? WHERE id = ?", (at, token_id))
+
+    def find_caller(self, digest: str, now: str) -> tuple[Caller, str | None] | None:
+        """Return who holds the token of a hash, and when it was last used; None for one that opens nothing now."""
+        with self._reading() as db:
+            rows = (
+                db
+                and db.execute(
+                    "SELECT t.id, t.last_used_at, p.id, p.name, p.is_admin, g.workspace, g.role FROM token t "
+                    "JOIN person p ON p.id = t.person LEFT JOIN workspace_grant g ON g.person = p.id "
+                    "WHERE t.hash = ? AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > ?) "
+                    "AND p.removed_at IS NULL",
+                    (digest, now),
+                ).fetchall()
+            )
+            return (_caller(rows, rows[0][0]), rows[0][1]) if rows else None
+
+    def find_person_as_caller(self, person_id: str) -> Caller | None:
+        """Return what a person may who shows no token, as in a browser that is signed in."""
+        with self._reading() as db:
+            rows = (
+                db
+                and db.execute(
+                    "SELECT NULL, NULL, p.id, p.name, p.is_admin, g.workspace, g.role FROM person p "
+                    "LEFT JOIN workspace_grant g ON g.person = p.id WHERE p.id = ? AND p.removed_at IS NULL",
+                    (person_id,),
+                ).fetchall()
+            )
+            return _caller(rows, None) if rows else None
+
+    # Grants
+
+    def grant(self, person_id: str, workspace: str, role: Role) -> None:
+        """Give a person a role in a workspace, whatever it was before."""
+        with self._writing() as db:
+            db.execute(
+                "INSERT INTO workspace_grant (person, workspace, role) VALUES (?, ?, ?) "
+                "ON CONFLICT (person, workspace) DO UPDATE SET role = excluded.role",
+                (person_id, workspace, role),
+            )
+
+    def ungrant(self, person_id: str, workspace: str) -> bool:
+        """Take a person's role in a workspace away; tell whether there was one."""
+        with self._writing() as db:
+            taken = db.execute(
+                "DELETE FROM workspace_grant WHERE person = ? AND workspace = ? RETURNING workspace",
+                (person_id, workspace),
+            ).fetchall()
+            return bool(taken)
+
+    def list_grants(self) -> list[tuple[str, str, Role]]:
+        """List (person, workspace, role), by person and workspace."""
+        with self._reading() as db:
+            rows = (
+                db.execute("SELECT person, workspace, role FROM workspace_grant ORDER BY person, workspace")
+                if db
+                else ()
+            )
+            return [(row[0], row[1], Role(row[2])) for row in rows]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._let_go()
+
+    # The file
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection | None]:
+        """Yield the connection, None where nobody was ever added; raise StoreUnavailable where it cannot be used."""
+        with self._lock, self._typed_errors():
+            yield self._connection() if file_identity(self._file) is not None else None
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """Yield the connection within a transaction; raise StoreUnavailable where it cannot be used."""
+        with self._lock, self._typed_errors():
+            db = self._connection()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+    @contextmanager
+    def _typed_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite_errors(sqlite3.DatabaseError) as error:
+            raise failure_of(error, self._file) or as_sqlite3(error) from error
+
+    def _connection(self) -> Connection:
+        # The file may be replaced while we run, as by a restored copy.
+        if self._db is None or self._identity != file_identity(self._file):
+            self._let_go()
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            db = driver.connect(self._file, "rwc", is_shared=True)
+            try:
+                close_place(self._file)
+                make_ready(db, self._file, MIGRATIONS)
+            except BaseException:
+                db.close()
+                raise
+            self._db, self._identity = db, file_identity(self._file)
+        return self._db
+
+    def _let_go(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+
+def _caller(rows: list[tuple[str | None, ...]], token_id: str | None) -> Caller:
+    _, _, person_id, name, is_admin, *_ = rows[0]
+    assert person_id is not None
+    assert name is not None
+    roles = {row[5]: Role(row[6]) for row in rows if row[5] is not None and row[6] is not None}
+    person = Person(person_id, name, bool(is_admin))
+    return Caller(person, token_id, "admin" if person.is_admin else "person", roles)
