@@ -13,15 +13,19 @@ from pydantic import BaseModel, ValidationError
 from config.paths import is_workspace_id
 from config.settings import environment_workspace
 from pipeline.bootstrap.web import WebContainer
-from pipeline.errors import FieldError, InvalidField, MalformedRequest
-from pipeline.records.people import Caller
-from pipeline.services.memories import find_home, resolve_id
+from pipeline.errors import FieldError, InvalidField, MalformedRequest, NotFound
+from pipeline.records import OWNED
+from pipeline.records.people import Caller, Role, own_name
+from pipeline.services.memories import check_open, find_home, resolve_id, written_by
 from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace, note_claim
+from web.access import Need, require
 from web.contract import CALLER_HEADER, MCP, WORKSPACE_HEADER
 
 # The parameter of a path that names a memory.
 MEMORY_ID = "memory_id"
+# And those that name a goal, which is a memory, and a session.
+GOAL_ID, SESSION_ID = "goal_id", "session_id"
 # The longest part of a path: a name is hardly longer, and what has none so long is not looked for.
 MAX_PATH_PART_CHARS = 2000
 
@@ -37,15 +41,32 @@ class Call:
     @property
     def workspace(self) -> Workspace:
         """Return the workspace that is meant, whether anything was written there or not."""
-        return self.container.workspace(self.workspace_id)
+        return self.enter(self.workspace_id)
+
+    def enter(self, workspace_id: str, need: Role = Role.READER) -> Workspace:
+        """Return a workspace as the caller may use it; raise NotFound or Forbidden where they may not."""
+        self.require(need, workspace_id)
+        return workspace_of_caller(self.container, self.caller, workspace_id)
+
+    def may_enter(self, workspace_id: str) -> bool:
+        """Tell whether the caller may know of a workspace."""
+        try:
+            self.require(Role.READER, workspace_id)
+        except NotFound:
+            return False
+        return True
+
+    def require(self, need: Need, workspace_id: str | None = None) -> None:
+        """Raise NotFound or Forbidden unless the caller may do, in a workspace, what a role is needed for."""
+        require(self.caller, need, workspace_id or self.workspace_id, self.container.people)
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """What the OpenAPI document tells of an endpoint; one `of_folder` finds its workspace by a folder in its body.
 
-    One that `reads` changes nothing in the workspace though it is no GET.
-    What it takes its handler says: by its parameters `body` and `query`, and without a `summary` by its docstring.
+    One that `reads` changes nothing in the workspace though it is no GET; who `needs` more than that says what. What it
+    takes its handler says: by its parameters `body` and `query`, and without a `summary` by its docstring.
     """
 
     method: str
@@ -60,6 +81,12 @@ class Endpoint:
     problems: tuple[int, ...] = field(default=())
     of_folder: bool = False
     reads: bool = False
+    needs: Need | None = None
+
+    @property
+    def need(self) -> Need:
+        """Return what the caller needs: by default to read, and to change anything, to write."""
+        return self.needs or (Role.WRITER if self.writes else Role.READER)
 
     @property
     def writes(self) -> bool:
@@ -100,16 +127,18 @@ class Api:
             def view(**path: str) -> Response:
                 _check_path(path)
                 call = Call(container(), workspace_of_request(), g.caller)
+                # Of a folder, the home's owner means another workspace than the one that no header names.
+                if not (described.of_folder and call.caller.person is None):
+                    call.require(described.need)
                 request_parts = _validate_request(described)
-                if described.writes:
+                if described.writes and isinstance(described.need, Role):
                     call.workspace.require_writable(by_tool=request.headers.get(CALLER_HEADER) == MCP)
-                if MEMORY_ID in path:
-                    path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
-                    call = replace(call, workspace_id=find_home(call.workspace, path[MEMORY_ID]).id)
+                call = _name_in_full(call, path)
                 # Of a folder, another workspace may be in use than the one that no header names.
                 if described.method != "GET" and not described.of_folder:
                     call.container.prefetcher.notify_activity(call.workspace_id)
-                return _render(described, handler(call, **request_parts, **path))
+                with written_by(call.caller.person_id):
+                    return _render(described, handler(call, **request_parts, **path))
 
             self.endpoints.append(described)
             rule = endpoint.path.replace("{", "<").replace("}", ">")
@@ -117,6 +146,36 @@ class Api:
             return handler
 
         return register
+
+
+def _name_in_full(call: Call, path: dict[str, str]) -> Call:
+    """Let a path name its memory and its session as they are stored; return the call of where the memory is kept."""
+    if SESSION_ID in path:
+        path[SESSION_ID] = check_name(SESSION_ID, path[SESSION_ID])
+        path[SESSION_ID] = own_name(call.caller.person_id, path[SESSION_ID]) or path[SESSION_ID]
+    if MEMORY_ID in path:
+        path[MEMORY_ID] = resolve_id(call.workspace, path[MEMORY_ID])
+        home = find_home(call.workspace, path[MEMORY_ID])
+        call = replace(call, workspace_id=home.id)
+    named = path.get(MEMORY_ID) or path.get(GOAL_ID)
+    if named is not None and call.container.people.exists:
+        check_open(call.workspace, named)
+    return call
+
+
+def check_name(loc: str, name: str) -> str:
+    """Return a name that a caller sent; raise InvalidField for one that could be another person's."""
+    if OWNED in name:
+        raise InvalidField(FieldError(loc, f"must not hold {OWNED}"))
+    return name
+
+
+def workspace_of_caller(container: WebContainer, caller: Caller, workspace_id: str) -> Workspace:
+    """Return a workspace as its caller works on it."""
+    if caller.person is None:
+        return container.workspace(workspace_id)
+    is_reader = not caller.may(workspace_id, Role.WRITER)
+    return container.workspace(workspace_id).of_person(caller.person.id, is_reader=is_reader)
 
 
 def container() -> WebContainer:
@@ -141,8 +200,12 @@ def workspace_of_request() -> str:
 def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> Workspace:
     """Return the workspace that the header names, else the one that a folder belongs to, and note that it is in use.
 
-    To write, a project's own workspace is meant even before there is one.
+    To write, a project's own workspace is meant even before there is one. A person's folder is on their own machine:
+    nothing is looked up here, and only the header counts.
     """
+    if call.caller.person is not None:
+        call.container.prefetcher.notify_activity(call.workspace_id)
+        return call.workspace
     # A .reverie.toml that cannot be taken is left out: the command line tells of it, an agent could do nothing.
     choice = choose_workspace(
         Path(folder) if folder else None,
@@ -158,7 +221,7 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
         except OSError as error:
             call.container.operations.record_error("claims", f"{type(error).__name__}: {error}")
     call.container.prefetcher.notify_activity(choice.workspace)
-    return call.container.workspace(choice.workspace)
+    return call.enter(choice.workspace)
 
 
 def _render(endpoint: Endpoint, answer: Any) -> Response:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from functools import cached_property, partial
 
-from config.paths import PERSONAL_WORKSPACE
+from config.paths import personal_workspace_of
 from config.process import limit_threads, process_owner, thread_owner
 from config.settings import Settings
 from pipeline.bootstrap import mask
@@ -130,7 +130,7 @@ class WorkerContainer:
     def _capture(self, workspace_id: str, context: JobContext) -> CaptureStage:
         return CaptureStage(
             context.database,
-            lambda: self.databases.get(PERSONAL_WORKSPACE, create=True),
+            lambda person_id: self.databases.get(personal_workspace_of(person_id), create=True),
             lambda: capture_settings(self.workspace_settings, workspace_id),
             self._classifier,
             context.model,

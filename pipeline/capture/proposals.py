@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pipeline.capture.commands import read_command
 from pipeline.capture.slots import Slot, find_slot
 from pipeline.capture.statements import Label, Statement
-from pipeline.records import PERSONAL, SAID_TAG, Draft, Kind, Memory, Source
+from pipeline.records import SAID_TAG, Draft, Kind, Memory, Source
+from pipeline.records.people import owner_of, personal_scope
 from pipeline.store.turns import Role, Turn
 from pipeline.text.sentences import split_sentences
 
@@ -87,7 +88,7 @@ def propose(
             content=one.sentence,
             kind=kind,
             importance=importance,
-            scope=PERSONAL if about_person and personal else None,
+            scope=personal_scope(owner_of(turn.session_id)) if about_person and personal else None,
             tags=(SAID_TAG, one.label),
             metadata={"turn": turn.seq, "certainty": round(one.lasts, 3)},
             session_id=turn.session_id,

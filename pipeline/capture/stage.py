@@ -14,6 +14,7 @@ from pipeline.capture.statements import Statement, StatementClassifier
 from pipeline.jobs.model import JobModel
 from pipeline.records import Memory, Scope
 from pipeline.records.digestion import WorkItem
+from pipeline.records.people import owner_of
 from pipeline.store import agent_sessions, facts, turns, work
 from pipeline.store.database import Database
 from pipeline.store.turns import Role, Turn
@@ -34,10 +35,10 @@ class CaptureSettings:
 
 @dataclass(frozen=True, slots=True)
 class CaptureStage:
-    """Read what was said in one workspace; `personal` opens the person's own store when something goes there."""
+    """Read what was said in one workspace; `personal` opens a person's own store when something goes there."""
 
     database: Database
-    personal: Callable[[], Database]
+    personal: Callable[[str | None], Database]
     settings: Callable[[], CaptureSettings]
     classifier: Callable[[], StatementClassifier]
     model: Callable[[], JobModel | None]
@@ -82,11 +83,13 @@ class CaptureStage:
         with self.database.read() as db:
             known = partial(_list_named_facts, db)
             proposals = list(propose(turn, statements, known, personal=settings.personal))
+        who = owner_of(turn.session_id)
+        policy = replace(settings.policy, author=who)
         for to_person in (False, True):
             offered = [_prepare(one) for one in proposals if (one.about_person and settings.personal) is to_person]
             if offered:
                 # The same turn read twice says nothing twice: what it says is known by then.
-                commit(self.personal() if to_person else self.database, offered, settings.policy)
+                commit(self.personal(who) if to_person else self.database, offered, policy)
 
 
 def _list_named_facts(db: Connection, text: str) -> list[Memory]:

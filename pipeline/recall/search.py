@@ -193,7 +193,7 @@ def _widen_viewer(db: Connection, query: Query) -> Query:
     # Without a viewer, who asks about a session alone would be taken to be in it.
     if query.filter.owns and query.filter.session_id is None and not memories.owns_any(db, query.filter.viewer):
         # It is told what anybody is told, and what was found for anybody answers it.
-        return replace(query, filter=replace(query.filter, viewer=Viewer()))
+        return replace(query, filter=replace(query.filter, viewer=Viewer(person=query.filter.viewer.person)))
     return query
 
 

@@ -42,7 +42,15 @@ class Scope:
     kind: ScopeKind = ScopeKind.WORKSPACE
     id: str | None = None
 
+    @property
+    def is_personal(self) -> bool:
+        """Tell whether it is that of what is about a person: the home's owner, or one of `records.people`."""
+        return self.kind is ScopeKind.USER and (self.id is None or self.id.endswith(OWNED))
 
+
+# Between a person and what they call a session or an agent: names of two people are never the same name. Nobody may
+# send it, so that nobody can name what is another person's.
+OWNED = "␟"
 # What is about the person whose home this is, in whatever workspace: kept once, in a store of its own.
 PERSONAL = Scope(ScopeKind.USER)
 
@@ -57,7 +65,8 @@ def sessions_named(scope: Scope | None, *sessions: str | None) -> frozenset[str]
 class Viewer:
     """Who asks: a memory of an owned scope is visible only to the owner that is named here.
 
-    `everything` is for the person whose home this is, never for an agent.
+    `everything` is for somebody who looks on, never for an agent: all that no other person's is. `person` is who asks,
+    None for the home's owner.
     """
 
     user: str | None = None
@@ -65,6 +74,7 @@ class Viewer:
     session: str | None = None
     task: str | None = None
     everything: bool = False
+    person: str | None = None
 
 
 OWNER = Viewer(everything=True)
@@ -141,7 +151,8 @@ class Memory(OptionalFields):
 
     `seq` is its local row number, which derived indexes key on; `details` are the typed fields of its kind. A keyed
     fact has a key and holds from `valid_from` to before `valid_to`. A candidate waits for review. `instructs` marks a
-    text that tries to command its reader. From `expires_at` on no answer holds it.
+    text that tries to command its reader. From `expires_at` on no answer holds it. `author` is the person who wrote it,
+    None for the home's owner; what was shared with the workspace was of the scope `shared_from` before.
     """
 
     seq: int
@@ -170,6 +181,8 @@ class Memory(OptionalFields):
     key: FactKey | None = None
     valid_from: str | None = None
     valid_to: str | None = None
+    author: str | None = None
+    shared_from: str | None = None
 
     @property
     def sessions(self) -> frozenset[str]:
@@ -178,11 +191,11 @@ class Memory(OptionalFields):
 
     @property
     def is_of_person(self) -> bool:
-        """Tell whether it is about the person whose home this is, in whatever workspace.
+        """Tell whether it is about a person, in whatever workspace.
 
         Goals and keyed facts are a workspace's: what is under way and what holds there.
         """
-        return self.scope == PERSONAL and self.kind not in (Kind.GOAL, Kind.KEYED_FACT)
+        return self.scope.is_personal and self.kind not in (Kind.GOAL, Kind.KEYED_FACT)
 
     @property
     def is_told_unasked(self) -> bool:
@@ -203,12 +216,13 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """An earlier state of a memory, kept when an edit or a merge replaced it."""
+    """An earlier state of a memory, kept when an edit or a merge replaced it; `author` is the person who did that."""
 
     at: str
     event: str
     content: str | None
     detail: Mapping[str, Any]
+    author: str | None = None
 
 
 # The form in which a memory is shown in one line: hooks and tools write it, and an echo of it is recognised.

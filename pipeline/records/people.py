@@ -7,9 +7,13 @@ from enum import StrEnum
 from typing import Literal
 
 from config.paths import PERSONAL_WORKSPACE, is_personal, personal_workspace_of
+from pipeline.enums import ScopeKind
+from pipeline.records import OWNED, PERSONAL, Scope, Viewer
 
 # How a person's token begins, so that it is recognised wherever it is written by mistake.
 TOKEN_PREFIX = "rvp_"  # noqa: S105 - no token itself
+# Whose memories of these scopes are their own alone; a task is everybody's who works on it.
+PRIVATE = frozenset({ScopeKind.USER, ScopeKind.AGENT, ScopeKind.SESSION})
 PERSON_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 TokenClass = Literal["home", "person", "admin", "none"]
 
@@ -73,6 +77,50 @@ class Caller:
         """Tell whether the caller has a role in a workspace, or one that includes it."""
         found = self.role_in(workspace_id)
         return found is not None and found.includes(role)
+
+
+def own_name(person_id: str | None, name: str | None) -> str | None:
+    """Return what a person's session or agent is called among others'; the home owner's has no mark."""
+    return name if person_id is None or not name else f"{person_id}{OWNED}{name}"
+
+
+def owner_of(name: str | None) -> str | None:
+    """Return whose a name is, None for one of the home's owner."""
+    owner, mark, _ = (name or "").partition(OWNED)
+    return owner if mark else None
+
+
+def shown_name(name: str | None) -> str | None:
+    """Return what its owner calls a session or an agent, and of a person's own scope the person."""
+    owner, mark, own = (name or "").partition(OWNED)
+    return (own or owner) if mark else name
+
+
+def personal_scope(person_id: str | None) -> Scope:
+    """Return the scope of what is about a person."""
+    return PERSONAL if person_id is None else Scope(ScopeKind.USER, f"{person_id}{OWNED}")
+
+
+def own_scope(person_id: str | None, scope: Scope) -> Scope:
+    """Return a scope that a person names, as it is called among those of others."""
+    if person_id is None or scope.kind not in PRIVATE:
+        return scope
+    if scope.kind is ScopeKind.USER:
+        return personal_scope(person_id)
+    return Scope(scope.kind, own_name(person_id, scope.id))
+
+
+def own_viewer(person_id: str | None, viewer: Viewer) -> Viewer:
+    """Return who asks, where a person does: they are themselves, and their agents and sessions are their own."""
+    if person_id is None:
+        return viewer
+    return Viewer(
+        personal_scope(person_id).id,
+        own_name(person_id, viewer.agent),
+        own_name(person_id, viewer.session),
+        viewer.task,
+        person=person_id,
+    )
 
 
 HOME_OWNER = Caller()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import NotFound
-from pipeline.records import OWNER, Filter, Memory, Page
+from pipeline.records import Filter, Memory, Page
 from pipeline.services.hook_runs import HookRun, HookRunLog
 from pipeline.services.workspace import Workspace
 from pipeline.store import agent_sessions, memories, turns
@@ -29,7 +29,7 @@ class SessionRecord:
 def list_sessions(workspace: Workspace, limit: int, skipped: int) -> Page[SessionSummary]:
     """List sessions, the one that something happened in last first, behind so many."""
     with workspace.database.read() as db:
-        found = agent_sessions.list_sessions(db, limit + 1, skipped)
+        found = agent_sessions.list_sessions(db, limit + 1, skipped, workspace.person_id)
     return Page(found[:limit], skipped + limit if len(found) > limit else None)
 
 
@@ -39,8 +39,8 @@ def read_session(workspace: Workspace, runs: HookRunLog, session_id: str, limit:
         summary = agent_sessions.find_session(db, session_id)
         said = turns.page(db, session_id, limit, None)
         did = agent_sessions.page_actions(db, session_id, limit, None)
-        learnt = memories.page(db, Filter(session_id=session_id, viewer=OWNER), limit, None)
-    told = runs.page(limit, None, workspace.id, session_id).items
+        learnt = memories.page(db, Filter(session_id=session_id, viewer=workspace.onlooker), limit, None)
+    told = runs.page(limit, None, workspace.id, session_id, workspace.person_id).items
     if summary is None:
         raise NotFound("no such session")
     return SessionRecord(summary, said, told, did, learnt)

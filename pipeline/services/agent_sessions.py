@@ -20,6 +20,7 @@ from pipeline.errors import FieldError, InvalidField
 from pipeline.lru import LruCache
 from pipeline.records import (
     MAX_SESSION_ID_CHARS,
+    OWNED,
     Draft,
     Kind,
     Memory,
@@ -29,6 +30,7 @@ from pipeline.records import (
     page_of,
     sessions_named,
 )
+from pipeline.records.people import own_name, own_viewer
 from pipeline.services.briefing import (
     AgentSession,
     Briefing,
@@ -82,19 +84,25 @@ AMBIENT_TAG = "ambient"
 AMBIENT_IMPORTANCE = 0.5
 
 
-def identify_session(session_id: str, agent_id: str, cwd: str) -> AgentSession:
-    """Return the session that a host names; it sees what is its own. Raises InvalidField for too long a name."""
+def identify_session(session_id: str, agent_id: str, cwd: str, person_id: str | None = None) -> AgentSession:
+    """Return the session that a host names; it sees what is its own, and its person's.
+
+    Raises InvalidField for a name that is too long, or that none may have.
+    """
     for name, given in (("session_id", session_id), ("agent_id", agent_id)):
         if len(given) > MAX_SESSION_ID_CHARS:
             raise InvalidField(FieldError(name, f"must have at most {MAX_SESSION_ID_CHARS} characters"))
+        if OWNED in given:
+            raise InvalidField(FieldError(name, f"must not hold {OWNED}"))
     session, agent = normalize_id(session_id) or None, normalize_id(agent_id) or None
-    return AgentSession(session, agent, cwd, Viewer(session=session, agent=agent))
+    viewer = own_viewer(person_id, Viewer(session=session, agent=agent))
+    return AgentSession(own_name(person_id, session), own_name(person_id, agent), cwd, viewer)
 
 
 def list_actions(workspace: Workspace, session_id: str | None, limit: int, before: int | None) -> Page[JournalRow]:
     """List what agents did, in one session or in all, the newest first."""
     with workspace.database.read() as db:
-        found = agent_sessions.page_actions(db, session_id, limit + 1, before)
+        found = agent_sessions.page_actions(db, session_id, limit + 1, before, workspace.person_id)
     return page_of(found, limit, lambda row: row.seq)
 
 
@@ -149,7 +157,8 @@ class AgentSessionService:
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
         if workspace.settings.read_only:
             return
-        self._feedback.record_question(workspace, message)
+        if workspace.person_id is None:
+            self._feedback.record_question(workspace, message)
         if session.id is not None:
             self._note(
                 workspace, partial(_begin_turn, session_id=session.id, cwd=normalize_id(session.cwd), at=utc_now())

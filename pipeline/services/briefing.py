@@ -20,7 +20,8 @@ from pipeline.recall.annotations import drop_superseded, find_annotations
 from pipeline.recall.query import asks_progress
 from pipeline.recall.rank import OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.search import SearchContext, search
-from pipeline.records import PERSONAL, Filter, Kind, Memory, Viewer, sessions_named
+from pipeline.records import Filter, Kind, Memory, Viewer, sessions_named
+from pipeline.records.people import personal_scope
 from pipeline.records.recall import NOTHING, Hit, Query
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
 from pipeline.services.incognito import is_incognito
@@ -144,7 +145,8 @@ def prepare_message(
     briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC))
     contexts.count(degraded=briefing.degraded)
     if workspace.exists and not is_incognito(workspace, sessions_named(None, session.id, session.viewer.session)):
-        feedback.record_question(workspace, message)
+        if workspace.person_id is None:
+            feedback.record_question(workspace, message)
         feedback.record_impressions(workspace, briefing.impressions)
     return briefing
 
@@ -239,7 +241,8 @@ def _find_of_person(
     """Return the few that are surely about a message of what is about the person."""
     if context is None:
         return ()
-    hits = search(context, replace(query, filter=replace(query.filter, scope=PERSONAL))).hits
+    scope = personal_scope(session.viewer.person)
+    hits = search(context, replace(query, filter=replace(query.filter, scope=scope))).hits
     about = [hit for hit in hits if hit.relevance >= RELEVANT and hit.memory.is_told_unasked]
     if only_new and about:
         with context.database.read() as db:

@@ -28,6 +28,7 @@ from pipeline.store.database import Database, wake_on_commit
 from pipeline.store.impressions import Impression
 from pipeline.store.operations import Operations
 from pipeline.store.predictions import MAX_QUESTION_CHARS
+from pipeline.store.visibility import is_open_to
 from pipeline.text.languages import is_foreign
 from pipeline.text.normalize import normalize_text
 from pipeline.text.redaction import redact
@@ -319,6 +320,8 @@ def _answer(workspace: Workspace, impression_id: str, note: str | None, *, follo
     with workspace.database.write() as db:
         impression = impressions.get(db, impression_id)
         found = {} if impression is None else memories.by_seqs(db, [impression.memory_seq])
+        if impression is None or not all(is_open_to(one.scope, workspace.person_id) for one in found.values()):
+            found = {}
         if impression is None or not found:
             raise NotFound("no such impression")
         if is_incognito(workspace, sessions_named(None, impression.session_id)):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pipeline.errors import NotFound
 from pipeline.records import Page, page_of
+from pipeline.records.people import owner_of
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.hook_answers import HookAnswer
 from pipeline.services.memories import find_home, get_memory
@@ -32,22 +33,27 @@ class HookRunLog:
         self._feedback.submit_logged("hook-runs", run.workspace, lambda: self._add(run))
 
     def page(
-        self, limit: int, before: int | None, workspace: str | None = None, session_id: str | None = None
+        self,
+        limit: int,
+        before: int | None,
+        workspace: str | None = None,
+        session_id: str | None = None,
+        person_id: str | None = None,
     ) -> Page[HookRun]:
-        """List runs, the latest first; of one workspace or session, or of all."""
+        """List a person's runs, the latest first; of one workspace or session, or of all."""
         self._feedback.flush()
         with self._operations.opened() as db:
-            found = hook_runs.page(db, limit + 1, before, workspace, session_id)
+            found = hook_runs.page(db, limit + 1, before, workspace, session_id, person_id)
         return page_of(found, limit, lambda run: run.seq)
 
-    def get(self, run_id: str) -> HookRun:
-        """Return a run with the text that was told; raise NotFound where there is none."""
+    def get(self, run_id: str, person_id: str | None = None) -> HookRun:
+        """Return a person's run with the text that was told; raise NotFound where there is none."""
         run = None
         if run_id.isdecimal() and len(run_id) <= 18:
             self._feedback.flush()
             with self._operations.opened() as db:
                 run = hook_runs.get(db, int(run_id))
-        if run is None:
+        if run is None or owner_of(run.session_id) != person_id:
             raise NotFound("no such run; runs are kept for two weeks")
         return run
 
@@ -57,18 +63,19 @@ class HookRunLog:
         with self._operations.opened() as db:
             hook_runs.add(db, replace(run, session_id=session_id))
         # What was purged while this waited has no run that its purge could have found.
-        gone = [memory_id for memory_id in run.memory_ids if not self._is_there(run.workspace, memory_id)]
+        workspace = self._workspace(run.workspace).of_person(owner_of(run.session_id))
+        gone = [memory_id for memory_id in run.memory_ids if not _is_there(workspace, memory_id)]
         if gone:
             with self._operations.opened() as db:
                 hook_runs.purge(db, gone)
 
-    def _is_there(self, workspace_id: str, memory_id: str) -> bool:
-        try:
-            home = find_home(self._workspace(workspace_id), memory_id)
-            get_memory(home, memory_id)
-        except NotFound:
-            return False
-        return True
+
+def _is_there(workspace: Workspace, memory_id: str) -> bool:
+    try:
+        get_memory(find_home(workspace, memory_id), memory_id)
+    except NotFound:
+        return False
+    return True
 
 
 def describe_run(event: str, host: str, place: tuple[str, str | None], began: float, answer: HookAnswer) -> HookRun:

@@ -51,4 +51,4 @@ def end_incognito(workspace: Workspace, session_id: str) -> None:
 def list_incognito(workspace: Workspace, limit: int = 2**62, below: str | None = None) -> list[IncognitoSession]:
     """List the sessions that are incognito, the latest first, from below a place on."""
     with workspace.database.read() as db:
-        return agent_sessions.page_incognito(db, limit, below)
+        return agent_sessions.page_incognito(db, limit, below, workspace.person_id)

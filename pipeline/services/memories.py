@@ -8,7 +8,6 @@ from pipeline.anchors import is_stale
 from pipeline.errors import Conflict, NotFound
 from pipeline.kinds import render_text
 from pipeline.records import (
-    PERSONAL,
     SHORT_ID,
     Draft,
     EdgeDraft,
@@ -29,8 +28,9 @@ from pipeline.services.workspace import Workspace
 from pipeline.store import audit, edges, entities, history, hook_runs, memories, review
 from pipeline.store.edges import Edge
 from pipeline.store.entities import LinkedEntity
+from pipeline.store.history import written_by
 from pipeline.store.review import Decision
-from pipeline.store.visibility import reaches, viewer_within
+from pipeline.store.visibility import is_open_to, reaches, viewer_within
 from pipeline.text.normalize import normalize_id
 from pipeline.write import revise
 from pipeline.write.accept import commit
@@ -39,7 +39,7 @@ from pipeline.write.move import put_away, take_in
 from pipeline.write.prepare import Prepared, prepare, prepare_batch
 from pipeline.write.revise import text_mark
 
-__all__ = ["Edge", "is_stale", "normalize_id", "render_text", "resolve_scope", "text_mark"]
+__all__ = ["Edge", "is_stale", "normalize_id", "render_text", "resolve_scope", "text_mark", "written_by"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,16 @@ def _write(workspace: Workspace, prepared: Sequence[Prepared]) -> list[Receipt]:
     return [receipts[place] for place in range(len(prepared))]
 
 
+def check_open(workspace: Workspace, memory_id: str) -> None:
+    """Raise NotFound for a memory that is another person's own."""
+    if not workspace.exists:
+        return
+    with workspace.database.read() as db:
+        memory = memories.get(db, memory_id)
+    if memory is not None and not is_open_to(memory.scope, workspace.person_id):
+        raise NotFound("There is no memory of this id.")
+
+
 def find_home(workspace: Workspace, memory_id: str) -> Workspace:
     """Return where a memory is kept: here, or with what is about the person."""
     if not workspace.tells_of_person or not workspace.person.exists:
@@ -111,7 +121,7 @@ def find_home(workspace: Workspace, memory_id: str) -> Workspace:
 def list_memories(workspace: Workspace, wanted: Filter, limit: int, before: int | None) -> Page[Memory]:
     """List memories, newest first; where its scope is asked for, what is about the person before goals and facts."""
     person = workspace.person
-    if wanted.scope != PERSONAL or not workspace.tells_of_person or not person.exists:
+    if wanted.scope != workspace.personal_scope or not workspace.tells_of_person or not person.exists:
         return _list_own(workspace, wanted, limit, before)
     page = _list_own(person, wanted, limit, before)
     if page.next_cursor is not None or not workspace.exists:
@@ -132,23 +142,23 @@ def read_record(workspace: Workspace, memory_id: str) -> MemoryRecord:
         return MemoryRecord(
             memory,
             review.find_decision(db, memory.id),
-            revise.list_visible_edges(db, memory),
+            revise.list_visible_edges(db, memory, workspace.person_id),
             entities.of(db, memory.seq),
             history.of(db, memory.seq),
-            _read_chain(db, memory),
+            _read_chain(db, memory, workspace.person_id),
         )
 
 
 def read_chain(workspace: Workspace, memory_id: str) -> list[Memory]:
     """Return what led to a memory and what it came to, the first cause first, with it; nothing where nobody can say."""
     with workspace.database.read() as db:
-        return _read_chain(db, revise.get_existing(db, memory_id))
+        return _read_chain(db, revise.get_existing(db, memory_id), workspace.person_id)
 
 
-def _read_chain(db: Connection, memory: Memory) -> list[Memory]:
+def _read_chain(db: Connection, memory: Memory, person_id: str | None) -> list[Memory]:
     seqs = edges.chain(db, memory.seq)
     found = memories.by_seqs(db, seqs)
-    home = viewer_within(memory.scope)
+    home = viewer_within(memory.scope, person_id)
     return [found[seq] for seq in seqs if seq in found and reaches(found[seq].scope, home)]
 
 
@@ -169,7 +179,7 @@ def resolve_id(workspace: Workspace, given: str) -> str:
     found = []
     for home in homes:
         with home.database.read() as db:
-            found += memories.list_ids_ending_in(db, given.upper())
+            found += memories.list_ids_ending_in(db, given.upper(), workspace.person_id)
     return found[0] if len(found) == 1 else given
 
 
@@ -252,9 +262,9 @@ def purge(workspace: Workspace, memory_id: str) -> None:
 
 def add_edge(workspace: Workspace, memory_id: str, edge: EdgeDraft) -> list[Edge]:
     """Say how a memory bears on another; return its edges."""
-    return revise.add_edge(workspace.database, memory_id, edge)
+    return revise.add_edge(workspace.database, memory_id, edge, workspace.person_id)
 
 
 def remove_edge(workspace: Workspace, memory_id: str, kind: EdgeKind, to: str) -> list[Edge]:
     """Take an edge back; return what is left."""
-    return revise.remove_edge(workspace.database, memory_id, kind, to)
+    return revise.remove_edge(workspace.database, memory_id, kind, to, workspace.person_id)

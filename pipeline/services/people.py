@@ -15,7 +15,7 @@ from pipeline.store.operations import Operations
 from pipeline.store.people import People, Token
 from pipeline.times import utc_now, utc_text
 
-__all__ = ["People", "Token"]
+__all__ = ["People", "Token", "is_personal"]
 
 MAX_NAME_CHARS = 100
 MAX_ID_CHARS = 32

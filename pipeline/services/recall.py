@@ -14,7 +14,6 @@ from pipeline.recall.channels import ChannelPool
 from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import FEATURES_OF_GROUP
 from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext, explain_result, search, search_uncached
-from pipeline.records import PERSONAL
 from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
 from pipeline.services.encoder import usual_model, vector_table
 from pipeline.services.feedback import FeedbackWriter
@@ -38,12 +37,13 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
     """
     person = search_person(workspace, contexts, query)
     # Of a workspace that nothing was written to, who asks for the person alone needs nothing.
-    is_of_person = query.filter.scope == PERSONAL and person is not None and not workspace.exists
+    is_of_person = query.filter.scope == workspace.personal_scope and person is not None and not workspace.exists
     own = Answer((), {}, 0.0) if is_of_person else search(contexts.get(workspace), query)
     answer = own if person is None else merge_answers(own, person, query)
     contexts.count(degraded=answer.degraded)
     if not is_incognito(workspace, query.filter.sessions):
-        if query.text:
+        # What a person of several asks is told to no other.
+        if query.text and workspace.person_id is None:
             feedback.record_question(workspace, query.text)
         shown = {id(hit) for hit in answer.hits[:ACCESSED]}
         feedback.record_accesses(workspace, [hit.memory for hit in own.hits if id(hit) in shown])
@@ -54,9 +54,10 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
 
 def search_person(workspace: Workspace, contexts: "SearchContexts", query: Query) -> Answer | None:
     """Answer a query from what is about the person; None where nothing is kept, or another scope is asked for."""
-    if query.filter.scope not in (None, PERSONAL) or not workspace.tells_of_person or not workspace.person.exists:
+    scope = workspace.personal_scope
+    if query.filter.scope not in (None, scope) or not workspace.tells_of_person or not workspace.person.exists:
         return None
-    return search(contexts.get(workspace.person), replace(query, filter=replace(query.filter, scope=PERSONAL)))
+    return search(contexts.get(workspace.person), replace(query, filter=replace(query.filter, scope=scope)))
 
 
 def merge_answers(own: Answer, person: Answer, query: Query) -> Answer:

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
 from pipeline.recall.annotations import drop_superseded
-from pipeline.records import PERSONAL, Filter, Kind, Memory
+from pipeline.records import Filter, Kind, Memory, Viewer
+from pipeline.records.people import personal_scope
 from pipeline.services.briefing import SHOWN_EACH, AgentSession, drop_dead, list_told_unasked, once
 from pipeline.services.feedback import Impression, make_impressions
 from pipeline.services.lessons import Lesson, describe_record, is_held_out, is_rule, with_records
@@ -54,7 +55,7 @@ def brief_project(
 
     What is about the person comes first. None where there is nothing of all that.
     """
-    about = [] if person is None else _list_of_person(person)
+    about = [] if person is None else _list_of_person(person, session.viewer)
     if database is None:
         return _brief([], about, [], session, room)
     with database.read() as db:
@@ -67,9 +68,10 @@ def brief_project(
     return _brief(threads, about, found, session, room, records)
 
 
-def _list_of_person(person: Database) -> list[Memory]:
+def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:
     with person.read() as db:
-        return list_told_unasked(memories.list_leading(db, Filter(scope=PERSONAL), PERSON_SHOWN))
+        about = Filter(scope=personal_scope(viewer.person))
+        return list_told_unasked(memories.list_leading(db, about, PERSON_SHOWN))
 
 
 def _records(db: Connection, found: Sequence[Memory]) -> dict[int, Lesson]:

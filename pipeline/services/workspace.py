@@ -4,10 +4,12 @@ import os
 from dataclasses import dataclass, replace
 from functools import partial
 
-from config.paths import PERSONAL_WORKSPACE, WorkspacePaths
+from config.paths import WorkspacePaths, is_personal, personal_workspace_of
 from config.settings import Settings, SettingsError, environment_of, load_settings
 from pipeline.errors import ReadOnly, StoreClosed
 from pipeline.lru import LruCache
+from pipeline.records import Scope, Viewer
+from pipeline.records.people import personal_scope
 from pipeline.store.database import Database, Databases
 from pipeline.store.operations import Operations
 from pipeline.write.accept import WritePolicy
@@ -78,6 +80,10 @@ class Workspace:
     paths: WorkspacePaths
     _databases: Databases
     _settings: WorkspaceSettings
+    person_id: str | None = None
+    """The person who works on it, None for the home's owner."""
+    is_reader: bool = False
+    """Whether they may read it only."""
 
     @property
     def database(self) -> Database:
@@ -90,13 +96,14 @@ class Workspace:
 
     @property
     def settings(self) -> Settings:
-        """Return the settings in force."""
-        return self._settings.get(self.id)
+        """Return the settings in force; for a reader it is read only, whatever they say."""
+        found = self._settings.get(self.id)
+        return replace(found, read_only=True) if self.is_reader else found
 
     @property
     def person(self) -> "Workspace":
         """Return the store of what is about the person, whether anything was written there or not."""
-        return self.sibling(PERSONAL_WORKSPACE)
+        return replace(self.sibling(personal_workspace_of(self.person_id)), is_reader=False)
 
     def sibling(self, workspace_id: str) -> "Workspace":
         """Return another workspace of the home."""
@@ -108,10 +115,26 @@ class Workspace:
         """List every workspace of the home that exists."""
         return [self.sibling(workspace_id) for workspace_id in self._databases.ids()]
 
+    def of_person(self, person_id: str | None, *, is_reader: bool = False) -> "Workspace":
+        """Return the same workspace as a person works on it."""
+        if (person_id, is_reader) == (self.person_id, self.is_reader):
+            return self
+        return replace(self, person_id=person_id, is_reader=is_reader)
+
+    @property
+    def personal_scope(self) -> Scope:
+        """Return the scope of what is about the person who works on it."""
+        return personal_scope(self.person_id)
+
+    @property
+    def onlooker(self) -> Viewer:
+        """Return who sees all that is not another person's own."""
+        return Viewer(everything=True, person=self.person_id)
+
     @property
     def tells_of_person(self) -> bool:
         """Tell whether what is about the person is kept apart from this workspace and told in it."""
-        return self.id != PERSONAL_WORKSPACE and self.settings.personal
+        return not is_personal(self.id) and self.settings.personal
 
     @property
     def captures(self) -> bool:
@@ -142,4 +165,4 @@ class Workspace:
         if problem is not None:
             raise StoreClosed(f"nothing is stored in this workspace until its settings are corrected: {problem}")
         settings = self.settings
-        return WritePolicy(review=settings.review, incognito=settings.incognito)
+        return WritePolicy(review=settings.review, incognito=settings.incognito, author=self.person_id)

@@ -7,6 +7,8 @@ from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
 
+from pipeline.store.visibility import select_named_by
+
 # A session's journal is for its own restoration; older actions are of no use to anybody.
 KEPT_ACTIONS = 20_000
 
@@ -61,12 +63,15 @@ class JournalRow(Action):
     seq: int
 
 
-def page_actions(db: Connection, session_id: str | None, limit: int, before: int | None) -> list[JournalRow]:
-    """List what agents did, in one session or in all, the newest first, from below a row number."""
+def page_actions(
+    db: Connection, session_id: str | None, limit: int, before: int | None, person: str | None = None
+) -> list[JournalRow]:
+    """List what agents did, in one session or in all of a person, the newest first, from below a row number."""
+    whose, values = ("session_id = ?", [session_id]) if session_id else select_named_by("session_id", person)
     rows = db.execute(
-        "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "
-        "WHERE (CAST(? AS TEXT) IS NULL OR session_id = ?) AND seq < ? ORDER BY seq DESC LIMIT ?",
-        (session_id, session_id, 2**62 if before is None else before, limit),
+        "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "  # noqa: S608 - constant text
+        f"WHERE {whose} AND seq < ? ORDER BY seq DESC LIMIT ?",
+        (*values, 2**62 if before is None else before, limit),
     )
     return [JournalRow(*_read_fields(fields), seq) for seq, *fields in rows]
 
@@ -221,14 +226,17 @@ def is_any_incognito(db: Connection, sessions: Collection[str]) -> bool:
     return bool(sessions) and db.execute(query, tuple(sessions)).fetchone()[0] == 1
 
 
-def page_incognito(db: Connection, limit: int = 2**62, below: str | None = None) -> list[IncognitoSession]:
-    """List the sessions that are incognito, the latest first, from below a place on."""
+def page_incognito(
+    db: Connection, limit: int = 2**62, below: str | None = None, person: str | None = None
+) -> list[IncognitoSession]:
+    """List a person's sessions that are incognito, the latest first, from below a place on."""
     # Times are all as long, so that this is the order of time.
     place = "(since || session_id)"
+    whose, values = select_named_by("session_id", person)
     rows = db.execute(
-        f"SELECT session_id, since FROM incognito WHERE CAST(? AS TEXT) IS NULL OR {place} < ? "  # noqa: S608 - constant text
-        f"ORDER BY {place} DESC LIMIT ?",
-        (below, below, limit),
+        f"SELECT session_id, since FROM incognito WHERE {whose} "  # noqa: S608 - constant text
+        f"AND (CAST(? AS TEXT) IS NULL OR {place} < ?) ORDER BY {place} DESC LIMIT ?",
+        (*values, below, below, limit),
     )
     return [IncognitoSession(*row) for row in rows]
 
@@ -247,32 +255,36 @@ class SessionSummary:
 
 
 _SESSIONS = """
+    WITH asked (id) AS (SELECT CAST(? AS TEXT))
     SELECT s.session_id, min(n.name), min(s.first_at), max(s.last_at), sum(s.turns), sum(s.actions), sum(s.memories)
     FROM (
         SELECT session_id, min(at) AS first_at, max(at) AS last_at, count(*) AS turns, 0 AS actions, 0 AS memories
-            FROM turn WHERE CAST(?1 AS TEXT) IS NULL OR session_id = ?1 GROUP BY session_id
+            FROM turn WHERE (SELECT id FROM asked) IS NULL OR session_id = (SELECT id FROM asked) GROUP BY session_id
         UNION ALL
         SELECT session_id, min(at), max(at), 0, count(*), 0
-            FROM action WHERE CAST(?1 AS TEXT) IS NULL OR session_id = ?1 GROUP BY session_id
+            FROM action WHERE (SELECT id FROM asked) IS NULL OR session_id = (SELECT id FROM asked) GROUP BY session_id
         UNION ALL
         SELECT session_id, min(occurred_at), max(occurred_at), 0, 0, count(*)
             FROM memory WHERE session_id IS NOT NULL AND archived_at IS NULL
-                AND (CAST(?1 AS TEXT) IS NULL OR session_id = ?1) GROUP BY session_id
+                AND ((SELECT id FROM asked) IS NULL OR session_id = (SELECT id FROM asked)) GROUP BY session_id
         UNION ALL
-        SELECT id, started_at, turn_at, 0, 0, 0 FROM agent_session WHERE CAST(?1 AS TEXT) IS NULL OR id = ?1
+        SELECT id, started_at, turn_at, 0, 0, 0 FROM agent_session
+            WHERE (SELECT id FROM asked) IS NULL OR id = (SELECT id FROM asked)
     ) s LEFT JOIN agent_session n ON n.id = s.session_id
-    GROUP BY s.session_id ORDER BY max(s.last_at) DESC, s.session_id LIMIT ?2 OFFSET ?3
+    WHERE {whose} GROUP BY s.session_id ORDER BY max(s.last_at) DESC, s.session_id LIMIT ? OFFSET ?
 """
 
 
-def list_sessions(db: Connection, limit: int, skipped: int) -> list[SessionSummary]:
-    """List sessions, the last heard of first, behind so many."""
-    return [SessionSummary(*row) for row in db.execute(_SESSIONS, (None, limit, skipped))]
+def list_sessions(db: Connection, limit: int, skipped: int, person: str | None = None) -> list[SessionSummary]:
+    """List a person's sessions, the last heard of first, behind so many."""
+    whose, values = select_named_by("s.session_id", person)
+    rows = db.execute(_SESSIONS.format(whose=whose), (None, *values, limit, skipped))
+    return [SessionSummary(*row) for row in rows]
 
 
 def find_session(db: Connection, session_id: str) -> SessionSummary | None:
     """Return what is known of a session."""
-    row = db.execute(_SESSIONS, (session_id, 1, 0)).fetchone()
+    row = db.execute(_SESSIONS.format(whose="true"), (session_id, 1, 0)).fetchone()
     return None if row is None else SessionSummary(*row)
 
 

@@ -1,13 +1,28 @@
 """Earlier states of a memory, kept when an edit or a merge replaced them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from sqlite3 import Connection
 from typing import Any
 
 from ulid import ULID
 
 from pipeline.records import HistoryEntry
+
+# Every change is made in one of many ways that all end here, and each request is one person's.
+_author: ContextVar[str | None] = ContextVar("author", default=None)
+
+
+@contextmanager
+def written_by(person_id: str | None) -> Iterator[None]:
+    """Let what is added meanwhile be a person's doing."""
+    before = _author.set(person_id)
+    try:
+        yield
+    finally:
+        _author.reset(before)
 
 
 def add(
@@ -24,27 +39,35 @@ def add(
 
     What several machines find by themselves has one `uid` on all of them, and is kept once.
     """
+    told = json.dumps(detail, ensure_ascii=False)
     db.execute(
-        "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid) VALUES (?, ?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT DO NOTHING",
-        (memory_seq, at, event, content, json.dumps(detail, ensure_ascii=False), about_seq, uid or str(ULID())),
+        "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid, author) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (memory_seq, at, event, content, told, about_seq, uid or str(ULID()), _author.get()),
     )
+
+
+_ENTRY = "at, event, content, detail, author"
 
 
 def of(db: Connection, memory_seq: int) -> list[HistoryEntry]:
     """List a memory's earlier states, oldest first."""
-    rows = db.execute("SELECT at, event, content, detail FROM history WHERE memory_seq = ? ORDER BY seq", (memory_seq,))
-    return [HistoryEntry(at, event, content, json.loads(detail)) for at, event, content, detail in rows]
+    rows = db.execute(f"SELECT {_ENTRY} FROM history WHERE memory_seq = ? ORDER BY seq", (memory_seq,))  # noqa: S608
+    return [_entry(row) for row in rows]
 
 
 def page(db: Connection, memory_seq: int, limit: int, before: int | None) -> list[tuple[int, HistoryEntry]]:
     """List (row number, earlier state) of a memory, the last first, from below a row number."""
     rows = db.execute(
-        "SELECT seq, at, event, content, detail FROM history WHERE memory_seq = ? AND seq < ? "
-        "ORDER BY seq DESC LIMIT ?",
+        f"SELECT seq, {_ENTRY} FROM history WHERE memory_seq = ? AND seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
         (memory_seq, before if before is not None else 2**62, limit),
     )
-    return [(seq, HistoryEntry(at, event, content, json.loads(detail))) for seq, at, event, content, detail in rows]
+    return [(seq, _entry(row)) for seq, *row in rows]
+
+
+def _entry(row: Sequence[Any]) -> HistoryEntry:
+    at, event, content, detail, author = row
+    return HistoryEntry(at, event, content, json.loads(detail), author)
 
 
 def text_after(db: Connection, memory_seq: int, seq: int) -> str | None:

@@ -22,7 +22,7 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
-from pipeline.store.visibility import condition, select_lasting, select_owned
+from pipeline.store.visibility import condition, select_lasting, select_owned, within_reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,11 @@ def list_ending_in(db: Connection, short_id: str) -> list[Memory]:
     return select(db, f"archived_at IS NULL AND {_ENDS_SO}", (short_id, short_id))
 
 
-def list_ids_ending_in(db: Connection, end: str) -> list[str]:
-    """List the ids that end so, those of archived memories too, two at most."""
-    rows = db.execute(f"SELECT id FROM memory WHERE {_ENDS_SO} LIMIT 2", (end, end))  # noqa: S608 - constant text
+def list_ids_ending_in(db: Connection, end: str, person: str | None = None) -> list[str]:
+    """List the ids that end so, of what is no other person's own, archived memories too, two at most."""
+    clause, values = within_reach(Viewer(everything=True, person=person))
+    ends = f"SELECT id FROM memory WHERE {_ENDS_SO} AND {clause} LIMIT 2"  # noqa: S608 - constant text
+    rows = db.execute(ends, (end, end, *values))
     return [row[0] for row in rows]
 
 

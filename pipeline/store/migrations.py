@@ -53,6 +53,12 @@ def m004_operations(db: Database) -> None:
     oplog.record(db.conn)
 
 
+@MIGRATIONS()
+def m005_people(db: Database) -> None:
+    """Say of a memory who wrote it, whether it was shared, and who changed it."""
+    _execute(db, "people.sql")
+
+
 def _execute(db: Database, name: str) -> None:
     """Execute a file of statements, one a paragraph."""
     # Not as a script, which would commit the transaction that all migrations share.

@@ -50,13 +50,15 @@ _PLAIN = (
     "valid_to",
     "expires_at",
     "sensitivity",
+    "author",
+    "shared_from",
 )
 _FLAGS = ("pinned", "candidate")
 # What a row holds where no field says anything; a field of this value is left out.
 _DEFAULTS = {"scope_id": "", "sensitivity": Sensitivity.NORMAL.value, "scope_kind": ScopeKind.WORKSPACE.value}
 RELATION_FIELDS: Mapping[str, frozenset[str]] = {
     EDGE: frozenset({"made_by", "at"}),
-    HISTORY: frozenset({"at", "event", "content", "detail"}),
+    HISTORY: frozenset({"at", "event", "content", "detail", "author"}),
     VERDICT: frozenset({"state", "settled_at"}),
     ANSWER: frozenset({"session_id", "agent_id", "at", "followed", "note", "answered_at", "withheld"}),
     REFUSAL: frozenset({"how", "at"}),
@@ -156,12 +158,12 @@ def _read_edges(db: Connection, keys: Sequence[Key]) -> Rows:
 
 def _read_history(db: Connection, keys: Sequence[Key]) -> Rows:
     rows = db.execute(
-        "SELECT m.id, coalesce(a.id, ''), h.uid, h.at, h.event, h.content, h.detail FROM history h "  # noqa: S608
+        "SELECT m.id, coalesce(a.id, ''), h.uid, h.at, h.event, h.content, h.detail, h.author FROM history h "  # noqa: S608
         f"JOIN memory m ON m.seq = h.memory_seq LEFT JOIN memory a ON a.seq = h.about_seq WHERE h.uid IN {_GIVEN}",
         _ids(key.name for key in keys),
     )
-    for one, other, uid, at, event, content, detail in rows:
-        fields = {"at": at, "event": event, "content": content, "detail": json.loads(detail)}
+    for one, other, uid, at, event, content, detail, author in rows:
+        fields = {"at": at, "event": event, "content": content, "detail": json.loads(detail), "author": author}
         yield Key(HISTORY, one, other, uid), fields
 
 
@@ -311,8 +313,9 @@ def _put_history(db: Connection, key: Key, fields: Fields, seq: int, other: int 
     if fields != GONE:
         detail = json.dumps(fields["detail"], ensure_ascii=False)
         db.execute(
-            "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (seq, fields["at"], fields["event"], fields.get("content"), detail, other, key.name),
+            "INSERT INTO history (memory_seq, at, event, content, detail, about_seq, uid, author) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (seq, fields["at"], fields["event"], fields.get("content"), detail, other, key.name, fields.get("author")),
         )
 
 

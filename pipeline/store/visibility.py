@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from pipeline.records import Filter, Scope, ScopeKind, Sensitivity, Viewer
+from pipeline.records import OWNED, PERSONAL, Filter, Scope, ScopeKind, Sensitivity, Viewer
+from pipeline.records.people import PRIVATE, owner_of
 from pipeline.times import utc_now
 
 
@@ -54,6 +55,13 @@ def select_lasting() -> tuple[str, list[Any]]:
     return f"archived_at IS NULL AND candidate = 0 AND {reach} AND {lasts}", [*values, now, now]
 
 
+def select_named_by(column: str, person: str | None) -> tuple[str, list[Any]]:
+    """Return the condition for what is of a person's own sessions, or of those that no person has."""
+    if person is None:
+        return f"({column} IS NULL OR {column} NOT LIKE ?)", [f"%{OWNED}%"]
+    return f"{column} LIKE ?", [f"{person}{OWNED}%"]
+
+
 def select_owned(wanted: Filter) -> tuple[str, list[Any]]:
     """Return the condition for what a caller sees beyond what reaches the whole workspace."""
     clause, values = condition(wanted)
@@ -63,9 +71,18 @@ def select_owned(wanted: Filter) -> tuple[str, list[Any]]:
 
 def reaches(scope: Scope, viewer: Viewer) -> bool:
     """Tell whether a memory of a scope is visible to a viewer; the rule that the SQL condition follows."""
-    if viewer.everything or scope.kind is ScopeKind.WORKSPACE or scope == Scope(ScopeKind.USER):
+    if scope.kind is ScopeKind.WORKSPACE:
         return True
+    if viewer.everything:
+        return is_open_to(scope, viewer.person)
+    if scope == PERSONAL:
+        return viewer.person is None
     return bool(scope.id) and scope.id == getattr(viewer, scope.kind)
+
+
+def is_open_to(scope: Scope, person: str | None) -> bool:
+    """Tell whether a person, or the home's owner, may look at what is of a scope: it is no other person's own."""
+    return scope.kind not in PRIVATE or owner_of(scope.id) == person
 
 
 def is_asked_for(scope: Scope, wanted: Filter) -> bool:
@@ -81,10 +98,14 @@ def within_reach(viewer: Viewer) -> tuple[str, list[Any]]:
     return _reach(Filter(viewer=viewer))
 
 
-def viewer_within(scope: Scope) -> Viewer:
-    """Return who is at home in a scope: it sees what reaches the workspace and what is its own."""
+def viewer_within(scope: Scope, person: str | None = None) -> Viewer:
+    """Return who is at home in a scope: it sees what reaches the workspace and what is its own.
+
+    `person` is who looks at a scope that is nobody's own.
+    """
     named = {str(kind): scope.id if kind is scope.kind else None for kind in ScopeKind}
-    return Viewer(named["user"], named["agent"], named["session"], named["task"])
+    whose = owner_of(scope.id) or person
+    return Viewer(named["user"], named["agent"], named["session"], named["task"], person=whose)
 
 
 def _reach(wanted: Filter) -> tuple[str, list[Any]]:
@@ -92,7 +113,7 @@ def _reach(wanted: Filter) -> tuple[str, list[Any]]:
         return "scope_kind = ? AND scope_id = ?", [wanted.scope.kind, wanted.scope.id or ""]
     viewer = wanted.viewer
     if viewer.everything:
-        return "scope_kind IS NOT NULL", []
+        return _reach_of_onlooker(viewer.person)
     owners = {
         ScopeKind.USER: viewer.user,
         ScopeKind.AGENT: viewer.agent,
@@ -102,10 +123,20 @@ def _reach(wanted: Filter) -> tuple[str, list[Any]]:
     }
     # No owner is called by an empty name: the column says with it that there is none.
     named = {kind: owner for kind, owner in owners.items() if owner}
-    # A user's memory without a name belongs to the one person whose home this is.
-    anyone = f"scope_kind = '{ScopeKind.WORKSPACE}' OR (scope_kind = '{ScopeKind.USER}' AND scope_id = '')"
+    anyone = f"scope_kind = '{ScopeKind.WORKSPACE}'"
+    if viewer.person is None:
+        # A user's memory without a name belongs to the one person whose home this is.
+        anyone += f" OR (scope_kind = '{ScopeKind.USER}' AND scope_id = '')"
     own = "".join(f" OR (scope_kind = '{kind}' AND scope_id = ?)" for kind in named)
     return f"({anyone}{own})", list(named.values())
+
+
+def _reach_of_onlooker(person: str | None) -> tuple[str, list[Any]]:
+    # What a person owns is named by them, and what the home's owner does by no person.
+    shared = f"scope_kind IN ('{ScopeKind.WORKSPACE}', '{ScopeKind.TASK}')"
+    if person is None:
+        return f"({shared} OR scope_id NOT LIKE ?)", [f"%{OWNED}%"]
+    return f"({shared} OR scope_id LIKE ?)", [f"{person}{OWNED}%"]
 
 
 def _validity(wanted: Filter) -> tuple[str, list[Any]]:

@@ -47,6 +47,7 @@ class WritePolicy:
     review: bool = False
     incognito: bool = False
     suggest: bool = False
+    author: str | None = None
 
 
 @dataclass(slots=True)
@@ -81,6 +82,8 @@ def is_incognito(db: Connection, memory: Memory, policy: WritePolicy) -> bool:
 
 def write_one(db: Connection, item: Prepared, policy: WritePolicy, effects: WriteEffects) -> Receipt:
     """Decide about one prepared memory within a transaction, at whose end the ledger is announced."""
+    if policy.author is not None:
+        item = replace(item, memory=replace(item.memory, author=policy.author))
     memory = item.memory
     if is_incognito(db, memory, policy):
         # Not even the decision is kept.

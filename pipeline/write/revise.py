@@ -337,22 +337,22 @@ def get_existing(db: Connection, memory_id: str) -> Memory:
     return memory
 
 
-def add_edge(database: Database, memory_id: str, draft: EdgeDraft) -> list[Edge]:
+def add_edge(database: Database, memory_id: str, draft: EdgeDraft, person: str | None = None) -> list[Edge]:
     """Draw an edge and return the memory's edges; what is derived from evidence becomes evidence."""
     now = utc_now()
     with database.write() as db:
         memory = get_existing(db, memory_id)
         other = memories.get(db, draft.to)
-        if other is None or other.seq == memory.seq or not reaches(other.scope, viewer_within(memory.scope)):
+        if other is None or other.seq == memory.seq or not reaches(other.scope, viewer_within(memory.scope, person)):
             raise InvalidField(FieldError("to", "names no other memory that this one can reach"))
         if edges.add(db, memory.seq, draft.kind, other.seq, CALLER, now):
             changes.append(db, changes.RELATE, [memory.id, other.id])
             if draft.kind is EdgeKind.DERIVED_FROM and other.trust is Trust.EVIDENCE:
                 lower_trust(db, memory, now)
-        return list_visible_edges(db, memory)
+        return list_visible_edges(db, memory, person)
 
 
-def remove_edge(database: Database, memory_id: str, kind: EdgeKind, to: str) -> list[Edge]:
+def remove_edge(database: Database, memory_id: str, kind: EdgeKind, to: str, person: str | None = None) -> list[Edge]:
     """Take an edge away for good and return the memory's edges; raise NotFound when there is no such edge.
 
     Raises Conflict for one that a nightly job drew from what it wrote to what it read: a purge follows it.
@@ -366,10 +366,10 @@ def remove_edge(database: Database, memory_id: str, kind: EdgeKind, to: str) -> 
         if other is None or not edges.erase(db, memory.seq, kind, other.seq, now):
             raise NotFound("no such edge")
         changes.append(db, changes.RELATE, [memory.id, other.id])
-        return list_visible_edges(db, memory)
+        return list_visible_edges(db, memory, person)
 
 
-def list_visible_edges(db: Connection, memory: Memory) -> list[Edge]:
-    """List a memory's edges to what may be seen from where it is."""
-    home = viewer_within(memory.scope)
+def list_visible_edges(db: Connection, memory: Memory, person: str | None = None) -> list[Edge]:
+    """List a memory's edges to what a person may see from where it is."""
+    home = viewer_within(memory.scope, person)
     return [edge for edge in edges.of(db, memory.seq) if reaches(edge.other_scope, home)]

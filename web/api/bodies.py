@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from pipeline.errors import Forbidden
 from pipeline.records import (
     MAX_BRANCH_CHARS,
     MAX_CONTENT_CHARS,
@@ -25,6 +26,7 @@ from pipeline.records import (
     MAX_PATH_CHARS,
     MAX_SESSION_ID_CHARS,
     MAX_TAGS,
+    OWNED,
     Anchor,
     Draft,
     EdgeDraft,
@@ -39,6 +41,7 @@ from pipeline.records import (
     Trust,
     Viewer,
 )
+from pipeline.records.people import Caller, own_name, own_scope, own_viewer
 from pipeline.services.memories import normalize_id, resolve_scope
 from pipeline.times import utc_text
 
@@ -70,6 +73,8 @@ def _finite(value: dict[str, Any]) -> dict[str, Any]:
 
 def _as_stored(name: str) -> str:
     # Questions and writes say the same name in the same way, or one would not find the other.
+    if OWNED in name:
+        raise PydanticCustomError("reserved", f"must not hold {OWNED}")
     stored = normalize_id(name)
     if not stored:
         raise PydanticCustomError("blank", "must hold more than white space")
@@ -97,18 +102,45 @@ MemoryId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 SessionId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION_ID_CHARS), AfterValidator(_as_stored)]
 
 
-ScopeText = Annotated[str, StringConstraints(pattern=rf"^({'|'.join(ScopeKind)})(:.{{1,256}})?$")]
+ScopeText = Annotated[
+    str,
+    StringConstraints(pattern=rf"^({'|'.join(ScopeKind)})(:[^{OWNED}]{{1,256}})?$"),
+]
 
 
-def scope_of_text(text: str, session_id: str | None) -> Scope:
+def scope_of_text(text: str, session_id: str | None, caller: Caller) -> Scope:
     """Return the scope that a query string names."""
     kind, _, owner = text.partition(":")
-    return resolve_scope(Scope(ScopeKind(kind), owner or None), session_id, "scope")
+    named = resolve_scope(Scope(ScopeKind(kind), owner or None), session_id, "scope")
+    return scope_of_caller(named, caller, "scope")
 
 
-def scope_of_query(text: str | None) -> Scope:
+def scope_of_query(text: str | None, caller: Caller) -> Scope:
     """Return the scope that a query string names, the workspace's where it names none."""
-    return Scope() if text is None else scope_of_text(text, None)
+    return Scope() if text is None else scope_of_text(text, None, caller)
+
+
+def scope_of_caller(scope: Scope, caller: Caller, loc: str) -> Scope:
+    """Return the scope that a caller names; raise Forbidden where it is another person's."""
+    if scope.kind is ScopeKind.USER:
+        _require_self(scope.id, caller, loc)
+    return own_scope(caller.person_id, scope)
+
+
+def viewer_of(viewer: Viewer, caller: Caller) -> Viewer:
+    """Return who asks: a person is themselves, whatever the request says; raise Forbidden where it names another."""
+    _require_self(viewer.user, caller, "viewer.user")
+    return own_viewer(caller.person_id, viewer)
+
+
+def session_of(session_id: str | None, caller: Caller) -> str | None:
+    """Return what a caller's session is called among those of others."""
+    return own_name(caller.person_id, session_id)
+
+
+def _require_self(user: str | None, caller: Caller, loc: str) -> None:
+    if caller.person_id is not None and user not in (None, caller.person_id):
+        raise Forbidden(f"{loc}: names somebody else than {caller.person_id}, whose token this is")
 
 
 class Body(BaseModel):
@@ -124,7 +156,7 @@ class Body(BaseModel):
 def _record_of(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_record_of, value))
-    return value.record() if isinstance(value, ScopeBody | AnchorBody | EdgeBody) else value
+    return value.record() if isinstance(value, AnchorBody | EdgeBody) else value
 
 
 class ScopeBody(Body):
@@ -133,9 +165,12 @@ class ScopeBody(Body):
     kind: Annotated[ScopeKind, Field(strict=False)]
     id: SessionId | None = None
 
-    def record(self) -> Scope:
-        """Return the record."""
-        return Scope(self.kind, self.id)
+    def record(self, caller: Caller, session_id: str | None = None, loc: str = "scope.id") -> Scope:
+        """Return the record; a session's scope without a name is that of the session that the caller names."""
+        named = Scope(self.kind, self.id)
+        if self.kind is ScopeKind.SESSION and self.id is None:
+            named = Scope(self.kind, session_id)
+        return scope_of_caller(named, caller, loc)
 
 
 class ViewerBody(Body):
@@ -146,9 +181,9 @@ class ViewerBody(Body):
     session: SessionId | None = None
     task: SessionId | None = None
 
-    def record(self) -> Viewer:
+    def record(self, caller: Caller) -> Viewer:
         """Return the record."""
-        return Viewer(self.user, self.agent, self.session, self.task)
+        return viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
 
 
 class AnchorBody(Body):
@@ -212,9 +247,14 @@ class DraftBody(OptionalFieldsBody):
     details: Metadata = Field(default_factory=dict)
     edges: Annotated[list[EdgeBody], Field(max_length=MAX_EDGES)] = Field(default_factory=list)
 
-    def draft(self, source: Source) -> Draft:
+    def draft(self, source: Source, caller: Caller) -> Draft:
         """Return the record."""
-        return Draft(**{**self.values(), "source": source})
+        values = {**self.values(), "source": source}
+        if self.scope is not None:
+            values["scope"] = self.scope.record(caller, self.session_id)
+        if self.session_id is not None:
+            values["session_id"] = session_of(self.session_id, caller)
+        return Draft(**values)
 
 
 class MemoryBody(DraftBody):
@@ -222,9 +262,9 @@ class MemoryBody(DraftBody):
 
     source: GivenSource = Source.USER
 
-    def record(self) -> Draft:
+    def record(self, caller: Caller) -> Draft:
         """Return the record."""
-        return self.draft(self.source)
+        return self.draft(self.source, caller)
 
 
 class PatchBody(OptionalFieldsBody):
@@ -261,17 +301,20 @@ class RecallBody(Body):
     explain: bool = False
     min_relevance: Annotated[float, Field(ge=0, le=1)] | None = None
 
-    def filter(self) -> Filter:
+    def filter(self, caller: Caller) -> Filter:
         """Return the record of what may be answered."""
+        session = session_of(self.session_id, caller)
+        scope = None if self.scope is None else self.scope.record(caller, self.session_id)
+        viewer = viewer_of(Viewer(), caller) if self.viewer is None else self.viewer.record(caller)
         return Filter(
             kinds=self.kinds,
-            scope=None if self.scope is None else resolve_scope(self.scope.record(), self.session_id, "scope.id"),
-            session_id=self.session_id,
+            scope=None if scope is None else resolve_scope(scope, session, "scope.id"),
+            session_id=session,
             since=as_text(self.since),
             until=as_text(self.until),
             as_of=as_text(self.as_of),
             branch=self.branch,
-            viewer=Viewer() if self.viewer is None else self.viewer.record(),
+            viewer=viewer,
         )
 
 
@@ -310,17 +353,18 @@ class ListQuery(PageQuery):
     branch: Branch | None = None
     chain: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
 
-    def filter(self) -> Filter:
+    def filter(self, caller: Caller) -> Filter:
         """Return the record of what may be listed."""
-        scope = None if self.scope is None else scope_of_text(self.scope, self.session_id)
+        scope = None if self.scope is None else scope_of_text(self.scope, self.session_id, caller)
         kinds = () if self.kind is None else (self.kind,)
         return Filter(
             kinds=kinds,
             scope=scope,
-            session_id=self.session_id,
+            session_id=session_of(self.session_id, caller),
             archived=self.archived,
             branch=self.branch,
             chain=self.chain,
+            viewer=viewer_of(Viewer(), caller),
         )
 
 
@@ -332,9 +376,9 @@ class ViewerQuery(PageQuery):
     session: SessionId | None = None
     task: SessionId | None = None
 
-    def viewer(self) -> Viewer:
+    def viewer(self, caller: Caller) -> Viewer:
         """Return the record of who asks."""
-        return Viewer(self.user, self.agent, self.session, self.task)
+        return viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
 
 
 class ScopeQuery(PageQuery):
@@ -342,9 +386,9 @@ class ScopeQuery(PageQuery):
 
     scope: ScopeText | None = None
 
-    def record(self) -> Scope:
+    def record(self, caller: Caller) -> Scope:
         """Return the record of the scope."""
-        return scope_of_query(self.scope)
+        return scope_of_query(self.scope, caller)
 
 
 def as_text(moment: Any) -> str | None:

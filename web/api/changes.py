@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
+from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer
 from web.endpoint import Api, Call, Endpoint
@@ -85,14 +86,14 @@ class DevicesAnswer(Answer):
     workspaces: list[str]
 
 
-@api.route(Endpoint("GET", "/v1/changes", answer=ChangesAnswer, problems=(404,)))
+@api.route(Endpoint("GET", "/v1/changes", answer=ChangesAnswer, problems=(404,), needs=Access.HOME))
 def list_changes(call: Call, query: ChangesQuery) -> ChangesAnswer:
     """List the operations of a workspace that travel, the first logged first."""
     items = call.container.sync.list_changes(call.workspace_id, int(query.after), query.limit)
     return ChangesAnswer(items=items, next_cursor=items[-1]["cursor"] if items else None)
 
 
-@api.route(Endpoint("POST", "/v1/changes", answer=MergedAnswer))
+@api.route(Endpoint("POST", "/v1/changes", answer=MergedAnswer, needs=Access.HOME))
 def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
     """Merge operations that another home wrote; one that cannot be taken keeps no other from being."""
     merged = call.container.sync.take_in(call.workspace_id, body.items)
@@ -100,7 +101,7 @@ def take_changes(call: Call, body: ChangesBody) -> MergedAnswer:
     return MergedAnswer(applied=merged.applied, known=merged.known, put_aside=refused)
 
 
-@api.route(Endpoint("POST", "/v1/devices", answer=DevicesAnswer, reads=True))
+@api.route(Endpoint("POST", "/v1/devices", answer=DevicesAnswer, reads=True, needs=Access.HOME))
 def meet_devices(call: Call, body: DevicesBody) -> DevicesAnswer:
     """Exchange which devices belong to the circle, and which keys are new."""
     given = [card.values() for card in body.cards]

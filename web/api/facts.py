@@ -104,9 +104,9 @@ def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSe
     """Give a fact a value; the value before is ended, never overwritten."""
     draft = Draft(
         content="",
-        scope=None if body.scope is None else body.scope.record(),
+        scope=None if body.scope is None else body.scope.record(call.caller, body.session_id),
         source=body.source,
-        session_id=body.session_id,
+        session_id=bodies.session_of(body.session_id, call.caller),
         occurred_at=bodies.as_text(body.valid_from),
     )
     return facts.set_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), body.value, draft)
@@ -115,14 +115,14 @@ def put_fact(call: Call, body: FactBody, subject: str, attribute: str) -> FactSe
 @api.route(Endpoint("GET", ONE, answer=FactAnswer, problems=(404,)))
 def get_fact(call: Call, query: FactQuery, subject: str, attribute: str) -> Memory:
     """The value that holds now, or held then."""
-    scope, as_of = bodies.scope_of_query(query.scope), bodies.as_text(query.as_of)
+    scope, as_of = bodies.scope_of_query(query.scope, call.caller), bodies.as_text(query.as_of)
     return facts.get_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, as_of)
 
 
 @api.route(Endpoint("GET", f"{ONE}/history", answer=FactsAnswer, problems=(404,)))
 def fact_history(call: Call, query: HistoryQuery, subject: str, attribute: str) -> Page[Memory]:
     """All values that a fact had, the first first."""
-    scope = bodies.scope_of_query(query.scope)
+    scope = bodies.scope_of_query(query.scope, call.caller)
     return Page(facts.list_history(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope))
 
 
@@ -130,11 +130,11 @@ def fact_history(call: Call, query: HistoryQuery, subject: str, attribute: str) 
 def list_facts(call: Call, query: FactsQuery) -> Page[Memory]:
     """List facts with all their values."""
     as_of = bodies.as_text(query.as_of)
-    return facts.list_facts(call.workspace, query.record(), query.subject, as_of, query.limit, query.before)
+    return facts.list_facts(call.workspace, query.record(call.caller), query.subject, as_of, query.limit, query.before)
 
 
 @api.route(Endpoint("DELETE", ONE, answer=FactAnswer, problems=(404, 503)))
 def delete_fact(call: Call, query: EndQuery, subject: str, attribute: str) -> Memory:
     """End a fact's value without giving it another."""
-    scope, moment = bodies.scope_of_query(query.scope), bodies.as_text(query.valid_to)
+    scope, moment = bodies.scope_of_query(query.scope, call.caller), bodies.as_text(query.valid_to)
     return facts.end_fact(call.workspace, call.container.fact_keys, fact_key(subject, attribute), scope, moment).fact

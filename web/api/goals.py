@@ -78,9 +78,9 @@ def set_goal(call: Call, body: GoalBody) -> GoalAnswer:
         content=body.title,
         kind=Kind.GOAL,
         importance=body.importance,
-        scope=None if body.scope is None else body.scope.record(),
+        scope=None if body.scope is None else body.scope.record(call.caller, body.session_id),
         tags=body.tags,
-        session_id=body.session_id,
+        session_id=bodies.session_of(body.session_id, call.caller),
         source=body.source,
         details=details,
     )
@@ -126,4 +126,4 @@ def read_goal(call: Call, goal_id: str) -> GoalRecordAnswer:
 @api.route(Endpoint("GET", "/v1/goals", answer=GoalsAnswer, problems=(404,)))
 def list_goals(call: Call, query: GoalsQuery) -> Page[Memory]:
     """List goals, newest first."""
-    return goals.list_goals(call.workspace, query.viewer(), query.status, query.limit, query.before)
+    return goals.list_goals(call.workspace, query.viewer(call.caller), query.status, query.limit, query.before)

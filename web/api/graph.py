@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 
 from pipeline.records import EntityKind, Kind, Page, Trust, Viewer
+from pipeline.records.people import Caller
 from pipeline.services import entities, timeline
 from pipeline.services.entities import EntityGraph, EntityRecord, MentionedEntity
 from pipeline.services.timeline import ArcStatus, VisibleArc
@@ -37,9 +38,9 @@ class GraphQuery(bodies.QueryString):
     session: bodies.SessionId | None = None
     task: bodies.SessionId | None = None
 
-    def viewer(self) -> Viewer:
+    def viewer(self, caller: Caller) -> Viewer:
         """Return the record of who asks."""
-        return Viewer(self.user, self.agent, self.session, self.task)
+        return bodies.viewer_of(Viewer(self.user, self.agent, self.session, self.task), caller)
 
 
 class EntitySummaryAnswer(Answer):
@@ -95,19 +96,21 @@ class GraphAnswer(Answer):
 @api.route(Endpoint("GET", "/v1/entities", answer=EntitiesAnswer, problems=(404,)))
 def list_entities(call: Call, query: EntitiesQuery) -> Page[MentionedEntity]:
     """List what memories mention, most often first."""
-    return entities.list_entities(call.workspace, query.viewer(), query.q, query.kind, query.limit, query.before)
+    return entities.list_entities(
+        call.workspace, query.viewer(call.caller), query.q, query.kind, query.limit, query.before
+    )
 
 
 @api.route(Endpoint("GET", "/v1/entities/{entity_id}", answer=WholeEntityAnswer, problems=(404,)))
 def read_entity(call: Call, query: bodies.ViewerQuery, entity_id: str) -> EntityRecord:
     """Read an entity, who mentions it, newest first, and what is mentioned beside it."""
-    return entities.read_entity(call.workspace, query.viewer(), entity_id, query.limit, query.before)
+    return entities.read_entity(call.workspace, query.viewer(call.caller), entity_id, query.limit, query.before)
 
 
 @api.route(Endpoint("GET", "/v1/graph", answer=GraphAnswer, problems=(404,)))
 def read_graph(call: Call, query: GraphQuery) -> EntityGraph:
     """Show the entities around one, and which are mentioned together."""
-    return entities.read_graph(call.workspace, query.viewer(), query.around, query.depth, query.limit)
+    return entities.read_graph(call.workspace, query.viewer(call.caller), query.around, query.depth, query.limit)
 
 
 class ArcsQuery(bodies.ViewerQuery):
@@ -151,4 +154,4 @@ class ArcsAnswer(PageAnswer[ArcAnswer]):
 @api.route(Endpoint("GET", "/v1/arcs", answer=ArcsAnswer, problems=(404,)))
 def list_arcs(call: Call, query: ArcsQuery) -> Page[VisibleArc]:
     """List the arcs of memories that tell one story, the latest to go on first."""
-    return timeline.list_arcs(call.workspace, query.viewer(), query.status, query.limit, query.before)
+    return timeline.list_arcs(call.workspace, query.viewer(call.caller), query.status, query.limit, query.before)

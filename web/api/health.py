@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import PlainSerializer
 
+from web.access import Access
 from web.api.answers import Answer
 from web.endpoint import Api, Call, Endpoint
 from web.version import VERSION
@@ -33,7 +34,7 @@ class HealthAnswer(Answer):
     idle_s: Milliseconds
 
 
-@api.route(Endpoint("GET", "/healthz", answer=HealthAnswer))
+@api.route(Endpoint("GET", "/healthz", answer=HealthAnswer, needs=Access.ANYBODY))
 def check_health(call: Call) -> HealthAnswer:
     """Tell that the server answers; open without a token."""
     now = time.monotonic()

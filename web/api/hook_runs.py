@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from pipeline.records import MAX_FOLDER_CHARS, Page
+from pipeline.records.people import personal_scope
 from pipeline.services.hook_runs import HookRun
+from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, Rounded, SecondsText
 from web.endpoint import Api, Call, Endpoint, workspace_of_folder
@@ -72,16 +74,17 @@ class NotedAnswer(Answer):
     noted: bool
 
 
-@api.route(Endpoint("GET", "/v1/hook-runs", answer=RunPage))
+@api.route(Endpoint("GET", "/v1/hook-runs", answer=RunPage, needs=Access.ANYBODY))
 def list_runs(call: Call, query: RunsQuery) -> Page[HookRun]:
     """List what was put before agents in all workspaces, the latest first; the runs of two weeks."""
-    return call.container.hook_runs.page(query.limit, query.before, None, query.session_id)
+    session_id = bodies.session_of(query.session_id, call.caller)
+    return call.container.hook_runs.page(query.limit, query.before, None, session_id, call.caller.person_id)
 
 
-@api.route(Endpoint("GET", "/v1/hook-runs/{run_id}", answer=WholeRunAnswer, problems=(404,)))
+@api.route(Endpoint("GET", "/v1/hook-runs/{run_id}", answer=WholeRunAnswer, problems=(404,), needs=Access.ANYBODY))
 def read_run(call: Call, run_id: str) -> HookRun:
     """Read a run with the text that the agent was told."""
-    return call.container.hook_runs.get(run_id)
+    return call.container.hook_runs.get(run_id, call.caller.person_id)
 
 
 @api.route(Endpoint("POST", "/v1/hook-runs", answer=NotedAnswer, status=202, of_folder=True, reads=True))
@@ -90,14 +93,15 @@ def note_run(call: Call, body: RunBody) -> NotedAnswer:
     workspace = workspace_of_folder(call, body.cwd)
     container = call.container
     count_hook_event(body.event, body.host, body.outcome)
-    if not container.agent_sessions.is_off_the_record(workspace, body.session_id):
+    session_id = bodies.session_of(body.session_id, call.caller)
+    if not container.agent_sessions.is_off_the_record(workspace, session_id):
         reason = None if body.reason is None else container.operations.redact(body.reason)
         run = HookRun(
             time.time(),
             body.event,
             body.host,
             workspace.id,
-            body.session_id,
+            session_id or personal_scope(call.caller.person_id).id,
             body.took_ms,
             body.outcome,
             tuple(body.memory_ids),

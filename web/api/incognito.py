@@ -1,6 +1,7 @@
 """Incognito sessions, of which nothing is stored."""
 
 from pipeline.records import Page
+from pipeline.records.people import own_name
 from pipeline.services import incognito
 from pipeline.services.incognito import IncognitoSession
 from web.api import bodies
@@ -31,10 +32,11 @@ class IncognitoPage(PageAnswer[IncognitoAnswer]):
 @api.route(Endpoint("POST", "/v1/incognito", answer=IncognitoAnswer, problems=(503,), reads=True))
 def set_incognito(call: Call, body: IncognitoBody) -> IncognitoSession:
     """Make a session incognito, or end that."""
+    session_id = own_name(call.caller.person_id, body.session_id) or body.session_id
     if body.on:
-        return incognito.begin_incognito(call.workspace, body.session_id)
-    incognito.end_incognito(call.workspace, body.session_id)
-    return IncognitoSession(body.session_id, None)
+        return incognito.begin_incognito(call.workspace, session_id)
+    incognito.end_incognito(call.workspace, session_id)
+    return IncognitoSession(session_id, None)
 
 
 @api.route(Endpoint("GET", "/v1/incognito", answer=IncognitoPage, problems=(404,)))

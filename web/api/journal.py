@@ -38,4 +38,6 @@ class JournalPage(PageAnswer[ActionAnswer]):
 @api.route(Endpoint("GET", "/v1/journal", answer=JournalPage, problems=(404,)))
 def list_actions(call: Call, query: JournalQuery) -> Page[JournalRow]:
     """List what agents did, the newest first."""
-    return agent_sessions.list_actions(call.workspace, query.session_id, query.limit, query.before)
+    return agent_sessions.list_actions(
+        call.workspace, bodies.session_of(query.session_id, call.caller), query.limit, query.before
+    )

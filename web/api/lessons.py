@@ -78,10 +78,10 @@ class OutcomeAnswer(Answer):
 def list_lessons(call: Call, query: LessonsQuery) -> Page[Lesson] | Page[FoundLesson]:
     """List lessons with their records."""
     if query.q is None:
-        return lessons.list_lessons(call.workspace, query.viewer(), query.limit, query.before)
+        return lessons.list_lessons(call.workspace, query.viewer(call.caller), query.limit, query.before)
     container = call.container
     found = lessons.find_lessons(
-        call.workspace, container.contexts, container.feedback, query.q, query.viewer(), query.limit
+        call.workspace, container.contexts, container.feedback, query.q, query.viewer(call.caller), query.limit
     )
     return Page(found)
 

@@ -6,6 +6,7 @@ from pydantic import AliasPath, Field, StringConstraints
 
 from config.paths import WORKSPACE_ID
 from pipeline.records import MAX_BATCH, EdgeKind, EntityKind, Memory, Page, Receipt, Source, Trust
+from pipeline.records.people import Role
 from pipeline.services import memories
 from web.api import answers, bodies
 from web.api.answers import Answer, MemoryAnswer, PageAnswer, ReceiptAnswer
@@ -98,20 +99,20 @@ class EdgesAnswer(PageAnswer[answers.EdgeAnswer]):
 @api.route(Endpoint("POST", "/v1/memories", answer=ReceiptAnswer, status=201, problems=(503,)))
 def remember(call: Call, body: bodies.MemoryBody) -> Receipt:
     """Store a memory; once answered it is durable and findable."""
-    return memories.write_memory(call.workspace, body.record())
+    return memories.write_memory(call.workspace, body.record(call.caller))
 
 
 @api.route(Endpoint("POST", "/v1/memories/batch", answer=BatchAnswer, problems=(503,)))
 def remember_batch(call: Call, body: BatchBody) -> BatchAnswer:
     """Store up to 1000 memories in one transaction, all or none."""
-    receipts = memories.write_memories(call.workspace, [item.record() for item in body.items])
+    receipts = memories.write_memories(call.workspace, [item.record(call.caller) for item in body.items])
     return BatchAnswer(results=[ReceiptAnswer.model_validate(receipt) for receipt in receipts])
 
 
 @api.route(Endpoint("GET", "/v1/memories", answer=answers.MemoryPage, problems=(404,)))
 def list_memories(call: Call, query: bodies.ListQuery) -> Page[Memory]:
     """List memories, newest first."""
-    return memories.list_memories(call.workspace, query.filter(), query.limit, query.before)
+    return memories.list_memories(call.workspace, query.filter(call.caller), query.limit, query.before)
 
 
 @api.route(Endpoint("GET", "/v1/memories/{memory_id}", answer=RecordAnswer, problems=(404,)))
@@ -138,6 +139,7 @@ def edit_memory(call: Call, body: bodies.PatchBody, memory_id: str) -> Memory:
 def forget_memory(call: Call, query: DeleteQuery, memory_id: str) -> ForgottenAnswer:
     """Archive a memory, or with hard=true purge every trace of it."""
     if query.hard:
+        call.require(Role.OWNER)
         memories.purge(call.workspace, memory_id)
         return ForgottenAnswer(id=memory_id, purged=True, archived_at=None)
     memory = memories.archive(call.workspace, memory_id)
@@ -153,7 +155,7 @@ def restore_memory(call: Call, memory_id: str) -> Memory:
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/move", answer=ReceiptAnswer, problems=(404, 409, 503)))
 def move_memory(call: Call, body: MoveBody, memory_id: str) -> Receipt:
     """Move a memory to another workspace; in this one it goes to the archive."""
-    return memories.move(call.workspace, call.container.workspace(body.workspace), memory_id)
+    return memories.move(call.workspace, call.enter(body.workspace, Role.WRITER), memory_id)
 
 
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, status=201, problems=(404, 503)))

@@ -11,10 +11,12 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasPath, BeforeValidator, Field, PlainSerializer
 
 from pipeline.records import Kind, Page, Source, Stage
+from pipeline.records.people import Role
 from pipeline.services import maintenance, operations
 from pipeline.services.maintenance import JobStatus
 from pipeline.services.operations import LoggedError, QueueCounts, WorkspaceStatistics, WorkspaceSummary
 from pipeline.times import utc_text
+from web.access import Access
 from web.api import bodies
 from web.api.answers import Answer, PageAnswer, SecondsText
 from web.api.health import EncoderState
@@ -123,11 +125,11 @@ class ErrorPage(PageAnswer[ErrorAnswer]):
     """A page of background errors."""
 
 
-@api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage))
+@api.route(Endpoint("GET", "/v1/workspaces", answer=WorkspacePage, needs=Access.ANYBODY))
 def list_workspaces(call: Call) -> Page[WorkspaceSummary]:
     """List the workspaces of this home."""
-    names = call.container.databases.ids()
-    return Page([operations.summarize_workspace(call.container.workspace(name)) for name in names])
+    names = [name for name in call.container.databases.ids() if call.may_enter(name)]
+    return Page([operations.summarize_workspace(call.enter(name)) for name in names])
 
 
 @api.route(Endpoint("GET", "/v1/stats", answer=StatsAnswer, problems=(404,)))
@@ -136,7 +138,7 @@ def measure_workspace(call: Call) -> WorkspaceStatistics:
     return operations.measure_workspace(call.workspace, call.container.encoders.state)
 
 
-@api.route(Endpoint("GET", "/v1/errors", answer=ErrorPage))
+@api.route(Endpoint("GET", "/v1/errors", answer=ErrorPage, needs=Access.ADMIN))
 def list_errors(call: Call, query: ErrorQuery) -> Page[LoggedError]:
     """List background errors, newest first."""
     return operations.list_errors(
@@ -144,7 +146,7 @@ def list_errors(call: Call, query: ErrorQuery) -> Page[LoggedError]:
     )
 
 
-@api.route(Endpoint("GET", "/metrics", media_type="text/plain"))
+@api.route(Endpoint("GET", "/metrics", media_type="text/plain", needs=Access.ADMIN))
 def read_metrics(call: Call) -> Response:  # noqa: ARG001 - every handler takes a call
     """Measure requests and queues, as Prometheus text."""
     return Response(generate_latest(registry_of()), content_type=CONTENT_TYPE_LATEST)
@@ -194,14 +196,22 @@ def count_queue(call: Call) -> QueueCounts:
 
 
 @api.route(
-    Endpoint("POST", "/v1/queue/retry", body_required=False, answer=RetriedAnswer, problems=(404, 503), reads=True)
+    Endpoint(
+        "POST",
+        "/v1/queue/retry",
+        body_required=False,
+        answer=RetriedAnswer,
+        problems=(404, 503),
+        reads=True,
+        needs=Role.OWNER,
+    )
 )
 def retry_dead_letters(call: Call, body: RetryBody) -> RetriedAnswer:
     """Give dead letters a fresh start."""
     return RetriedAnswer(retried=operations.retry_dead_letters(call.workspace, body.stage))
 
 
-@api.route(Endpoint("POST", "/v1/rebuild", answer=RebuildAnswer, problems=(404, 503), reads=True))
+@api.route(Endpoint("POST", "/v1/rebuild", answer=RebuildAnswer, problems=(404, 503), reads=True, needs=Role.OWNER))
 def rebuild_indexes(call: Call) -> RebuildAnswer:
     """Compute every derived index of a workspace again from its memories; the queue tells how far it is."""
     return RebuildAnswer(queued=operations.rebuild_indexes(call.workspace))
@@ -249,7 +259,17 @@ def list_jobs(call: Call) -> Page[JobStatus]:
     return Page(maintenance.list_jobs(call.workspace, call.container.settings, datetime.now(UTC)))
 
 
-@api.route(Endpoint("POST", "/v1/jobs/{name}", answer=RequestedRunAnswer, status=202, problems=(404, 503), reads=True))
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/jobs/{name}",
+        answer=RequestedRunAnswer,
+        status=202,
+        problems=(404, 503),
+        reads=True,
+        needs=Role.OWNER,
+    )
+)
 def request_job(call: Call, name: str) -> RequestedRunAnswer:
     """Run a job now."""
     return RequestedRunAnswer(run_id=maintenance.request_job(call.workspace, call.container.feedback, name))

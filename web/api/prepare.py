@@ -76,14 +76,17 @@ def prepare_message(call: Call, body: PrepareBody) -> PrepareAnswer:
     """Gather what an agent should know before it answers a message."""
     began = time.perf_counter()
     workspace = workspace_of_folder(call, body.cwd)
-    viewer = Viewer() if body.viewer is None else body.viewer.record()
+    session_id = bodies.session_of(body.session_id, call.caller)
+    viewer = bodies.viewer_of(Viewer(), call.caller) if body.viewer is None else body.viewer.record(call.caller)
     if viewer.session is None:
-        viewer = replace(viewer, session=body.session_id)
-    session = AgentSession(body.session_id, viewer=viewer)
+        viewer = replace(viewer, session=session_id)
+    session = AgentSession(session_id, viewer=viewer)
     briefing = briefings.prepare_message(
         workspace, call.container.contexts, call.container.feedback, session, body.message
     )
-    branch = branch_of_folder(Path(body.cwd)) if body.cwd else None
+    # A person's folder is on their machine.
+    is_here = body.cwd and call.caller.person is None
+    branch = branch_of_folder(Path(body.cwd)) if is_here else None
     project = ProjectAnswer(workspace=workspace.id, branch=branch)
     parts = {name: getattr(briefing, name) for name in PrepareAnswer.model_fields if hasattr(briefing, name)}
     return PrepareAnswer(project=project, took_ms=elapsed_ms(began), **parts)

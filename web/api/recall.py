@@ -39,7 +39,7 @@ def _query(call: Call, body: bodies.RecallBody) -> Query:
     return Query(
         text=body.query,
         k=body.k * MEMORIES_PER_SESSION if body.group == "session" else body.k,
-        filter=body.filter(),
+        filter=body.filter(call.caller),
         budget_ms=body.budget_ms or call.workspace.settings.recall_budget_ms,
         explain=body.explain,
         min_relevance=body.min_relevance,

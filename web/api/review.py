@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AliasPath, Field
 
 from pipeline.records import Memory, Outcome, Page
+from pipeline.records.people import Role
 from pipeline.services import review
 from pipeline.services.review import (
     AuditAction,
@@ -78,10 +79,12 @@ class AdmissionPage(PageAnswer[AdmissionAnswer]):
 @api.route(Endpoint("GET", "/v1/duplicates", answer=PairsAnswer, problems=(404,)))
 def list_pairs(call: Call, query: bodies.ViewerQuery) -> Page[DuplicatePair]:
     """List the pairs that wait for a verdict, newest first."""
-    return review.list_pairs(call.workspace, query.viewer(), query.limit, query.before)
+    return review.list_pairs(call.workspace, query.viewer(call.caller), query.limit, query.before)
 
 
-@api.route(Endpoint("POST", "/v1/duplicates/{pair_id}", answer=MemoryAnswer, problems=(404, 409, 503)))
+@api.route(
+    Endpoint("POST", "/v1/duplicates/{pair_id}", answer=MemoryAnswer, problems=(404, 409, 503), needs=Role.OWNER)
+)
 def settle_pair(call: Call, body: PairBody, pair_id: str) -> Memory:
     """Merge a pair into its older memory, or keep both."""
     return review.settle_pair(call.workspace, pair_id, body.action)
@@ -90,24 +93,28 @@ def settle_pair(call: Call, body: PairBody, pair_id: str) -> Memory:
 @api.route(Endpoint("GET", "/v1/candidates", answer=MemoryPage, problems=(404,)))
 def list_candidates(call: Call, query: bodies.ViewerQuery) -> Page[Memory]:
     """List the memories that wait for review, newest first."""
-    page = review.list_candidates(call.workspace, query.viewer(), query.limit, query.before)
+    page = review.list_candidates(call.workspace, query.viewer(call.caller), query.limit, query.before)
     return Page([candidate.memory for candidate in page.items], page.next_cursor)
 
 
-@api.route(Endpoint("POST", "/v1/candidates/{memory_id}", answer=MemoryAnswer, problems=(404, 409, 503)))
+@api.route(
+    Endpoint("POST", "/v1/candidates/{memory_id}", answer=MemoryAnswer, problems=(404, 409, 503), needs=Role.OWNER)
+)
 def settle_candidate(call: Call, body: CandidateBody, memory_id: str) -> Memory:
     """Let a candidate in, or archive it."""
     return review.settle_candidate(call.workspace, memory_id, body.action)
 
 
-@api.route(Endpoint("GET", "/v1/audit", answer=AuditPage, problems=(404,)))
+@api.route(Endpoint("GET", "/v1/audit", answer=AuditPage, problems=(404,), needs=Role.OWNER))
 def list_acts(call: Call, query: bodies.PageQuery) -> Page[AuditEntry]:
     """List what was merged or archived without being asked, newest first."""
     page = review.list_acts(call.workspace, query.limit, query.before)
     return Page([act.entry for act in page.items], page.next_cursor)
 
 
-@api.route(Endpoint("POST", "/v1/audit/{entry_id}/undo", answer=MemoryAnswer, problems=(404, 409, 503)))
+@api.route(
+    Endpoint("POST", "/v1/audit/{entry_id}/undo", answer=MemoryAnswer, problems=(404, 409, 503), needs=Role.OWNER)
+)
 def undo_act(call: Call, entry_id: str) -> Memory:
     """Take back an automatic merge or archive."""
     return review.undo_act(call.workspace, entry_id)
@@ -143,14 +150,18 @@ class RefusedQuery(bodies.QueryString):
     limit: Annotated[int, Field(ge=1, le=bodies.MAX_PAGE)] = 50
 
 
-@api.route(Endpoint("GET", "/v1/refused", answer=RefusedAnswers, problems=(404,)))
+@api.route(Endpoint("GET", "/v1/refused", answer=RefusedAnswers, problems=(404,), needs=Role.OWNER))
 def list_refused(call: Call, query: RefusedQuery) -> RefusedAnswers:
     """List what was offered again although a person rejected, archived or purged it."""
     found = review.list_refused_offers(call.workspace, query.limit, None)
     return RefusedAnswers(items=[RefusedAnswer.model_validate(one) for one in found])
 
 
-@api.route(Endpoint("POST", "/v1/refused/{refused_id}/accept", answer=AcceptedAnswer, problems=(404, 409, 503)))
+@api.route(
+    Endpoint(
+        "POST", "/v1/refused/{refused_id}/accept", answer=AcceptedAnswer, problems=(404, 409, 503), needs=Role.OWNER
+    )
+)
 def accept_refused(call: Call, refused_id: str) -> AcceptedAnswer:
     """Change one's mind: what was refused is active again, or may be offered again where it was purged."""
     memory = review.accept_refused(call.workspace, refused_id)
@@ -160,4 +171,4 @@ def accept_refused(call: Call, refused_id: str) -> AcceptedAnswer:
 @api.route(Endpoint("GET", "/v1/admissions", answer=AdmissionPage, problems=(404,)))
 def list_admissions(call: Call, query: AdmissionsQuery) -> Page[Decision]:
     """List what the write policy decided about writes, and why, newest first."""
-    return review.list_admissions(call.workspace, query.viewer(), query.outcome, query.limit, query.before)
+    return review.list_admissions(call.workspace, query.viewer(call.caller), query.outcome, query.limit, query.before)

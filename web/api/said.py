@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from pipeline.records import MAX_FOLDER_CHARS, Page, Receipt, Viewer
+from pipeline.records.people import own_name
 from pipeline.services import agent_history, distill
 from pipeline.services.agent_history import SessionRecord, SessionSummary
 from pipeline.services.agent_sessions import ActionType
@@ -108,10 +109,13 @@ class DistilledAnswer(Answer):
 def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
     """Take in what was said in a session; workers read it for what lasts."""
     workspace = workspace_of_folder(call, body.cwd, to_write=True)
-    session = AgentSession(body.session_id, cwd=body.cwd, viewer=Viewer(session=body.session_id))
+    session_id = own_name(call.caller.person_id, body.session_id) or body.session_id
+    session = AgentSession(
+        session_id, cwd=body.cwd, viewer=bodies.viewer_of(Viewer(session=body.session_id), call.caller)
+    )
     now = utc_now()
-    messages = [Message(body.session_id, one.role, one.content, bodies.as_text(one.at) or now) for one in body.messages]
-    queued = take_turns(workspace, body.session_id, messages)
+    messages = [Message(session_id, one.role, one.content, bodies.as_text(one.at) or now) for one in body.messages]
+    queued = take_turns(workspace, session_id, messages)
     asked = [one.content for one in body.messages if one.role is Role.USER]
     done = [one.says for content in asked for one in obey(workspace, call.container.contexts, session, content)]
     return QueuedAnswer(queued=queued, done=done)

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from pipeline.errors import FieldError, InvalidField
 from pipeline.records import MAX_BATCH, Page, Source
+from pipeline.records.people import Caller
 from pipeline.services import sources
 from pipeline.services.sources import (
     ForgottenItems,
@@ -134,7 +135,7 @@ def list_items(call: Call, query: ItemsQuery, source: str) -> Page[KnownItem]:
 @api.route(Endpoint("PUT", "/v1/sources/{source}/items", answer=TakenAnswer, problems=(422, 503)))
 def take_items(call: Call, body: ItemsBody, source: str) -> SourceUpdate:
     """Bring the memories of a source in step with up to 200 of its items, in one transaction, all or none."""
-    return sources.take_items(call.workspace, _source(source), _read_offered(body))
+    return sources.take_items(call.workspace, _source(source), _read_offered(body, call.caller))
 
 
 @api.route(Endpoint("POST", "/v1/sources/{source}/forget", answer=ForgottenItemsAnswer, problems=(404, 422, 503)))
@@ -149,7 +150,7 @@ def _source(name: str) -> str:
     return name
 
 
-def _read_offered(body: ItemsBody) -> list[OfferedItem]:
+def _read_offered(body: ItemsBody, caller: Caller) -> list[OfferedItem]:
     if sum(len(item.memories) for item in body.items) > MAX_BATCH:
         raise InvalidField(FieldError("items", f"must hold at most {MAX_BATCH} memories in all"))
     keys = [item.key for item in body.items]
@@ -157,6 +158,6 @@ def _read_offered(body: ItemsBody) -> list[OfferedItem]:
     if again is not None:
         raise InvalidField(FieldError(f"items.{again}.key", "names an item for the second time"))
     return [
-        OfferedItem(item.key, item.digest, tuple(one.draft(Source.IMPORT) for one in item.memories))
+        OfferedItem(item.key, item.digest, tuple(one.draft(Source.IMPORT, caller) for one in item.memories))
         for item in body.items
     ]

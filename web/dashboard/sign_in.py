@@ -34,6 +34,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from config.paths import FileState, file_state
 from pipeline.records.people import HOME_OWNER
+from web.access import Access
 from web.api.answers import Answer
 from web.connections import vouch_for
 from web.endpoint import Api, Call, Endpoint, container
@@ -195,7 +196,7 @@ def new_link() -> str:
     return url_for("dashboard.sign_in", code=links.make())
 
 
-@api.route(Endpoint("POST", "/v1/dashboard/links", answer=LinkAnswer, status=201))
+@api.route(Endpoint("POST", "/v1/dashboard/links", answer=LinkAnswer, status=201, needs=Access.HOME))
 def make_link(call: Call) -> LinkAnswer:  # noqa: ARG001 - every handler takes a call
     """Make a one-time link that opens the dashboard."""
     return LinkAnswer(url=urljoin(request.host_url, new_link()), expires_in_s=LINK_LIFETIME_S)

@@ -12,6 +12,7 @@ from flask import Response, request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from pipeline.records import MAX_FOLDER_CHARS, MAX_SESSION_ID_CHARS
+from pipeline.records.people import personal_scope
 from pipeline.services.agent_sessions import AgentSession, HookAnswer, identify_session
 from pipeline.services.hook_runs import FAILED, describe_run
 from pipeline.services.turns import Message, Role
@@ -105,7 +106,7 @@ def answer_event(
         if handle is not None:
             name = event.hook_event_name
             workspace = _workspace(call, event, to_write=name in WRITING)
-            place = workspace.id, event.session_id or None
+            place = workspace.id, _session(call, event).id or personal_scope(call.caller.person_id).id
             told, answer = handle(call, workspace, event)
         else:
             problem = _note(call, f"event {json.dumps(event.hook_event_name)[:60]} is not handled")
@@ -127,11 +128,11 @@ def _prompt(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     message = event.prompt.strip()[:LONGEST_PROMPT]
     if not message:
         return None, HookAnswer(reason="the prompt is empty")
-    return _context(call.container.agent_sessions.answer_prompt(workspace, _session(event), message))
+    return _context(call.container.agent_sessions.answer_prompt(workspace, _session(call, event), message))
 
 
 def _session_start(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    return _context(call.container.agent_sessions.start_session(workspace, _session(event), event.source))
+    return _context(call.container.agent_sessions.start_session(workspace, _session(call, event), event.source))
 
 
 def _context(answer: HookAnswer) -> Handled:
@@ -140,7 +141,7 @@ def _context(answer: HookAnswer) -> Handled:
 
 def _before_tool(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
     guard = call.container.agent_sessions.guard_tool_use(
-        workspace, _session(event), event.tool_name, event.tool_input, can_ask=event.can_ask
+        workspace, _session(call, event), event.tool_name, event.tool_input, can_ask=event.can_ask
     )
     if guard is None:
         return None, HookAnswer(reason="no critical lesson names it")
@@ -165,22 +166,26 @@ def _after_failure(call: Call, workspace: Workspace, event: HookEvent) -> Handle
 
 
 def _record(call: Call, workspace: Workspace, event: HookEvent, *, ok: bool) -> Handled:
-    call.container.agent_sessions.record_tool_use(workspace, _session(event), event.tool_name, event.tool_input, ok=ok)
+    call.container.agent_sessions.record_tool_use(
+        workspace, _session(call, event), event.tool_name, event.tool_input, ok=ok
+    )
     return NOTED
 
 
 def _stop(call: Call, workspace: Workspace, event: HookEvent) -> Handled:
-    call.container.agent_sessions.end_turn(workspace, _session(event), _said(event))
+    call.container.agent_sessions.end_turn(workspace, _session(call, event), _said(call, event))
     return NOTED
 
 
-def _said(event: HookEvent) -> Callable[[int | None], tuple[list[Message], int | None]] | None:
+def _said(call: Call, event: HookEvent) -> Callable[[int | None], tuple[list[Message], int | None]] | None:
     """Return what reads what was said in a turn: the event itself tells it, or a transcript does."""
+    session_id = _session(call, event).id or ""
     if event.said:
         now = utc_now()
-        messages = [Message(event.session_id, Role(one.role), one.content, one.at or now) for one in event.said]
+        messages = [Message(session_id, Role(one.role), one.content, one.at or now) for one in event.said]
         return lambda _offset: (messages, None)
-    if not event.transcript_path:
+    # A person's transcript is on their machine: what stands under its path here is none of theirs.
+    if not event.transcript_path or call.caller.person is not None:
         return None
     return partial(read_transcript, Path(event.transcript_path), event.session_id)
 
@@ -212,8 +217,8 @@ def _workspace(call: Call, event: HookEvent, *, to_write: bool = False) -> Works
     return workspace_of_folder(call, event.cwd, to_write=to_write)
 
 
-def _session(event: HookEvent) -> AgentSession:
-    return identify_session(event.session_id, event.agent_id, event.cwd)
+def _session(call: Call, event: HookEvent) -> AgentSession:
+    return identify_session(event.session_id, event.agent_id, event.cwd, call.caller.person_id)
 
 
 def _note(call: Call, message: str) -> str:

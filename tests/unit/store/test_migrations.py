@@ -73,6 +73,7 @@ def test_a_new_store_has_every_migration(file):
             "m002_no_co_mentions",
             "m003_said",
             "m004_operations",
+            "m005_people",
         ]
 
 

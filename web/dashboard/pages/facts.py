@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-from flask import url_for
+from flask import g, url_for
 from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
@@ -224,7 +224,7 @@ def reopen(view: View) -> Response:
 
 def _key_of(named: Any) -> ScopedKey:
     key = fact_key(named.subject, named.attribute)
-    return ScopedKey(0, key, bodies.scope_of_query(named.scope))
+    return ScopedKey(0, key, bodies.scope_of_query(named.scope, g.caller))
 
 
 def _stretches(axis: TimeAxis, values: Sequence[Memory], now: str) -> list[Stretch]:
