@@ -16,6 +16,7 @@ from web.api import (
     journal,
     lessons,
     operations,
+    people,
     prepare,
     review,
     said,
@@ -41,6 +42,7 @@ APIS = (
     hook_runs.api,
     graph.api,
     operations.api,
+    people.api,
     changes.api,
     sign_in.api,
 )

@@ -220,6 +220,14 @@ class Client:
         """Change some fields of a memory."""
         return self._object("PATCH", _build_path("memories", memory_id), changes)
 
+    def share(self, memory_id: str) -> dict[str, Any]:
+        """Let everybody in the workspace see a memory."""
+        return self._object("POST", _build_path("memories", memory_id, "share"))
+
+    def withdraw(self, memory_id: str) -> dict[str, Any]:
+        """Let a shared memory be its person's own again."""
+        return self._object("DELETE", _build_path("memories", memory_id, "share"))
+
     def restore(self, memory_id: str) -> dict[str, Any]:
         """Bring an archived memory back."""
         return self._object("POST", _build_path("memories", memory_id, "restore"))

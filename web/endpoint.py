@@ -164,9 +164,9 @@ def _name_in_full(call: Call, path: dict[str, str]) -> Call:
 
 
 def check_name(loc: str, name: str) -> str:
-    """Return a name that a caller sent; raise InvalidField for one that could be another person's."""
+    """Return a name that a caller sent; raise MalformedRequest for one that could be another person's."""
     if OWNED in name:
-        raise InvalidField(FieldError(loc, f"must not hold {OWNED}"))
+        raise MalformedRequest(f"{loc} must not hold {OWNED}")
     return name
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from pipeline.records.people import Role
 from web.api.answers import Problem
 from web.contract import WORKSPACE_HEADER
 from web.endpoint import MAX_PATH_PART_CHARS, Endpoint
@@ -17,7 +18,7 @@ COMMON_PROBLEMS = (400, 401, 403)
 MEANING = {
     400: "Malformed request",
     401: "Missing or wrong token",
-    403: "Foreign Host or Origin",
+    403: "Foreign Host or Origin, or not permitted to who asks",
     404: "Not found",
     409: "Conflict",
     413: "Body too large",
@@ -111,6 +112,9 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         codes |= {413, 422}
     if endpoint.query is not None:
         codes.add(422)
+    if isinstance(endpoint.need, Role):
+        # Of a workspace that is not theirs nobody is told that it exists.
+        codes.add(404)
     failure = {"application/problem+json": {"schema": {"$ref": REF.format(model="Problem")}}}
     problems = {str(code): {"description": MEANING[code], "content": failure} for code in sorted(codes)}
     return ({} if endpoint.status == 501 else {str(endpoint.status): success}) | problems

@@ -24,6 +24,7 @@ from pipeline.records import (
 )
 from pipeline.services.incognito import is_any_incognito
 from pipeline.services.person import forget_said
+from pipeline.services.sharing import list_shown_history
 from pipeline.services.workspace import Workspace
 from pipeline.store import audit, edges, entities, history, hook_runs, memories, review
 from pipeline.store.edges import Edge
@@ -111,8 +112,10 @@ def find_home(workspace: Workspace, memory_id: str) -> Workspace:
         return workspace
     if workspace.exists:
         with workspace.database.read() as db:
-            if memories.get(db, memory_id) is not None:
-                return workspace
+            known = memories.get(db, memory_id)
+        # What was shared here and withdrawn is kept with its person.
+        if known is not None and not (known.archived_at is not None and known.is_of_person):
+            return workspace
     with workspace.person.database.read() as db:
         memory = memories.get(db, memory_id)
     return workspace.person if memory is not None and memory.is_of_person else workspace
@@ -144,7 +147,7 @@ def read_record(workspace: Workspace, memory_id: str) -> MemoryRecord:
             review.find_decision(db, memory.id),
             revise.list_visible_edges(db, memory, workspace.person_id),
             entities.of(db, memory.seq),
-            history.of(db, memory.seq),
+            list_shown_history(memory, history.of(db, memory.seq), workspace.person_id),
             _read_chain(db, memory, workspace.person_id),
         )
 

@@ -63,8 +63,12 @@ def search_person(workspace: Workspace, contexts: "SearchContexts", query: Query
 def merge_answers(own: Answer, person: Answer, query: Query) -> Answer:
     """Return an answer with another one's hits, each before the first that is less probably about the question."""
     hits = list(own.hits)
+    # What its person shared here stands in both.
+    known = {hit.memory.id for hit in hits}
     place = 0
     for hit in person.hits:
+        if hit.memory.id in known:
+            continue
         while place < len(hits) and hits[place].relevance >= hit.relevance:
             place += 1
         hits.insert(place, hit)

@@ -7,12 +7,14 @@ from sqlite3 import Connection
 
 from pipeline.errors import Conflict, NotFound
 from pipeline.records import EdgeKind, Filter, Memory, Outcome, Page, Stage, Viewer, page_of
+from pipeline.services.sharing import withdraw_memory
 from pipeline.services.workspace import Workspace
 from pipeline.store import audit, changes, duplicates, edges, index_state, memories, refusals, review, work
 from pipeline.store.audit import AuditAction, AuditEntry
 from pipeline.store.duplicates import REFUSED, PairState
 from pipeline.store.refusals import Refusal, RefusedBy
 from pipeline.store.review import MOST_COUNTED, Decision, Waiting
+from pipeline.store.visibility import is_open_to
 from pipeline.text.tokens import memory_tokens
 from pipeline.times import utc_now
 from pipeline.write.keyed import fit_between
@@ -95,6 +97,11 @@ class Settlement:
     reverse_by: str | None = None
 
 
+def _is_open(workspace: Workspace, memory: Memory | None) -> bool:
+    """Tell whether a memory is no other person's own."""
+    return memory is None or is_open_to(memory.scope, workspace.person_id)
+
+
 def count_waiting(workspace: Workspace) -> Waiting:
     """Count what waits for a person."""
     with workspace.database.read() as db:
@@ -129,7 +136,11 @@ def list_contradictions(workspace: Workspace, limit: int, before: int | None) ->
         found = review.list_contradictions(db, limit + 1, below)
         page = page_of(found, limit, lambda one: one.from_seq * 10**SEQ_DIGITS + one.to_seq)
         known = memories.by_seqs(db, {seq for one in page.items for seq in (one.from_seq, one.to_seq)})
-    items = [Contradiction(known[one.from_seq], known[one.to_seq], one.made_by, one.at) for one in page.items]
+    items = [
+        Contradiction(known[one.from_seq], known[one.to_seq], one.made_by, one.at)
+        for one in page.items
+        if _is_open(workspace, known[one.from_seq]) and _is_open(workspace, known[one.to_seq])
+    ]
     return Page(items, page.next_cursor)
 
 
@@ -138,7 +149,11 @@ def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[Auto
     with workspace.database.read() as db:
         page = page_of(audit.page(db, limit + 1, before), limit, lambda entry: entry.seq)
         known = memories.by_ids(db, {one for entry in page.items for one in (entry.memory_id, entry.other_id) if one})
-    acts = [AutomaticAct(one, known.get(one.memory_id), known.get(one.other_id or "")) for one in page.items]
+    acts = [
+        AutomaticAct(one, known.get(one.memory_id), known.get(one.other_id or ""))
+        for one in page.items
+        if all(_is_open(workspace, known.get(name)) for name in (one.memory_id, one.other_id or ""))
+    ]
     return Page(acts, page.next_cursor)
 
 
@@ -164,7 +179,9 @@ def list_refused_offers(workspace: Workspace, limit: int, below: str | None) -> 
     with workspace.database.read() as db:
         found = refusals.list_offered(db, limit, below)
         known = memories.by_ids(db, {one.memory_id for one in found})
-    return [RefusedOffer(one, known.get(one.memory_id)) for one in found]
+    return [
+        RefusedOffer(one, known.get(one.memory_id)) for one in found if _is_open(workspace, known.get(one.memory_id))
+    ]
 
 
 def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
@@ -174,9 +191,9 @@ def accept_refused(workspace: Workspace, memory_id: str) -> Memory | None:
     """
     now = utc_now()
     with workspace.database.write() as db:
-        if not refusals.take_back(db, memory_id):
-            raise NotFound("nobody refused this")
         memory = memories.get(db, memory_id)
+        if not _is_open(workspace, memory) or not refusals.take_back(db, memory_id):
+            raise NotFound("nobody refused this")
         if memory is None:
             return None
         if memory.archived_at is not None:
@@ -195,6 +212,8 @@ def settle_pair(workspace: Workspace, pair_id: str, verdict: PairVerdict) -> Mem
             raise NotFound("no such pair")
         found = memories.by_seqs(db, (pair.older_seq, pair.newer_seq))
         older, newer = found[pair.older_seq], found[pair.newer_seq]
+        if not (_is_open(workspace, older) and _is_open(workspace, newer)):
+            raise NotFound("no such pair")
         if pair.state is not PairState.WAITING or older.archived_at or newer.archived_at:
             raise Conflict("this pair is settled")
         if verdict is PairVerdict.KEEP:
@@ -317,12 +336,16 @@ def reopen_contradiction(workspace: Workspace, denying_id: str, denied_id: str, 
 
 
 def undo_act(workspace: Workspace, entry_id: str) -> Memory:
-    """Take back an automatic merge or archive; return the memory that came back. Raises Conflict when it cannot be."""
+    """Take back a merge, an archive or a share; return the memory it befell. Raises Conflict when it cannot be."""
+    with workspace.database.read() as db:
+        known = audit.get(db, entry_id)
+    if known is not None and known.action is AuditAction.SHARE and known.undone_at is None:
+        return withdraw_memory(workspace, known.memory_id, is_owner=True)
     now = utc_now()
     with workspace.database.write() as db:
         entry = audit.get(db, entry_id)
         memory = None if entry is None else memories.get(db, entry.memory_id)
-        if entry is None or memory is None:
+        if entry is None or memory is None or not _is_open(workspace, memory):
             raise NotFound("no such act, or its memory was purged")
         if entry.undone_at is not None or memory.archived_at is None:
             raise Conflict("this was undone already")

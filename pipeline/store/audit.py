@@ -1,4 +1,4 @@
-"""The audit trail: what was merged or archived without being asked, by whom, and whether it was undone."""
+"""The audit trail: what was merged or archived without being asked, or shared, by whom, and whether it was undone."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ class AuditAction(StrEnum):
 
     MERGE = "merge"
     ARCHIVE = "archive"
+    SHARE = "share"
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,13 @@ def edit(database: Database, memory_id: str, revision: Revision, seen: Seen | No
         return get_existing(db, memory_id)
 
 
+def edit_text(db: Connection, memory: Memory, content: str, at: str) -> None:
+    """Let a memory say something else within a transaction."""
+    if content != memory.content:
+        values = _values(Revision(content=content))
+        _apply(db, memory, values | _judge_text(memory, values), at)
+
+
 def unconfirm(database: Database, memory_id: str, since: str) -> Memory:
     """Take back that a person vouched for a memory since a moment: it is evidence, as if it had been all the time.
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from pipeline.records import Anchor, EdgeKind, Kind, Outcome, ScopeKind, Sensitivity, Source, Tier, Trust
+from pipeline.records.people import shown_name
 from pipeline.records.recall import Channel, ChannelState
 from pipeline.services.memories import is_stale
 from pipeline.times import utc_text
@@ -19,6 +20,10 @@ Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6))]
 SecondsText = Annotated[
     str, BeforeValidator(lambda at: at if isinstance(at, str) else utc_text(datetime.fromtimestamp(at, UTC)))
 ]
+
+
+# What a session, an agent or an owner is called by whose it is.
+Name = Annotated[str, BeforeValidator(shown_name)]
 
 
 def is_missing(value: Any) -> bool:
@@ -76,7 +81,7 @@ class ScopeAnswer(Answer):
     """How far a memory reaches."""
 
     kind: ScopeKind
-    id: str | None
+    id: Annotated[str | None, BeforeValidator(shown_name)]
 
 
 class AnchorAnswer(Answer):
@@ -96,7 +101,7 @@ def _anchor_answer(anchor: Anchor | AnchorAnswer | None) -> AnchorAnswer | None:
 
 
 class MemoryAnswer(Answer):
-    """A memory; one with a `valid_from` is a keyed fact, and a `candidate` waits for review.
+    """A memory; one with a `valid_from` is a keyed fact, and a `candidate` waits for review; `shared` by its `author`.
 
     `details` are the typed fields of its kind. `instructs` marks a text that tries to command its reader.
     """
@@ -112,7 +117,7 @@ class MemoryAnswer(Answer):
     importance: float
     tier: Tier
     pinned: bool
-    session_id: str | None
+    session_id: Name | None
     created_at: str
     occurred_at: str
     updated_at: str
@@ -129,6 +134,13 @@ class MemoryAnswer(Answer):
     valid_to: str | None
     expires_at: str | None
     sensitivity: Sensitivity
+    author: str | None = Field(default=None, exclude_if=is_missing)
+    shared: bool = Field(default=False, validation_alias="shared_from", exclude_if=lambda shared: not shared)
+
+    @field_validator("shared", mode="before")
+    @classmethod
+    def _is_shared(cls, before: Any) -> bool:
+        return bool(before)
 
 
 class MemoryPage(PageAnswer[MemoryAnswer]):
@@ -202,7 +214,7 @@ class HitAnswer(Answer):
     relevance: Rounded
     created_at: str = Field(validation_alias=AliasPath("memory", "created_at"))
     occurred_at: str = Field(validation_alias=AliasPath("memory", "occurred_at"))
-    session_id: str | None = Field(validation_alias=AliasPath("memory", "session_id"))
+    session_id: Name | None = Field(validation_alias=AliasPath("memory", "session_id"))
     source: Source = Field(validation_alias=AliasPath("memory", "source"))
     trust: Trust = Field(validation_alias=AliasPath("memory", "trust"))
     instructs: bool = Field(validation_alias=AliasPath("memory", "instructs"))
@@ -214,12 +226,13 @@ class HitAnswer(Answer):
         default=None, validation_alias=AliasPath("annotations", "superseded_by"), exclude_if=is_missing
     )
     signals: SignalsAnswer | None = Field(default=None, exclude_if=is_missing)
+    author: str | None = Field(default=None, validation_alias=AliasPath("memory", "author"), exclude_if=is_missing)
 
 
 class SessionHitAnswer(Answer):
     """A session that was found, with its best memories."""
 
-    session_id: str
+    session_id: Name
     score: Rounded
     best: list[HitAnswer]
 

@@ -77,6 +77,7 @@ class FactAnswer(Answer):
     trust: Trust
     instructs: bool
     scope: ScopeAnswer
+    author: str | None = Field(default=None, exclude_if=is_missing)
 
 
 class SetAnswer(Answer):

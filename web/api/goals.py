@@ -7,7 +7,7 @@ from pydantic import AliasPath, Field
 from pipeline.records import Draft, GoalStatus, Kind, Memory, Outcome, Page, Source, Trust
 from pipeline.services import goals
 from web.api import bodies
-from web.api.answers import Answer, PageAnswer, ScopeAnswer
+from web.api.answers import Answer, Name, PageAnswer, ScopeAnswer, is_missing
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("goals")
@@ -55,12 +55,13 @@ class GoalAnswer(Answer):
     importance: float
     scope: ScopeAnswer
     tags: list[str]
-    session_id: str | None
+    session_id: Name | None
     source: Source
     trust: Trust
     instructs: bool
     created_at: str
     updated_at: str
+    author: str | None = Field(default=None, exclude_if=is_missing)
     outcome: Outcome | None = Field(default=None, exclude_if=lambda outcome: outcome is None)
 
 

@@ -3,10 +3,10 @@
 import time
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
-from pipeline.records import MAX_FOLDER_CHARS, Page
-from pipeline.records.people import personal_scope
+from pipeline.records import MAX_FOLDER_CHARS, OWNED, Page
+from pipeline.records.people import personal_scope, shown_name
 from pipeline.services.hook_runs import HookRun
 from web.access import Access
 from web.api import bodies
@@ -41,6 +41,11 @@ class RunBody(bodies.Body):
     text: Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARS)] = ""
 
 
+def _session_name(stored: str | None) -> str | None:
+    # Of no session it is kept under the person alone.
+    return None if stored is not None and stored.endswith(OWNED) else shown_name(stored)
+
+
 class RunAnswer(Answer):
     """One event of a host or call of a tool: what was told then, or why nothing was."""
 
@@ -49,7 +54,7 @@ class RunAnswer(Answer):
     event: str
     host: str
     workspace: str
-    session_id: str | None
+    session_id: Annotated[str | None, BeforeValidator(_session_name)]
     took_ms: Rounded
     outcome: Outcome
     chars: int

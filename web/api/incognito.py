@@ -5,7 +5,7 @@ from pipeline.records.people import own_name
 from pipeline.services import incognito
 from pipeline.services.incognito import IncognitoSession
 from web.api import bodies
-from web.api.answers import Answer, PageAnswer
+from web.api.answers import Answer, Name, PageAnswer
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("incognito")
@@ -21,7 +21,7 @@ class IncognitoBody(bodies.Body):
 class IncognitoAnswer(Answer):
     """A session and since when it is incognito, null when it is not."""
 
-    session_id: str
+    session_id: Name
     since: str | None
 
 

@@ -6,7 +6,7 @@ from pipeline.records import Page
 from pipeline.services import agent_sessions
 from pipeline.services.agent_sessions import ActionType, JournalRow
 from web.api import bodies
-from web.api.answers import Answer, PageAnswer
+from web.api.answers import Answer, Name, PageAnswer
 from web.endpoint import Api, Call, Endpoint
 
 api = Api("journal")
@@ -23,8 +23,8 @@ class ActionAnswer(Answer):
 
     id: int = Field(validation_alias="seq")
     at: str
-    session_id: str
-    agent_id: str | None
+    session_id: Name
+    agent_id: Name | None
     tool: str
     type: ActionType
     target: str

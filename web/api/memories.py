@@ -2,15 +2,15 @@
 
 from typing import Annotated, Any
 
-from pydantic import AliasPath, Field, StringConstraints
+from pydantic import AliasPath, BeforeValidator, Field, StringConstraints
 
 from config.paths import WORKSPACE_ID
 from pipeline.records import MAX_BATCH, EdgeKind, EntityKind, Memory, Page, Receipt, Source, Trust
-from pipeline.records.people import Role
-from pipeline.services import memories
+from pipeline.records.people import Role, shown_name
+from pipeline.services import memories, sharing
 from web.api import answers, bodies
 from web.api.answers import Answer, MemoryAnswer, PageAnswer, ReceiptAnswer
-from web.endpoint import Api, Call, Endpoint
+from web.endpoint import Api, Call, Endpoint, workspace_of_request
 
 api = Api("memories")
 
@@ -25,6 +25,12 @@ class MoveBody(bodies.Body):
     """Where a memory shall go."""
 
     workspace: Annotated[str, StringConstraints(pattern=f"^(?:{WORKSPACE_ID.pattern})$")]
+
+
+class ShareBody(bodies.Body):
+    """With which workspace: the header's, unless another one is named."""
+
+    workspace: Annotated[str, StringConstraints(pattern=f"^(?:{WORKSPACE_ID.pattern})$")] | None = None
 
 
 class DeleteQuery(bodies.QueryString):
@@ -51,7 +57,10 @@ class ProvenanceAnswer(Answer):
 
     source: Source = Field(validation_alias=AliasPath("memory", "source"))
     trust: Trust = Field(validation_alias=AliasPath("memory", "trust"))
-    session_id: str | None = Field(validation_alias=AliasPath("memory", "session_id"))
+    session_id: answers.Name | None = Field(validation_alias=AliasPath("memory", "session_id"))
+    author: str | None = Field(
+        default=None, validation_alias=AliasPath("memory", "author"), exclude_if=answers.is_missing
+    )
     written_at: str = Field(validation_alias=AliasPath("memory", "created_at"))
     admission: answers.AdmissionAnswer | None
 
@@ -65,13 +74,20 @@ class EntityAnswer(Answer):
     surface: str
 
 
+def _name_sessions(detail: dict[str, Any]) -> dict[str, Any]:
+    if "session_id" not in detail:
+        return detail
+    return {**detail, "session_id": shown_name(detail["session_id"])}
+
+
 class HistoryAnswer(Answer):
     """An earlier state of a memory."""
 
     at: str
     event: str
     content: str | None
-    detail: dict[str, Any]
+    detail: Annotated[dict[str, Any], BeforeValidator(_name_sessions)]
+    author: str | None = Field(default=None, exclude_if=answers.is_missing)
 
 
 class RecordAnswer(MemoryAnswer):
@@ -156,6 +172,28 @@ def restore_memory(call: Call, memory_id: str) -> Memory:
 def move_memory(call: Call, body: MoveBody, memory_id: str) -> Receipt:
     """Move a memory to another workspace; in this one it goes to the archive."""
     return memories.move(call.workspace, call.enter(body.workspace, Role.WRITER), memory_id)
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/memories/{memory_id}/share",
+        answer=MemoryAnswer,
+        body_required=False,
+        problems=(404, 409, 503),
+    )
+)
+def share_memory(call: Call, body: ShareBody, memory_id: str) -> Memory:
+    """Let everybody in a workspace see what is yours alone."""
+    target = call.enter(body.workspace or workspace_of_request(), Role.WRITER)
+    return sharing.share_memory(call.workspace, target, memory_id)
+
+
+@api.route(Endpoint("DELETE", "/v1/memories/{memory_id}/share", answer=MemoryAnswer, problems=(404, 409, 503)))
+def withdraw_memory(call: Call, memory_id: str) -> Memory:
+    """Let what was shared be its person's own again."""
+    is_owner = call.caller.may(call.workspace_id, Role.OWNER)
+    return sharing.withdraw_memory(call.workspace, memory_id, is_owner=is_owner)
 
 
 @api.route(Endpoint("POST", "/v1/memories/{memory_id}/edges", answer=EdgesAnswer, status=201, problems=(404, 503)))

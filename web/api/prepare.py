@@ -13,7 +13,7 @@ from pipeline.services.briefing import AgentSession
 from pipeline.services.workspaces import branch_of_folder
 from pipeline.times import elapsed_ms
 from web.api import bodies
-from web.api.answers import Answer, HitAnswer
+from web.api.answers import Answer, HitAnswer, Name
 from web.api.goals import GoalAnswer
 from web.api.graph import ArcAnswer
 from web.endpoint import Api, Call, Endpoint, workspace_of_folder
@@ -50,7 +50,7 @@ class ActivityAnswer(Answer):
     kind: str
     content: str
     occurred_at: str
-    session_id: str | None
+    session_id: Name | None
 
 
 class PrepareAnswer(Answer):

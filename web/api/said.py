@@ -13,7 +13,7 @@ from pipeline.services.briefing import AgentSession
 from pipeline.services.turns import Message, Role, obey, take_turns
 from pipeline.times import utc_now
 from web.api import bodies
-from web.api.answers import Answer, MemoryAnswer, PageAnswer, ReceiptAnswer
+from web.api.answers import Answer, MemoryAnswer, Name, PageAnswer, ReceiptAnswer
 from web.api.hook_runs import RunAnswer
 from web.endpoint import Api, Call, Endpoint, workspace_of_folder
 
@@ -58,7 +58,7 @@ class QueuedAnswer(Answer):
 class SessionAnswer(Answer):
     """A session: its name, when it began and was last heard of, and how much was said, done and kept in it."""
 
-    id: str
+    id: Name
     name: str | None
     first_at: str
     last_at: str

@@ -27,6 +27,7 @@ MODULES = {
     "move": "memories",
     "forget": "memories",
     "restore": "memories",
+    "share": "sharing",
     "purge": "memories",
     "dashboard": "status",
     "tail": "status",

@@ -193,6 +193,8 @@ def _describe(memory: dict[str, Any]) -> list[tuple[str, object]]:
         ("written", f"{format_minute(provenance['written_at'])} UTC"),
         ("admitted", None if admission is None else _format_decision(admission)),
         ("archived", format_minute(memory["archived_at"])),
+        ("author", memory.get("author")),
+        ("shared", "with everybody in the workspace" if memory.get("shared") else None),
         ("recalled", f"{memory['recall_count']} times" if memory["recall_count"] else None),
         ("merged", f"{memory['merge_count']} times" if memory["merge_count"] else None),
         ("because", " → ".join(one_line(one["content"], CHAIN_CHARS) for one in memory["chain"]) or None),

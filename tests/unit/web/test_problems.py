@@ -18,6 +18,7 @@ EXPECTED = {
     errors.ReadOnly: 409,
     errors.PeerRefused: 403,
     errors.ClockAhead: 403,
+    errors.Forbidden: 403,
     errors.StoreUnavailable: 503,
     errors.StoreBusy: 503,
     errors.StoreFull: 503,

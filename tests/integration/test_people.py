@@ -1,0 +1,306 @@
+"""People of one home: tokens, roles, what each writes and sees, and what is shared and withdrawn."""
+
+from datetime import timedelta
+
+import pytest
+
+from pipeline.services import people
+from tests.fakes.client import CheckedClient
+from tests.fakes.in_process import fast_settings, open_web
+from tests.fakes.people import PersonClient, add_person
+from web.app import create_app
+
+TEAM = "team"
+
+
+@pytest.fixture
+def container(tmp_path):
+    container = open_web(fast_settings(tmp_path / "home"))
+    yield container
+    container.close()
+
+
+@pytest.fixture
+def app(container):
+    return create_app(container)
+
+
+@pytest.fixture
+def home(app, container):
+    return CheckedClient(app, container.token)
+
+
+@pytest.fixture
+def join(app, container):
+    """Return somebody's client; a role is one in the team's workspace, which has a memory."""
+    CheckedClient(app, container.token).write("The team meets at noon", workspace=TEAM)
+
+    def join(name: str, role: str | None = None, *, admin: bool = False) -> PersonClient:
+        token = add_person(container, name, admin=admin, **({} if role is None else {TEAM: role}))
+        return PersonClient(app, container, token, TEAM)
+
+    return join
+
+
+@pytest.fixture
+def ada(join):
+    return join("Ada", "writer")
+
+
+@pytest.fixture
+def bob(join):
+    return join("Bob", "writer")
+
+
+def test_a_home_of_one_person_has_no_file_of_people(home, container):
+    home.write("The port is 8123")
+    assert home.find_ids("port")
+    assert not container.settings.paths.people.exists()
+    assert home.get("/v1/people").get_json()["items"] == []
+    assert not container.settings.paths.people.exists()
+
+
+def test_what_the_homes_token_asks_opens_no_file_of_people(home, container, ada, monkeypatch):
+    def refuse(*_given):
+        raise AssertionError("the file of people was opened")
+
+    monkeypatch.setattr(container.people, "_connection", refuse)
+    home.write("The port is 8123", workspace=TEAM)
+    assert home.find_ids("port", workspace=TEAM)
+
+
+def test_a_token_is_hashed_at_rest_and_opens_at_once(container, app):
+    token = add_person(container, "Ada", team="reader")
+    stored = container.settings.paths.people.read_bytes()
+    assert token.encode() not in stored
+    assert PersonClient(app, container, token, TEAM).get("/v1/people/me").get_json() == {
+        "id": "ada",
+        "name": "Ada",
+        "admin": False,
+        "grants": {"team": "reader"},
+    }
+
+
+def test_revoked_is_refused_at_the_next_request_by_every_process(container, app, ada):
+    other = open_web(container.settings)
+    elsewhere = PersonClient(create_app(other), other, ada.auth["Authorization"].removeprefix("Bearer "), TEAM)
+    assert elsewhere.get("/v1/people/me").status_code == ada.get("/v1/people/me").status_code == 200
+    people.revoke(container.people, people.get_person(container.people, "ada"))
+    assert elsewhere.get("/v1/people/me").status_code == ada.get("/v1/people/me").status_code == 401
+    other.close()
+
+
+def test_expired_and_unknown_tokens_are_refused(container, app):
+    expired = add_person(container, "Ada", lifetime=timedelta(seconds=-1), team="owner")
+    for token in (expired, "rvp_" + "x" * 43, "rvp_", ""):
+        assert PersonClient(app, container, token, TEAM).get("/v1/people/me").status_code == 401
+
+
+def test_whether_a_workspace_exists_is_told_to_who_may_enter_it(home, ada):
+    home.write("The port is 8123", workspace="secret")
+    refused = ada.get("/v1/memories", workspace="secret")
+    assert refused.status_code == 404
+    assert refused.get_json() == ada.get("/v1/memories", workspace="nothing").get_json()
+    assert [one["id"] for one in ada.get("/v1/workspaces").get_json()["items"]] == [TEAM]
+
+
+def test_a_reader_reads_a_writer_writes_an_owner_purges(join, ada):
+    reader, owner = join("Rita", "reader"), join("Olga", "owner")
+    written = ada.write("The port of billing is 8123")
+    assert reader.words("port of billing") == ["The port of billing is 8123"]
+    assert reader.post("/v1/memories", {"content": "x y z"}).status_code == 403
+    assert reader.delete(f"/v1/memories/{written}").status_code == 403
+    assert ada.delete(f"/v1/memories/{written}?hard=true").status_code == 403
+    assert ada.post("/v1/jobs/decay").status_code == 403
+    assert owner.delete(f"/v1/memories/{written}?hard=true").status_code == 200
+
+
+def test_what_is_written_names_who_wrote_it(home, ada, bob):
+    own = ada.write("The port of billing is 8123")
+    others = home.write("The port of ledger is 9000", workspace=TEAM)
+    assert bob.get(f"/v1/memories/{own}").get_json()["author"] == "ada"
+    assert "author" not in bob.get(f"/v1/memories/{others}").get_json()
+    assert {hit["content"]: hit.get("author") for hit in bob.recall("port")["results"]} == {
+        "The port of billing is 8123": "ada",
+        "The port of ledger is 9000": None,
+    }
+    bob.patch(f"/v1/memories/{own}", {"content": "The port of billing is 8124"})
+    record = ada.get(f"/v1/memories/{own}").get_json()
+    assert (record["author"], [entry["author"] for entry in record["history"]]) == ("ada", ["bob"])
+
+
+def test_who_wrote_a_memory_travels_with_it(container, ada):
+    ada.write("The port of billing is 8123")
+    (operation,) = container.sync.list_changes(TEAM, 0, 10)
+    assert operation["fields"]["author"] == "ada"
+
+
+@pytest.mark.parametrize(
+    "scope", [{"kind": "user"}, {"kind": "agent", "id": "claude"}, {"kind": "session", "id": "s1"}]
+)
+@pytest.mark.parametrize("kind", ["fact", "goal"])
+def test_what_is_private_is_told_to_its_person_alone(home, join, ada, bob, scope, kind):
+    admin = join("Anna", "owner", admin=True)
+    viewer = {} if scope["kind"] == "user" else {scope["kind"]: scope["id"]}
+    own = ada.write("Ada's port of billing is 8123", scope=scope, kind=kind)
+    assert ada.words("port of billing", viewer=viewer) == ["Ada's port of billing is 8123"]
+    assert ada.get(f"/v1/memories/{own}").get_json()["scope"]["kind"] == scope["kind"]
+    for other in (bob, admin, home):
+        assert other.find_ids("port of billing", viewer=viewer, workspace=TEAM) == []
+        assert other.get(f"/v1/memories/{own}", workspace=TEAM).status_code == 404
+        assert other.get(f"/v1/memories/{own[-8:]}", workspace=TEAM).status_code == 404
+        assert other.delete(f"/v1/memories/{own}", workspace=TEAM).status_code in (403, 404)
+
+
+def test_the_same_text_of_two_people_is_two_memories(ada, bob):
+    scope = {"kind": "agent", "id": "claude"}
+    assert ada.write("The port is 8123", scope=scope) != bob.write("The port is 8123", scope=scope)
+    own, theirs = (one.write("The port is 8123", scope={"kind": "user"}) for one in (ada, bob))
+    assert own != theirs
+
+
+def test_a_person_is_themselves_whatever_the_request_says(ada, bob):
+    ada.write("Ada's port is 8123", scope={"kind": "user", "id": "ada"})
+    for body in ({"viewer": {"user": "ada"}}, {"scope": {"kind": "user", "id": "ada"}}):
+        assert bob.post("/v1/recall", {"query": "port", **body}).status_code == 403
+    assert bob.post("/v1/memories", {"content": "x y", "scope": {"kind": "user", "id": "ada"}}).status_code == 403
+    assert bob.get("/v1/memories?scope=user:ada").status_code == 403
+    assert bob.get("/v1/goals?user=ada").status_code == 403
+    forged = {"query": "port", "viewer": {"agent": "ada␟"}}
+    assert bob.post("/v1/recall", forged).status_code == 422
+
+
+def test_nobody_else_enters_a_personal_store(home, join, ada, bob):
+    admin = join("Anna", admin=True)
+    ada.write("Ada likes tea", scope={"kind": "user"})
+    assert ada.get("/v1/memories", workspace="me.ada").status_code == 200
+    for other in (bob, admin, home):
+        assert other.get("/v1/memories", workspace="me.ada").status_code == 404
+    home.write("The owner likes coffee", scope={"kind": "user"}, workspace=TEAM)
+    assert [hit["content"] for hit in home.recall("likes", workspace=TEAM)["results"]] == ["The owner likes coffee"]
+    assert ada.get("/v1/memories", workspace="me").status_code == 404
+    assert ada.words("likes") == ["Ada likes tea"]
+
+
+def test_who_is_removed_leaves_no_name_to_be_taken(container, app, ada):
+    ada.write("Ada likes tea", scope={"kind": "user"})
+    people.remove_person(container.people, people.get_person(container.people, "ada"))
+    assert ada.get("/v1/people/me").status_code == 401
+    again = PersonClient(app, container, add_person(container, "Ada", team="writer"), TEAM)
+    assert again.get("/v1/people/me").get_json()["id"] == "ada-2"
+    assert again.find_ids("tea") == []
+
+
+def test_hooks_of_a_person_count_the_header_alone(ada, bob, tmp_path):
+    ada.write("Use port 8123 for billing", kind="lesson", scope={"kind": "session", "id": "s1"})
+    event = {
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": "s1",
+        "cwd": str(tmp_path),
+        "prompt": "Which port for billing?",
+    }
+    assert "8123" in ada.post("/hooks/claude-code", event).get_data(as_text=True)
+    assert bob.post("/hooks/claude-code", event).get_data(as_text=True) == ""
+    told = [run["session_id"] for run in ada.get("/v1/hook-runs").get_json()["items"]]
+    assert told == ["s1"]
+    runs = ada.get("/v1/hook-runs").get_json()["items"]
+    assert bob.get(f"/v1/hook-runs/{runs[0]['id']}").status_code == 404
+
+
+def test_sessions_and_what_was_done_in_them_are_a_persons_own(home, ada, bob):
+    for one in (ada, bob):
+        one.post("/v1/turns", {"session_id": "s1", "messages": [{"role": "user", "content": "We use port 8123 here."}]})
+    for one in (ada, bob):
+        assert [session["id"] for session in one.get("/v1/sessions").get_json()["items"]] == ["s1"]
+        assert len(one.get("/v1/sessions/s1").get_json()["said"]) == 1
+    assert home.get("/v1/sessions", workspace=TEAM).get_json()["items"] == []
+    assert home.get("/v1/sessions/ada␟s1", workspace=TEAM).status_code == 400
+
+
+# Sharing
+
+
+@pytest.mark.parametrize(
+    "scope", [{"kind": "user"}, {"kind": "agent", "id": "claude"}, {"kind": "session", "id": "s1"}]
+)
+def test_what_is_shared_everybody_sees_until_it_is_withdrawn(ada, bob, scope):
+    own = ada.write("The port of billing is 8123", scope=scope)
+    shared = ada.post(f"/v1/memories/{own}/share").get_json()
+    assert (shared["id"], shared["shared"], shared["author"]) == (own, True, "ada")
+    assert bob.find_ids("port of billing") == [own]
+    assert bob.get(f"/v1/memories/{own}").get_json()["author"] == "ada"
+    assert ada.find_ids("port of billing") == [own]
+    assert bob.delete(f"/v1/memories/{own}/share").status_code == 403
+    assert ada.delete(f"/v1/memories/{own}/share").status_code == 200
+    assert bob.find_ids("port of billing") == []
+    assert bob.get(f"/v1/memories/{own}").status_code == 404
+    viewer = {} if scope["kind"] == "user" else {scope["kind"]: scope["id"]}
+    assert ada.find_ids("port of billing", viewer=viewer) == [own]
+    again = ada.post(f"/v1/memories/{own}/share")
+    assert again.status_code == 200
+    assert bob.find_ids("port of billing") == [own]
+
+
+def test_an_owner_withdraws_too_and_nobody_shares_anothers(join, ada, bob):
+    owner = join("Olga", "owner")
+    own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
+    assert bob.post(f"/v1/memories/{own}/share").status_code == 404
+    assert owner.post(f"/v1/memories/{own}/share").status_code == 404
+    ada.post(f"/v1/memories/{own}/share")
+    assert ada.post(f"/v1/memories/{own}/share").status_code == 409
+    assert owner.delete(f"/v1/memories/{own}/share").status_code == 200
+    assert owner.get(f"/v1/memories/{own}").status_code == 404
+    assert ada.delete(f"/v1/memories/{own}/share").status_code == 409
+
+
+def test_what_a_memory_said_before_it_was_shared_stays_its_persons(ada, bob):
+    own = ada.write("The port of billing is 8123, says Eve", scope={"kind": "agent", "id": "claude"})
+    ada.patch(f"/v1/memories/{own}", {"content": "The port of billing is 8123"})
+    ada.post(f"/v1/memories/{own}/share")
+    assert "Eve" not in bob.get(f"/v1/memories/{own}").get_data(as_text=True)
+    assert "Eve" in ada.get(f"/v1/memories/{own}").get_data(as_text=True)
+
+
+def test_a_share_is_logged_for_other_machines_and_can_be_undone(container, join, ada, bob):
+    owner = join("Olga", "owner")
+    own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
+    ada.post(f"/v1/memories/{own}/share")
+    said = [one["fields"] for one in container.sync.list_changes(TEAM, 0, 50) if one["kind"] == "memory"]
+    assert said[-1] == {"scope_kind": None, "scope_id": None, "shared_from": "agent:ada␟claude"} | {
+        name: said[-1][name] for name in said[-1] if name == "updated_at"
+    }
+    (act,) = owner.get("/v1/audit").get_json()["items"]
+    assert (act["action"], act["actor"], act["memory_id"]) == ("share", "ada", own)
+    assert owner.post(f"/v1/audit/{act['id']}/undo").status_code == 200
+    assert bob.find_ids("port of billing") == []
+
+
+def test_what_another_said_too_is_theirs_when_a_share_is_withdrawn(ada, bob):
+    own = ada.write("The port of billing is 8123", scope={"kind": "user"})
+    theirs = bob.write("The port of billing is 8123")
+    assert ada.post(f"/v1/memories/{own}/share").status_code == 409
+    assert bob.find_ids("port of billing") == [theirs]
+
+
+# Managing people
+
+
+def test_an_admin_manages_people_over_http(app, container, join, ada):
+    admin = join("Anna", admin=True)
+    made = admin.post("/v1/people", {"name": "Zoë", "role": "reader", "workspace": TEAM, "expires_days": 1}).get_json()
+    zoe = PersonClient(app, container, made["token"], TEAM)
+    assert zoe.get("/v1/people/me").get_json()["grants"] == {TEAM: "reader"}
+    assert zoe.get("/v1/people").status_code == ada.get("/v1/people").status_code == 403
+    assert ada.post("/v1/people", {"name": "Eve", "admin": True}).status_code == 403
+    admin.put("/v1/people/zoe/grants/team", {"role": "writer"})
+    assert zoe.post("/v1/memories", {"content": "The port is 8123"}).status_code == 201
+    admin.delete("/v1/people/zoe/grants/team")
+    assert zoe.get("/v1/memories").status_code == 404
+    assert admin.put("/v1/people/zoe/grants/me.ada", {"role": "reader"}).status_code == 422
+    assert admin.delete(f"/v1/people/zoe/tokens/{made['token_id']}").status_code == 200
+    assert zoe.get("/v1/people/me").status_code == 401
+    listed = admin.get("/v1/people")
+    assert made["token"] not in listed.get_data(as_text=True)
+    assert {one["id"]: one["admin"] for one in listed.get_json()["items"]} == {"ada": False, "anna": True, "zoe": False}
+    assert admin.delete("/v1/people/zoe").status_code == 200
+    assert admin.delete("/v1/people/zoe").status_code == 404

@@ -1,0 +1,208 @@
+"""People: who shares this home, by which tokens, and what each may; for its owner and for admins."""
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import AliasPath, Field, StringConstraints
+
+from pipeline.records import Page
+from pipeline.records.people import Person, Role
+from pipeline.services import people
+from pipeline.services.people import NewToken, PersonRecord
+from web.access import Access
+from web.api import bodies
+from web.api.answers import Answer, PageAnswer
+from web.endpoint import Api, Call, Endpoint
+
+api = Api("people")
+
+MOST_DAYS = 3660
+
+PersonName = Annotated[str, StringConstraints(min_length=1, max_length=people.MAX_NAME_CHARS)]
+
+
+class TokenBody(bodies.Body):
+    """What a token is for, and in how many days it ends; never without."""
+
+    device: PersonName | None = None
+    expires_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
+
+
+class PersonBody(TokenBody):
+    """Somebody to add; who is known by the name gets another token. A role is one in the `workspace`."""
+
+    name: PersonName
+    role: Annotated[Role, Field(strict=False)] | None = None
+    workspace: Annotated[str, StringConstraints(max_length=64)] | None = None
+    admin: bool = False
+
+
+class RoleBody(bodies.Body):
+    """What somebody may in a workspace."""
+
+    role: Annotated[Role, Field(strict=False)]
+
+
+class TokenAnswer(Answer):
+    """A token, never itself; when it was last used is told by the hour."""
+
+    id: str
+    device: str
+    created_at: str
+    expires_at: str | None
+    last_used_at: str | None
+    revoked_at: str | None
+
+
+class PersonAnswer(Answer):
+    """Somebody, what they may, and their tokens."""
+
+    id: str = Field(validation_alias=AliasPath("person", "id"))
+    name: str = Field(validation_alias=AliasPath("person", "name"))
+    admin: bool = Field(validation_alias=AliasPath("person", "is_admin"))
+    grants: dict[str, Role]
+    tokens: list[TokenAnswer]
+
+
+class PeopleAnswer(PageAnswer[PersonAnswer]):
+    """Everybody."""
+
+
+class NewTokenAnswer(Answer):
+    """A new token: this is the only time that it is told."""
+
+    person: str = Field(validation_alias=AliasPath("person", "id"))
+    token_id: str = Field(validation_alias=AliasPath("token", "id"))
+    device: str = Field(validation_alias=AliasPath("token", "device"))
+    expires_at: str | None = Field(validation_alias=AliasPath("token", "expires_at"))
+    token: str = Field(validation_alias="secret")
+
+
+class RevokedAnswer(Answer):
+    """The ids of the tokens that open nothing any more."""
+
+    revoked: list[str]
+
+
+class CallerAnswer(Answer):
+    """Who asks, null for the home's owner, and in which workspaces they have which role by a grant."""
+
+    id: str | None
+    name: str | None
+    admin: bool
+    grants: dict[str, Role]
+
+
+@api.route(Endpoint("GET", "/v1/people", answer=PeopleAnswer, needs=Access.ADMIN, problems=(503,)))
+def list_people(call: Call) -> Page[PersonRecord]:
+    """List everybody with what they may, and their tokens."""
+    return Page(people.list_people(call.container.people))
+
+
+@api.route(Endpoint("GET", "/v1/people/me", answer=CallerAnswer, needs=Access.ANYBODY))
+def tell_caller(call: Call) -> CallerAnswer:
+    """Tell whose token the request holds."""
+    who = call.caller.person
+    name = None if who is None else who.name
+    return CallerAnswer(id=call.caller.person_id, name=name, admin=call.caller.is_admin, grants=dict(call.caller.roles))
+
+
+@api.route(
+    Endpoint("POST", "/v1/people", answer=NewTokenAnswer, status=201, needs=Access.ADMIN, problems=(409, 422, 503))
+)
+def add_person(call: Call, body: PersonBody) -> NewToken:
+    """Add somebody, or give who is known another token; it is told this once."""
+    workspace = body.workspace or call.container.settings.workspace
+    role = body.role or (Role.WRITER if body.workspace is not None else None)
+    if role is not None:
+        people.check_shared(workspace)
+    store = call.container.people
+    person = people.add_person(store, body.name, is_admin=body.admin)
+    made = _make_token(call, person, body)
+    if role is not None:
+        people.grant(store, person, workspace, role)
+    return made
+
+
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/people/{person_id}/tokens",
+        answer=NewTokenAnswer,
+        status=201,
+        needs=Access.ADMIN,
+        problems=(404, 409, 422, 503),
+    )
+)
+def add_token(call: Call, body: TokenBody, person_id: str) -> NewToken:
+    """Make a token for another device of somebody; it is told this once."""
+    return _make_token(call, people.get_person(call.container.people, person_id), body)
+
+
+def _make_token(call: Call, person: Person, body: TokenBody) -> NewToken:
+    store = call.container.people
+    lifetime = None if body.expires_days is None else timedelta(days=body.expires_days)
+    return people.add_token(store, person, body.device or people.name_device(store, person), lifetime)
+
+
+@api.route(
+    Endpoint(
+        "DELETE",
+        "/v1/people/{person_id}/tokens/{token_id}",
+        answer=RevokedAnswer,
+        needs=Access.ADMIN,
+        problems=(404, 503),
+    )
+)
+def revoke_token(call: Call, person_id: str, token_id: str) -> RevokedAnswer:
+    """Revoke a token: from the next request on it opens nothing."""
+    store = call.container.people
+    revoked = people.revoke(store, people.get_person(store, person_id), token_id=token_id)
+    return RevokedAnswer(revoked=[one.id for one in revoked])
+
+
+@api.route(Endpoint("DELETE", "/v1/people/{person_id}", answer=CallerAnswer, needs=Access.ADMIN, problems=(404, 503)))
+def remove_person(call: Call, person_id: str) -> CallerAnswer:
+    """Remove somebody with every token and role; what they wrote stays, and what is theirs alone stays closed."""
+    store = call.container.people
+    person = people.get_person(store, person_id)
+    people.remove_person(store, person)
+    return CallerAnswer(id=person.id, name=person.name, admin=False, grants={})
+
+
+@api.route(
+    Endpoint(
+        "PUT",
+        "/v1/people/{person_id}/grants/{workspace}",
+        answer=PersonAnswer,
+        needs=Access.ADMIN,
+        problems=(404, 422, 503),
+    )
+)
+def grant_role(call: Call, body: RoleBody, person_id: str, workspace: str) -> PersonRecord:
+    """Give somebody a role in a workspace, whatever it was before."""
+    store = call.container.people
+    person = people.get_person(store, person_id)
+    people.grant(store, person, workspace, body.role)
+    return _read_person(call, person)
+
+
+@api.route(
+    Endpoint(
+        "DELETE",
+        "/v1/people/{person_id}/grants/{workspace}",
+        answer=PersonAnswer,
+        needs=Access.ADMIN,
+        problems=(404, 503),
+    )
+)
+def take_role(call: Call, person_id: str, workspace: str) -> PersonRecord:
+    """Take somebody's role in a workspace away."""
+    store = call.container.people
+    person = people.get_person(store, person_id)
+    people.ungrant(store, person, workspace)
+    return _read_person(call, person)
+
+
+def _read_person(call: Call, person: Person) -> PersonRecord:
+    return next(one for one in people.list_people(call.container.people) if one.person.id == person.id)
