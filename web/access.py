@@ -38,5 +38,14 @@ def require(caller: Caller, need: Need, workspace_id: str, people: People) -> No
         raise Forbidden(f"this needs the role {need} in {workspace_id}; you are {role}")
 
 
+def may_enter(caller: Caller, workspace_id: str, people: People) -> bool:
+    """Tell whether a caller may know of a workspace."""
+    try:
+        require(caller, Role.READER, workspace_id, people)
+    except NotFound:
+        return False
+    return True
+
+
 def _belongs_to_person(workspace_id: str, people: People) -> bool:
     return is_personal(workspace_id) and people.exists

@@ -13,13 +13,13 @@ from pydantic import BaseModel, ValidationError
 from config.paths import is_workspace_id
 from config.settings import environment_workspace
 from pipeline.bootstrap.web import WebContainer
-from pipeline.errors import FieldError, InvalidField, MalformedRequest, NotFound
+from pipeline.errors import FieldError, InvalidField, MalformedRequest
 from pipeline.records import OWNED
 from pipeline.records.people import Caller, Role, own_name
 from pipeline.services.memories import check_open, find_home, resolve_id, written_by
 from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace, note_claim
-from web.access import Need, require
+from web.access import Need, may_enter, require
 from web.contract import CALLER_HEADER, MCP, WORKSPACE_HEADER
 
 # The parameter of a path that names a memory.
@@ -50,11 +50,7 @@ class Call:
 
     def may_enter(self, workspace_id: str) -> bool:
         """Tell whether the caller may know of a workspace."""
-        try:
-            self.require(Role.READER, workspace_id)
-        except NotFound:
-            return False
-        return True
+        return may_enter(self.caller, workspace_id, self.container.people)
 
     def require(self, need: Need, workspace_id: str | None = None) -> None:
         """Raise NotFound or Forbidden unless the caller may do, in a workspace, what a role is needed for."""

@@ -178,11 +178,11 @@ def take_back_fact(workspace: Workspace, fact_id: str) -> tuple[Memory, Remainin
     """Undo the setting of a value; return the archived fact, and what is left of its subject."""
     taken = writing.take_back_fact(workspace.database, fact_id)
     assert taken.key is not None
-    one = ScopedKey(0, taken.key, taken.scope)
+    one, who = ScopedKey(0, taken.key, taken.scope), workspace.person_id
     with workspace.database.read() as db:
         if facts.find_extent(db, one.key.subject, one) or facts.list_waiting(db, one.key, one.scope, 1):
             return taken, Remaining.FACT
-        return taken, Remaining.SUBJECT if facts.find_extent(db, one.key.subject) else Remaining.NOTHING
+        return taken, Remaining.SUBJECT if facts.find_extent(db, one.key.subject, None, who) else Remaining.NOTHING
 
 
 def reopen_fact(workspace: Workspace, fact_id: str, until: str | None) -> Memory:
@@ -197,8 +197,10 @@ def list_subjects(
     # The words of a search are those that the text of a fact is made of.
     words = canonical_name(text).replace("_", " ").split() or text.split()
     with workspace.database.read() as db:
-        page = page_of(facts.page_subjects(db, words, limit + 1, before), limit, lambda subject: subject.seq)
-        current = [facts.list_current(db, one.name, now, holding + 1) for one in page.items]
+        page = page_of(
+            facts.page_subjects(db, words, limit + 1, before, workspace.person_id), limit, lambda subject: subject.seq
+        )
+        current = [facts.list_current(db, one.name, now, holding + 1, workspace.person_id) for one in page.items]
     items = [
         SubjectSummary(one.name, found[:holding], len(found) > holding)
         for one, found in zip(page.items, current, strict=True)
@@ -209,19 +211,19 @@ def list_subjects(
 def list_latest(workspace: Workspace, limit: int) -> list[Memory]:
     """List the facts that were set last."""
     with workspace.database.read() as db:
-        return facts.list_latest(db, limit)
+        return facts.list_latest(db, limit, workspace.person_id)
 
 
 def read_subject(
     workspace: Workspace, subject: str, moment: str, now: str, limit: int, before: int | None, values: int
 ) -> SubjectView:
     """Return what holds of a subject and what held at a moment; raise NotFound where nothing is known about it."""
-    name = canonical_name(subject)
+    name, who = canonical_name(subject), workspace.person_id
     with workspace.database.read() as db:
-        extent = facts.find_extent(db, name)
+        extent = facts.find_extent(db, name, None, who)
         if extent is None:
             raise NotFound("nothing is known about this")
-        page = page_of(facts.page_keys(db, name, limit + 1, before), limit, lambda key: key.seq)
+        page = page_of(facts.page_keys(db, name, limit + 1, before, who), limit, lambda key: key.seq)
         keys = [
             KeyView(
                 one,
@@ -231,7 +233,7 @@ def read_subject(
             )
             for one in page.items
         ]
-        return SubjectView(name, extent, facts.find_turns(db, name, moment), Page(keys, page.next_cursor))
+        return SubjectView(name, extent, facts.find_turns(db, name, moment, None, who), Page(keys, page.next_cursor))
 
 
 def read_fact(

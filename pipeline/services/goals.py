@@ -8,6 +8,7 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.records import Draft, EdgeKind, GoalStatus, Kind, Memory, Outcome, Page, Revision, Viewer, page_of
 from pipeline.services.workspace import Workspace
 from pipeline.store import edges, goals, history, memories
+from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_now
 from pipeline.write import revise
 from pipeline.write.accept import commit
@@ -103,7 +104,8 @@ def list_events(workspace: Workspace, goal: Memory) -> list[GoalEvent]:
     with workspace.database.read() as db:
         said = [entry for entry in history.of(db, goal.seq) if entry.event == ADVANCED]
         links = [edge for edge in edges.of(db, goal.seq) if edge.kind is EdgeKind.SUPPORTS and not edge.outgoing]
-        done = memories.by_ids(db, {edge.other_id for edge in links}).values()
+        open_links = [edge for edge in links if is_open_to(edge.other_scope, workspace.person_id)]
+        done = memories.by_ids(db, {edge.other_id for edge in open_links}).values()
     events = [GoalEvent(entry.at, _describe_step(entry.detail)) for entry in said]
     events += [GoalEvent(memory.occurred_at, memory.content, memory.id) for memory in done]
     return sorted(events, key=lambda event: event.at)

@@ -103,7 +103,8 @@ def check_open(workspace: Workspace, memory_id: str) -> None:
     with workspace.database.read() as db:
         memory = memories.get(db, memory_id)
     if memory is not None and not is_open_to(memory.scope, workspace.person_id):
-        raise NotFound("There is no memory of this id.")
+        # As it is said of one that does not exist.
+        raise NotFound("no such memory")
 
 
 def find_home(workspace: Workspace, memory_id: str) -> Workspace:
@@ -166,10 +167,10 @@ def _read_chain(db: Connection, memory: Memory, person_id: str | None) -> list[M
 
 
 def get_memory(workspace: Workspace, memory_id: str) -> Memory:
-    """Return a memory; raise NotFound where there is none."""
+    """Return a memory; raise NotFound where there is none, or where it is another person's own."""
     with workspace.database.read() as db:
         memory = memories.get(db, memory_id)
-    if memory is None:
+    if memory is None or not is_open_to(memory.scope, workspace.person_id):
         raise NotFound("There is no memory of this id.")
     return memory
 

@@ -10,7 +10,8 @@ from pipeline.anchors import is_stale, locate
 from pipeline.errors import NotFound
 from pipeline.jobs.aging import DAY_S, IDLE_DAYS, UNIX_EPOCH_JULIAN, Forecast, forecast, measure_lived_time
 from pipeline.kinds import render_text
-from pipeline.records import OWNER, HistoryEntry, Memory
+from pipeline.records import HistoryEntry, Memory
+from pipeline.services.sharing import is_sharer
 from pipeline.services.workspace import Workspace
 from pipeline.store import (
     arcs,
@@ -30,8 +31,10 @@ from pipeline.store import (
 from pipeline.store.duplicates import Pair
 from pipeline.store.edges import Edge
 from pipeline.store.impressions import Impression, Tally
+from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_text
 from pipeline.write.revise import get_existing, text_mark
+from pipeline.write.share import SHARED
 
 EDITED = "edited"
 EDGES = 40
@@ -115,8 +118,10 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
     with workspace.database.read() as db:
         memory = _get_existing(db, memory_id)
         seq = memory.seq
-        linked, named = edges.of(db, seq), entities.of(db, seq)
-        changes, older = _history(db, memory, limit, before)
+        who = workspace.person_id
+        linked = [edge for edge in edges.of(db, seq) if is_open_to(edge.other_scope, who)]
+        named = entities.of(db, seq)
+        changes, older = _history(db, memory, limit, before, who)
         return MemoryDetails(
             memory=memory,
             agent_text=render_text(memory),
@@ -127,10 +132,10 @@ def read_details(workspace: Workspace, memory_id: str, now: datetime, limit: int
             more_links=max(0, len(linked) - EDGES),
             entities=named[:ENTITIES],
             more_entities=max(0, len(named) - ENTITIES),
-            duplicates=_duplicates(db, seq),
-            arc=arcs.of_memory(db, OWNER, seq),
+            duplicates=_duplicates(db, seq, who),
+            arc=arcs.of_memory(db, workspace.onlooker, seq),
             acts=audit.of(db, memory.id, ACTS),
-            survivor=_survivor(db, memory),
+            survivor=_survivor(db, memory, who),
             tally=impressions.tally(db, seq),
             impressions=impressions.latest(db, seq, IMPRESSIONS),
             recalled_at=memory_usage.get_recalled_at(db, seq),
@@ -145,8 +150,9 @@ def read_earlier_text(workspace: Workspace, memory_id: str, number: int) -> str:
     """Return the text that an edit replaced, by its entry in the history; raise NotFound where there is none."""
     with workspace.database.read() as db:
         memory = _get_existing(db, memory_id)
+        since = _shown_since(db, memory, workspace.person_id)
         for found, entry in history.page(db, memory.seq, 1, number + 1):
-            if found == number and entry.event == EDITED and entry.content is not None:
+            if found == number >= since and entry.event == EDITED and entry.content is not None:
                 return entry.content
     raise NotFound("The history has no such text.")
 
@@ -166,7 +172,7 @@ def preview_purge(workspace: Workspace, memory_id: str) -> PurgePreview:
             texts=history.count(db, seq),
             edges=len(edges.of(db, seq)),
             entities=len(entities.of(db, seq)),
-            arc=arcs.of_memory(db, OWNER, seq),
+            arc=arcs.of_memory(db, workspace.onlooker, seq),
             tally=impressions.tally(db, seq),
         )
 
@@ -178,15 +184,18 @@ def _get_existing(db: Connection, memory_id: str) -> Memory:
         raise NotFound("There is no such memory; it may have been purged.") from error
 
 
-def _history(db: Connection, memory: Memory, limit: int, before: int | None) -> tuple[list[HistoryChange], int | None]:
-    found = history.page(db, memory.seq, limit + 1, before)
+def _history(
+    db: Connection, memory: Memory, limit: int, before: int | None, person: str | None
+) -> tuple[list[HistoryChange], int | None]:
+    since = _shown_since(db, memory, person)
+    found = [one for one in history.page(db, memory.seq, limit + 1, before) if one[0] >= since]
     page = found[:limit]
     text = memory.content
     if page and before is not None:
         text = history.text_after(db, memory.seq, page[0][0]) or text
     changes = []
     for number, entry in page:
-        other = memories.get(db, entry.detail["memory_id"]) if "memory_id" in entry.detail else None
+        other = _open_to(memories.get(db, entry.detail["memory_id"]), person) if "memory_id" in entry.detail else None
         changes.append(HistoryChange(number, entry, other, text))
         if entry.event == EDITED and entry.content is not None:
             text = entry.content
@@ -202,18 +211,30 @@ def _links(db: Connection, linked: Sequence[Edge]) -> dict[tuple[str, bool], lis
     return found
 
 
-def _duplicates(db: Connection, seq: int) -> list[Duplicate]:
+def _shown_since(db: Connection, memory: Memory, person: str | None) -> int:
+    """Return from which entry on a person may see a memory's history: of what another shared, what came since."""
+    if memory.shared_from is None or is_sharer(memory, person):
+        return 0
+    return history.find_last(db, memory.seq, SHARED)
+
+
+def _open_to(memory: Memory | None, person: str | None) -> Memory | None:
+    """Return a memory unless it is another person's own."""
+    return memory if memory is not None and is_open_to(memory.scope, person) else None
+
+
+def _duplicates(db: Connection, seq: int, person: str | None) -> list[Duplicate]:
     waiting = {
         pair.older_seq if pair.newer_seq == seq else pair.newer_seq: pair
         for pair in duplicates.list_pairs_of(db, seq, PAIRS)
     }
     others = memories.by_seqs(db, waiting)
-    return [Duplicate(pair, others[other]) for other, pair in waiting.items()]
+    return [Duplicate(pair, others[one]) for one, pair in waiting.items() if _open_to(others[one], person)]
 
 
-def _survivor(db: Connection, memory: Memory) -> Memory | None:
+def _survivor(db: Connection, memory: Memory, person: str | None) -> Memory | None:
     merge = audit.merge_of(db, memory.id) if memory.archived_at is not None else None
-    return None if merge is None or merge.other_id is None else memories.get(db, merge.other_id)
+    return None if merge is None or merge.other_id is None else _open_to(memories.get(db, merge.other_id), person)
 
 
 def _forecast(db: Connection, seq: int, now: datetime) -> Forecast:

@@ -17,6 +17,7 @@ from pipeline.store.entities import GraphCounts
 from pipeline.store.journal import MemoryCounts
 from pipeline.store.operations import LoggedError, Operations, Worker
 from pipeline.store.predictions import PredictionScore
+from pipeline.store.visibility import is_open_to
 from pipeline.store.work import DeadLetter
 from pipeline.times import utc_text
 
@@ -134,8 +135,14 @@ def list_dead_letters(workspace: Workspace, limit: int, before: int | None) -> P
         for letter in work.list_dead_letters(db, limit + 1, before):
             letters.setdefault(letter.memory_seq, []).append(letter)
         known = memories.by_seqs(db, letters)
-    found = [DeadMemory(seq, known.get(seq), tuple(those)) for seq, those in letters.items()]
+    found = [
+        DeadMemory(seq, _open_to(known.get(seq), workspace.person_id), tuple(those)) for seq, those in letters.items()
+    ]
     return page_of(found, limit, lambda one: one.seq)
+
+
+def _open_to(memory: Memory | None, person: str | None) -> Memory | None:
+    return memory if memory is not None and is_open_to(memory.scope, person) else None
 
 
 def retry_dead_letters(workspace: Workspace, stage: Stage | None) -> int:

@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from config.process import is_alive
 from config.settings import Settings
 from pipeline.jobs.registry import NIGHTLY, JobState, JobStatus, job_statuses, list_scheduled_jobs
-from pipeline.records import OWNER, Memory
+from pipeline.records import Memory
 from pipeline.services.workspace import Workspace
 from pipeline.store import arcs, backup, changes, entities, goals, impressions, journal, memories, review, work
 from pipeline.store.arcs import ArcStatus, VisibleArc
@@ -18,6 +18,7 @@ from pipeline.store.database import Database
 from pipeline.store.impressions import Tally
 from pipeline.store.journal import Known
 from pipeline.store.operations import Operations
+from pipeline.store.visibility import is_open_to
 from pipeline.times import utc_text
 
 SHOWN_CHANGES = 8
@@ -139,9 +140,9 @@ def read_overview(workspace: Workspace, operations: Operations, settings: Settin
             entities.count(db),
             _read_growth(db),
             [(word, done[op]) for op, word in DONE.items() if done.get(op)],
-            _list_latest(db, midnight),
-            goals.list_unfinished(db, OWNER, SHOWN_GOALS),
-            arcs.page(db, OWNER, ArcStatus.ACTIVE, SHOWN_ARCS, None),
+            _list_latest(db, midnight, workspace.person_id),
+            goals.list_unfinished(db, workspace.onlooker, SHOWN_GOALS),
+            arcs.page(db, workspace.onlooker, ArcStatus.ACTIVE, SHOWN_ARCS, None),
             impressions.tally_since(db, utc_text(now - USEFUL_FOR)),
             _check_health(workspace, db, operations, settings, now),
             waiting.decisions,
@@ -225,9 +226,10 @@ def _read_growth(db: Connection) -> Growth | None:
     return chart_growth(first, last, partial(journal.count_between, db))
 
 
-def _list_latest(db: Connection, midnight: datetime) -> list[ChangeToday]:
-    found = changes.latest_since(db, midnight, list(DONE), SHOWN_CHANGES)
-    return [ChangeToday(utc_text(at), DONE[one.op], memories.get(db, one.memory_id)) for at, one in found]
+def _list_latest(db: Connection, midnight: datetime, person: str | None) -> list[ChangeToday]:
+    latest = changes.latest_since(db, midnight, list(DONE), SHOWN_CHANGES)
+    found = [ChangeToday(utc_text(at), DONE[one.op], memories.get(db, one.memory_id)) for at, one in latest]
+    return [one for one in found if one.memory is None or is_open_to(one.memory.scope, person)]
 
 
 def _check_health(

@@ -91,7 +91,9 @@ def measure_recall(workspace: Workspace, contexts: "SearchContexts", query: Quer
 
 
 def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:
-    """List the questions that are likely to come, the likeliest first."""
+    """List the questions that are likely to come, the likeliest first; those of the home's owner are nobody else's."""
+    if workspace.person_id is not None:
+        return []
     with workspace.database.read() as db:
         return [one.query for one in predictions.list_predictions(db)[:limit]]
 

@@ -145,7 +145,7 @@ def list_contradictions(workspace: Workspace, limit: int, before: int | None) ->
 
 
 def list_acts(workspace: Workspace, limit: int, before: int | None) -> Page[AutomaticAct]:
-    """List what was merged or archived without asking, newest first."""
+    """List what was merged or archived without asking, and what was shared, newest first."""
     with workspace.database.read() as db:
         page = page_of(audit.page(db, limit + 1, before), limit, lambda entry: entry.seq)
         known = memories.by_ids(db, {one for entry in page.items for one in (entry.memory_id, entry.other_id) if one})

@@ -1,15 +1,17 @@
 """Memories in time: the timeline, what is new since somebody looked, and arcs, which tell one story."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.errors import NotFound
 from pipeline.records import Memory, Page, Viewer, page_of
+from pipeline.records.people import own_name
 from pipeline.services.workspace import Workspace
-from pipeline.store import arcs, changes, journal, work
+from pipeline.store import arcs, changes, journal, memories, work
 from pipeline.store.arcs import ArcStatus, VisibleArc
 from pipeline.store.changes import LoggedChange
 from pipeline.store.journal import MOST_COUNTED, ArchivedFilter, JournalPlace, JournalQuery, SessionSpan
+from pipeline.store.visibility import is_open_to
 from pipeline.store.work import Undigested
 from pipeline.text.normalize import normalize_id as normalize_name
 
@@ -52,6 +54,8 @@ class News:
 
 def list_timeline(workspace: Workspace, query: JournalQuery, limit: int, before: JournalPlace | None) -> TimelinePage:
     """List memories by when they happened, the latest first, from before a place on."""
+    who = workspace.person_id
+    query = replace(query, person=who, session_id=own_name(who, query.session_id))
     with workspace.database.read() as db:
         number = changes.generation(db)
         found = journal.page(db, query, limit + 1, before)
@@ -74,10 +78,17 @@ def read_news(workspace: Workspace, after: int) -> News:
     with workspace.database.read() as db:
         number = changes.generation(db)
         found = changes.after(db, after, MOST_CHANGES + 1) if number > after else []
+        known = memories.by_ids(db, {change.memory_id for change in found})
         digestion = work.find_undigested(db, MOST_WAITING)
     # A store that was put back from a copy counts from less.
     more = number < after or len(found) > MOST_CHANGES
-    return News(number, tuple(found[:MOST_CHANGES]), more, digestion)
+    # Of what is gone the number alone is told.
+    told = [
+        change
+        for change in found[:MOST_CHANGES]
+        if change.memory_id not in known or is_open_to(known[change.memory_id].scope, workspace.person_id)
+    ]
+    return News(number, tuple(told), more, digestion)
 
 
 @dataclass(frozen=True, slots=True)

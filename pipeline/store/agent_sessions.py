@@ -7,7 +7,7 @@ from enum import StrEnum
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.store.visibility import select_named_by
+from pipeline.store.visibility import named_by
 
 # A session's journal is for its own restoration; older actions are of no use to anybody.
 KEPT_ACTIONS = 20_000
@@ -67,7 +67,7 @@ def page_actions(
     db: Connection, session_id: str | None, limit: int, before: int | None, person: str | None = None
 ) -> list[JournalRow]:
     """List what agents did, in one session or in all of a person, the newest first, from below a row number."""
-    whose, values = ("session_id = ?", [session_id]) if session_id else select_named_by("session_id", person)
+    whose, values = ("session_id = ?", [session_id]) if session_id else (named_by("session_id", person), [])
     rows = db.execute(
         "SELECT seq, at, session_id, agent_id, tool, type, target, ok FROM action "  # noqa: S608 - constant text
         f"WHERE {whose} AND seq < ? ORDER BY seq DESC LIMIT ?",
@@ -231,12 +231,11 @@ def page_incognito(
 ) -> list[IncognitoSession]:
     """List a person's sessions that are incognito, the latest first, from below a place on."""
     # Times are all as long, so that this is the order of time.
-    place = "(since || session_id)"
-    whose, values = select_named_by("session_id", person)
+    place, whose = "(since || session_id)", named_by("session_id", person)
     rows = db.execute(
         f"SELECT session_id, since FROM incognito WHERE {whose} "  # noqa: S608 - constant text
         f"AND (CAST(? AS TEXT) IS NULL OR {place} < ?) ORDER BY {place} DESC LIMIT ?",
-        (*values, below, below, limit),
+        (below, below, limit),
     )
     return [IncognitoSession(*row) for row in rows]
 
@@ -277,8 +276,7 @@ _SESSIONS = """
 
 def list_sessions(db: Connection, limit: int, skipped: int, person: str | None = None) -> list[SessionSummary]:
     """List a person's sessions, the last heard of first, behind so many."""
-    whose, values = select_named_by("s.session_id", person)
-    rows = db.execute(_SESSIONS.format(whose=whose), (None, *values, limit, skipped))
+    rows = db.execute(_SESSIONS.format(whose=named_by("s.session_id", person)), (None, limit, skipped))
     return [SessionSummary(*row) for row in rows]
 
 

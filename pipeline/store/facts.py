@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline.records import FactKey, Kind, Memory, Scope, ScopeKind
 from pipeline.store.memories import select, select_one
+from pipeline.store.visibility import open_to
 
 _KNOWN = "archived_at IS NULL AND candidate = 0"
 _OF_ANY_KEY = "subject = ? AND attribute = ? AND scope_kind = ? AND scope_id = ?"
@@ -153,8 +154,13 @@ class ScopedKey:
     scope: Scope
 
 
-def page_subjects(db: Connection, words: Sequence[str], limit: int, before: int | None) -> list[FactSubject]:
-    """List subjects by name, all or those of which a fact holds each of the words, after the subject of a row."""
+def page_subjects(
+    db: Connection, words: Sequence[str], limit: int, before: int | None, person: str | None = None
+) -> list[FactSubject]:
+    """List subjects by name, all or those of which a fact holds each of the words, after the subject of a row.
+
+    What is another person's own is left out, as by all that tells of subjects.
+    """
     holds_words = "".join(" AND content LIKE ? ESCAPE '\\'" for _ in words)
     rows = db.execute(
         # Steps from name to name on the index: a subject costs the same whether it has one value or ten thousand.
@@ -163,29 +169,33 @@ def page_subjects(db: Connection, words: Sequence[str], limit: int, before: int 
         "UNION ALL SELECT (SELECT min(subject) FROM memory WHERE subject > name.subject) FROM name "
         "WHERE name.subject IS NOT NULL) "
         "SELECT found, subject FROM (SELECT subject, "
-        f"(SELECT seq FROM memory m WHERE m.subject = name.subject AND {_KNOWN}{holds_words} LIMIT 1) AS found "
+        f"(SELECT seq FROM memory m WHERE m.subject = name.subject AND {_KNOWN} AND {open_to(person)}"
+        f"{holds_words} LIMIT 1) AS found "
         "FROM name WHERE subject IS NOT NULL) named WHERE found IS NOT NULL LIMIT ?",
         (before, *(f"%{_escape_like(word)}%" for word in words), limit),
     )
     return [FactSubject(*row) for row in rows]
 
 
-def list_current(db: Connection, subject: str, moment: str, limit: int) -> list[Memory]:
+def list_current(db: Connection, subject: str, moment: str, limit: int, person: str | None = None) -> list[Memory]:
     """List what holds of a subject at a moment, by attribute."""
     return select(
         db,
-        f"subject = ? AND {_KNOWN} AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?) "
-        "ORDER BY attribute, valid_from DESC LIMIT ?",
+        f"subject = ? AND {_KNOWN} AND {open_to(person)} "
+        "AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?) ORDER BY attribute, valid_from DESC LIMIT ?",
         (subject, moment, moment, limit),
     )
 
 
-def page_keys(db: Connection, subject: str, limit: int, before: int | None) -> list[ScopedKey]:
+def page_keys(
+    db: Connection, subject: str, limit: int, before: int | None, person: str | None = None
+) -> list[ScopedKey]:
     """List the keys of a subject by attribute and scope, after the key of a row."""
     # An attribute of its own, and only then the scopes within it: the index knows attributes alone.
     rows = db.execute(
         "SELECT max(seq), attribute, scope_kind, scope_id FROM memory "  # noqa: S608 - constant text
-        f"WHERE subject = ?1 AND {_KNOWN} AND attribute >= coalesce((SELECT attribute FROM memory WHERE seq = ?2), '') "
+        f"WHERE subject = ?1 AND {_KNOWN} AND {open_to(person)} "
+        "AND attribute >= coalesce((SELECT attribute FROM memory WHERE seq = ?2), '') "
         "AND (CAST(?2 AS BIGINT) IS NULL OR (attribute, scope_kind, scope_id) > "
         "(SELECT attribute, scope_kind, scope_id FROM memory WHERE seq = ?2)) "
         "GROUP BY attribute, scope_kind, scope_id ORDER BY attribute, scope_kind, scope_id LIMIT ?3",
@@ -216,15 +226,17 @@ def list_waiting(db: Connection, key: FactKey, scope: Scope, limit: int) -> list
     )
 
 
-def list_latest(db: Connection, limit: int) -> list[Memory]:
+def list_latest(db: Connection, limit: int, person: str | None = None) -> list[Memory]:
     """List the facts that were set last."""
-    clause = f"kind = ? AND subject IS NOT NULL AND {_KNOWN}"
+    clause = f"kind = ? AND subject IS NOT NULL AND {_KNOWN} AND {open_to(person)}"
     return select(db, f"{clause} ORDER BY seq DESC LIMIT ?", (Kind.KEYED_FACT, limit))
 
 
-def find_extent(db: Connection, subject: str, one: ScopedKey | None = None) -> tuple[str, str] | None:
+def find_extent(
+    db: Connection, subject: str, one: ScopedKey | None = None, person: str | None = None
+) -> tuple[str, str] | None:
     """Return when the first value of a subject, or of a key, began, and when the last one begins or ends."""
-    which, given = _about(subject, one)
+    which, given = _about(subject, one, person)
     first, last_from, last_to = db.execute(
         f"SELECT min(valid_from), max(valid_from), max(valid_to) FROM memory WHERE {which} AND {_KNOWN}",  # noqa: S608
         given,
@@ -233,10 +245,10 @@ def find_extent(db: Connection, subject: str, one: ScopedKey | None = None) -> t
 
 
 def find_turns(
-    db: Connection, subject: str, moment: str, one: ScopedKey | None = None
+    db: Connection, subject: str, moment: str, one: ScopedKey | None = None, person: str | None = None
 ) -> tuple[str | None, str | None]:
     """Return when a subject, or a key, last changed before a moment, and when it changes next."""
-    which, given = _about(subject, one)
+    which, given = _about(subject, one, person)
     found = []
     for choose, compare in (("max", "<"), ("min", ">")):
         row = db.execute(
@@ -249,8 +261,12 @@ def find_turns(
     return found[0], found[1]
 
 
-def _about(subject: str, one: ScopedKey | None) -> tuple[str, tuple[Any, ...]]:
-    return ("subject = ?", (subject,)) if one is None else (_OF_ANY_KEY, _values(one.key, one.scope))
+def _about(subject: str, one: ScopedKey | None, person: str | None) -> tuple[str, tuple[Any, ...]]:
+    return (
+        (f"subject = ? AND {open_to(person)}", (subject,))
+        if one is None
+        else (_OF_ANY_KEY, _values(one.key, one.scope))
+    )
 
 
 def _values(key: FactKey, scope: Scope) -> tuple[str, str, str, str]:

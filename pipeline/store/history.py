@@ -70,6 +70,12 @@ def _entry(row: Sequence[Any]) -> HistoryEntry:
     return HistoryEntry(at, event, content, json.loads(detail), author)
 
 
+def find_last(db: Connection, memory_seq: int, event: str) -> int:
+    """Return the row number of the last entry of a kind, 0 where there is none."""
+    row = db.execute("SELECT max(seq) FROM history WHERE memory_seq = ? AND event = ?", (memory_seq, event)).fetchone()
+    return int(row[0] or 0)
+
+
 def text_after(db: Connection, memory_seq: int, seq: int) -> str | None:
     """Return the text that a memory had after an entry of its history until the next edit, None where none followed."""
     row = db.execute(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
-from pipeline.store.visibility import select_named_by
+from pipeline.store.visibility import named_by
 
 KEPT_S = 14 * 86_400.0
 KEPT_RUNS = 20_000
@@ -77,11 +77,11 @@ def page(
     person: str | None = None,
 ) -> list[HookRun]:
     """List a person's runs, the latest first, from below a row number; of one workspace or session, or of all."""
-    whose, values = select_named_by("session_id", person)
     rows = db.execute(
         f"{_SELECT} WHERE seq < ? AND (CAST(? AS TEXT) IS NULL OR workspace = ?) "
-        f"AND (CAST(? AS TEXT) IS NULL OR session_id = ?) AND {whose} ORDER BY seq DESC LIMIT ?",
-        (2**62 if before is None else before, workspace, workspace, session_id, session_id, *values, limit),
+        f"AND (CAST(? AS TEXT) IS NULL OR session_id = ?) AND {named_by('session_id', person)} "
+        "ORDER BY seq DESC LIMIT ?",
+        (2**62 if before is None else before, workspace, workspace, session_id, session_id, limit),
     )
     return [_run(row) for row in rows]
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pipeline.records import Kind, Memory, ScopeKind, Source
 from pipeline.store.memories import select
+from pipeline.store.visibility import open_to
 
 # Of a long session nobody needs to know how many memories more it has.
 MOST_COUNTED = 1000
@@ -26,7 +27,7 @@ class ArchivedFilter(StrEnum):
 class JournalQuery:
     """What a journal is to tell of; times are RFC 3339 UTC text, `since` inclusive, `until` exclusive.
 
-    `entity` is an id, or a name whatever its case; `owner` is whose an owned scope is.
+    `entity` is an id, or a name whatever its case; `owner` is whose an owned scope is; `person` is who looks on.
     """
 
     kind: Kind | None = None
@@ -39,6 +40,7 @@ class JournalQuery:
     since: str | None = None
     until: str | None = None
     archived: ArchivedFilter | None = None
+    person: str | None = None
 
 
 class JournalPlace(NamedTuple):
@@ -93,7 +95,7 @@ def span(db: Connection, session_id: str) -> SessionSpan | None:
 
 
 def _condition(sought: JournalQuery) -> tuple[str, list[Any]]:
-    parts, values = ["candidate = 0"], list[Any]()
+    parts, values = ["candidate = 0", open_to(sought.person)], list[Any]()
     if sought.archived is not ArchivedFilter.ALSO:
         parts.append("archived_at IS NULL" if sought.archived is None else "archived_at IS NOT NULL")
     if sought.scope is not None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.records import OWNED, PERSONAL, Filter, Scope, ScopeKind, Sensitivity, Viewer
-from pipeline.records.people import PRIVATE, owner_of
+from pipeline.records.people import PERSON_ID, PRIVATE, owner_of
 from pipeline.times import utc_now
 
 
@@ -55,11 +55,18 @@ def select_lasting() -> tuple[str, list[Any]]:
     return f"archived_at IS NULL AND candidate = 0 AND {reach} AND {lasts}", [*values, now, now]
 
 
-def select_named_by(column: str, person: str | None) -> tuple[str, list[Any]]:
-    """Return the condition for what is of a person's own sessions, or of those that no person has."""
+def named_by(column: str, person: str | None) -> str:
+    """Return the condition for what bears the name of a person, or without one that of no person."""
     if person is None:
-        return f"({column} IS NULL OR {column} NOT LIKE ?)", [f"%{OWNED}%"]
-    return f"{column} LIKE ?", [f"{person}{OWNED}%"]
+        return f"({column} IS NULL OR replace({column}, '{OWNED}', '') = {column})"
+    if PERSON_ID.fullmatch(person) is None:
+        raise ValueError("not a person's id")
+    return f"substr({column}, 1, {len(person) + len(OWNED)}) = '{person}{OWNED}'"
+
+
+def open_to(person: str | None) -> str:
+    """Return the condition for what is no other person's own; the rule of `is_open_to`."""
+    return f"(scope_kind IN ('{ScopeKind.WORKSPACE}', '{ScopeKind.TASK}') OR {named_by('scope_id', person)})"
 
 
 def select_owned(wanted: Filter) -> tuple[str, list[Any]]:
@@ -113,7 +120,7 @@ def _reach(wanted: Filter) -> tuple[str, list[Any]]:
         return "scope_kind = ? AND scope_id = ?", [wanted.scope.kind, wanted.scope.id or ""]
     viewer = wanted.viewer
     if viewer.everything:
-        return _reach_of_onlooker(viewer.person)
+        return open_to(viewer.person), []
     owners = {
         ScopeKind.USER: viewer.user,
         ScopeKind.AGENT: viewer.agent,
@@ -129,14 +136,6 @@ def _reach(wanted: Filter) -> tuple[str, list[Any]]:
         anyone += f" OR (scope_kind = '{ScopeKind.USER}' AND scope_id = '')"
     own = "".join(f" OR (scope_kind = '{kind}' AND scope_id = ?)" for kind in named)
     return f"({anyone}{own})", list(named.values())
-
-
-def _reach_of_onlooker(person: str | None) -> tuple[str, list[Any]]:
-    # What a person owns is named by them, and what the home's owner does by no person.
-    shared = f"scope_kind IN ('{ScopeKind.WORKSPACE}', '{ScopeKind.TASK}')"
-    if person is None:
-        return f"({shared} OR scope_id NOT LIKE ?)", [f"%{OWNED}%"]
-    return f"({shared} OR scope_id LIKE ?)", [f"{person}{OWNED}%"]
 
 
 def _validity(wanted: Filter) -> tuple[str, list[Any]]:

@@ -131,7 +131,7 @@ def test_what_is_written_names_who_wrote_it(home, ada, bob):
 
 def test_who_wrote_a_memory_travels_with_it(container, ada):
     ada.write("The port of billing is 8123")
-    (operation,) = container.sync.list_changes(TEAM, 0, 10)
+    *_, operation = container.sync.list_changes(TEAM, 0, 10)
     assert operation["fields"]["author"] == "ada"
 
 

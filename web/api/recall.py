@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pipeline.records.recall import Answer, Hit, Query
-from pipeline.services.memories import find_home, read_chain
+from pipeline.services.memories import check_open, find_home, read_chain
 from pipeline.services.recall import explain_memory, recall_memories
 from web.api import answers, bodies
 from web.endpoint import Api, Call, Endpoint
@@ -30,6 +30,7 @@ def recall(call: Call, body: bodies.RecallBody) -> answers.RecallAnswer:
 def explain_one(call: Call, body: bodies.WhyBody) -> answers.WhyAnswer:
     """Say why a memory is or is not among the results of a recall."""
     home = find_home(call.workspace, body.id)
+    check_open(home, body.id)
     found = explain_memory(home, call.container.contexts, _query(call, body), body.id)
     chain = [answers.ChainLink.model_validate(one) for one in read_chain(home, body.id)]
     return answers.WhyAnswer.model_validate(found).model_copy(update={"chain": chain})

@@ -13,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.errors import InvalidField, NotFound, ReverieError
+from web.access import may_enter
 from web.contract import STATUS_OF_ERROR
 from web.dashboard.filters import FILTERS
 from web.dashboard.pages import (
@@ -147,13 +148,18 @@ def no_such_page(**_path: str) -> AnyResponse:
 
 
 def _usual_workspace() -> str:
-    usual = container().settings.workspace
-    known = container().databases.states()
+    usual, known = container().settings.workspace, _list_workspaces()
     for name in (session.get("workspace"), usual):
         if name in known:
             return str(name)
     # Where something was written last.
-    return max(known, key=lambda name: max(changed for _, changed, _ in known[name]), default=usual)
+    states = container().databases.states()
+    return max(known, key=lambda name: max(changed for _, changed, _ in states[name]), default=usual)
+
+
+def _list_workspaces() -> list[str]:
+    """List the workspaces that who looks may enter."""
+    return [name for name in container().databases.ids() if may_enter(g.caller, name, container().people)]
 
 
 def _note_workspace(_endpoint: str | None, values: dict[str, Any] | None) -> None:
@@ -177,7 +183,7 @@ def _add_headers(response: Response) -> Response:
 def _layout_values() -> dict[str, Any]:
     return {
         "navigation": NAVIGATION,
-        "workspaces": container().databases.ids,
+        "workspaces": _list_workspaces,
         "csrf_token": csrf_token,
         "asset": _asset,
         "here": _here,

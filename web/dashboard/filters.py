@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from pipeline.records.people import shown_name
 from pipeline.services.memories import render_text
 from pipeline.times import parse
 from web.dashboard.zone import local_clock, local_day, local_minute
@@ -98,4 +99,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "milliseconds": milliseconds,
     "web_link": web_link,
     "agent_text": render_text,
+    "name": shown_name,
 }

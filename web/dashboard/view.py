@@ -22,10 +22,13 @@ from config.paths import is_workspace_id
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import FieldError, InvalidField, NotFound
 from pipeline.records import MAX_CONTENT_CHARS
+from pipeline.records.people import Role, own_name
+from pipeline.services.memories import check_open, written_by
 from pipeline.services.workspace import Workspace
 from pipeline.times import utc_text
+from web.access import Need, require
 from web.dashboard.sign_in import is_forged
-from web.endpoint import container
+from web.endpoint import SESSION_ID, check_name, container, workspace_of_caller
 
 PAGE_SIZE = 50
 MAX_SEARCH_CHARS = 200
@@ -77,13 +80,15 @@ class View:
 
     @property
     def workspace(self) -> Workspace:
-        """Return the workspace that is looked at, whether anything was written there or not."""
-        return self.container.workspace(self.workspace_id)
+        """Return the workspace that is looked at, as who looks may use it, whether anything was written or not."""
+        return workspace_of_caller(self.container, g.caller, self.workspace_id)
 
 
 Handler = Callable[..., str | AnyResponse]
 
 
+# The parameters of a path that name a memory.
+MEMORIES = frozenset({"memory_id", "goal_id", "lesson_id", "denying_id", "denied_id"})
 # Sections that change nothing that is remembered in the workspace itself.
 UPKEEP = frozenset({"settings", "workers", "claims", "me"})
 
@@ -99,14 +104,18 @@ class _Route:
 class Section:
     """Pages and actions on one subject, all of them below `/w/<workspace>`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, needs: Need | None = None) -> None:
         self.name = name
+        self.needs = needs
         self.routes: list[_Route] = []
 
-    def page(self, rule: str, query: type[Query] = Query, *, empty_too: bool = False) -> Callable[[Handler], Handler]:
+    def page(
+        self, rule: str, query: type[Query] = Query, *, empty_too: bool = False, needs: Need | None = None
+    ) -> Callable[[Handler], Handler]:
         """Register a page: gets a View and the path's parameters, returns HTML or a response.
 
-        Of a workspace without any memory a page tells just that, unless `empty_too`.
+        Of a workspace without any memory a page tells just that, unless `empty_too`. Who `needs` more than to read, or
+        for an action to write, says so here or for the whole section.
         """
 
         def register(handler: Handler) -> Handler:
@@ -115,16 +124,18 @@ class Section:
                     return show("nothing_yet.html", view, title="Nothing yet")
                 return handler(view, **path)
 
-            self._add(rule, handler, call, query=query)
+            self._add(rule, handler, call, query=query, need=needs or self.needs or Role.READER)
             return handler
 
         return register
 
-    def action(self, rule: str, form: type[BaseModel] | None = None) -> Callable[[Handler], Handler]:
+    def action(
+        self, rule: str, form: type[BaseModel] | None = None, *, needs: Need | None = None
+    ) -> Callable[[Handler], Handler]:
         """Register a change, asked for by a form of ours; most return `back(…)`."""
 
         def register(handler: Handler) -> Handler:
-            self._add(rule, handler, handler, form=form)
+            self._add(rule, handler, handler, form=form, need=needs or self.needs or Role.WRITER)
             return handler
 
         return register
@@ -137,11 +148,13 @@ class Section:
         *,
         query: type[Query] | None = None,
         form: type[BaseModel] | None = None,
+        need: Need,
     ) -> None:
         @wraps(handler)
         def answer(workspace: str, **path: str) -> AnyResponse:
             if not is_workspace_id(workspace):
                 raise NotFound("no such workspace")
+            require(g.caller, need, workspace, container().people)
             if query is None and is_forged(request.form.get("csrf", "")):
                 return error_page(HTTPStatus.FORBIDDEN, "This form is too old; open the page again.")
             if query is None and self.name not in UPKEEP:
@@ -155,7 +168,13 @@ class Section:
             )
             if query is None:
                 view.container.prefetcher.notify_activity(workspace)
-            found = call(view, **path)
+            if container().people.exists:
+                for name in MEMORIES.intersection(path):
+                    check_open(view.workspace, path[name])
+            if SESSION_ID in path:
+                path[SESSION_ID] = own_name(view.workspace.person_id, check_name(SESSION_ID, path[SESSION_ID])) or ""
+            with written_by(view.workspace.person_id):
+                found = call(view, **path)
             return Response(found, mimetype="text/html") if isinstance(found, str) else found
 
         method = "GET" if query is not None else "POST"

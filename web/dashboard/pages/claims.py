@@ -8,9 +8,10 @@ from werkzeug.wrappers import Response
 
 from pipeline.errors import NotFound
 from pipeline.services.workspaces import agree_to_claim, list_claims, withdraw_claim
+from web.access import Access
 from web.dashboard.view import Section, View, back, show
 
-section = Section("claims")
+section = Section("claims", Access.HOME)
 
 
 class ClaimForm(BaseModel):

@@ -13,16 +13,18 @@ from pydantic import Field, StringConstraints
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.errors import NotFound
-from pipeline.records import OWNER, EntityKind
+from pipeline.records import EntityKind
 from pipeline.services import entities, maintenance
 from pipeline.services.entities import MAP_JOB, STRAY, Community, MapEntity
 from pipeline.services.memories import render_text
+from web.access import Access
 from web.dashboard.filters import preview, words
 from web.dashboard.view import MAX_SEARCH_CHARS, PAGE_SIZE, Paged, Query, Search, Section, View, back, next_page, show
 from web.endpoint import json_response
 
 section = Section("entities")
-map_section = Section("map")
+# The map is drawn of all that the home's owner may see.
+map_section = Section("map", Access.HOME)
 
 
 class EntitiesPageQuery(Paged):
@@ -36,7 +38,9 @@ class EntitiesPageQuery(Paged):
 def list_all(view: View) -> str:
     """List entities, the most mentioned first."""
     query: EntitiesPageQuery = view.query
-    page = entities.list_entities(view.workspace, OWNER, query.q or "", query.kind, PAGE_SIZE, query.before)
+    page = entities.list_entities(
+        view.workspace, view.workspace.onlooker, query.q or "", query.kind, PAGE_SIZE, query.before
+    )
     return show(
         "entities.html",
         view,
@@ -51,7 +55,7 @@ def list_all(view: View) -> str:
 @section.page("/entities/<entity_id>", Paged)
 def entity(view: View, entity_id: str) -> str:
     """Show an entity and the memories that mention it, newest first."""
-    found = entities.read_entity(view.workspace, OWNER, entity_id, PAGE_SIZE, view.query.before)
+    found = entities.read_entity(view.workspace, view.workspace.onlooker, entity_id, PAGE_SIZE, view.query.before)
     name = found.entity.name
     return show(
         "entity.html",
@@ -62,7 +66,7 @@ def entity(view: View, entity_id: str) -> str:
         related=found.related,
         next_url=next_page(found.memories.next_cursor),
         sought=name if len(name) <= MAX_SEARCH_CHARS else found.entity.id,
-        context=entities.read_context(view.workspace, OWNER, found.entity),
+        context=entities.read_context(view.workspace, view.workspace.onlooker, found.entity),
     )
 
 

@@ -7,7 +7,7 @@ from flask import url_for
 from pydantic import BaseModel, Field, StringConstraints
 from werkzeug.wrappers import Response
 
-from pipeline.records import MAX_CONTENT_CHARS, OWNER, Draft, GoalStatus, Kind, Memory, Outcome
+from pipeline.records import MAX_CONTENT_CHARS, Draft, GoalStatus, Kind, Memory, Outcome
 from pipeline.services import goals, memories
 from web.dashboard.view import PAGE_SIZE, Moment, Paged, Section, View, back, next_page, show
 
@@ -48,7 +48,7 @@ class ChangeForm(GoalForm):
 @section.page("/goals", GoalsPageQuery)
 def list_all(view: View) -> str:
     """List goals, newest first."""
-    page = goals.list_goals(view.workspace, OWNER, view.query.status, PAGE_SIZE, view.query.before)
+    page = goals.list_goals(view.workspace, view.workspace.onlooker, view.query.status, PAGE_SIZE, view.query.before)
     return show(
         "goals.html",
         view,

@@ -11,7 +11,8 @@ from pydantic import BaseModel, StringConstraints
 from werkzeug.wrappers import Response
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.records import OWNER, Memory, Page
+from pipeline.records import Memory, Page
+from pipeline.records.people import Role
 from pipeline.services import review
 from pipeline.services.review import (
     MOST_COUNTED,
@@ -30,7 +31,7 @@ from pipeline.services.workspace import Workspace
 from web.dashboard.text_diff import TextPart, side_by_side
 from web.dashboard.view import Cursor, Paged, Section, View, back, next_page, show
 
-section = Section("inbox")
+section = Section("inbox", Role.OWNER)
 
 # An entry holds up to two texts; more would make a page too long to load and to read.
 PAGE = 20
@@ -252,13 +253,13 @@ def _counts(waiting: Waiting) -> dict[Tab, int]:
 
 
 def _list_candidates(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
-    page = review.list_candidates(workspace, OWNER, PAGE, before)
+    page = review.list_candidates(workspace, workspace.onlooker, PAGE, before)
     entries = [InboxEntry(f"e-{one.memory.id}", one.decision, (ComparedMemory(one.memory, ()),)) for one in page.items]
     return Page(entries, page.next_cursor)
 
 
 def _list_pairs(workspace: Workspace, before: int | None) -> Page[InboxEntry]:
-    page = review.list_pairs(workspace, OWNER, PAGE, before)
+    page = review.list_pairs(workspace, workspace.onlooker, PAGE, before)
     entries = [InboxEntry(f"e-{pair.id}", pair, _compare(pair.older, pair.newer)) for pair in page.items]
     return Page(entries, page.next_cursor)
 

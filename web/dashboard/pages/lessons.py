@@ -7,7 +7,6 @@ from flask import url_for
 from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
-from pipeline.records import OWNER
 from pipeline.services import lessons, memories
 from pipeline.services.feedback import answer_impression, withdraw_answer
 from pipeline.services.lessons import ENOUGH, Impression, LessonOrder, Usefulness
@@ -43,7 +42,9 @@ class OutcomeForm(BaseModel):
 def list_all(view: View) -> str:
     """List lessons with their records."""
     query: LessonsPageQuery = view.query
-    page = lessons.rank_lessons(view.workspace, OWNER, query.order, PAGE_SIZE, query.before, query.q.split())
+    page = lessons.rank_lessons(
+        view.workspace, view.workspace.onlooker, query.order, PAGE_SIZE, query.before, query.q.split()
+    )
     shown = {one.memory.seq: lessons.list_impressions(view.workspace, one, LAST_SHOWN) for one in page.items}
     return show(
         "lessons.html",

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from flask import redirect, url_for
+from flask import g, redirect, url_for
 from pydantic import BaseModel, Field
 from werkzeug.wrappers import Response
 
 from pipeline.errors import Conflict, FieldError, InvalidField
-from pipeline.records import MAX_TAGS, HistoryEntry, Memory, Revision, Seen
-from pipeline.services import memories
+from pipeline.records import MAX_TAGS, HistoryEntry, Memory, Revision, ScopeKind, Seen
+from pipeline.records.people import Role
+from pipeline.services import memories, sharing
 from pipeline.services.memory_details import (
     EDITED,
     HistoryChange,
@@ -113,9 +114,16 @@ def _page(view: View, memory_id: str, before: int | None = None, refused: Refuse
         changes=[_compare(change) for change in known.history],
         older_url=None if older is None else url_for("dashboard.memory_record", memory_id=memory.id, before=older),
         scope=scope_text(memory.scope) or None,
+        may_share=memory.scope.kind is not ScopeKind.WORKSPACE,
+        may_withdraw=memory.shared_from is not None and _may_withdraw(view, memory),
         refused=refused,
         fields=_fields(memory, None if refused is None else refused.wanted),
     )
+
+
+def _may_withdraw(view: View, memory: Memory) -> bool:
+    is_owner: bool = g.caller.may(view.workspace_id, Role.OWNER)
+    return is_owner or sharing.is_sharer(memory, view.workspace.person_id)
 
 
 def _compare(change: HistoryChange) -> ShownChange:
@@ -238,14 +246,30 @@ def restore(view: View, memory_id: str) -> Response:
     return back(view, "The memory is back in every answer.", undo=undo)
 
 
-@section.page("/memories/<memory_id>/purge")
+@section.action("/memories/<memory_id>/share")
+def share(view: View, memory_id: str) -> Response:
+    """Let everybody in the workspace see a memory."""
+    sharing.share_memory(view.workspace, view.workspace, memory_id)
+    undo = (_path("withdraw", memory_id), dict[str, str]())
+    return back(view, "The memory is shared with everybody in the workspace.", undo=undo)
+
+
+@section.action("/memories/<memory_id>/withdraw")
+def withdraw(view: View, memory_id: str) -> Response:
+    """Let a shared memory be its person's own again."""
+    is_owner = g.caller.may(view.workspace_id, Role.OWNER)
+    sharing.withdraw_memory(view.workspace, memory_id, is_owner=is_owner)
+    return back(view, "The memory is its person's own again.", to=url_for("dashboard.timeline_journal"))
+
+
+@section.page("/memories/<memory_id>/purge", needs=Role.OWNER)
 def purge_warning(view: View, memory_id: str) -> str:
     """Say what a purge takes away, before it does."""
     doomed = preview_purge(view.workspace, memory_id)
     return show("purge.html", view, title="Purge this memory?", memory=doomed.memory, doomed=doomed)
 
 
-@section.action("/memories/<memory_id>/purge")
+@section.action("/memories/<memory_id>/purge", needs=Role.OWNER)
 def purge(view: View, memory_id: str) -> Response:
     """Delete a memory for good."""
     memories.purge(view.workspace, memory_id)

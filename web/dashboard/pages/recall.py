@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from flask import request, url_for
 from pydantic import Field, StringConstraints
 
-from pipeline.records import OWNER, Filter, Kind, Memory
+from pipeline.records import Filter, Kind, Memory
+from pipeline.records.people import own_name
 from pipeline.records.recall import SEARCHED, Answer, Channel, MemoryExplanation, Query
 from pipeline.services.memories import get_memory
 from pipeline.services.recall import (
@@ -128,11 +129,11 @@ def _query(view: View, prefix: str) -> Query:
         k=given["k"],
         filter=Filter(
             kinds=given["kinds"],
-            session_id=given["session"] or None,
+            session_id=own_name(view.workspace.person_id, given["session"] or None),
             since=given["since"],
             until=given["until"],
             as_of=given["as_of"],
-            viewer=OWNER,
+            viewer=view.workspace.onlooker,
         ),
         budget_ms=given["budget"] or view.workspace.settings.recall_budget_ms,
         explain=True,
@@ -152,7 +153,7 @@ def _find_missed(view: View, named: str) -> Memory | None:
 
 
 def _matches(view: View, words: str) -> Sequence[Memory]:
-    query = Query(words, k=MATCHES, filter=Filter(viewer=OWNER))
+    query = Query(words, k=MATCHES, filter=Filter(viewer=view.workspace.onlooker))
     answer = measure_recall(view.workspace, view.container.contexts, query)
     return [hit.memory for hit in answer.hits]
 

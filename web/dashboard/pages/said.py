@@ -5,13 +5,15 @@ from typing import Annotated
 from pydantic import BaseModel, StringConstraints
 from werkzeug.wrappers import Response
 
-from pipeline.records import MAX_CONTENT_CHARS, OWNER, PERSONAL, Draft, Filter, Revision
+from pipeline.records import MAX_CONTENT_CHARS, Draft, Filter, Revision
+from pipeline.records.people import Role
 from pipeline.services import agent_history, memories
 from web.dashboard.view import PAGE_SIZE, Paged, Section, View, back, next_page, show
 
 sessions_section = Section("sessions")
 hooks_section = Section("hooks")
-me_section = Section("me")
+# A store of their own, whatever they may in the workspace.
+me_section = Section("me", Role.READER)
 
 SHOWN = 100
 
@@ -52,14 +54,21 @@ def rename(view: View, session_id: str) -> Response:
 @hooks_section.page("/hooks", Paged, empty_too=True)
 def log(view: View) -> str:
     """List what was put before agents, the latest first."""
-    page = view.container.hook_runs.page(PAGE_SIZE, view.query.before, view.workspace.id)
+    page = view.container.hook_runs.page(
+        PAGE_SIZE, view.query.before, view.workspace.id, person_id=view.workspace.person_id
+    )
     return show("hook_runs.html", view, title="Told to agents", runs=page.items, next_url=next_page(page.next_cursor))
 
 
 @hooks_section.page("/hooks/<run_id>", empty_too=True)
 def run(view: View, run_id: str) -> str:
     """Show what an agent was told, as it read it."""
-    return show("hook_run.html", view, title="Told to an agent", run=view.container.hook_runs.get(run_id))
+    return show(
+        "hook_run.html",
+        view,
+        title="Told to an agent",
+        run=view.container.hook_runs.get(run_id, view.workspace.person_id),
+    )
 
 
 @me_section.page("/me", Paged, empty_too=True)
@@ -68,7 +77,12 @@ def about_me(view: View) -> str:
     person = view.workspace.person
     page = None
     if person.exists:
-        page = memories.list_memories(person, Filter(scope=PERSONAL, viewer=OWNER), PAGE_SIZE, view.query.before)
+        page = memories.list_memories(
+            person,
+            Filter(scope=view.workspace.personal_scope, viewer=view.workspace.onlooker),
+            PAGE_SIZE,
+            view.query.before,
+        )
     return show(
         "me.html",
         view,
@@ -82,7 +96,7 @@ def about_me(view: View) -> str:
 @me_section.action("/me", TextForm)
 def add(view: View) -> Response:
     """Keep something about the person."""
-    memories.write_memory(view.workspace.person, Draft(view.form.content, scope=PERSONAL))
+    memories.write_memory(view.workspace.person, Draft(view.form.content, scope=view.workspace.personal_scope))
     return back(view, "It is kept.")
 
 

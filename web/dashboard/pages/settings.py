@@ -29,12 +29,14 @@ from config.settings import (
 from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from pipeline.errors import Conflict, FieldError, InvalidField, NotFound
+from pipeline.records.people import Role, own_name
 from pipeline.services import incognito
 from pipeline.services.incognito import IncognitoSession
+from web.access import Access
 from web.api.bodies import SessionId
 from web.dashboard.view import PAGE_SIZE, Query, Section, View, back, show
 
-section = Section("settings")
+section = Section("settings", Role.OWNER)
 
 OTHERS = 0o077
 # Python refuses to read numbers of thousands of digits; no setting comes near.
@@ -172,7 +174,7 @@ def set_value(view: View) -> Response:
 @section.action("/settings/sessions/silence", SessionForm)
 def begin_incognito(view: View) -> Response:
     """Make a session incognito."""
-    incognito.begin_incognito(view.workspace, view.form.session_id)
+    incognito.begin_incognito(view.workspace, _session(view))
     undo = (url_for("dashboard.settings_end_incognito"), {"session_id": view.form.session_id})
     return back(view, "The session is incognito: nothing that it says is stored.", undo=undo)
 
@@ -180,18 +182,18 @@ def begin_incognito(view: View) -> Response:
 @section.action("/settings/sessions/unsilence", SessionForm)
 def end_incognito(view: View) -> Response:
     """Let a session be stored again."""
-    incognito.end_incognito(view.workspace, view.form.session_id)
+    incognito.end_incognito(view.workspace, _session(view))
     undo = (url_for("dashboard.settings_begin_incognito"), {"session_id": view.form.session_id})
     return back(view, "The session is no longer incognito.", undo=undo)
 
 
-@section.page("/settings/token", empty_too=True)
+@section.page("/settings/token", empty_too=True, needs=Access.HOME)
 def token(view: View) -> str:
     """Tell what a new token brings with it, and ask."""
     return show("new_token.html", view, title="Make a new token?", token=_token(view))
 
 
-@section.action("/settings/token/new")
+@section.action("/settings/token/new", needs=Access.HOME)
 def renew_token(view: View) -> Response:
     """Put a new token in the place of the present one; this browser stays signed in."""
     view.container.settings.paths.renew_token()
@@ -199,6 +201,11 @@ def renew_token(view: View) -> Response:
     session.modified = True
     to = url_for("dashboard.settings_list_all", _anchor="token")
     return back(view, "There is a new token. Every other browser is signed out, and the old one opens nothing.", to=to)
+
+
+def _session(view: View) -> str:
+    named: str = view.form.session_id
+    return own_name(view.workspace.person_id, named) or named
 
 
 def _sessions(view: View) -> list[IncognitoSession]:

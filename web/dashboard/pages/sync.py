@@ -5,9 +5,10 @@ from typing import Annotated
 from pydantic import BaseModel, StringConstraints
 from werkzeug.wrappers import Response
 
+from web.access import Access
 from web.dashboard.view import Section, View, back, show
 
-section = Section("sync")
+section = Section("sync", Access.HOME)
 
 SHOWN = 30
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 from flask import Response, request, url_for
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from pipeline.records import MAX_SESSION_ID_CHARS, OWNER, Kind, Memory, ScopeKind, Source, Stage
+from pipeline.records import MAX_SESSION_ID_CHARS, Kind, Memory, ScopeKind, Source, Stage
 from pipeline.services import timeline
 from pipeline.services.timeline import ArchivedFilter, ArcStatus, JournalPlace, JournalQuery, SessionSpan, Undigested
 from pipeline.times import utc_text
@@ -204,7 +204,9 @@ class ArcsPageQuery(Paged):
 @arc_section.page("/arcs", ArcsPageQuery)
 def list_all(view: View) -> str:
     """List arcs, the active ones first, among equals the latest to go on first."""
-    page = timeline.list_arcs(view.workspace, OWNER, view.query.status, PAGE_SIZE, view.query.before, active_first=True)
+    page = timeline.list_arcs(
+        view.workspace, view.workspace.onlooker, view.query.status, PAGE_SIZE, view.query.before, active_first=True
+    )
     return show(
         "arcs.html",
         view,
@@ -219,7 +221,7 @@ def list_all(view: View) -> str:
 @arc_section.page("/arcs/<arc_id>", Paged)
 def arc(view: View, arc_id: str) -> str:
     """Show one arc: its course in time, and what it is made of."""
-    found = timeline.read_arc(view.workspace, OWNER, arc_id, PAGE_SIZE, view.query.before)
+    found = timeline.read_arc(view.workspace, view.workspace.onlooker, arc_id, PAGE_SIZE, view.query.before)
     axis = axis_over(found.moments)
     return show(
         "arc.html",

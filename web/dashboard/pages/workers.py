@@ -15,13 +15,14 @@ from pipeline.services import maintenance, operations
 from pipeline.services.maintenance import JobState, JobStatus, Run
 from pipeline.services.operations import QueueCounts, Worker
 from pipeline.times import utc_text
+from web.access import Access
 from web.dashboard.filters import ago, milliseconds, number, preview, words
 from web.dashboard.view import Cursor, Query, Section, View, back, next_page, show
 from web.endpoint import json_response
 from web.metrics import latencies, request_seconds
 from web.version import VERSION
 
-section = Section("workers")
+section = Section("workers", Access.ADMIN)
 
 # Two lists share the page.
 LISTED = 20
