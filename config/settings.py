@@ -19,6 +19,7 @@ NO_SECRET = Secret("")
 # The model that follows the languages of a workspace.
 AUTO = "auto"
 
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - of a server, never of a client
 
 
@@ -37,6 +38,14 @@ class Settings:
     home: Path = declare(HOME, "The folder that holds everything. Environment only.")
     host: str = declare("127.0.0.1", "The address that the web server binds to.")
     port: int = declare(7077, "The port that the web server binds to.", least=1, most=65535)
+    behind_proxy: str = declare(
+        "",
+        "The address of the proxy that ends TLS before the web server; it alone is believed about clients.",
+        pattern=r"([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*)?",
+    )
+    public_url: str = declare(
+        "", "The address under which people reach a server behind a proxy.", pattern=r"(https://[^/?#@\s]+/?)?"
+    )
     workspace: str = declare(
         "default", "The workspace that commands use when none is named.", pattern=WORKSPACE_ID.pattern
     )
@@ -68,6 +77,24 @@ class Settings:
     )
     queue_url: str = declare(
         "", "A Redis address for the queue; empty means a SQLite file under the home.", pattern=r"(rediss?://.+)?"
+    )
+    limit_requests: int = declare(
+        1200, "Requests that a person's token may send in a minute; 0 means any number.", least=0
+    )
+    limit_bytes: int = declare(
+        64 * 1024 * 1024, "Bytes that a person's token may send in a minute; 0 means any number.", least=0
+    )
+    limit_queue: int = declare(
+        20_000, "Work items waiting in a workspace past which people's writes are put off; 0 means any number.", least=0
+    )
+    oidc_issuer: str = declare(
+        "",
+        "The OpenID Connect provider that signs people in to the dashboard; empty means none.",
+        pattern=r"(https?://.+)?",
+    )
+    oidc_client_id: str = declare("", "The name under which the provider knows this Reverie.")
+    oidc_client_secret: Secret = declare(
+        NO_SECRET, "The secret that goes with that name, never shown and never logged. Environment only."
     )
     llm_url: str = declare(
         "", "An OpenAI-compatible endpoint that jobs may ask; empty means none is called.", pattern=r"(https?://.+)?"
@@ -135,6 +162,11 @@ class Settings:
         return _ANY_ADDRESS.get(self.host, self.host)
 
     @property
+    def is_exposed(self) -> bool:
+        """Tell whether others than this machine's own programs can reach the server."""
+        return bool(self.behind_proxy) or self.host.lower() not in LOOPBACK_HOSTS
+
+    @property
     def url(self) -> str:
         """Return the base URL at which the server can be called."""
         host = self.reachable_host
@@ -156,7 +188,7 @@ WORKSPACE_SETTINGS = frozenset(
 SWITCHES = ("hooks", "hook_recall", "journal", "capture", "personal", "write_tools", "read_only", "incognito", "trace")
 
 # Where the home is cannot stand in it, and a file is copied and shown more easily than an environment.
-ENVIRONMENT_ONLY = ("home", "store", "llm_api_key")
+ENVIRONMENT_ONLY = ("home", "store", "llm_api_key", "oidc_client_secret")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ ReverieError
 ├── NotFound             no such memory, workspace, entity or surface (404)
 ├── Conflict             the change contradicts what is stored (409)
 │   └── ReadOnly         a switch says that nothing is stored or changed here
+├── LimitReached         a token asked for more than it may in a while (429)
 ├── StoreUnavailable     the store cannot take it now; try again (503)
 │   ├── StoreBusy        another writer held the file past the busy timeout
 │   ├── StoreFull        the disk has no room
@@ -64,6 +65,15 @@ class Conflict(ReverieError):
 
 class ReadOnly(Conflict):
     """Say that a switch keeps anything from being stored or changed in a workspace."""
+
+
+class LimitReached(ReverieError):
+    """Say that a token asked for more than it may in a while, and when to try again (seconds); `limit` names which."""
+
+    def __init__(self, message: str, limit: str = "", retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.retry_after_s = retry_after_s
 
 
 class StoreUnavailable(ReverieError):

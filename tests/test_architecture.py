@@ -95,6 +95,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "spacy": ("pipeline.digest.entities",),
     "flask": ("web",),
     "waitress": ("web",),
+    "limits": ("web.limits",),
     "mcp": ("web.mcp",),
     "mcp_types": ("web.mcp",),
     "uvicorn": ("web.mcp",),

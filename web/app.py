@@ -7,6 +7,7 @@ from flask import Flask, Response
 
 from pipeline.bootstrap.web import WebContainer
 from web.api import (
+    access_log,
     changes,
     facts,
     goals,
@@ -43,6 +44,7 @@ APIS = (
     graph.api,
     operations.api,
     people.api,
+    access_log.api,
     changes.api,
     sign_in.api,
 )

@@ -40,6 +40,8 @@ REST_S = 0.2
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 VOUCH = "reverie.vouch"
+# Whether a request came by the proxy that is believed.
+BY_PROXY = "reverie.by_proxy"
 
 
 def vouch_for(environ: dict[str, Any]) -> None:
@@ -49,8 +51,14 @@ def vouch_for(environ: dict[str, Any]) -> None:
         vouch()
 
 
-def listen(app: Wsgi, host: str, port: int, *, threads: int, files: int, max_body_bytes: int) -> Any:
-    """Return a server that listens and may open that many files; raise OSError when it cannot listen."""
+def listen(
+    app: Wsgi, host: str, port: int, *, threads: int, files: int, max_body_bytes: int, proxy: str | None = None
+) -> Any:
+    """Return a server that listens and may open that many files; raise OSError when it cannot listen.
+
+    A `proxy` is believed what it says of its clients: their address, and whether they came by TLS.
+    """
+    believed = {"trusted_proxy": proxy, "trusted_proxy_headers": {"x-forwarded-for", "x-forwarded-proto"}}
     adj = Adjustments(
         host=host,
         port=port,
@@ -63,6 +71,7 @@ def listen(app: Wsgi, host: str, port: int, *, threads: int, files: int, max_bod
         asyncore_use_poll=True,
         connection_limit=min(MOST_CONNECTIONS, files // FILES_EACH),
         cleanup_interval=LOOK_S,
+        **(believed if proxy else {}),
     )
     sockets: dict[int, Any] = {}
     dispatcher = ThreadedTaskDispatcher()
@@ -81,6 +90,7 @@ class Task(WSGITask):  # type: ignore[misc]  # waitress ships no types
         """Return what the application gets."""
         environ: dict[str, Any] = super().get_environment()
         environ[VOUCH] = self.channel.vouch
+        environ[BY_PROXY] = self.channel.is_proxy
         return environ
 
 
@@ -112,6 +122,13 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # ditto
         # The clock on the wall may jump.
         self.waits_since = time.monotonic()
         super().__init__(*arguments, **options)
+        # A proxy sends everybody's requests, and keeps strangers from each other's places itself.
+        self.is_known = self.is_proxy
+
+    @property
+    def is_proxy(self) -> bool:
+        """Tell whether the proxy that is believed is at the other end."""
+        return bool(self.server.adj.trusted_proxy) and self.addr[0] == self.server.adj.trusted_proxy
 
     def vouch(self) -> None:
         """Note that a request was let in."""

@@ -6,6 +6,7 @@ from pipeline.errors import (
     Conflict,
     Forbidden,
     InvalidField,
+    LimitReached,
     MalformedRequest,
     NotFound,
     PeerRefused,
@@ -23,6 +24,7 @@ STATUS_OF_ERROR: tuple[tuple[type[ReverieError], HTTPStatus], ...] = (
     (Conflict, HTTPStatus.CONFLICT),
     (InvalidField, HTTPStatus.UNPROCESSABLE_ENTITY),
     (PeerRefused, HTTPStatus.FORBIDDEN),
+    (LimitReached, HTTPStatus.TOO_MANY_REQUESTS),
     (Forbidden, HTTPStatus.FORBIDDEN),
     (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
 )

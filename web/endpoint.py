@@ -20,7 +20,9 @@ from pipeline.services.memories import check_open, find_home, resolve_id, writte
 from pipeline.services.workspace import Workspace
 from pipeline.services.workspaces import choose_workspace, note_claim
 from web.access import Need, may_enter, require
+from web.access_log import note_answer, note_workspace
 from web.contract import CALLER_HEADER, MCP, WORKSPACE_HEADER
+from web.limits import check_queue
 
 # The parameter of a path that names a memory.
 MEMORY_ID = "memory_id"
@@ -108,28 +110,23 @@ class Api:
 
         def register(handler: Handler) -> Handler:
             taken = handler.__annotations__
-            # A workspace may be read only.
-            problems = endpoint.problems
-            if endpoint.writes and HTTPStatus.CONFLICT not in problems:
-                problems = tuple(sorted((*problems, HTTPStatus.CONFLICT.value)))
             described = replace(
                 endpoint,
                 summary=endpoint.summary or (handler.__doc__ or "").partition("\n")[0].removesuffix("."),
                 body=taken.get("body"),
                 query=taken.get("query"),
-                problems=problems,
+                problems=_list_problems(endpoint),
             )
 
             def view(**path: str) -> Response:
                 _check_path(path)
                 call = Call(container(), workspace_of_request(), g.caller)
-                # Of a folder, the home's owner means another workspace than the one that no header names.
-                if not (described.of_folder and call.caller.person is None):
-                    call.require(described.need)
+                _check_need(call, described)
                 request_parts = _validate_request(described)
                 if described.writes and isinstance(described.need, Role):
-                    call.workspace.require_writable(by_tool=request.headers.get(CALLER_HEADER) == MCP)
+                    _check_writable(call.workspace)
                 call = _name_in_full(call, path)
+                note_workspace(call.workspace_id, writes=described.writes)
                 # Of a folder, another workspace may be in use than the one that no header names.
                 if described.method != "GET" and not described.of_folder:
                     call.container.prefetcher.notify_activity(call.workspace_id)
@@ -142,6 +139,25 @@ class Api:
             return handler
 
         return register
+
+
+def _list_problems(endpoint: Endpoint) -> tuple[int, ...]:
+    # A workspace may be read only.
+    own = {HTTPStatus.CONFLICT.value} if endpoint.writes else set()
+    return tuple(sorted({*endpoint.problems, *own}))
+
+
+def _check_need(call: Call, endpoint: Endpoint) -> None:
+    """Raise NotFound or Forbidden where the caller may not do this."""
+    # Of a folder, the home's owner means another workspace than the one that no header names.
+    if not (endpoint.of_folder and call.caller.person is None):
+        call.require(endpoint.need)
+
+
+def _check_writable(workspace: Workspace) -> None:
+    """Raise ReadOnly or LimitReached where nothing may be written now."""
+    workspace.require_writable(by_tool=request.headers.get(CALLER_HEADER) == MCP)
+    check_queue(workspace)
 
 
 def _name_in_full(call: Call, path: dict[str, str]) -> Call:
@@ -226,8 +242,9 @@ def _render(endpoint: Endpoint, answer: Any) -> Response:
     if endpoint.answer is None:
         return json_response(answer, endpoint.status)
     # The model that the document describes is what serializes.
-    text = endpoint.answer.model_validate(answer).model_dump_json(by_alias=True)
-    return Response(text, endpoint.status, content_type="application/json")
+    model = endpoint.answer.model_validate(answer)
+    note_answer(model)
+    return Response(model.model_dump_json(by_alias=True), endpoint.status, content_type="application/json")
 
 
 def _check_path(path: Mapping[str, str]) -> None:

@@ -14,11 +14,15 @@ from werkzeug.exceptions import HTTPException
 
 from pipeline.bootstrap.web import WebContainer
 from pipeline.services.people import find_caller
+from web.access_log import register_access_log
 from web.api import health, memories, recall
 from web.endpoint import Api
 from web.hooks import claude_code, hosts
+from web.limits import register_limits
+from web.listener import Listener
 from web.metrics import Metrics, register_metrics
 from web.problems import register_problems
+from web.request_ids import register_request_ids
 from web.security import Door, register_security
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -31,17 +35,20 @@ def prepare_app(container: WebContainer, metrics: Metrics, doors: dict[str, Door
     app = Flask("reverie", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions["container"] = container
+    register_request_ids(app)
     register_metrics(app, container, metrics)
     register_security(
         app,
         lambda: container.token,
-        container.settings.host,
+        Listener.of(container.settings),
         doors or {},
         partial(_note_refusal, container),
         container.restore_token,
         partial(_is_member, container),
         partial(find_caller, container.people, container.operations),
     )
+    register_limits(app, container.settings, partial(container.operations.record_error, "limits"))
+    register_access_log(app, container.access_log)
     register_problems(app)
     return app
 

@@ -5,6 +5,7 @@ import platform
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from itertools import pairwise
 
 from flask import Flask, Response, current_app, g, request
@@ -112,6 +113,22 @@ class Metrics:
         self.requests = Counter(
             "reverie_http_requests", "Requests answered.", [ENDPOINT, "method", "status"], registry=self.registry
         )
+        self.caller_seconds = Histogram(
+            "reverie_caller_request_duration_seconds",
+            "Time to answer a request, by whose token it held.",
+            ["caller"],
+            registry=self.registry,
+            buckets=BUCKETS,
+        )
+        self.callers = Counter(
+            "reverie_caller_requests",
+            "Requests by whose token they held, and what became of them.",
+            ["caller", "outcome"],
+            registry=self.registry,
+        )
+        self.limit_hits = Counter(
+            "reverie_limit_hits", "Requests that a person's token may not send now.", ["limit"], registry=self.registry
+        )
         self.hooks = Counter(
             "reverie_hook_events",
             "Hook events and tool calls answered.",
@@ -133,11 +150,31 @@ def register_metrics(app: Flask, container: WebContainer, metrics: Metrics) -> N
         # A path that no route has would let callers grow the label set without bound.
         endpoint = request.url_rule.rule if request.url_rule is not None else "unknown"
         method = request.method if request.method in METHODS else "other"
-        metrics.seconds.labels(endpoint, method).observe(time.perf_counter() - g.started)
+        took_s = time.perf_counter() - g.started
+        metrics.seconds.labels(endpoint, method).observe(took_s)
         metrics.requests.labels(endpoint, method, response.status_code).inc()
+        caller = g.caller.token_class if "caller" in g else "none"
+        metrics.caller_seconds.labels(caller).observe(took_s)
+        metrics.callers.labels(caller, _outcome(response.status_code)).inc()
         if _is_use(endpoint, response):
             container.requested = time.monotonic()
         return response
+
+
+def _outcome(status: int) -> str:
+    match status:
+        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+            return "refused"
+        case HTTPStatus.TOO_MANY_REQUESTS:
+            return "limited"
+        case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return "failed"
+    return "answered"
+
+
+def count_limit_hit(limit: str) -> None:
+    """Count a request that a limit turned away."""
+    _metrics().limit_hits.labels(limit).inc()
 
 
 def _is_use(endpoint: str, response: Response) -> bool:

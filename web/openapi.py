@@ -14,7 +14,7 @@ from web.endpoint import MAX_PATH_PART_CHARS, Endpoint
 from web.version import VERSION
 
 REF = "#/components/schemas/{model}"
-COMMON_PROBLEMS = (400, 401, 403)
+COMMON_PROBLEMS = (400, 401, 403, 429)
 MEANING = {
     400: "Malformed request",
     401: "Missing or wrong token",
@@ -23,6 +23,7 @@ MEANING = {
     409: "Conflict",
     413: "Body too large",
     422: "Invalid field",
+    429: "Too many requests",
     503: "Try again later",
 }
 

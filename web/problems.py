@@ -12,10 +12,12 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from pipeline.errors import (
     FieldError,
     InvalidField,
+    LimitReached,
     ReverieError,
     StoreUnavailable,
 )
 from web.contract import STATUS_OF_ERROR
+from web.request_ids import request_id
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,8 @@ def problem(status: int, detail: str, errors: Iterable[FieldError] = (), retry_a
         "detail": detail,
         "errors": [{"loc": error.loc, "msg": error.msg} for error in errors],
     }
+    if (named := request_id()) is not None:
+        document["instance"] = f"urn:reverie:request:{named}"
     response = Response(json.dumps(document), status, content_type="application/problem+json")
     if retry_after_s is not None:
         response.headers["Retry-After"] = str(retry_after_s)
@@ -45,7 +49,7 @@ def register_problems(app: Flask) -> None:
         if status is None:
             return answer_unexpected(error)
         errors = error.errors if isinstance(error, InvalidField) else ()
-        retry = error.retry_after_s if isinstance(error, StoreUnavailable) else None
+        retry = error.retry_after_s if isinstance(error, StoreUnavailable | LimitReached) else None
         return problem(status, str(error), errors, retry)
 
     @app.errorhandler(HTTPException)
@@ -58,7 +62,12 @@ def register_problems(app: Flask) -> None:
     @app.errorhandler(Exception)
     def answer_unexpected(error: Exception) -> Response:
         log.error("unexpected error", exc_info=error)
-        app.extensions["container"].operations.record_error("web", f"{type(error).__name__}: {error}")
+        app.extensions["container"].operations.record_error("web", f"{type(error).__name__}: {error}{_of_request()}")
         if isinstance(error, OperationalError):
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the store cannot serve this now", retry_after_s=1)
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "the error log says more")
+
+
+def _of_request() -> str:
+    named = request_id()
+    return "" if named is None else f" (request {named})"

@@ -2,7 +2,7 @@
 
 import hmac
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from flask import Flask, g, request
@@ -10,14 +10,13 @@ from werkzeug.wrappers import Response
 
 from pipeline.records.people import HOME_OWNER, NOBODY, Caller
 from web.connections import vouch_for
+from web.listener import LISTENER, Listener, find_listener
 from web.problems import problem
 
 # The blueprint of what one Reverie asks another.
 MEMBERS = "changes"
 OPEN_PATHS = frozenset({"/healthz"})
 BEARER = "Bearer "
-LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
-
 
 # Of refused requests of the same route one is told in so many seconds: anybody may send them.
 REFUSAL_TOLD_S = 60.0
@@ -30,7 +29,7 @@ OnRefusal = Callable[[str], None]
 def register_security(
     app: Flask,
     token: Callable[[], str],
-    host: str,
+    listener: Listener,
     doors: Mapping[str, Door],
     on_refusal: OnRefusal = lambda _: None,
     restore_token: Callable[[], None] = lambda: None,
@@ -45,12 +44,14 @@ def register_security(
     """
     refuse = _make_refusal(on_refusal, restore_token)
     find_holder = _make_keyring(token, is_member, find_caller)
-    names = LOOPBACK_NAMES | {host.lower()}
+    app.extensions[LISTENER] = listener
 
     @app.before_request
     def guard() -> Response | None:
-        if not _is_our_host(request.host, names):
-            return problem(403, "the Host header names another server")
+        if listener.is_plain():
+            return problem(403, "this server is reached through its proxy alone, which ends TLS")
+        if not listener.knows(request.host):
+            return problem(403, "the Host header names another server; `public_url` says by which name this one goes")
         origin = request.headers.get("Origin")
         if origin is not None and not _is_same_origin(origin, request.host):
             return problem(403, "the Origin header names another site")
@@ -74,7 +75,7 @@ def _make_keyring(
         expected = token()
         # Without a token nobody holds it.
         if expected and hmac.compare_digest(given, f"{BEARER}{expected}".encode()):
-            return HOME_OWNER
+            return HOME_OWNER if find_listener().is_local() else None
         if not given.startswith(BEARER.encode()):
             return None
         shown = given.decode("utf-8", "replace").removeprefix(BEARER)
@@ -105,18 +106,13 @@ def _make_refusal(on_refusal: OnRefusal, restore_token: Callable[[], None]) -> C
 
 
 def _ask_for_token() -> Response:
-    refusal = problem(401, "a bearer token is needed; it stands in the file `token` of the Reverie home")
+    if find_listener().is_exposed:
+        says = "a token of your own is needed; whoever runs this server makes one with `reverie user add`"
+    else:
+        says = "a bearer token is needed; it stands in the file `token` of the Reverie home"
+    refusal = problem(401, says)
     refusal.headers["WWW-Authenticate"] = "Bearer"
     return refusal
-
-
-def _is_our_host(host: str, names: Collection[str]) -> bool:
-    # Any port: a forwarded one is still this machine. A name that only resolves to it is not.
-    try:
-        name = urlsplit(f"//{host}").hostname
-    except ValueError:
-        return False
-    return name is not None and name in names
 
 
 def _is_same_origin(origin: str, host: str) -> bool:

@@ -17,7 +17,9 @@ from pipeline.bootstrap import mask
 from pipeline.bootstrap.web import WebContainer
 from web.connections import Wsgi, listen
 from web.first_app import MAX_BODY_BYTES, GrowingApp
+from web.listener import ListenerRefused, check_listener
 from web.metrics import Metrics
+from web.request_ids import RequestIdFilter
 from workers.notifier import Notifier, WakeUp
 
 HEAPS = 2
@@ -32,9 +34,7 @@ def run(description: str | None) -> int:
 
 def serve(settings: Settings) -> int:
     """Answer requests until a signal comes; return EXIT_TAKEN at once when the address is another program's."""
-    limit_heaps(HEAPS)
-    if others := settings.paths.close():
-        log.warning("other users can still reach %s", ", ".join(map(str, others)))
+    _prepare_process(settings)
     notifier = Notifier(
         _wake_workers,
         lambda problem: container.operations.record_error("notifier", problem),
@@ -42,9 +42,11 @@ def serve(settings: Settings) -> int:
     container = WebContainer(settings, lambda workspace_id, stage: notifier.notify(WakeUp(workspace_id, stage or "")))
     app = GrowingApp(container, partial(_create_whole, container))
     try:
+        check_listener(settings, container.people)
         server = start_listening(app, settings)
-    except OSError as error:
-        print(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr)  # noqa: T201 - ditto
+    except (ListenerRefused, OSError) as error:
+        where = f"cannot listen on {settings.host}:{settings.port}: "
+        print(error if isinstance(error, ListenerRefused) else f"{where}{error.strerror}", file=sys.stderr)  # noqa: T201 - this is the command's answer
         return EXIT_TAKEN
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -71,6 +73,14 @@ def serve(settings: Settings) -> int:
     return 0
 
 
+def _prepare_process(settings: Settings) -> None:
+    limit_heaps(HEAPS)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(RequestIdFilter())
+    if others := settings.paths.close():
+        log.warning("other users can still reach %s", ", ".join(map(str, others)))
+
+
 def start_listening(app: Wsgi, settings: Settings) -> Any:
     """Return a server of the app that listens; raise OSError when it cannot."""
     return listen(
@@ -80,6 +90,7 @@ def start_listening(app: Wsgi, settings: Settings) -> Any:
         threads=settings.web_threads,
         files=raise_file_limit(),
         max_body_bytes=2 * MAX_BODY_BYTES,
+        proxy=settings.behind_proxy or None,
     )
 
 

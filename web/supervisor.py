@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from types import FrameType
@@ -49,6 +49,8 @@ class ProcessCommand:
     arguments: tuple[str, ...]
 
 
+STOP_WITH_PARENT = "--stop-with-parent"
+
 # Huey's own options: processes (each has its own threads); how often an idle one looks for messages, everyone's
 # health, and what was put off; no periodic tasks; SIGTERM lets tasks end, for a second.
 CONSUMER = ("-k", "process", "-d", "0.05", "-m", "0.4", "-c", "1", "-s", "2", "-n", "-g", "TERM", "-t", "1")
@@ -58,10 +60,16 @@ def build_stack(worker_processes: int) -> tuple[ProcessCommand, ...]:
     """Return the processes of the stack; the Procfile says the same."""
     consumer = ("-m", "huey.bin.huey_consumer", "workers.tasks.huey", "-w", str(worker_processes), *CONSUMER)
     return (
-        ProcessCommand("web", ("-m", "web", "--stop-with-parent")),
-        ProcessCommand("worker", (*consumer, "--", "--stop-with-parent")),
-        ProcessCommand("scheduler", ("-m", "workers.schedule", "--stop-with-parent")),
+        ProcessCommand("web", ("-m", "web", STOP_WITH_PARENT)),
+        ProcessCommand("worker", (*consumer, "--", STOP_WITH_PARENT)),
+        ProcessCommand("scheduler", ("-m", "workers.schedule", STOP_WITH_PARENT)),
     )
+
+
+def build_alone(name: str, worker_processes: int) -> list[str]:
+    """Return the command of one process of the stack, to be run by itself."""
+    [command] = [command for command in build_stack(worker_processes) if command.name == name]
+    return [sys.executable, "-u", "-P", *(part for part in command.arguments if part != STOP_WITH_PARENT)]
 
 
 Say = Callable[[str, str], None]
@@ -156,7 +164,7 @@ class _Child:
         self.failures = 0
         self.due = 0.0
 
-    def start(self, say: Say, ended: Callable[[_Ended], None]) -> None:
+    def start(self, say: Say, ended: Callable[[_Ended], None], environment: Mapping[str, str] | None) -> None:
         """Start the process in a group of its own, so that a terminal's Ctrl-C reaches the supervisor alone."""
         # -P: a folder named `web` or `config` where the command was called must not be taken for ours.
         self.process = subprocess.Popen(  # noqa: S603 - our own commands
@@ -164,6 +172,7 @@ class _Child:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            env=environment,
             **own_group(),
         )
         self.started = time.monotonic()
@@ -206,6 +215,7 @@ class Supervisor:
         grace_s: float = GRACE_S,
         on_stop: Callable[[], None] = lambda: None,
         is_first_ready: Callable[[], bool] = lambda: True,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._children = {command.name: _Child(command) for command in commands}
         self._say = say
@@ -213,6 +223,7 @@ class Supervisor:
         self._grace_s = grace_s
         self._on_stop = on_stop
         self._is_first_ready = is_first_ready
+        self._environment = environment
         self._events: SimpleQueue[_Stop | _Ended | _FirstIsReady] = SimpleQueue()
 
     def run(self) -> int:
@@ -251,7 +262,7 @@ class Supervisor:
         while True:
             for child in self._down():
                 if child.due <= time.monotonic():
-                    child.start(self._say, self._events.put)
+                    child.start(self._say, self._events.put, self._environment)
             match self._next(min((child.due for child in self._down()), default=None)):
                 case _Stop(why):
                     self._say(OWN_NAME, f"{why}: stopping")

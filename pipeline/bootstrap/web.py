@@ -14,6 +14,7 @@ from pipeline.errors import NotFound, ReverieError
 from pipeline.index.encoder import Encoder
 from pipeline.recall.search import warm
 from pipeline.records import Stage
+from pipeline.services.access_log import AccessLog
 from pipeline.services.agent_sessions import AgentSessionService
 from pipeline.services.encoder import QueryEncoders, find_model, usual_model
 from pipeline.services.facts import FactKeyResolver
@@ -52,6 +53,7 @@ class WebContainer:
         self.stores = open_stores(settings, profile, mask, self._notify_workers)
         self.databases, self.operations = self.stores.databases, self.stores.operations
         self.people = self.stores.people
+        self.access_log = AccessLog(self.stores.accesses, self.operations)
         self._settings = WorkspaceSettings(settings, self.operations)
         self.encoders = QueryEncoders(settings, lambda message: self.operations.record_error("encoder", message))
         self.feedback = FeedbackWriter(self.operations)
@@ -98,6 +100,7 @@ class WebContainer:
         self.prefetcher.close()
         self.contexts.close()
         self.feedback.close()
+        self.access_log.close()
         self.stores.close()
 
     def _get_encoder(self, model: str) -> Encoder:

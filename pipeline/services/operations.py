@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from config.process import is_alive
-from pipeline.errors import StoreUnavailable
+from pipeline.errors import NotFound, StoreUnavailable
 from pipeline.jobs.indexes import request_rebuild
 from pipeline.records import Memory, Page, Stage, page_of
 from pipeline.services.encoder import EncoderProgress, measure_encoder, usual_model
@@ -120,6 +120,15 @@ def count_queue(workspace: Workspace, operations: Operations) -> QueueCounts:
     workers = tuple(worker for worker in operations.workers() if is_alive(worker.owner))
     with workspace.database.read() as db:
         return QueueCounts(work.count_pending(db), work.count_dead(db), work.oldest_by_stage(db), workers)
+
+
+def count_waiting(workspace: Workspace) -> int:
+    """Count the work that waits in a workspace, none where nothing was written yet."""
+    try:
+        with workspace.database.read() as db:
+            return sum(work.count_pending(db).values())
+    except NotFound:
+        return 0
 
 
 def count_digested(workspace: Workspace, now: datetime) -> list[DigestedCount]:

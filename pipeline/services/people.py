@@ -105,6 +105,12 @@ def is_valid(token: Token, now: str) -> bool:
     return token.revoked_at is None and (token.expires_at is None or token.expires_at > now)
 
 
+def has_tokens(people: People) -> bool:
+    """Tell whether anybody holds a token of their own that opens something."""
+    now = utc_now()
+    return any(is_valid(token, now) for token in people.list_tokens())
+
+
 def list_people(people: People) -> list[PersonRecord]:
     """List everybody with their tokens and grants."""
     tokens, grants = people.list_tokens(), people.list_grants()

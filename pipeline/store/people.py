@@ -6,7 +6,7 @@ its owner asks opens it.
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ from sqlite_utils import Database, Migrations
 from config.modes import close_place
 from config.paths import file_identity
 from pipeline.records.people import Caller, Person, Role
-from pipeline.store import driver
+from pipeline.store import access_log, driver
+from pipeline.store.access_log import AccessEntry, AccessQuery
 from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import make_ready
@@ -43,6 +44,15 @@ def q001_people(db: Database) -> None:
         "CREATE TABLE workspace_grant (person TEXT NOT NULL REFERENCES person (id), workspace TEXT NOT NULL, "
         "role TEXT NOT NULL, PRIMARY KEY (person, workspace))"
     )
+
+
+@MIGRATIONS()
+def q002_access_log(db: Database) -> None:
+    """Keep what people ask."""
+    db.execute(access_log.CREATE)
+    db.execute("CREATE INDEX access_at ON access (at)")
+    db.execute("CREATE INDEX access_person ON access (person, seq)")
+    db.execute("CREATE INDEX access_workspace ON access (workspace, seq)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +223,23 @@ class People:
                 else ()
             )
             return [(row[0], row[1], Role(row[2])) for row in rows]
+
+    # What they ask
+
+    def add_accesses(self, entries: Sequence[AccessEntry]) -> None:
+        """Keep what people asked."""
+        with self._writing() as db:
+            access_log.add(db, entries)
+
+    def prune_accesses(self, before: str) -> None:
+        """Delete what people asked before a moment, and what is too much."""
+        with self._writing() as db:
+            access_log.prune(db, before)
+
+    def list_accesses(self, query: AccessQuery, limit: int, before: int | None) -> list[AccessEntry]:
+        """List what people asked, the latest first, from below a row number."""
+        with self._reading() as db:
+            return access_log.page(db, query, limit, before) if db else []
 
     def close(self) -> None:
         """Close the file."""

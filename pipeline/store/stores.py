@@ -17,17 +17,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Every store of a home; `values` only where processes share no files."""
+    """Every store of a home; `values` only where processes share no files.
+
+    `accesses` are the people's too, over a connection of their own: whose token is looked at waits for no line of the
+    log.
+    """
 
     databases: Databases
     operations: Operations
     people: People
+    accesses: People
     values: "HomeValues | None" = None
 
     def close(self) -> None:
         """Close all of them."""
         self.databases.close()
         self.people.close()
+        self.accesses.close()
         self.operations.close()
 
 
@@ -38,14 +44,15 @@ def open_stores(
     on_commit: Callable[[str, WakeUps], None] = wake_nobody,
 ) -> Stores:
     """Return the stores that settings name; `on_commit` gets what the commits of workspaces queued."""
-    people = People(settings.paths.people)
+    people, accesses = People(settings.paths.people), People(settings.paths.people)
     if not settings.store.reveal():
         operations = Operations(OperationsFile(settings.paths.operations), redact)
-        return Stores(SqliteDatabases(settings.paths, profile, on_commit), operations, people)
+        return Stores(SqliteDatabases(settings.paths, profile, on_commit), operations, people, accesses)
     # Loaded where there is a server alone.
     from pipeline.store.home_values import HomeValues
     from pipeline.store.postgres.database import PostgresDatabases
     from pipeline.store.postgres.server import Server
 
     server = Server(settings.store.reveal())
-    return Stores(PostgresDatabases(server, profile, on_commit), Operations(server, redact), people, HomeValues(server))
+    databases, operations = PostgresDatabases(server, profile, on_commit), Operations(server, redact)
+    return Stores(databases, operations, people, accesses, HomeValues(server))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
@@ -41,6 +41,8 @@ class Answer(BaseModel):
     model_config = ConfigDict(
         extra="forbid", from_attributes=True, validate_by_name=True, validate_by_alias=True, defer_build=True
     )
+    # Whether its `id` is a memory's: the access log notes who was told of which.
+    names_memory: ClassVar[bool] = False
 
 
 class PageAnswer(Answer, Generic[Item]):
@@ -65,10 +67,13 @@ class Problem(Answer):
     status: int
     detail: str
     errors: list[FieldProblem]
+    instance: str = ""
 
 
 class ReceiptAnswer(Answer):
     """What became of a write."""
+
+    names_memory: ClassVar[bool] = True
 
     id: str
     outcome: Outcome
@@ -105,6 +110,8 @@ class MemoryAnswer(Answer):
 
     `details` are the typed fields of its kind. `instructs` marks a text that tries to command its reader.
     """
+
+    names_memory: ClassVar[bool] = True
 
     id: str
     content: str
@@ -162,6 +169,8 @@ class AdmissionAnswer(Answer):
 class EdgeAnswer(Answer):
     """An edge from a memory (`out`) or to it (`in`), and who drew it."""
 
+    names_memory: ClassVar[bool] = True
+
     kind: EdgeKind
     direction: Literal["out", "in"]
     id: str = Field(validation_alias="other_id")
@@ -206,6 +215,8 @@ class HitAnswer(Answer):
     It is `stale` when the code that it is about changed; `contradicted_by` names who denies it, `superseded_by` what
     was said later of the same thing.
     """
+
+    names_memory: ClassVar[bool] = True
 
     id: str = Field(validation_alias=AliasPath("memory", "id"))
     content: str = Field(validation_alias=AliasPath("memory", "content"))
@@ -272,6 +283,8 @@ class ChainLink(Answer):
 
 class WhyAnswer(Answer):
     """Why a memory is or is not among the results; its `chain` tells what led to it and what it came to."""
+
+    names_memory: ClassVar[bool] = True
 
     id: str = Field(validation_alias=AliasPath("memory", "id"))
     rank: int | None

@@ -1,6 +1,6 @@
 """Keyed facts: what holds, what held, and since when."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AliasPath, Field
 
@@ -67,6 +67,8 @@ class KeyAnswer(Answer):
 class FactAnswer(Answer):
     """A value and the time in which it holds: from `valid_from` to before `valid_to`."""
 
+    names_memory: ClassVar[bool] = True
+
     id: str
     subject: str = Field(validation_alias=AliasPath("key", "subject"))
     attribute: str = Field(validation_alias=AliasPath("key", "attribute"))
@@ -82,6 +84,8 @@ class FactAnswer(Answer):
 
 class SetAnswer(Answer):
     """What became of a value: the fact that it ended, and other names that may mean the same."""
+
+    names_memory: ClassVar[bool] = True
 
     id: str = Field(validation_alias=AliasPath("receipt", "id"))
     subject: str = Field(validation_alias=AliasPath("key", "subject"))

@@ -1,6 +1,6 @@
 """Goals: what is to be reached, how far it has come, and when it is due."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AliasPath, Field
 
@@ -46,6 +46,8 @@ class GoalsQuery(bodies.ViewerQuery):
 
 class GoalAnswer(Answer):
     """A goal; `outcome` is what became of setting it."""
+
+    names_memory: ClassVar[bool] = True
 
     id: str
     title: str = Field(validation_alias="content")

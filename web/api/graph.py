@@ -1,6 +1,6 @@
 """How memories hang together: what they name and what is named together, and which of them tell one story."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AliasChoices, AliasPath, Field, StringConstraints
 
@@ -121,6 +121,8 @@ class ArcsQuery(bodies.ViewerQuery):
 
 class ArcMemberAnswer(Answer):
     """A memory of an arc, by how it begins."""
+
+    names_memory: ClassVar[bool] = True
 
     id: str
     kind: Kind

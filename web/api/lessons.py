@@ -1,6 +1,6 @@
 """Lessons, whether they help, and what became of each time that one was shown."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AliasChoices, AliasPath, Field, PlainSerializer, StringConstraints
 
@@ -41,6 +41,8 @@ def _of_record(*path: str) -> AliasChoices:
 
 class LessonAnswer(Answer):
     """A lesson and its record; `low` and `high` bound the share of times that it is followed (95 %)."""
+
+    names_memory: ClassVar[bool] = True
 
     id: str = Field(validation_alias=_of_memory("id"))
     content: str = Field(validation_alias=_of_memory("content"))

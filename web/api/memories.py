@@ -1,6 +1,6 @@
 """Memories: write, read, change, forget, and say how they bear on each other."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AliasPath, BeforeValidator, Field, StringConstraints
 
@@ -102,6 +102,8 @@ class RecordAnswer(MemoryAnswer):
 
 class ForgottenAnswer(Answer):
     """What became of a deletion."""
+
+    names_memory: ClassVar[bool] = True
 
     id: str
     purged: bool

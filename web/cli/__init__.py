@@ -12,6 +12,7 @@ HELP = "Memory for AI coding agents that lives in files you own."
 # Each command's module, in the order in which they are of use.
 MODULES = {
     "up": "lifecycle",
+    "serve": "lifecycle",
     "down": "lifecycle",
     "status": "status",
     "doctor": "doctor",

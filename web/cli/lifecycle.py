@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -40,24 +40,73 @@ class DaemonFailed(ReverieError):
 @pass_state
 def up(state: State, *, daemon: bool) -> None:
     """Start everything in the foreground; SIGTERM or Ctrl-C stops it all."""
+    code = _run_stack(state.settings, daemon=daemon)
+    if daemon:
+        _start_daemon(state)
+    else:
+        click.get_current_context().exit(code)
+
+
+@click.command(cls=Command)
+@click.option("--host", metavar="ADDRESS", help="The address to listen on; beyond loopback only behind a proxy.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The port to listen on.")
+@click.option(
+    "--behind-proxy",
+    metavar="ADDRESS",
+    is_flag=False,
+    flag_value="127.0.0.1",
+    help="A proxy at this address, without one on this machine, ends TLS; it is believed what it says of its clients.",
+)
+@click.option("--only", type=click.Choice(["web", "worker", "scheduler"]), help="Run one process of the stack alone.")
+def serve(host: str | None, port: int | None, behind_proxy: str | None, only: str | None) -> None:
+    """Start everything for a team, in the foreground: as `up`, with what may differ from the settings."""
+    from config.settings import ENVIRONMENT_PREFIX, environment_with, load_settings
+
+    given = {"host": host, "port": port, "behind_proxy": behind_proxy}
+    environment = environment_with(
+        {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in given.items() if value is not None}
+    )
+    settings = load_settings(environment)
+    if only is None:
+        click.get_current_context().exit(_run_stack(settings, environment))
+    _check_home(settings)
+    _become(only, settings, environment)
+
+
+def _become(process: str, settings: "Settings", environment: Mapping[str, str]) -> None:
+    """Go on as one process of the stack: whoever started this one has that one to look after."""
+    from web.supervisor import build_alone
+
+    if process == "web":
+        _check_listener(settings)
+    command = build_alone(process, settings.worker_processes)
+    os.execve(command[0], command, environment)  # noqa: S606 - our own command, without a shell
+
+
+def _check_listener(settings: "Settings") -> None:
+    # As long to import as a command takes: most stacks serve one person, on loopback.
+    if settings.is_exposed:
+        from pipeline.services.people import People
+        from web.listener import check_listener
+
+        check_listener(settings, People(settings.paths.people))
+
+
+def _run_stack(settings: "Settings", environment: Mapping[str, str] | None = None, *, daemon: bool = False) -> int:
+    """Run the stack until it is stopped; one that shall be a daemon's is only found to have its place."""
     from web.cli.processes import supervisor_role
     from web.supervisor import check_place
 
-    settings = state.settings
     _check_home(settings)
+    _check_listener(settings)
     settings.paths.ensure()
     role = supervisor_role(settings)
     _take(role, settings)
     try:
         check_place(settings)
-        if not daemon:
-            code = _supervise(settings, role)
+        return 0 if daemon else _supervise(settings, role, environment)
     finally:
         role.release()
-    if daemon:
-        _start_daemon(state)
-    else:
-        click.get_current_context().exit(code)
 
 
 def _take(role: "Role", settings: "Settings") -> None:
@@ -71,7 +120,7 @@ def _take(role: "Role", settings: "Settings") -> None:
         raise PlaceTaken(f"`reverie up` is already running on {settings.paths.root}{pid}") from error
 
 
-def _supervise(settings: "Settings", role: "Role") -> int:
+def _supervise(settings: "Settings", role: "Role", environment: Mapping[str, str] | None) -> int:
     from web.supervisor import OWN_NAME, Supervisor, build_stack, listens, watch_idleness
 
     stack = build_stack(settings.worker_processes)
@@ -80,7 +129,9 @@ def _supervise(settings: "Settings", role: "Role") -> int:
     if not _has_encoder(settings):
         say(OWN_NAME, NOT_COMPILED)
     # Who needs the stack just as it stops can start the next one, which waits for this one's processes to end.
-    supervisor = Supervisor(stack, say, on_stop=role.release, is_first_ready=lambda: listens(settings))
+    supervisor = Supervisor(
+        stack, say, on_stop=role.release, is_first_ready=lambda: listens(settings), environment=environment
+    )
     end_watch = watch_idleness(settings, supervisor.stop)
     try:
         return supervisor.run()

@@ -249,6 +249,30 @@ def undo(state: State, entry_id: str) -> None:
     state.show(found, f"{found['id']} is back: {one_line(found['content'])}")
 
 
+@audit.command("access")
+@click.option("--person", metavar="ID", help="Only what this person asked.")
+@click.option("--since", callback=options.parse_time, metavar="TIME", help="Only what was asked from then on.")
+@options.limit(ACTS)
+@pass_state
+def list_accesses(state: State, person: str | None, since: str | None, limit: int) -> None:
+    """List what people read and wrote, newest first; of one workspace where --workspace names it."""
+    asked = options.select_given_options({"person": person, "since": since, "workspace": state.named_workspace})
+    found = state.ask(lambda client: client.list_items("/v1/access-log", limit, **asked))
+    rows = [
+        [
+            format_minute(one["at"]),
+            one["person"],
+            one["workspace"] or "",
+            one["action"],
+            str(one["status"]),
+            str(one["memories"] or ""),
+            one["request_id"],
+        ]
+        for one in found["items"]
+    ]
+    state.show(found, lambda: table(["at", "person", "workspace", "what", "status", "memories", "request"], rows))
+
+
 def _overview(state: State) -> None:
     found = state.ask(lambda client: _collect(client) | {"places": _list_places(state)})
     if state.json:

@@ -12,7 +12,7 @@ from flask import Blueprint, Response, current_app, g, redirect, request, sessio
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
-from pipeline.errors import InvalidField, NotFound, ReverieError
+from pipeline.errors import InvalidField, LimitReached, NotFound, ReverieError
 from web.access import may_enter
 from web.contract import STATUS_OF_ERROR
 from web.dashboard.filters import FILTERS
@@ -211,7 +211,10 @@ def _show_error(error: ReverieError) -> Response:
     if status is None:
         raise error
     message = "; ".join(f"{e.loc}: {e.msg}" for e in error.errors) if isinstance(error, InvalidField) else str(error)
-    return error_page(status, message)
+    page = error_page(status, message)
+    if isinstance(error, LimitReached):
+        page.headers["Retry-After"] = str(error.retry_after_s)
+    return page
 
 
 def _show_http_error(error: HTTPException) -> Response:

@@ -39,6 +39,7 @@ from web.api.answers import Answer
 from web.connections import vouch_for
 from web.endpoint import Api, Call, Endpoint, container
 from web.hosts.files import PRIVATE, write_atomically
+from web.listener import find_listener
 
 LINK_LIFETIME_S = 120
 SESSION_LIFETIME = timedelta(days=30)
@@ -143,7 +144,7 @@ class Sessions:
 
 
 class TokenSessions(SecureCookieSessionInterface):
-    """Sign cookies with the token as it is now."""
+    """Sign cookies with the token as it is now; those of a browser that came by TLS go by nothing else."""
 
     def __init__(self, token: Callable[[], str]) -> None:
         self._token = token
@@ -160,6 +161,10 @@ class TokenSessions(SecureCookieSessionInterface):
         if session.modified:
             self._follow_token(app)
         super().save_session(app, session, response)
+
+    def get_cookie_secure(self, app: Flask) -> bool:  # noqa: ARG002 - Flask's signature
+        """Tell whether a browser may send the cookie over TLS alone."""
+        return request.is_secure
 
     def _follow_token(self, app: Flask) -> None:
         token = self._token()
@@ -204,7 +209,7 @@ def make_link(call: Call) -> LinkAnswer:  # noqa: ARG001 - every handler takes a
 
 def open_door() -> AnyResponse | None:
     """Let a signed-in browser pass, and what needs no sign-in; refuse all others with a page that says how."""
-    if _sessions().is_valid(session.get("id")):
+    if _sessions().is_valid(session.get("id")) and find_listener().is_local():
         # Whoever followed a link that was made with the home's token.
         g.caller = HOME_OWNER
         vouch_for(request.environ)

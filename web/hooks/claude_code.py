@@ -18,6 +18,7 @@ from pipeline.services.hook_runs import FAILED, describe_run
 from pipeline.services.turns import Message, Role
 from pipeline.services.workspace import Workspace
 from pipeline.times import utc_now
+from web.access_log import note_memories, note_workspace
 from web.endpoint import Api, Call, Endpoint, json_response, workspace_of_folder
 from web.hooks.transcript import read_transcript
 from web.metrics import count_hook_event
@@ -118,6 +119,8 @@ def answer_event(
     if problem is not None:
         run = replace(run, outcome=FAILED, reason=call.container.operations.redact(problem))
     count_hook_event(name, host, run.outcome)
+    note_workspace(place[0], writes=False)
+    note_memories(run.memory_ids)
     if answer.is_kept:
         call.container.hook_runs.record(run)
     said_back = write({"hookEventName": name} | told) if told else {}

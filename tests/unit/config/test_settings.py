@@ -57,7 +57,7 @@ def test_every_value_tells_where_it_comes_from(folder):
 
 
 def test_there_are_few_settings():
-    assert len(SETTINGS) <= 40
+    assert len(SETTINGS) <= 50
     assert set(SETTINGS) >= WORKSPACE_SETTINGS
 
 

@@ -2,16 +2,18 @@ import pytest
 from flask import Flask
 from hypothesis import given, strategies as st
 
+from web.listener import Listener
 from web.security import register_security
 
 TOKEN = "t0ken-t0ken-t0ken"
 NAMES = {"127.0.0.1", "localhost", "::1", "reverie.lan"}
+LISTENER = Listener(frozenset(NAMES), is_exposed=False)
 
 
 @pytest.fixture(scope="module")
 def client():
     app = Flask("test")
-    register_security(app, lambda: TOKEN, "reverie.lan", {})
+    register_security(app, lambda: TOKEN, LISTENER, {})
     for path in ("/healthz", "/v1/thing"):
         app.add_url_rule(path, path, lambda: "fine", methods=["GET", "POST"])
     return app.test_client()
@@ -37,7 +39,7 @@ def test_no_other_header_opens(client, header):
 def test_the_token_is_the_one_of_now_and_none_opens_nothing():
     held = [TOKEN]
     app = Flask("renewed")
-    register_security(app, lambda: held[0], "reverie.lan", {})
+    register_security(app, lambda: held[0], LISTENER, {})
     app.add_url_rule("/v1/thing", "thing", lambda: "fine")
     client = app.test_client()
     assert get(client) == 200

@@ -1,0 +1,196 @@
+"""Who read and wrote what: noted of every person, of nobody else, and without a word of it."""
+
+import pytest
+
+from config.paths import HomePaths
+from pipeline.errors import StoreUnavailable
+from pipeline.services.access_log import AccessEntry, AccessLog, AccessQuery
+from pipeline.store import access_log as log_table
+from pipeline.store.access_log import KEPT_IDS
+from pipeline.store.operations import Operations
+from pipeline.store.people import People
+from pipeline.times import utc_now
+from tests.fakes.client import CheckedClient
+from tests.fakes.in_process import fast_settings, open_web
+from tests.fakes.people import PersonClient, add_person
+from web.app import create_app
+
+TEAM = "team"
+
+
+@pytest.fixture
+def container(tmp_path):
+    container = open_web(fast_settings(tmp_path / "home"))
+    yield container
+    container.close()
+
+
+@pytest.fixture
+def app(container):
+    return create_app(container)
+
+
+@pytest.fixture
+def owner(app, container):
+    return CheckedClient(app, container.token)
+
+
+@pytest.fixture
+def ada(app, container, owner):
+    owner.write("The team meets at noon", workspace=TEAM)
+    return PersonClient(app, container, add_person(container, "Ada", **{TEAM: "writer"}), TEAM)
+
+
+def entries(client, query=""):
+    return client.get(f"/v1/access-log{query}").get_json()["items"]
+
+
+def test_what_a_person_writes_and_reads_is_noted_with_its_memories(ada, owner, container):
+    written = ada.post("/v1/memories", {"content": "The port is 8123"})
+    read = ada.post("/v1/recall", {"query": "port"})
+    record = ada.get(f"/v1/memories/{written.json['id']}")
+    told = {hit["id"] for hit in read.json["results"]}
+    assert written.json["id"] in told
+    [third, second, first] = entries(owner)
+    assert first == {
+        "at": first["at"],
+        "request_id": written.headers["X-Request-Id"],
+        "person": "ada",
+        "token_id": container.people.list_tokens()[0].id,
+        "workspace": TEAM,
+        "action": "POST /v1/memories",
+        "status": 201,
+        "memory_ids": [written.json["id"]],
+        "memories": 1,
+    }
+    assert (second["action"], second["request_id"]) == ("POST /v1/recall", read.headers["X-Request-Id"])
+    assert set(second["memory_ids"]) == told
+    assert third["action"] == "GET /v1/memories/<memory_id>"
+    assert third["request_id"] == record.headers["X-Request-Id"]
+    assert written.json["id"] in third["memory_ids"]
+
+
+def test_no_word_of_a_memory_is_in_it(ada, container):
+    ada.write("zanzibar is a word like no other")
+    ada.recall("zanzibar")
+    ada.get("/v1/memories?session_id=zanzibar")
+    container.access_log.flush()
+    home = container.settings.paths
+    for file in home.root.glob("people.sqlite*"):
+        assert b"zanzibar" not in file.read_bytes()
+
+
+def test_what_was_refused_is_noted_and_how(ada, owner):
+    assert ada.get("/v1/stats", workspace="elsewhere").status_code == 404
+    assert ada.post("/v1/queue/retry", {}).status_code == 403
+    assert ada.post("/v1/memories", {"content": ""}).status_code == 422
+    found = [(one["workspace"], one["action"], one["status"], one["memories"]) for one in entries(owner)]
+    assert found == [
+        (TEAM, "POST /v1/memories", 422, 0),
+        (TEAM, "POST /v1/queue/retry", 403, 0),
+        ("elsewhere", "GET /v1/stats", 404, 0),
+    ]
+
+
+def test_a_name_that_is_no_workspaces_is_not_kept(ada, owner):
+    assert ada.get("/v1/stats", workspace="my password is x").status_code == 400
+    assert [one["workspace"] for one in entries(owner)] == [None]
+
+
+def test_what_the_owner_asks_is_noted_nowhere(owner, container):
+    owner.write("The port is 8123")
+    owner.recall("port")
+    assert entries(owner) == []
+    assert not container.settings.paths.people.exists()
+
+
+def test_only_who_manages_the_home_reads_it(ada, app, container, owner):
+    assert ada.get("/v1/access-log").status_code == 403
+    admin = PersonClient(app, container, add_person(container, "Bo", admin=True), TEAM)
+    assert [one["action"] for one in entries(admin)] == ["GET /v1/access-log"]
+    # That somebody read the log is in the log.
+    assert [one["person"] for one in entries(owner)] == ["bo", "ada"]
+
+
+def test_it_is_read_by_person_workspace_and_time_a_page_at_a_time(ada, app, container, owner):
+    bob = PersonClient(app, container, add_person(container, "Bob", **{TEAM: "reader", "shop": "reader"}), TEAM)
+    owner.write("A shop sells cranes", workspace="shop")
+    ada.recall("noon")
+    bob.recall("noon")
+    bob.recall("cranes", workspace="shop")
+    assert [one["person"] for one in entries(owner)] == ["bob", "bob", "ada"]
+    assert [one["workspace"] for one in entries(owner, "?person=bob")] == ["shop", TEAM]
+    assert [one["person"] for one in entries(owner, f"?workspace={TEAM}")] == ["bob", "ada"]
+    assert entries(owner, "?since=2999-01-01T00:00:00Z") == []
+    assert len(entries(owner, "?since=2020-01-01T00:00:00Z")) == 3
+    first = owner.get("/v1/access-log?limit=2").json
+    rest = owner.get(f"/v1/access-log?limit=2&cursor={first['next_cursor']}").json
+    assert [one["person"] for one in (*first["items"], *rest["items"])] == ["bob", "bob", "ada"]
+    assert owner.get("/v1/access-log?since=yesterday").status_code == 422
+
+
+def test_a_hooks_briefing_is_noted_with_what_it_told(ada, owner):
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "When does the team meet?"}
+    answer = ada.post("/hooks/claude-code", event)
+    assert "noon" in answer.get_data(as_text=True)
+    [entry] = entries(owner)
+    assert (entry["action"], entry["workspace"]) == ("POST /hooks/claude-code", TEAM)
+    assert entry["memories"] >= 1
+
+
+def test_of_a_long_list_the_first_ids_are_kept_and_the_number_is_told(ada, owner):
+    items = [{"content": f"Crane number {number} lifts {number} tons"} for number in range(KEPT_IDS + 20)]
+    assert ada.post("/v1/memories/batch", {"items": items}).status_code == 200
+    [entry] = entries(owner)
+    assert len(entry["memory_ids"]) == KEPT_IDS
+    assert entry["memories"] == KEPT_IDS + 20
+
+
+@pytest.fixture
+def people(tmp_path):
+    people = People(HomePaths(tmp_path).people)
+    yield people
+    people.close()
+
+
+@pytest.fixture
+def log(people, tmp_path):
+    operations = Operations(tmp_path / "operations.sqlite", lambda text: text)
+    log = AccessLog(people, operations)
+    yield log
+    log.close()
+    operations.close()
+
+
+def entry(number, at=None):
+    return AccessEntry(at or utc_now(), f"request-{number}", "ada", "t", TEAM, "GET /v1/stats", 200)
+
+
+def test_what_is_written_is_on_the_disk_at_once_and_so_is_what_was_read_before(log, people):
+    log.note(entry(1))
+    log.write(entry(2))
+    with people._reading() as db:
+        found = log_table.page(db, AccessQuery(), 10, None)
+    assert [one.request_id for one in found] == ["request-2", "request-1"]
+
+
+def test_what_cannot_be_written_now_is_written_later_and_fails_no_request(log, people, monkeypatch):
+    def fail(_entries):
+        raise StoreUnavailable("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(people, "add_accesses", fail)
+        log.write(entry(1))
+        log.note(entry(2))
+        log.flush()
+    assert "the disk is full" in log._operations.errors(workspace=None, limit=1)[0].message
+    assert [one.request_id for one in log.page(AccessQuery(), 10, None).items] == ["request-2", "request-1"]
+
+
+def test_what_is_old_or_too_much_goes(people):
+    people.add_accesses([entry(number, at=f"2026-01-{number:02}T00:00:00.000Z") for number in range(1, 10)])
+    people.prune_accesses("2026-01-03T00:00:00.000Z")
+    assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("9876543")
+    with people._writing() as db:
+        log_table.prune(db, "2026-01-01T00:00:00.000Z", kept=2)
+    assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("98")

@@ -1,0 +1,143 @@
+"""Limits of people's tokens: requests and bytes a minute, and how much may wait where they write.
+
+The home's token has none. Where the queue is a Redis, all web servers count together there; while it cannot be asked,
+each counts for itself.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from flask import Flask, current_app, g, request
+
+from config.settings import Settings
+from pipeline.errors import LimitReached
+from pipeline.records.people import Caller
+from pipeline.services.operations import count_waiting
+from pipeline.services.workspace import Workspace
+from web.metrics import count_limit_hit
+
+if TYPE_CHECKING:
+    from limits import RateLimitItem
+    from limits.strategies import RateLimiter
+
+EXTENSION = "limits"
+REQUESTS, BYTES, QUEUE = "requests", "bytes", "queue"
+# How long a Redis that failed is left alone, and how long anybody waits for it.
+REST_S = 10.0
+REDIS_TIMEOUT_S = 0.25
+# How much waits in a workspace is counted anew after this long.
+COUNTED_FOR_S = 2.0
+# When to try again where too much waits: by then the workers have done some of it.
+QUEUE_RETRY_S = 10
+
+OnProblem = Callable[[str], None]
+
+
+class Limits:
+    """Count what each token asks for, and say when that is too much."""
+
+    def __init__(self, settings: Settings, on_problem: OnProblem, now: Callable[[], float] = time.monotonic) -> None:
+        # Loaded for the first person who asks: a home of one has none.
+        from limits import RateLimitItemPerMinute
+        from limits.storage import MemoryStorage
+        from limits.strategies import SlidingWindowCounterRateLimiter
+
+        most = {REQUESTS: settings.limit_requests, BYTES: settings.limit_bytes}
+        self._items = {name: RateLimitItemPerMinute(amount, namespace=name) for name, amount in most.items() if amount}
+        self._most_waiting = settings.limit_queue
+        self._own: RateLimiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+        self._shared = _open_shared(settings.queue_url) if settings.queue_url else None
+        self._shared_rests_until = 0.0
+        self._on_problem = on_problem
+        self._now = now
+        self._waiting: dict[str, tuple[float, int]] = {}
+
+    def take(self, caller: Caller, size: int) -> None:
+        """Count a request of so many bytes; raise LimitReached where it is one too many."""
+        key = caller.token_id or f"browser of {caller.person_id}"
+        for name, cost in ((REQUESTS, 1), (BYTES, size)):
+            item = self._items.get(name)
+            if item is not None and cost and (wait_s := self._count(item, key, cost)) is not None:
+                says = f"this token may send {item.amount} {name} a minute"
+                raise LimitReached(says, name, max(1, math.ceil(wait_s)))
+
+    def check_queue(self, workspace: Workspace) -> None:
+        """Raise LimitReached where more waits in a workspace than people may add to."""
+        if not self._most_waiting:
+            return
+        counted_at, waiting = self._waiting.get(workspace.id, (-COUNTED_FOR_S, 0))
+        if self._now() - counted_at >= COUNTED_FOR_S:
+            waiting = count_waiting(workspace)
+            self._waiting[workspace.id] = self._now(), waiting
+        if waiting >= self._most_waiting:
+            raise LimitReached(f"{waiting} work items wait in {workspace.id} already", QUEUE, QUEUE_RETRY_S)
+
+    def _count(self, item: "RateLimitItem", key: str, cost: int) -> float | None:
+        """Count; return after how many seconds to try again, None where it is not too much."""
+        from limits.errors import StorageError
+
+        if self._shared is not None and self._now() >= self._shared_rests_until:
+            try:
+                return _hit(self._shared, item, key, cost)
+            except StorageError as error:
+                self._shared_rests_until = self._now() + REST_S
+                self._on_problem(f"Redis cannot be asked, this server counts for itself: {error}")
+        return _hit(self._own, item, key, cost)
+
+
+def _open_shared(url: str) -> "RateLimiter":
+    from limits.storage import RedisStorage
+    from limits.strategies import SlidingWindowCounterRateLimiter
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    # Redis' own client would try again for seconds, while a request waits.
+    options: Any = {"socket_timeout": REDIS_TIMEOUT_S, "socket_connect_timeout": REDIS_TIMEOUT_S}
+    options["retry"] = Retry(NoBackoff(), 0)
+    return SlidingWindowCounterRateLimiter(RedisStorage(url, wrap_exceptions=True, key_prefix="reverie", **options))
+
+
+def _hit(limiter: "RateLimiter", item: "RateLimitItem", key: str, cost: int) -> float | None:
+    if limiter.hit(item, key, cost=cost):
+        return None
+    # More at once than a whole minute has is never let in.
+    return limiter.get_window_stats(item, key).reset_time - time.time()
+
+
+def register_limits(app: Flask, settings: Settings, on_problem: OnProblem) -> None:
+    """Hold everybody who comes with a person's token to the limits."""
+    making = threading.Lock()
+
+    def find() -> Limits:
+        with making:
+            found: Limits = app.extensions.get(EXTENSION) or app.extensions.setdefault(
+                EXTENSION, Limits(settings, on_problem)
+            )
+        return found
+
+    @app.before_request
+    def count() -> None:
+        if g.caller.person is not None:
+            with _counted():
+                find().take(g.caller, request.content_length or 0)
+
+
+def check_queue(workspace: Workspace) -> None:
+    """Raise LimitReached where a person would add to more work than may wait in a workspace."""
+    limits: Limits | None = current_app.extensions.get(EXTENSION)
+    if limits is not None and g.caller.person is not None:
+        with _counted():
+            limits.check_queue(workspace)
+
+
+@contextmanager
+def _counted() -> Iterator[None]:
+    try:
+        yield
+    except LimitReached as reached:
+        count_limit_hit(reached.limit)
+        raise
