@@ -98,7 +98,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "limits": ("web.limits",),
     "mcp": ("web.mcp",),
     "mcp_types": ("web.mcp",),
-    "uvicorn": ("web.mcp",),
+    "a2wsgi": ("web.mcp.front",),
     "huey": ("workers",),
     "apscheduler": ("workers", "pipeline.jobs.registry"),
     "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http"),

@@ -26,6 +26,7 @@ from web.api import (
 from web.dashboard import blueprint, sign_in
 from web.endpoint import json_response
 from web.first_app import FIRST_APIS, enter_apis, prepare_app
+from web.mcp import route as mcp
 from web.metrics import Metrics
 from web.openapi import document
 
@@ -47,6 +48,7 @@ APIS = (
     access_log.api,
     changes.api,
     sign_in.api,
+    mcp.api,
 )
 
 
@@ -56,6 +58,7 @@ def create_app(container: WebContainer, metrics: Metrics | None = None) -> Flask
     settings = container.settings
     sign_in.register_sessions(app, lambda: container.token, settings.port, settings.paths.sessions)
     enter_apis(app, APIS)
+    mcp.register_servers(app)
     app.register_blueprint(blueprint.dashboard())
 
     # Made when it is asked for: the schemas of all models take longer than everything else here.

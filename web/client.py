@@ -113,7 +113,7 @@ class Client:
             answer = self._send(method, target, data, headers, renewed)
         if answer.status == HTTPStatus.UNAUTHORIZED and not isinstance(self._token, str):
             raise TokenRefused(self._why_refused(self._token))
-        return self._read_answer(answer.status, answer.media_type, answer.body)
+        return read_answer(answer, self.url)
 
     def _current_token(self) -> str:
         return self._token if isinstance(self._token, str) else self._token()
@@ -315,16 +315,18 @@ class Client:
             raise ServerProblem(f"something that is not Reverie answers at {self.url}", 200)
         return answer
 
-    def _read_answer(self, status: int, media_type: str, data: bytes) -> Any:
-        try:
-            answer = json.loads(data) if data else None
-        except ValueError as error:
-            raise ServerProblem(f"something that is not Reverie answers at {self.url}", status) from error
-        if 200 <= status < 300:
-            return answer
-        if not media_type.startswith("application/problem+json") or not isinstance(answer, dict):
-            raise ServerProblem(f"something that is not Reverie answers at {self.url} (HTTP {status})", status)
-        raise _problem_to_error(status, answer)
+
+def read_answer(answer: HttpAnswer, url: str) -> Any:
+    """Return the JSON of a successful answer; raise ReverieError for any other."""
+    try:
+        read = json.loads(answer.body) if answer.body else None
+    except ValueError as error:
+        raise ServerProblem(f"something that is not Reverie answers at {url}", answer.status) from error
+    if 200 <= answer.status < 300:
+        return read
+    if not answer.media_type.startswith("application/problem+json") or not isinstance(read, dict):
+        raise ServerProblem(f"something that is not Reverie answers at {url} (HTTP {answer.status})", answer.status)
+    raise _problem_to_error(answer.status, read)
 
 
 def _build_path(*parts: str) -> str:

@@ -22,6 +22,7 @@ MEANING = {
     404: "Not found",
     409: "Conflict",
     413: "Body too large",
+    415: "Not JSON",
     422: "Invalid field",
     429: "Too many requests",
     503: "Try again later",

@@ -30,7 +30,7 @@ from web.app import create_app
 from web.client import _problem_to_error
 from web.hooks.claude_code import HANDLERS
 from web.mcp.full_tools import PROFILES
-from web.mcp.server import build_server
+from web.mcp.server import always, build_server
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -375,7 +375,7 @@ def arguments_of(planted: Planted, tool: str, schema: dict) -> Iterator[dict[str
 
 
 async def mcp_answers(planted: Planted, keep: Keep) -> None:
-    async with Client(build_server(planted.app, PROFILES["full"])) as client:
+    async with Client(build_server(always(planted.app), PROFILES["full"])) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == {tool.name for tool in PROFILES["full"]}
         for tool in tools:

@@ -14,12 +14,8 @@ if TYPE_CHECKING:
     from web.mcp.bridge import Bridge
     from web.mcp.opening import OpeningLine
 
-PORT = 7078
-
 
 @click.command("mcp", cls=Command)
-@click.option("--http", is_flag=True, help="Serve streamable HTTP on loopback instead of standard input and output.")
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port of --http.")
 @click.option(
     "--profile",
     type=click.Choice(["core", "full"]),
@@ -28,15 +24,8 @@ PORT = 7078
     help="Which tools to offer: the ten that every agent needs, or all.",
 )
 @pass_state
-def mcp(state: State, *, http: bool, port: int, profile: str) -> None:
-    """Serve agents over MCP; starts the stack when it is down."""
-    if http:
-        _serve_http(state, port, profile)
-    else:
-        _serve_stdio(state, profile)
-
-
-def _serve_stdio(state: State, profile: str) -> None:
+def mcp(state: State, *, profile: str) -> None:
+    """Serve an agent over MCP; starts the stack when it is down."""
     # The host waits for these answers: they are given before anything heavy is imported.
     from web.mcp.opening import HostInput, Loading, answer_opening
 
@@ -55,10 +44,10 @@ def _load_server(state: State, profile: str) -> "tuple[Callable[[Sequence[Openin
     bridge = _bridge(state)
     from config.settings import environment_session
     from web.mcp.full_tools import PROFILES
-    from web.mcp.server import build_server
-    from web.mcp.transports import serve_stdio
+    from web.mcp.server import always, build_server
+    from web.mcp.stdio import serve_stdio
 
-    server = build_server(bridge, PROFILES[profile], str(_folder() or ""), environment_session())
+    server = build_server(always(bridge), PROFILES[profile], str(_folder() or ""), environment_session())
     return functools.partial(serve_stdio, server), bridge
 
 
@@ -68,24 +57,6 @@ def _folder() -> Path | None:
         return Path.cwd()
     except FileNotFoundError:
         return None
-
-
-def _serve_http(state: State, port: int, profile: str) -> None:
-    from config.paths import CurrentToken
-    from web.mcp.full_tools import PROFILES
-    from web.mcp.server import build_server
-    from web.mcp.transports import PATH, listen, serve_http
-
-    place = listen(port)
-    bridge = _bridge(state)
-    host, bound = place.getsockname()
-    url = f"http://{host}:{bound}{PATH}"
-    workspace = bridge.workspace()
-    state.show({"url": url, "workspace": workspace}, f"{url} (workspace {workspace})")
-    # The door may open before the stack made the token.
-    state.settings.paths.token()
-    token = CurrentToken(state.settings.paths.token_file)
-    serve_http(build_server(bridge, PROFILES[profile]), token, place)
 
 
 def _bridge(state: State) -> "Bridge":

@@ -78,7 +78,6 @@ class Bridge:
         path: str,
         body: Any = None,
         query: Mapping[str, Any] | None = None,
-        workspace: str | None = None,
     ) -> Any:
         """Send one request; raise ServerUnreachable when the stack does not come up in time.
 
@@ -88,7 +87,7 @@ class Bridge:
         while True:
             client = self._ready()
             try:
-                chosen = workspace or self.workspace(to_write=_stores(method, path))
+                chosen = self.workspace(to_write=_stores(method, path))
                 answer = client.call(method, path, body, query, chosen)
             except ServerUnreachable as error:
                 self._answered_at = float("-inf")

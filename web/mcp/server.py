@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -27,17 +27,14 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from config.paths import is_workspace_id
 from pipeline.errors import InvalidField, NotFound, ReverieError
 from pipeline.records import MAX_SESSION_ID_CHARS
-from web.contract import WORKSPACE_HEADER
-from web.mcp.bridge import Bridge
 from web.mcp.catalog import BRIEF, MEMORY, PLAIN, REVIEW, build_catalog
 from web.mcp.core_tools import collect_brief, get, render_brief
 from web.mcp.full_tools import candidates, duplicates
 from web.mcp.greeting import INSTRUCTIONS, NAME
 from web.mcp.rendering import ShownIds
-from web.mcp.tool import Tool, ToolCall, ToolFailed, find_tool
+from web.mcp.tool import Server as ReverieServer, Tool, ToolCall, ToolFailed, find_tool
 from web.mcp.tool_runs import call_recorded
 from web.version import VERSION
 
@@ -48,21 +45,21 @@ log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True)
-class CallerWorkspace:
-    """The bridge, and the workspace that the caller named, if it did."""
-
-    bridge: Bridge
-    workspace: str | None
-
-    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        """Send one request."""
-        return self.bridge.call(method, path, body, query, self.workspace)
+# Finds whom the tools of a request ask, and which ids its caller was shown; over stdio there is no request.
+FindServer = Callable[[Any], tuple[ReverieServer, ShownIds]]
 
 
-def build_server(bridge: Bridge, tools: tuple[Tool, ...], folder: str = "", session: str | None = None) -> Server[Any]:
+def always(server: ReverieServer) -> FindServer:
+    """Return what finds one server, for one caller."""
+    found = server, ShownIds()
+    return lambda _request: found
+
+
+def build_server(
+    find_server: FindServer, tools: tuple[Tool, ...], folder: str = "", session: str | None = None
+) -> Server[Any]:
     """Return a server of these tools; `folder` and `session` are those that every caller works in, if there are."""
-    handlers = Handlers(bridge, tools, folder, session)
+    handlers = Handlers(find_server, tools, folder, session)
     return Server(
         NAME,
         version=VERSION,
@@ -80,12 +77,11 @@ def build_server(bridge: Bridge, tools: tuple[Tool, ...], folder: str = "", sess
 class Handlers:
     """What the server answers; whatever asks the web server does so in a thread of its own."""
 
-    def __init__(self, bridge: Bridge, tools: tuple[Tool, ...], folder: str, session: str | None) -> None:
-        self._bridge = bridge
+    def __init__(self, find_server: FindServer, tools: tuple[Tool, ...], folder: str, session: str | None) -> None:
+        self._find_server = find_server
         self._tools = tools
         self._folder = folder
         self._session = session
-        self._shown = ShownIds()
         self._catalog = build_catalog(tools)
 
     async def list_tools(self, _context: Any, _params: Any) -> ListToolsResult:
@@ -142,23 +138,13 @@ class Handlers:
             raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
 
     def _tool_call(self, context: Any, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None = None) -> ToolCall:
-        place = CallerWorkspace(self._bridge, _workspace(context))
+        server, shown = self._find_server(context.request)
         session = _session(meta or {}) or self._session
-        return ToolCall(place, self._shown, _client_name(context), self._folder, arguments, session)
+        return ToolCall(server, shown, _client_name(context), self._folder, arguments, session)
 
 
 async def _in_thread(work: Callable[[], Answer]) -> Answer:
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-
-
-def _workspace(context: Any) -> str | None:
-    """Return the workspace that the request's header names; over stdio there is no header."""
-    if context.request is None:
-        return None
-    named: str | None = context.request.headers.get(WORKSPACE_HEADER)
-    if named is not None and not is_workspace_id(named):
-        raise ToolFailed(f"{WORKSPACE_HEADER} must match [a-z0-9][a-z0-9._-]{{0,63}}")
-    return named
 
 
 def _session(meta: Mapping[str, Any]) -> str | None:
@@ -169,7 +155,13 @@ def _session(meta: Mapping[str, Any]) -> str | None:
 
 def _client_name(context: Any) -> str | None:
     params = context.session.client_params
-    return None if params is None else str(params.client_info.name)[:256] or None
+    # Of a conversation that is held in no session nobody knows how it began: its requests name their program.
+    said = params.client_info.name if params is not None else _user_agent(context.request).partition("/")[0]
+    return str(said).strip()[:256] or None
+
+
+def _user_agent(request: Any) -> str:
+    return "" if request is None else str(request.headers.get("user-agent", ""))
 
 
 def read_resource(call: ToolCall, uri: str) -> str:

@@ -30,7 +30,8 @@ from web.mcp.full_tools import ADDED_BY_FULL, PROFILES
 from web.mcp.greeting import ENVELOPE, METHOD_NOT_FOUND, MODERN_VERSIONS, VERSIONS, answer_list, greet
 from web.mcp.opening import HostInput, Loading, OpeningLine, answer_opening
 from web.mcp.rendering import SHORT_CHARS, ShownIds, render_goal, render_memory, shorten
-from web.mcp.server import build_server
+from web.mcp.server import always, build_server
+from web.mcp.stdio import Omitting, Replaying, answered_ids, parse_line
 from web.mcp.tool import (
     Tool,
     ToolCall,
@@ -42,7 +43,6 @@ from web.mcp.tool import (
     segment,
     validate_arguments,
 )
-from web.mcp.transports import Omitting, Replaying, answered_ids, parse_line
 
 ROOT = Path(__file__).parents[3]
 ULID = "01M7YZWD2TYS3P4A1GQPPBMFZK"
@@ -575,7 +575,7 @@ def test_a_call_that_names_its_thread_belongs_to_it():
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     params = [{"name": "probe", "_meta": {"threadId": "t-1"}}, {"name": "probe", "_meta": {"threadId": 7}}]
     calls = [bare("tools/call", number, params=one) for number, one in enumerate(params, 1)]
-    conversation([hello("2025-06-18"), ready, *calls], server=build_server(None, tools, "", "of-host"))
+    conversation([hello("2025-06-18"), ready, *calls], server=build_server(always(None), tools, "", "of-host"))
     assert sorted(asked) == ["of-host", "t-1"]
 
 
@@ -607,7 +607,7 @@ def hello(version, request_id=0, **changes):
 
 def conversation(lines, *opening, server=None):
     """Return what the SDK's server answers to an opening and the lines after it."""
-    server = server or build_server(None, CORE)
+    server = server or build_server(always(None), CORE)
 
     async def talk():
         to_server, from_host = anyio.create_memory_object_stream(10)
@@ -727,7 +727,7 @@ def test_lists_are_answered_as_the_sdk_does(version, profile):
     asked = [wrap_request(name, name) if modern else bare(name, name, params={"cursor": "0"}) for name in LISTS]
     hands = [] if modern else [hello(version), {"jsonrpc": "2.0", "method": "notifications/initialized"}]
     tools = PROFILES[profile]
-    answers = conversation([*hands, *asked], server=build_server(None, tools))[-len(LISTS) :]
+    answers = conversation([*hands, *asked], server=build_server(always(None), tools))[-len(LISTS) :]
     catalog = build_catalog(tools)
     for request, answer in zip(asked, answers, strict=True):
         listed = answer_list(json.dumps(request).encode(), VERSION, catalog, modern=modern)
@@ -852,6 +852,6 @@ def test_nothing_heavy_is_loaded_before_the_lists():
 
 
 def test_the_bridge_loads_neither_a_model_nor_a_store():
-    loaded = modules_after("import web.mcp.server, web.mcp.transports, web.mcp.full_tools")
+    loaded = modules_after("import web.mcp.server, web.mcp.stdio, web.mcp.full_tools")
     heavy = {"torch", "spacy", "onnxruntime", "numpy", "tokenizers", "lancedb", "flask", "sqlite_utils", "bm25s"}
     assert loaded & heavy == set()

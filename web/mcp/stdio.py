@@ -1,12 +1,8 @@
-"""MCP over standard input and output, and over streamable HTTP on loopback for holders of the bearer token."""
+"""MCP over standard input and output."""
 
-import hmac
 import json
-import signal
-import socket
-import sys
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
-from types import FrameType, TracebackType
+from collections.abc import Iterable, Sequence
+from types import TracebackType
 from typing import Any, Self
 
 import anyio
@@ -15,19 +11,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
-from pipeline.errors import ReverieError
 from web.mcp.opening import OpeningLine
-
-HOST = "127.0.0.1"
-PATH = "/mcp"
-MAX_BODY_BYTES = 8 * 1024 * 1024
-# Streams that hosts keep open for notifications would hold up a stop for ever.
-GRACE_S = 2
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Scope]]
-Send = Callable[[Scope], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def serve_stdio(server: Server[Any], opening: Sequence[OpeningLine]) -> None:
@@ -115,66 +99,3 @@ class Omitting(_Wrapped):
             self._omitted.remove(message.id)
             return
         await self._inner.send(item)
-
-
-class PortTaken(ReverieError):
-    """Say that the port is another program's."""
-
-
-def listen(port: int) -> socket.socket:
-    """Return a socket that listens on loopback, on a free port for 0; raise PortTaken when it cannot."""
-    place = socket.socket()
-    # A port whose last connections are still being forgotten is free.
-    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        place.bind((HOST, port))
-        place.listen()
-    except OSError as error:
-        place.close()
-        raise PortTaken(f"cannot listen on {HOST}:{port}: {error.strerror}") from error
-    return place
-
-
-def serve_http(server: Server[Any], token: Callable[[], str], place: socket.socket) -> None:
-    """Serve until SIGTERM or SIGINT."""
-    # Loaded by who serves HTTP only.
-    import uvicorn
-
-    # The app checks Host and Origin by itself where it is told that it listens on loopback.
-    app = require_token(
-        server.streamable_http_app(streamable_http_path=PATH, host=HOST, max_request_body_size=MAX_BODY_BYTES), token
-    )
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S, server_header=False)
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        sys.exit(0)
-
-    # The server raises the signal again once it has stopped.
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    uvicorn.Server(config).run(sockets=[place])
-
-
-def require_token(app: App, token: Callable[[], str]) -> App:
-    """Return an app that answers 401 to whoever does not send the token."""
-
-    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await app(scope, receive, send)
-            return
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        expected = token()
-        if expected and hmac.compare_digest(given, f"Bearer {expected}".encode()):
-            await app(scope, receive, send)
-            return
-        headers = [(b"content-type", b"application/problem+json"), (b"www-authenticate", b"Bearer")]
-        await send({"type": "http.response.start", "status": 401, "headers": headers})
-        await send({"type": "http.response.body", "body": _REFUSAL})
-
-    return guard
-
-
-_REFUSAL = (
-    b'{"type": "urn:reverie:problem:unauthorized", "title": "Unauthorized", "status": 401, '
-    b'"detail": "a bearer token is needed; it stands in the file `token` of the Reverie home", "errors": []}'
-)

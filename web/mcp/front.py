@@ -1,0 +1,60 @@
+"""MCP on the web server itself: streamable HTTP by the SDK, each request for itself, answered in JSON.
+
+The SDK is asynchronous, the web server has threads: one loop, in a thread of its own, runs what the SDK does, and the
+tools ask the app in threads beside it. All of it is loaded when somebody first asks.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterable
+from typing import Any, cast
+
+from a2wsgi import ASGIMiddleware
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+
+from web.connections import Wsgi
+from web.mcp.full_tools import PROFILES
+from web.mcp.in_process import InProcess
+from web.mcp.rendering import ShownIds
+from web.mcp.server import build_server
+from web.mcp.tool import Server
+
+# It would write a line a request.
+logging.getLogger("mcp").setLevel(logging.WARNING)
+
+
+class FrontServer:
+    """Serves the tools of one profile to whoever the app lets in."""
+
+    def __init__(self, app: Wsgi, profile: str, max_body_bytes: int) -> None:
+        self._app = app
+        self._manager = StreamableHTTPSessionManager(
+            build_server(self._find_server, PROFILES[profile]),
+            json_response=True,
+            stateless=True,
+            # The app has looked at Host and Origin before.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=max_body_bytes,
+        )
+        self._loop = asyncio.new_event_loop()
+        self._runs = threading.Event()
+        threading.Thread(target=self._loop.run_until_complete, args=(self._run(),), name="mcp", daemon=True).start()
+        self._runs.wait()
+        self._answer = ASGIMiddleware(cast(Any, self._manager.handle_request), loop=self._loop)
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer one request."""
+        answer: Iterable[bytes] = self._answer(cast(Any, environ), start_response)
+        return answer
+
+    async def _run(self) -> None:
+        async with self._manager.run():
+            self._runs.set()
+            # As long as the process lives.
+            await asyncio.Event().wait()
+
+    def _find_server(self, request: Any) -> tuple[Server, ShownIds]:
+        # Nothing is kept between two requests: an end of an id that was shown is looked up.
+        return InProcess(self._app, request.scope["wsgi_environ"]), ShownIds()
