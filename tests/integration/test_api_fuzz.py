@@ -10,7 +10,14 @@ from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
 from web.app import APIS, create_app
 
-WITH_BODY = [(e.method, e.path) for api in APIS for e in api.endpoints if e.method in ("POST", "PATCH", "PUT")]
+# Answers errors in the words of a protocol of its own; test_mcp_http.py sends it as much.
+OF_ANOTHER_PROTOCOL = "/mcp"
+WITH_BODY = [
+    (e.method, e.path)
+    for api in APIS
+    for e in api.endpoints
+    if e.method in ("POST", "PATCH", "PUT") and e.path != OF_ANOTHER_PROTOCOL
+]
 EXPECTED = {200, 201, 202, 400, 404, 409, 413, 422, 503}
 
 texts = st.text(max_size=40) | st.sampled_from(

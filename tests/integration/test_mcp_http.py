@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 import urllib3
+from hypothesis import HealthCheck, given, settings, strategies as st
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -16,6 +17,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from tests.support.served import serve_home
 from web.mcp.front import FrontServer
+from web.mcp.full_tools import PROFILES
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -170,6 +172,30 @@ def test_only_who_may_is_answered(door, headers, status):
 def test_what_is_no_message_is_refused(door, body):
     assert door.send(body).status == 400
     assert door.send().status == 200
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=8,
+)
+methods = st.sampled_from(["initialize", "tools/list", "tools/call", "resources/read", "prompts/get", "ping", "fly"])
+messages = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0") | anything, "method": methods | anything},
+    optional={"id": st.integers() | anything, "params": anything, "result": anything},
+)
+calls = st.fixed_dictionaries(
+    {"name": st.sampled_from([tool.name for tool in PROFILES["core"]]) | anything},
+    optional={"arguments": st.dictionaries(st.sampled_from(["query", "items", "id", "message", "k"]), anything)},
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(said=anything | messages | calls.map(lambda one: message("tools/call", **one)))
+def test_no_message_breaks_it(app, container, said):
+    headers = ACCEPT | {"Authorization": f"Bearer {container.token}"}
+    body = json.dumps(said).encode("utf-8", "surrogatepass")
+    assert app.test_client().post("/mcp", data=body, headers=headers).status_code in (200, 202, 400, 404)
 
 
 def error_of(answer):
