@@ -96,6 +96,11 @@ class Settings:
     oidc_client_secret: Secret = declare(
         NO_SECRET, "The secret that goes with that name, never shown and never logged. Environment only."
     )
+    vectors: str = declare(
+        "",
+        "Where vectors, lexical segments and snapshots lie: `s3://BUCKET/PREFIX`; empty means under the home.",
+        pattern=r"(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?)?",
+    )
     llm_url: str = declare(
         "", "An OpenAI-compatible endpoint that jobs may ask; empty means none is called.", pattern=r"(https?://.+)?"
     )
@@ -187,6 +192,9 @@ WORKSPACE_SETTINGS = frozenset(
 # What a workspace does and does not do, as `reverie status` tells it.
 SWITCHES = ("hooks", "hook_recall", "journal", "capture", "personal", "write_tools", "read_only", "incognito", "trace")
 
+# S3's own variables by which clients find a server that is not Amazon's.
+STORAGE_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
 # Where the home is cannot stand in it, and a file is copied and shown more easily than an environment.
 ENVIRONMENT_ONLY = ("home", "store", "llm_api_key", "oidc_client_secret")
 
@@ -214,6 +222,13 @@ def environment_workspace(environment: Mapping[str, str] | None = None) -> str |
 def environment_session(environment: Mapping[str, str] | None = None) -> str | None:
     """Return the session of the agent that started this process, where its host names it: Claude Code does."""
     return (os.environ if environment is None else environment).get("CLAUDE_CODE_SESSION_ID") or None
+
+
+def environment_allows_http(environment: Mapping[str, str] | None = None) -> bool:
+    """Tell whether object storage may be spoken to without TLS: only where its endpoint says so itself."""
+    found = os.environ if environment is None else environment
+    endpoint = next((found[name] for name in STORAGE_ENDPOINTS if found.get(name)), "")
+    return endpoint.startswith("http://")
 
 
 def environment_with(changes: Mapping[str, str]) -> dict[str, str]:

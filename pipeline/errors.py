@@ -13,6 +13,7 @@ ReverieError
 │   ├── StoreFull        the disk has no room
 │   ├── StoreDamaged     a file is no sound store; a snapshot can be put back
 │   ├── KeyUnavailable   the key of an encrypted store is missing or another one
+│   ├── StorageUnreachable  object storage cannot be read or written now
 │   └── StoreClosed      the workspace's own settings cannot be taken: they may have said to store nothing
 ├── IndexUnavailable     a derived index is missing or broken; it will be rebuilt
 ├── EncoderUnavailable   no compiled encoder is there yet
@@ -102,6 +103,12 @@ class KeyUnavailable(StoreUnavailable):
     """Say that the key of an encrypted store is not where it was, or is another one; the store is as it was."""
 
     retry_after_s = 60
+
+
+class StorageUnreachable(StoreUnavailable):
+    """Say that object storage cannot be read or written now; what lies there is as it was."""
+
+    retry_after_s = 5
 
 
 class StoreClosed(StoreUnavailable):

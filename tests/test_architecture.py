@@ -108,7 +108,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "sqlite_utils": ("pipeline.store",),
     "bech32": ("pipeline.sync.keys",),
     "cryptography": ("pipeline.sync.keys",),
-    "obstore": ("pipeline.sync.remotes.objects",),
+    "obstore": ("pipeline.store.objects",),
     "pyrage": ("pipeline.sync.keys",),
     "psycopg": ("pipeline.store.postgres",),
     "pypdf": ("pipeline.ingest.pdf",),

@@ -11,17 +11,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import urlsplit
-
-import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError
-from obstore.store import LocalStore, ObjectStore, S3Store
+from typing import Any
 
 from pipeline.errors import PeerRefused, RemoteUnreachable
+from pipeline.store.objects import ObjectExists, ObjectStorage
 from pipeline.store.peers import FOLDER, Peers, Remote, Stream
 from pipeline.sync import keys
 from pipeline.sync.circle import Circle
@@ -34,10 +29,6 @@ MOST_ITEMS = 2000
 MANY_SEGMENTS = 64
 FAR_TOO_MANY = 1024
 GOOD_PART = 4
-# What cannot be reached is told before a person gives up.
-RETRIES: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-
-T = TypeVar("T")
 
 
 def make_folder(url: str) -> None:
@@ -46,15 +37,6 @@ def make_folder(url: str) -> None:
         Path(url.removeprefix(FOLDER)).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise RemoteUnreachable(f"{url} cannot be made: {error.strerror}") from error
-
-
-def _open_store(url: str) -> ObjectStore:
-    if url.startswith(FOLDER):
-        return LocalStore(prefix=Path(url.removeprefix(FOLDER)))
-    parts = urlsplit(url)
-    # Key, region and endpoint are S3's own variables of the environment.
-    prefix = parts.path.strip("/") or None
-    return S3Store(parts.netloc, prefix=prefix, retry_config=RETRIES)
 
 
 @dataclass(frozen=True)
@@ -66,62 +48,38 @@ class ObjectRemote:
     is_mine: Callable[[Segment], bool]
 
     @cached_property
-    def _store(self) -> ObjectStore:
-        return self._try(lambda: _open_store(self.remote.url))
+    def _storage(self) -> ObjectStorage:
+        return ObjectStorage.open(self.remote.url, RemoteUnreachable)
 
     @property
     def _circle(self) -> Circle:
         return Circle(self.peers)
 
-    def _try(self, act: Callable[[], T]) -> T:
-        try:
-            return act()
-        except (AlreadyExistsError, FileNotFoundError):
-            raise
-        except (BaseError, OSError) as error:
-            reason = str(error).partition("\n")[0][:300]
-            raise RemoteUnreachable(f"{self.remote.url} cannot be used: {reason}") from error
-
-    def _list(self, prefix: str) -> dict[str, int]:
-        found: list[Any] = self._try(lambda: list(obstore.list(self._store, prefix).collect()))
-        return {one["path"]: int(one["size"]) for one in found}
-
-    def _get(self, path: str) -> bytes | None:
-        try:
-            return self._try(lambda: bytes(obstore.get(self._store, path).bytes()))
-        except FileNotFoundError:
-            # Its writer has put a snapshot in its place meanwhile.
-            return None
-
-    def _put(self, path: str, content: bytes, *, once: bool) -> int:
-        self._try(lambda: obstore.put(self._store, path, content, mode="create" if once else "overwrite"))
-        return len(content)
-
     def meet(self) -> None:
         """Read who belongs to the circle and which keys are new; say what this device knows of both."""
-        notices = {path: self._get(path) for path in self._list("keys/")}
+        notices = {path: self._storage.get(path) for path in self._storage.list("keys/")}
         self._circle.heed(one.decode("ascii", "replace") for one in notices.values() if one)
         circle = self._circle
         own = f"devices/{circle.identity.node}.card"
-        cards = {path: self._get(path) for path in self._list("devices/")}
+        cards = {path: self._storage.get(path) for path in self._storage.list("devices/")}
         for content in cards.values():
             if content is not None:
                 circle.meet(_read_cards(content, circle))
         for notice in self.peers.notices():
             path = f"keys/{hashlib.sha256(notice.encode()).hexdigest()[:16]}.notice"
             if path not in notices:
-                self._put(path, notice.encode(), once=False)
+                self._storage.put(path, notice.encode())
         circle = self._circle
         known = cards.get(own)
         told = circle.cards()
         if known is None or _marks(_read_cards(known, circle)) != _marks(told):
-            self._put(own, self._seal(json.dumps(told).encode(), circle), once=False)
+            self._storage.put(own, self._seal(json.dumps(told).encode(), circle))
 
     def _seal(self, content: bytes, circle: Circle) -> bytes:
         return keys.seal(content, [circle.recipient]) if self.remote.sealed else content
 
     def _list_segments(self) -> list[SegmentName]:
-        return sorted(name for path in self._list("segments/") if (name := parse_name(path)) is not None)
+        return sorted(name for path in self._storage.list("segments/") if (name := parse_name(path)) is not None)
 
     def receive(self) -> Iterator[Stretch]:
         """Go through the segments that were not read, whoever wrote them, in each stream's order."""
@@ -129,8 +87,9 @@ class ObjectRemote:
         for name in self._list_segments():
             if any(first <= name.first and name.last <= last for first, last in received.get(name.node, [])):
                 continue
-            content = self._get(name.path)
+            content = self._storage.get(name.path)
             if content is None:
+                # Its writer has put a snapshot in its place meanwhile.
                 continue
             circle = self._circle
             try:
@@ -174,8 +133,8 @@ class ObjectRemote:
         name = SegmentName(node, last + 1, last + len(outgoing.items))
         content = write_segment(Segment(name, outgoing.items, circle.cards()), circle, sealed=self.remote.sealed)
         try:
-            size = self._put(name.path, content, once=True)
-        except AlreadyExistsError as error:
+            size = self._storage.put(name.path, content, once=True)
+        except ObjectExists as error:
             raise RemoteUnreachable(f"{name.path} is there already: it is read first, the next time") from error
         if not last:
             stream = replace(stream, epoch=circle.epoch)
@@ -195,12 +154,10 @@ class ObjectRemote:
             # Together they stand for all numbers, also for those of operations that were purged.
             name = SegmentName(node, end + 1, max(last, until) if is_final else until, is_snapshot=True)
             content = write_segment(Segment(name, part.items, circle.cards()), circle, sealed=self.remote.sealed)
-            size += self._put(name.path, content, once=False)
+            size += self._storage.put(name.path, content)
             written.add(name)
             end = name.last
-        for one in old:
-            if one not in written and one.last <= end:
-                self._try(lambda path=one.path: obstore.delete(self._store, path))  # type: ignore[misc]
+        self._storage.delete(one.path for one in old if one not in written and one.last <= end)
         self.peers.note_sent(self.remote.name, node, Stream(end, purges, circle.epoch), {})
         return size
 
@@ -221,7 +178,7 @@ class ObjectRemote:
 
     def size(self) -> int:
         """Return the bytes that all streams take."""
-        return sum(self._list("segments/").values())
+        return sum(self._storage.list("segments/").values())
 
 
 def _mark_final(parts: Iterable[Outgoing]) -> Iterator[tuple[Outgoing, bool]]:
