@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,34 @@ class PassageCodes:
         return self.select(np.arange(len(self.seqs)) >= since[self.seqs])
 
 
+class CodesStore(Protocol):
+    """Where one model's codes stand; who changes them holds the table's lock."""
+
+    def exists(self) -> bool:
+        """Tell whether they are there, as far as can be told at once."""
+
+    def append(self, rows: PassageCodes) -> None:
+        """Add passages; IndexUnavailable where there is nothing to add to."""
+
+    def replace(self, rows: PassageCodes) -> None:
+        """Hold these passages in the place of what there is."""
+
+    def remove(self, seqs: Sequence[int]) -> None:
+        """Leave no byte of memories; what cannot be read goes as a whole."""
+
+    def compact(self) -> None:
+        """Drop passages that were written anew since; IndexUnavailable where there is nothing."""
+
+    def drop(self) -> None:
+        """Delete them."""
+
+    def count(self) -> int:
+        """Count the passages, with those that were written anew; IndexUnavailable where there are none to read."""
+
+    def read(self, position: Position | None) -> PassageCodes:
+        """Return what was written since a position, everything if these are others by now."""
+
+
 class CodesFile:
     """The file of one model's codes; who changes it holds the table's lock."""
 
@@ -99,6 +127,11 @@ class CodesFile:
         self._type = np.dtype(
             [("check", "<u4"), ("scale", "<f4"), ("seq", "<i8"), ("passage", "<i4"), ("code", "i1", (dimension,))]
         )
+
+    @property
+    def record_size(self) -> int:
+        """Return the bytes that a passage takes."""
+        return self._type.itemsize
 
     def exists(self) -> bool:
         """Tell whether the file is there."""
@@ -112,15 +145,13 @@ class CodesFile:
             # Whatever was torn off by a crash is overwritten.
             file.truncate(end)
             file.seek(end)
-            file.write(self._pack(rows))
+            file.write(self.pack(rows))
             file.seek(0)
             file.write(HEADER.pack(MAGIC, known, count + len(rows.seqs)))
 
     def replace(self, rows: PassageCodes) -> None:
         """Write a file of these passages in the place of what there is."""
-        self._partial.parent.mkdir(mode=0o700, exist_ok=True)
-        self._partial.write_bytes(HEADER.pack(MAGIC, secrets.token_bytes(16), len(rows.seqs)) + self._pack(rows))
-        self._partial.replace(self._path)
+        self._write_anew(HEADER.pack(MAGIC, secrets.token_bytes(16), len(rows.seqs)) + self.pack(rows))
 
     def remove(self, seqs: Sequence[int]) -> None:
         """Leave no byte of memories; a file that cannot be read goes as a whole."""
@@ -140,6 +171,25 @@ class CodesFile:
         latest = rows.latest()
         if len(latest.seqs) < len(rows.seqs):
             self.replace(latest)
+
+    def identify(self) -> Position | None:
+        """Return which file this is and where it ends, None where there is none that can be read."""
+        try:
+            with self._open("rb") as file:
+                return Position(*self._read_header(file))
+        except IndexUnavailable:
+            return None
+
+    def follow(self, start: Position, content: bytes) -> None:
+        """Hold what another place holds: its records from a position on, in the place of what stands there now."""
+        if start.offset:
+            with self._open("r+b") as file:
+                file.seek(HEADER.size + start.offset * self._type.itemsize)
+                file.write(content)
+                file.seek(0)
+                file.write(HEADER.pack(MAGIC, start.file, start.offset + len(content) // self._type.itemsize))
+            return
+        self._write_anew(HEADER.pack(MAGIC, start.file, len(content) // self._type.itemsize) + content)
 
     def drop(self) -> None:
         """Delete the file."""
@@ -165,7 +215,13 @@ class CodesFile:
         seqs, passages, codes, scales = (np.ascontiguousarray(records[name]) for name in FIELDS)
         return PassageCodes(seqs, passages, codes, scales, end, continues)
 
-    def _pack(self, rows: PassageCodes) -> bytes:
+    def _write_anew(self, content: bytes) -> None:
+        self._partial.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._partial.write_bytes(content)
+        self._partial.replace(self._path)
+
+    def pack(self, rows: PassageCodes) -> bytes:
+        """Return the records of passages, as they stand in the file."""
         records = np.zeros(len(rows.seqs), self._type)
         records["seq"], records["passage"] = rows.seqs, rows.passages
         records["code"], records["scale"] = rows.codes, rows.scales

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import IndexUnavailable
+from pipeline.errors import IndexUnavailable, ReverieError, StorageUnreachable
 from pipeline.index.codes import Codes, PassageCodes, Position, Vector, quantize_rows, row_lengths
 from pipeline.index.encoder import baseline, nearest
 from pipeline.index.rows import Floats, Seqs, best_places, mask_scores, values_at
@@ -195,7 +195,7 @@ class StoredVectors:
 class DenseIndex:
     """Score memories by cosine: exactly in memory up to a number of passages, beyond it by LanceDB's index.
 
-    `on_lost` is told where the file that exact search reads is not there.
+    `on_lost` is told where what exact search reads is not there, or cannot be had for now.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class DenseIndex:
         table: VectorTable,
         exact_rows: int,
         background: Vector,
-        on_lost: Callable[[IndexUnavailable], object] = lambda _error: None,
+        on_lost: Callable[[ReverieError], object] = lambda _error: None,
     ) -> None:
         self._table = table
         self._on_lost = on_lost
@@ -277,6 +277,10 @@ class DenseIndex:
         try:
             with suppress(TimeoutError):
                 refreshing.result(timeout=PATIENCE_S)
+        except StorageUnreachable as error:
+            # What is held is still true of most: every hit is checked against the store.
+            self._refreshing = None
+            self._on_lost(error)
         except Exception:
             self._refreshing = None
             raise

@@ -12,7 +12,7 @@ Arrays are indexed by row number throughout.
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
@@ -20,10 +20,20 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import IndexUnavailable
+from pipeline.errors import IndexUnavailable, StorageUnreachable
 from pipeline.index.encoder import rarity
 from pipeline.index.rows import NOBODY, Floats, Seqs, SessionMap, best_places, mask_scores, values_at
-from pipeline.index.segment import K1, Posting, Segment, idf, index_documents, length_norms, load_segment
+from pipeline.index.segment import (
+    K1,
+    Posting,
+    Segment,
+    idf,
+    index_documents,
+    length_norms,
+    list_documents,
+    load_segment,
+)
+from pipeline.index.shared_segments import SharedSegments
 from pipeline.store import changes, index_state, meta
 from pipeline.text.tokens import is_field
 
@@ -169,9 +179,17 @@ class LexicalScores:
 class LexicalIndex:
     """Search a workspace's segment and tail, both held in memory; a new segment is loaded beside the old one."""
 
-    def __init__(self, folder: Path, sessions: SessionMap) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        sessions: SessionMap,
+        shared: SharedSegments | None = None,
+        on_lost: Callable[[StorageUnreachable], object] = lambda _error: None,
+    ) -> None:
         self._folder = folder
         self._sessions = sessions
+        self._shared = shared
+        self._on_lost = on_lost
         self._lock = threading.Lock()
         self._tail_lock = threading.Lock()
         self._generation = -1
@@ -180,7 +198,7 @@ class LexicalIndex:
         self._tail = TailPostings()
         self._corpus: Corpus | None = None
         self._loading: threading.Thread | None = None
-        self._loaded: tuple[str, Segment | IndexUnavailable] | None = None
+        self._loaded: tuple[str, Segment | IndexUnavailable | StorageUnreachable] | None = None
 
     def search(self, db: Connection, tokens: Sequence[str]) -> LexicalScores:
         """Score every memory and every session against the query's tokens."""
@@ -214,18 +232,19 @@ class LexicalIndex:
                 return self._corpus
             name = meta.get(db, meta.SEGMENT) or ""
             if name != self._name:
-                self._switch(name, meta.get_int(db, meta.SEGMENT_COVERS))
+                self._switch(db, name, meta.get_int(db, meta.SEGMENT_COVERS))
             rows = index_state.list_tail_after(db, self._tail.last_change)
             if rows or self._corpus is None:
                 self._corpus = self._extend_tail(rows)
             self._generation = generation
             return self._corpus
 
-    def _switch(self, name: str, covers: int) -> None:
+    def _switch(self, db: Connection, name: str, covers: int) -> None:
         """Begin to serve a segment.
 
         While another one serves already, load it in a thread of its own first, unless it took rows out of the tail
-        that were never taken in here: the old segment cannot stand in for it then.
+        that were never taken in here: the old segment cannot stand in for it then. Where it cannot be had for now, the
+        store itself is indexed in its place.
         """
         if not name:
             self._begin("", index_documents([]))
@@ -233,9 +252,17 @@ class LexicalIndex:
             found, self._loaded = self._loaded[1], None
             if isinstance(found, IndexUnavailable):
                 raise found
+            if isinstance(found, StorageUnreachable):
+                # The one that serves goes on; the next search begins anew.
+                self._on_lost(found)
+                return
             self._begin(name, found)
         elif not self._name or self._generation < covers:
-            self._begin(name, load_segment(self._folder, name))
+            try:
+                self._begin(name, self._load_segment(name))
+            except StorageUnreachable as error:
+                self._on_lost(error)
+                self._begin(name, index_documents(list_documents(db)))
         elif self._loading is None or not self._loading.is_alive():
             self._loading = threading.Thread(target=self._load, args=(name,), name="load-segment", daemon=True)
             self._loading.start()
@@ -245,9 +272,12 @@ class LexicalIndex:
 
     def _load(self, name: str) -> None:
         try:
-            self._loaded = name, load_segment(self._folder, name)
-        except IndexUnavailable as error:
+            self._loaded = name, self._load_segment(name)
+        except (IndexUnavailable, StorageUnreachable) as error:
             self._loaded = name, error
+
+    def _load_segment(self, name: str) -> Segment:
+        return load_segment(self._folder, name) if self._shared is None else self._shared.load(name)
 
     def _extend_tail(self, rows: Sequence[tuple[int, int, list[str]]]) -> Corpus:
         with self._tail_lock:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,13 @@ from ulid import ULID
 from config.left_out import OF_BM25S, hide_packages
 from pipeline.errors import IndexUnavailable
 from pipeline.index.rows import NO_ROWS, Floats, Seqs
-from pipeline.text.tokens import is_field
+from pipeline.store import memories
+from pipeline.text.tokens import is_field, memory_tokens
 
+PAGE = 5000
 FORMAT = 3
+# Names follow in the order of their building.
+NAME_PREFIX = "segment-"
 MANIFEST = "manifest.json"
 ROWS = "rows.npy"
 LENGTHS = "lengths.npy"
@@ -115,10 +120,20 @@ def index_documents(documents: Iterable[Document]) -> Segment:
     return Segment(words, _read_back_counts(words.scores, lengths), holders, np.array(rows, np.int64), lengths)
 
 
+def list_documents(db: Connection) -> list[Document]:
+    """List what a segment of every active memory is built of."""
+    documents: list[Document] = []
+    last = 0
+    while page := memories.active_texts(db, last, PAGE):
+        documents.extend((seq, memory_tokens(content, occurred_at)) for seq, content, occurred_at in page)
+        last = page[-1][0]
+    return documents
+
+
 def build_segment(folder: Path, documents: Iterable[Document]) -> str:
     """Write a new segment of (row number, terms) documents, in row order; return its name."""
     segment = index_documents(documents)
-    name = f"segment-{ULID()}".lower()
+    name = f"{NAME_PREFIX}{ULID()}".lower()
     target = folder / name
     target.mkdir(mode=0o700, parents=True)
     segment.words.save(target, **WORDS)

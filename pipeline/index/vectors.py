@@ -1,10 +1,10 @@
 """The passage vectors of one model in a LanceDB table, with an ANN index once it pays.
 
-Writers hold one file lock for each change: LanceDB resolves conflicts between appends, but not between two upserts
-of one key. Beside the table lies a file of the same vectors in eight bits (`codes`), which is what exact search reads.
+Where the tables stand, in a folder or on object storage, is a `TablePlace`. Writers hold its lock for each change:
+LanceDB resolves conflicts between appends, but not between two upserts of one key. Beside the table lie the same
+vectors in eight bits (`codes`), which is what exact search reads.
 """
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,25 +13,17 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
-from config.left_out import OF_LANCEDB, hollow_packages
 from config.process import trim_heap
 from pipeline.errors import IndexUnavailable
-from pipeline.index.codes import CodesFile, PassageCodes, Position, Vector
+from pipeline.index.codes import PassageCodes, Position, Vector
 from pipeline.index.encoder import table_name
+from pipeline.index.places import FolderPlace, TablePlace
 
 KEPT_VERSIONS = timedelta(hours=1)
 # A sequential scan of fewer rows beats any index, in time and in recall.
 ANN_ROWS = 20_000
-
-
-def preload_vectors() -> Any:
-    """Import LanceDB, which takes longer than loading an encoder, before the first search needs it; return it."""
-    with hollow_packages(OF_LANCEDB):
-        import lancedb
-    return lancedb
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +42,25 @@ class VectorRows:
 class VectorTable:
     """One model's passage vectors in LanceDB."""
 
-    def __init__(self, folder: Path, model: str, dimension: int) -> None:
+    def __init__(self, folder: Path, model: str, dimension: int, place: TablePlace | None = None) -> None:
         self.model = model
         self._folder = folder
+        self._place = FolderPlace(folder) if place is None else place
         self._name = table_name(model)
         self._dimension = dimension
-        self._codes = CodesFile(folder / f"{self._name}.codes", dimension)
-        self._lock = FileLock(folder.with_suffix(".lock"), thread_local=False)
+        self._codes = self._place.codes(self._name, dimension)
         self._table: Any = None
-        self._identity: tuple[int, int] | None = None
+        self._identity: object = None
 
     @property
     def dimension(self) -> int:
         """Tell the length of a vector."""
         return self._dimension
 
-    @property
-    def _place(self) -> Path:
-        return self._folder / f"{self._name}.lance"
-
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Keep every other writer out."""
-        self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._lock:
+        with self._place.exclusive():
             yield
 
     def replace(self, vectors: Mapping[int, Vector]) -> None:
@@ -89,8 +76,9 @@ class VectorTable:
             },
             schema=self._schema(),
         )
-        with _typed_errors():
+        with self._place.typed_errors():
             table = self._open(create=True)
+            self._place.check()
             self._delete(list(vectors))
             table.add(rows)
         try:
@@ -106,12 +94,12 @@ class VectorTable:
 
     def _delete(self, seqs: Sequence[int]) -> None:
         if seqs and self.exists():
-            with _typed_errors():
+            with self._place.typed_errors():
                 self._open().delete(f"seq IN ({','.join(str(int(seq)) for seq in seqs)})")
 
     def exists(self) -> bool:
         """Tell whether the table is there."""
-        return self._place.is_dir()
+        return self._place.exists(self._name)
 
     def count(self) -> int:
         """Count the passages."""
@@ -186,7 +174,7 @@ class VectorTable:
         """Merge fragments, drop old versions, and keep an ANN index once it pays; the caller holds the lock."""
         if not self.exists():
             return
-        with _typed_errors():
+        with self._place.typed_errors():
             table = self._open()
             if table.count_rows() >= ANN_ROWS and not table.list_indices():
                 from lancedb.index import BTree, IvfFlat
@@ -205,7 +193,7 @@ class VectorTable:
             # Readers of older versions get an error and open the newest: that is what a purge asks for.
             import warnings
 
-            with _typed_errors(), warnings.catch_warnings():
+            with self._place.typed_errors(), warnings.catch_warnings():
                 table = self._open()
                 table.optimize()
                 warnings.filterwarnings("ignore", message="optimize\\(cleanup_older_than=0\\)", category=UserWarning)
@@ -214,20 +202,19 @@ class VectorTable:
     def drop(self) -> None:
         """Delete the table; the caller holds the lock."""
         if self.exists():
-            with _typed_errors():
-                self._connect().drop_table(self._name)
+            with self._place.typed_errors():
+                self._place.connect().drop_table(self._name)
         self._codes.drop()
         self._table = None
 
     def drop_others(self, keep: str | None = None) -> None:
         """Delete the vectors of every model but this one and one to keep; the caller holds the lock."""
-        kept = {self._name, table_name(keep or self.model)}
-        for place in self._folder.glob("*.lance"):
-            if place.stem not in kept:
-                shutil.rmtree(place)
-        for file in self._folder.glob("*.codes"):
-            if file.stem not in kept:
-                file.unlink()
+        self._place.drop_all(keep={self._name, table_name(keep or self.model)})
+
+    def drop_broken(self) -> None:
+        """Delete whatever stands there, of every model; the caller holds the lock."""
+        self._place.drop_all(keep=frozenset())
+        self._table = None
 
     def _rows(self, columns: list[str], condition: str | None) -> Any:
         def read(table: Any) -> Any:
@@ -242,7 +229,7 @@ class VectorTable:
         except (RuntimeError, OSError, ValueError):
             # The files of the version that we had open are gone: compacted, purged or deleted. Open what is there now.
             self._table = None
-        with _typed_errors():
+        with self._place.typed_errors():
             return read(self._open())
 
     def _open(self, *, create: bool = False) -> Any:
@@ -252,21 +239,18 @@ class VectorTable:
                 raise IndexUnavailable("vectors: the table is not there")
             return self._create()
         # A table that was deleted and made anew by the same name is another one: an open handle would answer with the
-        # old one's numbers. Inode numbers are given out again, so the time of change belongs to the identity.
-        status = self._place.stat()
-        identity = status.st_ino, status.st_ctime_ns
-        if self._table is None or identity != self._identity:
-            self._table = self._connect().open_table(self._name)
+        # old one's numbers.
+        identity = self._place.identify(self._name)
+        if self._table is None or identity is None or identity != self._identity:
+            self._table = self._place.connect().open_table(self._name)
             self._identity = identity
         self._table.checkout_latest()
         return self._table
 
     def _create(self) -> Any:
-        self._table, self._identity = self._connect().create_table(self._name, schema=self._schema()), None
+        connection = self._place.connect()
+        self._table, self._identity = connection.create_table(self._name, schema=self._schema()), None
         return self._table
-
-    def _connect(self) -> Any:
-        return preload_vectors().connect(self._folder)
 
     def _schema(self) -> Any:
         import pyarrow as pa
@@ -280,12 +264,3 @@ def release_memory() -> None:
 
     pa.default_memory_pool().release_unused()
     trim_heap()
-
-
-@contextmanager
-def _typed_errors() -> Iterator[None]:
-    # LanceDB names every trouble with its files, a missing one too, by one of these.
-    try:
-        yield
-    except (RuntimeError, OSError, ValueError) as error:
-        raise IndexUnavailable(f"vectors: {error}") from error

@@ -93,7 +93,7 @@ class JobContext:
     def repair_vectors(self) -> int:
         """Queue again what the vector index should hold and does not; return how many memories."""
         log = partial(self.log_problem, "vectors")
-        return indexes.repair_vectors(self.database, self.table(), self.paths.vectors, log)
+        return indexes.repair_vectors(self.database, self.table(), log)
 
     def compact_vectors(self) -> bool:
         """Merge what appends to the vector index have left behind, if that is worth it; return whether it was."""

@@ -1,22 +1,21 @@
 """The indexes of a workspace: fold the tail into a new lexical segment, repair and compact the vectors, rebuild."""
 
-import shutil
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from sqlite3 import Connection
 
 from filelock import FileLock
 
 from pipeline.errors import IndexUnavailable
-from pipeline.index.segment import build_segment, remove_segments
+from pipeline.index.segment import build_segment, list_documents, remove_segments
+from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorTable
 from pipeline.records import Stage
 from pipeline.store import changes, index_state, memories, meta, work
 from pipeline.store.database import Database, wake_on_commit
-from pipeline.text.tokens import memory_tokens
 from pipeline.write.accept import DIGESTION
-
-PAGE = 5000
 
 
 def needs_segment(database: Database, tail_rows: int) -> bool:
@@ -25,35 +24,45 @@ def needs_segment(database: Database, tail_rows: int) -> bool:
         return index_state.count_tail(db) >= tail_rows or meta.get(db, meta.SEGMENT_WANTED) is not None
 
 
-def rebuild_segment(database: Database, folder: Path) -> int:
+def rebuild_segment(database: Database, folder: Path, shared: SharedSegments | None = None) -> int:
     """Build a segment of every active memory and make it current; return the number of memories, 0 for no need.
 
     The store names the current segment in the same transaction that trims the tail, so that a reader sees the old
-    pair or the new one.
+    pair or the new one. Where segments are shared, it names one only once it was sent.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(folder / "build.lock"):
         # Several workers may be sent for one segment: who waited here finds the work done.
-        if not needs_segment(database, 1):
-            return 0
-        with database.read() as db:
-            covered = changes.generation(db)
-            documents: list[tuple[int, list[str]]] = []
-            last = 0
-            while page := memories.active_texts(db, last, PAGE):
-                documents.extend((seq, memory_tokens(content, occurred_at)) for seq, content, occurred_at in page)
-                last = page[-1][0]
-        name = build_segment(folder, documents)
-        with database.write() as db:
-            meta.put(db, meta.SEGMENT, name)
-            meta.put(db, meta.SEGMENT_COVERS, str(covered))
-            index_state.trim_tail(db, covered)
-            # A purge that came while we read is still in what we built: its wish stays.
-            wanted = meta.get(db, meta.SEGMENT_WANTED)
-            if wanted is not None and int(wanted) <= covered:
-                meta.drop(db, meta.SEGMENT_WANTED)
-        remove_segments(folder, keep=name)
-    return len(documents)
+        while needs_segment(database, 1):
+            with database.read() as db:
+                before, covered = meta.get(db, meta.SEGMENT), changes.generation(db)
+                documents = list_documents(db)
+            name = build_segment(folder, documents)
+            if shared is not None:
+                shared.send(name)
+            with database.write() as db:
+                wanted = meta.get(db, meta.SEGMENT_WANTED)
+                # On another machine somebody may have been faster: what that one's covers stands in no tail any more.
+                is_named = meta.get(db, meta.SEGMENT) == before
+                if is_named:
+                    _name_segment(db, name, covered)
+            if is_named:
+                remove_segments(folder, keep=name)
+                if shared is not None:
+                    # What was purged stays for nobody.
+                    shared.remove_others(name, datetime.now(UTC), at_once=wanted is not None)
+                return len(documents)
+    return 0
+
+
+def _name_segment(db: Connection, name: str, covered: int) -> None:
+    meta.put(db, meta.SEGMENT, name)
+    meta.put(db, meta.SEGMENT_COVERS, str(covered))
+    index_state.trim_tail(db, covered)
+    # A purge that came while we read is still in what we built: its wish stays.
+    wanted = meta.get(db, meta.SEGMENT_WANTED)
+    if wanted is not None and int(wanted) <= covered:
+        meta.drop(db, meta.SEGMENT_WANTED)
 
 
 def request_rebuild(database: Database) -> int:
@@ -83,7 +92,7 @@ def needs_compaction(table: VectorTable, fragments: int) -> bool:
     return table.fragments() >= fragments
 
 
-def repair_vectors(database: Database, table: VectorTable, folder: Path, log: Callable[[str], None]) -> int:
+def repair_vectors(database: Database, table: VectorTable, log: Callable[[str], None]) -> int:
     """Queue memories whose vectors are missing, or of another model; return how many. Drop vectors of no memory.
 
     Those of the model that serves are kept until the table's own is whole.
@@ -91,7 +100,7 @@ def repair_vectors(database: Database, table: VectorTable, folder: Path, log: Ca
     A table that cannot be read is deleted: everything in it can be computed again.
     """
     with table.exclusive():
-        present = _present(table, folder, log)
+        present = _present(table, log)
         with database.read() as db:
             lost = [seq for seq in index_state.list_expected_passages(db, table.model) if seq not in present]
             missing = index_state.list_unembedded(db, table.model)
@@ -125,11 +134,11 @@ def repair_vectors(database: Database, table: VectorTable, folder: Path, log: Ca
     return len({*lost, *missing})
 
 
-def _present(table: VectorTable, folder: Path, log: Callable[[str], None]) -> set[int]:
+def _present(table: VectorTable, log: Callable[[str], None]) -> set[int]:
     # Counting would only read the manifest; reading a column opens every file, so that a cut one shows.
     try:
         return table.seqs()
     except IndexUnavailable as error:
         log(f"the vector index was broken and is built anew: {error}")
-    shutil.rmtree(folder)
+    table.drop_broken()
     return set()

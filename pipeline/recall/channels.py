@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pipeline.errors import EncoderUnavailable
@@ -56,7 +57,8 @@ def _await(
         took, scores = future.result(timeout=max(0.0, deadline - began))
     except TimeoutError:
         # A search that has not begun need not begin; one that runs ends by itself and warms the next.
-        future.cancel()
+        if not future.cancel():
+            future.add_done_callback(partial(_report_late, channel, on_error))
         return ChannelResult(ChannelReport(ChannelState.LATE, elapsed_ms(began)))
     except EncoderUnavailable:
         return ChannelResult(ChannelReport(ChannelState.COLD, elapsed_ms(began)))
@@ -64,6 +66,13 @@ def _await(
         on_error(channel, error)
         return ChannelResult(ChannelReport(ChannelState.COLD, elapsed_ms(began)))
     return ChannelResult(ChannelReport(ChannelState.OK, took), scores)
+
+
+def _report_late(channel: Channel, on_error: ErrorSink, future: "Future[tuple[float, Any]]") -> None:
+    """Tell of a search that failed after its answer had gone without it."""
+    error = future.exception()
+    if isinstance(error, Exception) and not isinstance(error, EncoderUnavailable):
+        on_error(channel, error)
 
 
 def _time_search(search: Callable[[], Any]) -> tuple[float, Any]:

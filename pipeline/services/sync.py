@@ -23,7 +23,8 @@ from pipeline.records import Memory, Revision, ScopeKind
 from pipeline.services.workspace import WorkspaceSettings
 from pipeline.store import oplog, truth
 from pipeline.store.database import Databases
-from pipeline.store.peers import FOLDER, Device, Event, Peers, PutAside, Remote
+from pipeline.store.objects import FOLDER
+from pipeline.store.peers import Device, Event, Peers, PutAside, Remote
 from pipeline.sync import exchange as exchanging, merge
 from pipeline.sync.circle import Card, Circle
 from pipeline.sync.exchange import Exchanged, Home

@@ -33,6 +33,16 @@ def put(db: Connection, key: str, value: str) -> None:
     db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value))
 
 
+def put_new(db: Connection, key: str, value: str) -> bool:
+    """Set a value that was never set; return False where it was."""
+    return db.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (key, value)).rowcount == 1
+
+
+def replace(db: Connection, key: str, before: str, value: str) -> bool:
+    """Set a value in the place of another; return False where it is not that any more."""
+    return db.execute("UPDATE meta SET value = ? WHERE key = ? AND value = ?", (value, key, before)).rowcount == 1
+
+
 def note(db: Connection, key: str, value: str) -> None:
     """Set a value that mostly is what it was."""
     if get(db, key) != value:

@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 
 from config.settings import environment_allows_http
 from pipeline.errors import ReverieError, StorageUnreachable
-from pipeline.store.peers import FOLDER
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
+# How an address begins that is a folder.
+FOLDER = "dir:"
 CONNECT_S, READ_S, REQUEST_S = 2, 5, 60
 MOST_RETRIES = 2
 RETRY_S = 10

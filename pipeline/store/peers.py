@@ -20,12 +20,10 @@ from pipeline.store import driver
 from pipeline.store.driver import as_sqlite3, sqlite_errors
 from pipeline.store.failures import failure_of
 from pipeline.store.migrations import make_ready
+from pipeline.store.objects import FOLDER
 
 # An operation by its workspace and its number in the log there.
 Numbered = tuple[str, int]
-
-# How the address of a remote begins that is a folder.
-FOLDER = "dir:"
 
 MIGRATIONS = Migrations("reverie-peers")
 # What is kept of what went on between machines.

@@ -25,7 +25,8 @@ from pipeline.digest import dedup, entities
 from pipeline.digest.digest import digest
 from pipeline.index.dense import DenseIndex
 from pipeline.index.encoder import OnnxEncoder, encoder_directory
-from pipeline.index.vectors import VectorTable, preload_vectors
+from pipeline.index.places import preload_vectors
+from pipeline.index.vectors import VectorTable
 from pipeline.records import Draft, Kind, Stage
 from pipeline.services.encoder import compile_model, usual_model
 from pipeline.store.database import Database

@@ -11,19 +11,15 @@ from pipeline.records import Revision, Scope, ScopeKind
 from pipeline.store import clock
 from pipeline.write import revise
 from tests.fakes.homes import SHARED, Home, exchange_until_still, pair
-from tests.support.s3 import PROGRAM, serve_s3
 from tests.support.served import serve_home
 
 BUCKET = "memories"
 
 
 @pytest.fixture(scope="module")
-def s3(tmp_path_factory):
-    if not PROGRAM.exists():
-        pytest.skip("there is no SeaweedFS for this system")
-    with serve_s3(tmp_path_factory.mktemp("s3")) as server:
-        server.make_bucket(BUCKET)
-        yield server
+def bucket(s3):
+    s3.make_bucket(BUCKET)
+    return s3
 
 
 @pytest.fixture(params=["folder", "s3", "http"])
@@ -33,7 +29,7 @@ def url(request, tmp_path, monkeypatch):
         yield f"dir:{tmp_path}/shared"
         return
     if request.param == "s3":
-        server = request.getfixturevalue("s3")
+        server = request.getfixturevalue("bucket")
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         yield f"s3://{BUCKET}/{uuid.uuid4().hex}"

@@ -1,4 +1,10 @@
-"""One table of passages, three ways to search it: in memory, by LanceDB, and one dot product at a time."""
+"""One table of passages, in a folder and on object storage, and three ways to search it.
+
+In memory, by LanceDB, and one dot product at a time.
+"""
+
+import uuid
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,8 +12,12 @@ from hypothesis import given, settings, strategies as st
 
 from pipeline.index.codes import CodesFile
 from pipeline.index.dense import NEIGHBOUR_SHARE, DenseIndex
+from pipeline.index.places import SharedPlace
 from pipeline.index.vectors import VectorTable
-from tests.fakes.in_process import scratch_folder
+from pipeline.store.database import Database
+from pipeline.store.leases import hold
+from pipeline.store.objects import ObjectStorage
+from tests.fakes.in_process import PROFILE, scratch_folder
 
 DIMENSION = 8
 NO_BACKGROUND = np.empty((0, DIMENSION), np.float32)
@@ -18,12 +28,13 @@ CLOSE = 0.01
 class Trio:
     """A LanceDB table, both ways of searching it, and what it must hold as a dictionary."""
 
-    def __init__(self, folder):
-        self.table = VectorTable(folder / "vectors.lance", "model", DIMENSION)
+    def __init__(self, folder, open_table):
+        self.open_table = partial(open_table, folder)
+        self.table = self.open_table()
         self.in_memory = DenseIndex(self.table, 10_000, NO_BACKGROUND)
         self.by_lance = DenseIndex(self.table, 0, NO_BACKGROUND)
-        # What answers as long as the file of codes is lost.
-        alone = VectorTable(folder / "vectors.lance", "model", DIMENSION)
+        # What answers as long as the codes are lost.
+        alone = self.open_table()
         alone._codes = CodesFile(folder / "lost.codes", DIMENSION)
         self.without_codes = DenseIndex(alone, 10_000, NO_BACKGROUND)
         self.indexes = (self.in_memory, self.by_lance, self.without_codes)
@@ -92,9 +103,38 @@ def passages(seed, count):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+def open_in_folder(folder):
+    return VectorTable(folder / "vectors.lance", "model", DIMENSION)
+
+
+@pytest.fixture(scope="module", params=["folder", "s3"])
+def open_table(request):
+    """Return what opens the table of a folder, which on object storage only holds copies."""
+    if request.param == "folder":
+        yield open_in_folder
+        return
+    server = request.getfixturevalue("s3")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        storage, prefixes, databases = ObjectStorage.open("s3://vectors/team"), {}, {}
+        server.make_bucket("vectors")
+
+        def open_shared(folder):
+            below = storage.below(prefixes.setdefault(folder, uuid.uuid4().hex))
+            if folder not in databases:
+                databases[folder] = Database(folder / "events.sqlite", PROFILE, create=True)
+            place = SharedPlace(below, folder / "vectors.lance", partial(hold, databases[folder], "vectors"))
+            return VectorTable(folder / "vectors.lance", "model", DIMENSION, place)
+
+        yield open_shared
+        for database in databases.values():
+            database.close()
+
+
 @pytest.fixture
-def trio(tmp_path):
-    return Trio(tmp_path)
+def trio(tmp_path, open_table):
+    return Trio(tmp_path, open_table)
 
 
 numbers = st.integers(1, 12)
@@ -110,9 +150,9 @@ triples = st.lists(st.tuples(*[st.integers(0, 14)] * 3), min_size=1, max_size=6)
 
 @settings(max_examples=12)
 @given(steps, st.integers(100, 199), triples)
-def test_all_three_agree_after_any_history(history, seed, neighbours):
+def test_all_three_agree_after_any_history(open_table, history, seed, neighbours):
     with scratch_folder() as folder:
-        trio, query = Trio(folder), passages(seed, 1)[0]
+        trio, query = Trio(folder, open_table), passages(seed, 1)[0]
         for step in history:
             trio.replace(step) if isinstance(step, dict) else trio.remove(step)
             trio.agree(query)
@@ -152,7 +192,7 @@ def test_what_was_removed_is_not_found(trio):
 def test_an_index_follows_the_writes_of_others(trio):
     trio.replace({1: passages(1, 1)})
     trio.agree(unit(1))
-    other = VectorTable(trio.table._folder, "model", DIMENSION)
+    other = trio.open_table()
     with other.exclusive():
         other.replace({5: passages(5, 2)})
     trio.passages[5] = passages(5, 2)

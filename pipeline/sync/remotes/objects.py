@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import PeerRefused, RemoteUnreachable
-from pipeline.store.objects import ObjectExists, ObjectStorage
-from pipeline.store.peers import FOLDER, Peers, Remote, Stream
+from pipeline.store.objects import FOLDER, ObjectExists, ObjectStorage
+from pipeline.store.peers import Peers, Remote, Stream
 from pipeline.sync import keys
 from pipeline.sync.circle import Circle
 from pipeline.sync.remotes.remote import Outgoing, Sent, Stretch

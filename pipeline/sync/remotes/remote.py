@@ -6,7 +6,8 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from pipeline.errors import FieldError, InvalidField
-from pipeline.store.peers import FOLDER, Numbered
+from pipeline.store.objects import FOLDER
+from pipeline.store.peers import Numbered
 
 Item = Mapping[str, Any]
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})

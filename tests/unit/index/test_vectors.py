@@ -68,7 +68,7 @@ def test_after_a_removal_everything_is_read_again_and_no_byte_is_left(table):
     first = table.read_codes(None, 100)
     with table.exclusive():
         table.replace({2: np.array([[0.6, 0.8, 0, 0]], np.float32)})
-        old, new = (table._codes._pack(rows) for rows in (first.select(first.seqs == 2), changed(table, 2)))
+        old, new = (table._codes.pack(rows) for rows in (first.select(first.seqs == 2), changed(table, 2)))
         assert codes_of(table).read_bytes().count(old) == codes_of(table).read_bytes().count(new) == 1
         codes_of(table).with_name(".model.codes.partial").write_bytes(old)
         table.remove([2])
@@ -167,7 +167,7 @@ def test_compaction_drops_what_was_written_anew(table):
 
 
 def test_exact_search_never_loads_lancedb(table, monkeypatch):
-    monkeypatch.setattr("pipeline.index.vectors.preload_vectors", lambda: pytest.fail("LanceDB was loaded"))
+    monkeypatch.setattr("pipeline.index.places.preload_vectors", lambda: pytest.fail("LanceDB was loaded"))
     fresh = VectorTable(table._folder, "model", 4)
     assert found_by(fresh) == [1, 2, 3]
     assert found_by(VectorTable(table._folder, "of another model", 4)) == []
