@@ -22,6 +22,7 @@ from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.hook_runs import HookRunLog
 from pipeline.services.prefetch import AnswerPrefetcher
 from pipeline.services.recall import SearchContexts
+from pipeline.services.storage import open_storage
 from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile
 from pipeline.store.stores import open_stores
@@ -57,7 +58,8 @@ class WebContainer:
         self._settings = WorkspaceSettings(settings, self.operations)
         self.encoders = QueryEncoders(settings, lambda message: self.operations.record_error("encoder", message))
         self.feedback = FeedbackWriter(self.operations)
-        self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback)
+        objects = open_storage(settings)
+        self.contexts = SearchContexts(self._get_encoder, settings.dense_exact_rows, self.feedback, objects)
         self.prefetcher = AnswerPrefetcher(self.workspace, self.contexts, self.operations)
         self.agent_sessions = AgentSessionService(self.workspace(settings.workspace), self.contexts, self.feedback)
         self.hook_runs = HookRunLog(self.operations, self.feedback, self.workspace)

@@ -27,8 +27,8 @@ from pipeline.services.encoder import (
     follows_languages,
     has_multilingual,
     usual_model,
-    vector_table,
 )
+from pipeline.services.storage import open_storage, shared_segments, vector_table
 from pipeline.services.turns import capture_settings
 from pipeline.services.workspace import Workspace, WorkspaceSettings
 from pipeline.store.database import WakeUps, WriterProfile, wake_nobody
@@ -54,6 +54,7 @@ class WorkerContainer:
         self.workspace_settings = WorkspaceSettings(settings, self.operations)
         self.policy = DigestPolicy(WORK_BATCH, settings.lease_s, settings.backoff_s)
         self.encoders = DocumentEncoders(settings)
+        self.objects = open_storage(settings)
         self._dense: LruCache[str, tuple[Encoder, DenseIndex]] = LruCache(MOST_DENSE)
         self._statements: StatementClassifier | None = None
         # Threads that need the tagger wait for the first one to load it.
@@ -83,7 +84,8 @@ class WorkerContainer:
 
     def vectors(self, workspace_id: str, encoder: Encoder | None = None) -> VectorTable:
         """Return the table of an encoder's vectors, of the one that embeds a workspace's memories unless given."""
-        return vector_table(self.settings.paths.workspace(workspace_id), encoder or self.encoder(workspace_id))
+        paths, database = self.settings.paths.workspace(workspace_id), self.databases.get(workspace_id)
+        return vector_table(paths, database, encoder or self.encoder(workspace_id), self.objects)
 
     def dense(self, workspace_id: str) -> DenseIndex:
         """Return a workspace's dense index, which takes in by itself what workers embed."""
@@ -97,12 +99,14 @@ class WorkerContainer:
 
     def context(self, workspace_id: str) -> JobContext:
         """Return what the jobs of a workspace need; raise NotFound when there is no such workspace."""
+        paths = self.settings.paths.workspace(workspace_id)
         return JobContext(
             self.workspace_settings.get(workspace_id),
-            self.settings.paths.workspace(workspace_id),
+            paths,
             self.databases.get(workspace_id),
             partial(self.vectors, workspace_id),
             partial(self.operations.record_error, workspace=workspace_id),
+            shared_segments(paths, self.objects),
         )
 
     def stages(self, workspace_id: str) -> StageRegistry:

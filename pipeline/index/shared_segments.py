@@ -54,7 +54,7 @@ class SharedSegments:
         )
 
     def _fetch(self, name: str) -> None:
-        keys = [key for key in self._objects.list(f"{name}/")]
+        keys = list(self._objects.list(f"{name}/"))
         if f"{name}/{MANIFEST}" not in keys:
             raise IndexUnavailable(f"lexical segment {name} is not at {self._objects.url}", part=name)
         partial = self._folder / f"{FETCHING}{secrets.token_hex(4)}"

@@ -8,6 +8,7 @@ from config.paths import WorkspacePaths
 from config.process import is_alive
 from config.settings import Settings
 from pipeline.errors import IndexUnavailable
+from pipeline.index.shared_segments import SharedSegments
 from pipeline.index.vectors import VectorRows, VectorTable
 from pipeline.jobs import indexes
 from pipeline.jobs.model import JobModel, ModelEndpoint
@@ -32,6 +33,8 @@ class JobContext:
     table: Callable[[], VectorTable]
     # Takes a component's name and what is wrong.
     log_problem: Callable[[str, str], None]
+    # Where lexical segments lie that other machines read too.
+    segments: SharedSegments | None = None
 
     @property
     def is_silent(self) -> bool:
@@ -88,7 +91,7 @@ class JobContext:
 
     def rebuild_segment(self) -> int:
         """Build the lexical segment anew; return how many memories it holds, 0 where there was no need."""
-        return indexes.rebuild_segment(self.database, self.paths.lexical)
+        return indexes.rebuild_segment(self.database, self.paths.lexical, self.segments)
 
     def repair_vectors(self) -> int:
         """Queue again what the vector index should hold and does not; return how many memories."""

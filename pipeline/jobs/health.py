@@ -10,7 +10,8 @@ from typing import Any
 
 from config.paths import WorkspacePaths
 from pipeline.errors import IndexUnavailable
-from pipeline.index.segment import load_segment
+from pipeline.index.segment import Segment, load_segment
+from pipeline.index.shared_segments import SharedSegments
 from pipeline.jobs.runner import JobRun, Report
 from pipeline.store import entities, invariants, meta
 from pipeline.store.database import Database
@@ -45,7 +46,11 @@ class _Check:
 
 
 def health(
-    job: JobRun, paths: WorkspacePaths, repair_vectors: Callable[[], int], on_problem: Callable[[str], object]
+    job: JobRun,
+    paths: WorkspacePaths,
+    repair_vectors: Callable[[], int],
+    on_problem: Callable[[str], object],
+    segments: SharedSegments | None = None,
 ) -> Report:
     """Check everything; a healthy workspace is not written to.
 
@@ -54,7 +59,7 @@ def health(
     """
     with job.database.read() as db:
         known = invariants.last_counts(db, "health")
-    checks = _checks(job.database, paths)
+    checks = _checks(job.database, paths, segments)
     counts: dict[str, int] = {}
     for number, check in enumerate(checks):
         if job.pausing():
@@ -78,10 +83,10 @@ def health(
     return Report(counts)
 
 
-def examine(database: Database, paths: WorkspacePaths) -> list[HealthProblem]:
+def examine(database: Database, paths: WorkspacePaths, segments: SharedSegments | None = None) -> list[HealthProblem]:
     """Return what is wrong now, without repairing anything; of many broken rows it may count only the first."""
     problems = []
-    for check in _checks(database, paths):
+    for check in _checks(database, paths, segments):
         found = check.find()
         if found:
             problems.append(HealthProblem(check.name, len(found), _describe(check, found), check.repair is not None))
@@ -118,7 +123,7 @@ def _describe(check: _Check, found: Sequence[Any]) -> str:
     return f"{check.name}: {len(found)} {check.says}: {names}{' …' if len(found) > NAMED else ''}"
 
 
-def _checks(database: Database, paths: WorkspacePaths) -> list[_Check]:
+def _checks(database: Database, paths: WorkspacePaths, segments: SharedSegments | None) -> list[_Check]:
     def reading(find: Callable[[Connection], Sequence[Any]]) -> Callable[[], Sequence[Any]]:
         def look() -> Sequence[Any]:
             with database.read() as db:
@@ -126,6 +131,7 @@ def _checks(database: Database, paths: WorkspacePaths) -> list[_Check]:
 
         return look
 
+    load = partial(load_segment, paths.lexical) if segments is None else segments.load
     return [
         _Check(DAMAGE, "faults in the file; `reverie snapshot restore` puts a copy back", partial(_damage, database)),
         _Check("mentions", "mentions by no memory", reading(invariants.list_lost_mentions), _unlink),
@@ -141,7 +147,7 @@ def _checks(database: Database, paths: WorkspacePaths) -> list[_Check]:
         _Check(
             "segment",
             "reasons for a new lexical segment",
-            partial(_segment_faults, database, paths.lexical),
+            partial(_segment_faults, database, load),
             lambda db, _found: invariants.ask_for_segment(db),
         ),
         *(
@@ -164,7 +170,7 @@ def _damage(database: Database) -> Sequence[str]:
         return invariants.damage(db)
 
 
-def _segment_faults(database: Database, folder: Path) -> Sequence[str]:
+def _segment_faults(database: Database, load: Callable[[str], Segment]) -> Sequence[str]:
     with database.read() as db:
         if ahead := invariants.ahead_of_log(db):
             return [f"{name} is ahead of the change log" for name in ahead]
@@ -173,7 +179,7 @@ def _segment_faults(database: Database, folder: Path) -> Sequence[str]:
         name = meta.get(db, meta.SEGMENT)
         outside = invariants.findable_outside_tail(db)
     try:
-        held = set(load_segment(folder, name).rows.tolist()) if name else set()
+        held = set(load(name).rows.tolist()) if name else set()
     except IndexUnavailable as error:
         with database.read() as db:
             # Swapped while we looked: the new one is looked at next time.

@@ -187,7 +187,7 @@ def _layout(run: JobRun, _context: "JobContext") -> Report:
 def _health(run: JobRun, context: "JobContext") -> Report:
     from pipeline.jobs.health import health
 
-    return health(run, context.paths, context.repair_vectors, context.on_problem)
+    return health(run, context.paths, context.repair_vectors, context.on_problem, context.segments)
 
 
 JOBS: tuple[ScheduledJob, ...] = (

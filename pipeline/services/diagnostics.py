@@ -20,6 +20,7 @@ from pipeline.records import CheckResult
 from pipeline.services import encoder
 from pipeline.services.encryption import describe_encryption
 from pipeline.services.existing import list_workspaces
+from pipeline.services.storage import open_storage, shared_segments
 from pipeline.store import backup, migrations, runs, work
 from pipeline.store.database import Database, WriterProfile
 from pipeline.store.migrations import MIGRATIONS
@@ -242,7 +243,9 @@ def _retry(context: CheckContext, name: str) -> str:
 
 
 def _check_indexes(context: CheckContext, name: str, database: Database) -> Iterator[CheckResult]:
-    problems = [p for p in health.examine(database, context.paths.workspace(name)) if p.check != PERMISSIONS]
+    paths = context.paths.workspace(name)
+    segments = shared_segments(paths, open_storage(context.settings))
+    problems = [p for p in health.examine(database, paths, segments) if p.check != PERMISSIONS]
     for problem in problems:
         if problem.repairable:
             hint = f"`reverie -w {name} sleep health` repairs it"

