@@ -208,3 +208,15 @@ def _look_at_the_clock_anew():
     time.tzset()
     # APScheduler asks this library, which remembers.
     tzlocal.unix._cache_tz = tzlocal.unix._cache_tz_name = None
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory):
+    """A server for S3 without a bucket."""
+    # Only the tests that ask for it start a server.
+    from tests.support.s3 import PROGRAM, serve_s3
+
+    if not PROGRAM.exists():
+        pytest.skip("there is no SeaweedFS for this system")
+    with serve_s3(tmp_path_factory.mktemp("s3")) as server:
+        yield server

@@ -37,6 +37,8 @@ from pipeline.index.shared_segments import SharedSegments
 from pipeline.store import changes, index_state, meta
 from pipeline.text.tokens import is_field
 
+# How long a first search waits for a segment that is being fetched.
+PATIENCE_S = 3.0
 # In a workspace of fewer memories, a word tells as much as in one of so many: few share it because there are few.
 YOUNG = 200
 
@@ -249,23 +251,39 @@ class LexicalIndex:
         if not name:
             self._begin("", index_documents([]))
         elif self._loaded is not None and self._loaded[0] == name:
-            found, self._loaded = self._loaded[1], None
-            if isinstance(found, IndexUnavailable):
-                raise found
-            if isinstance(found, StorageUnreachable):
+            found = self._take_loaded(name)
+            if isinstance(found, Segment):
+                self._begin(name, found)
+            elif found is not None:
                 # The one that serves goes on; the next search begins anew.
                 self._on_lost(found)
-                return
-            self._begin(name, found)
         elif not self._name or self._generation < covers:
-            try:
-                self._begin(name, self._load_segment(name))
-            except StorageUnreachable as error:
-                self._on_lost(error)
-                self._begin(name, index_documents(list_documents(db)))
-        elif self._loading is None or not self._loading.is_alive():
+            segment = load_segment(self._folder, name) if self._shared is None else self._await_shared(db, name)
+            self._begin(name, segment)
+        else:
+            self._load_beside(name)
+
+    def _await_shared(self, db: Connection, name: str) -> Segment:
+        self._load_beside(name).join(PATIENCE_S)
+        found = self._take_loaded(name)
+        if isinstance(found, Segment):
+            return found
+        self._on_lost(found or StorageUnreachable(f"lexical segment {name} is still being fetched"))
+        return index_documents(list_documents(db))
+
+    def _load_beside(self, name: str) -> threading.Thread:
+        if self._loading is None or not self._loading.is_alive():
             self._loading = threading.Thread(target=self._load, args=(name,), name="load-segment", daemon=True)
             self._loading.start()
+        return self._loading
+
+    def _take_loaded(self, name: str) -> Segment | StorageUnreachable | None:
+        if self._loaded is None or self._loaded[0] != name:
+            return None
+        found, self._loaded = self._loaded[1], None
+        if isinstance(found, IndexUnavailable):
+            raise found
+        return found
 
     def _begin(self, name: str, segment: Segment) -> None:
         self._name, self._segment, self._tail, self._corpus = name, segment, TailPostings(), None

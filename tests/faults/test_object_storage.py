@@ -1,0 +1,247 @@
+"""Indexes on object storage that is late, refuses, breaks off or comes back: recall answers, and nothing is lost."""
+
+import shutil
+import threading
+import uuid
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+import pytest
+
+from pipeline.errors import StorageUnreachable
+from pipeline.index import lexical
+from pipeline.index.shared_segments import GRACE, SharedSegments
+from pipeline.records import Stage
+from pipeline.services.storage import open_storage
+from pipeline.store import meta, objects, work
+from tests.fakes.client import CheckedClient
+from tests.fakes.in_process import digest_all, digest_stage, fast_settings, flush_notes, open_web, open_worker
+from tests.support.gate import gate_before
+from tests.support.stack import wait_until
+from web.app import create_app
+
+BUCKET = "indexes"
+TEXTS = ("The billing service listens on port 8123", "Deploys of the shop run on Fridays", "Zebras sleep in the attic")
+
+
+@pytest.fixture(scope="module")
+def bucket(s3):
+    s3.make_bucket(BUCKET)
+    return s3
+
+
+@pytest.fixture
+def gate(bucket, monkeypatch):
+    """A gate before the S3 server, by which alone the environment knows it."""
+    # Nobody here waits for a storage that is far away.
+    monkeypatch.setattr(objects, "READ_S", 1)
+    with gate_before(urlsplit(bucket.endpoint).port) as gate:
+        for name, value in {**bucket.environment, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"}.items():
+            monkeypatch.setenv(name, value)
+        yield gate
+
+
+class Machine:
+    """A web server and a worker over a store, with a home of their own."""
+
+    def __init__(self, home, vectors):
+        self.settings = fast_settings(home, vectors=vectors)
+        self.container = open_web(self.settings)
+        self.worker = open_worker(self.settings)
+        self.client = CheckedClient(create_app(self.container), self.container.token)
+        self.paths = self.settings.paths.workspace("default")
+
+    def build(self):
+        digest_all(self.worker)
+        self.worker.context("default").rebuild_segment()
+
+    def recall(self, text, budget_ms=5000):
+        return self.client.recall(text, budget_ms=budget_ms)
+
+    def find(self, text):
+        return self.recall(text)["results"][0]["content"]
+
+    def states(self, text):
+        return {name: report["state"] for name, report in self.recall(text)["channels"].items()}
+
+    def errors(self):
+        flush_notes(self.container)
+        return [
+            error.component for error in self.container.operations.errors(workspace="default", limit=99, before=None)
+        ]
+
+    def close(self):
+        self.container.close()
+        self.worker.close()
+
+
+@pytest.fixture
+def open_machine(tmp_path, gate):
+    """Open machines over the same object storage, each on a copy of the first one's store and with no index."""
+    opened, vectors = [], f"s3://{BUCKET}/{uuid.uuid4().hex}"
+
+    def open_machine():
+        home = tmp_path / f"home-{len(opened)}"
+        if opened:
+            first = opened[0]
+            first.container.databases.get("default").checkpoint()
+            place = fast_settings(home).paths.workspace("default")
+            place.root.mkdir(parents=True)
+            shutil.copy(first.paths.events, place.events)
+        opened.append(Machine(home, vectors))
+        return opened[-1]
+
+    yield open_machine
+    gate.open()
+    for machine in opened:
+        machine.close()
+
+
+@pytest.fixture
+def first(open_machine):
+    """A machine whose memories are digested and whose segment is built."""
+    machine = open_machine()
+    for text in TEXTS:
+        machine.client.write(text)
+    machine.build()
+    return machine
+
+
+def keys_of(machine):
+    return open_storage(machine.settings).list()
+
+
+def test_another_machine_answers_whole_from_what_lies_there(first, open_machine):
+    other = open_machine()
+    assert other.find("billing port") == TEXTS[0]
+    assert other.states("zebras attic") == {"lexical": "ok", "dense": "ok"}
+    assert {key.split("/")[0] for key in keys_of(first)} == {"vectors", "segments"}
+
+
+def test_copies_may_be_deleted_at_any_time(first, open_machine):
+    other = open_machine()
+    assert other.find("billing port") == TEXTS[0]
+    for _ in range(2):
+        for folder in (other.paths.lexical, other.paths.vectors):
+            shutil.rmtree(folder)
+        assert other.find("zebras") == TEXTS[2]
+        other.container.contexts._kept._kept.clear()
+        assert other.states("deploys of the shop") == {"lexical": "ok", "dense": "ok"}
+    # One that was cut short is fetched again.
+    for file in [*other.paths.lexical.rglob("*.npy"), *other.paths.vectors.glob("*.codes")]:
+        file.write_bytes(file.read_bytes()[:-1])
+    other.container.contexts._kept._kept.clear()
+    assert other.states("billing service") == {"lexical": "ok", "dense": "ok"}
+
+
+@pytest.mark.parametrize("trouble", ["close", "stall"])
+def test_storage_out_of_reach_costs_meaning_and_never_words(first, open_machine, gate, trouble, monkeypatch):
+    monkeypatch.setattr(lexical, "PATIENCE_S", 0.2)
+    other = open_machine()
+    getattr(gate, trouble)()
+    wait_until("words are found", lambda: other.client.find_ids("billing port"))
+    assert other.states("zebras attic")["lexical"] == "ok"
+    assert other.states("zebras attic")["dense"] in ("late", "cold")
+    wait_until("the trouble is told", lambda: {"recall.dense", "recall.lexical"} <= set(other.errors()))
+    # One that holds everything goes on as it was.
+    assert first.find("zebras") == TEXTS[2]
+    gate.open()
+    wait_until("meaning is back", lambda: other.states("where do zebras sleep")["dense"] == "ok")
+
+
+def test_who_holds_vectors_goes_on_with_them(first, gate):
+    assert first.states("billing port") == {"lexical": "ok", "dense": "ok"}
+    with first.container.databases.get("default").write() as db:
+        meta.increment(db, meta.VECTORS_GENERATION)
+    gate.close()
+    wait_until("the trouble is told", lambda: is_whole(first) and "recall.dense" in first.errors())
+
+
+def is_whole(machine):
+    return machine.states("zebras attic") == {"lexical": "ok", "dense": "ok"}
+
+
+@pytest.mark.parametrize("trouble", ["close", "stall"])
+def test_digestion_waits_for_storage_and_loses_nothing(first, gate, trouble):
+    written = first.client.write("Giraffes eat acacia leaves")
+    getattr(gate, trouble)()
+    runner, log = first.worker.stages("default")[Stage.EMBED], []
+    with pytest.raises(StorageUnreachable):
+        digest_stage(first.worker, Stage.EMBED, runner, log.append)
+    with first.container.databases.get("default").read() as db:
+        assert work.count_pending(db)[Stage.EMBED] == 1
+        assert work.count_dead(db)[Stage.EMBED] == 0
+    assert log == []
+    with pytest.raises(StorageUnreachable):
+        first.worker.context("default").repair_vectors()
+    gate.open()
+    first.build()
+    assert first.worker.context("default").repair_vectors() == 0
+    assert first.client.find_ids("giraffes acacia")[0] == written
+    assert len(first.worker.vectors("default").seqs()) == first.worker.vectors("default").count() == 4
+
+
+def test_a_segment_that_was_not_sent_whole_is_never_named(first, open_machine, gate):
+    named = name_of(first)
+    first.client.write("Giraffes eat acacia leaves")
+    gate.close_after(2000)
+    with pytest.raises(StorageUnreachable):
+        first.worker.context("default").rebuild_segment()
+    assert name_of(first) == named
+    gate.open()
+    assert first.find("giraffes") == "Giraffes eat acacia leaves"
+    assert open_machine().find("giraffes") == "Giraffes eat acacia leaves"
+    assert first.worker.context("default").rebuild_segment() == 4
+    # What was left behind goes with the next segment, once nobody can be waiting for it.
+    shared = SharedSegments(open_storage(first.settings).below("segments/default"), first.paths.lexical)
+    shared.remove_others(name_of(first), datetime.now(UTC) + GRACE + timedelta(seconds=1), at_once=False)
+    kept = {key.split("/")[2] for key in keys_of(first) if key.startswith("segments/")}
+    assert kept == {name_of(first)}
+
+
+def name_of(machine):
+    with machine.container.databases.get("default").read() as db:
+        return meta.get(db, meta.SEGMENT)
+
+
+def test_a_segment_that_another_machine_named_meanwhile_stays(first, monkeypatch):
+    first.client.write("Giraffes eat acacia leaves")
+    context, send = first.worker.context("default"), SharedSegments.send
+    raced = threading.Event()
+
+    def send_late(self, name):
+        send(self, name)
+        if not raced.is_set():
+            raced.set()
+            first.client.write("Lions rest at noon")
+            # As a process does that holds no lock of this machine.
+            with monkeypatch.context() as patch:
+                patch.setattr("pipeline.jobs.indexes.FileLock", lambda _file: threading.Lock())
+                context.rebuild_segment()
+
+    monkeypatch.setattr(SharedSegments, "send", send_late)
+    context.rebuild_segment()
+    assert first.find("giraffes acacia") == "Giraffes eat acacia leaves"
+    assert first.find("lions") == "Lions rest at noon"
+
+
+def test_a_purge_leaves_nothing_on_storage(first, bucket):
+    secret = first.client.write("The okapi password hint is mangosteen")
+    first.build()
+    [seq] = first.worker.vectors("default").seqs() - {1, 2, 3}
+    storage = open_storage(first.settings)
+    assert any(b"mangosteen" in storage.get(key) for key in storage.list())
+    traces = [first.worker.vectors("default").vectors([seq]).matrix.tobytes(), *codes_of(first, seq)]
+    assert all(any(trace in storage.get(key) for key in storage.list()) for trace in traces)
+    first.client.delete(f"/v1/memories/{secret}?hard=true")
+    digest_all(first.worker)
+    for trace in (b"mangosteen", *traces):
+        assert [key for key in storage.list() if trace in storage.get(key)] == []
+    assert secret not in first.client.find_ids("okapi mangosteen")
+    assert first.states("billing port") == {"lexical": "ok", "dense": "ok"}
+
+
+def codes_of(machine, seq):
+    table = machine.worker.vectors("default")
+    rows = table.read_codes(None, 1000).latest()
+    return [table._codes._copy.pack(rows.select(rows.seqs == seq))]
