@@ -12,6 +12,7 @@ ReverieError
 │   ├── StoreBusy        another writer held the file past the busy timeout
 │   ├── StoreFull        the disk has no room
 │   ├── StoreDamaged     a file is no sound store; a snapshot can be put back
+│   │   └── CopyDiffers  a copy holds another row than what it was made from
 │   ├── KeyUnavailable   the key of an encrypted store is missing or another one
 │   ├── StorageUnreachable  object storage cannot be read or written now
 │   └── StoreClosed      the workspace's own settings cannot be taken: they may have said to store nothing
@@ -97,6 +98,15 @@ class StoreDamaged(StoreUnavailable):
     """Say that a file is no sound store, or that a copy is not what it was made from."""
 
     retry_after_s = 60
+
+
+class CopyDiffers(StoreDamaged):
+    """Say in which row of which table a copy of a store is not what it was made from."""
+
+    def __init__(self, table: str, key: str) -> None:
+        super().__init__(f"the copy differs from its source in {table}: {key}")
+        self.table = table
+        self.key = key
 
 
 class KeyUnavailable(StoreUnavailable):

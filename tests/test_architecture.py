@@ -104,6 +104,7 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "httpx": ("pipeline.jobs.model", "pipeline.sync.remotes.http"),
     "igraph": ("pipeline.jobs.map.graph", "pipeline.jobs.mining.arc_graph"),
     "scipy": ("pipeline.jobs.map.placement",),
+    "psycopg": ("pipeline.store.postgres",),
     "sqlcipher3": ("pipeline.store.cipher",),
     "sqlite_utils": ("pipeline.store",),
     "bech32": ("pipeline.sync.keys",),

@@ -1,0 +1,285 @@
+"""Copying what one store holds into another, of the same engine or not, and comparing the two row by row.
+
+Tables and columns are read from the schema. A table is read in the order of its primary key, texts by their bytes, so
+that two stores that hold the same give the same rows in the same order, and one fingerprint.
+"""
+
+import hashlib
+import json
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final
+
+from pipeline.errors import Conflict, CopyDiffers, StoreDamaged
+from pipeline.store.driver import sqlite_errors
+
+Row = tuple[Any, ...]
+# Told how many rows were read since it was last told.
+Progress = Callable[[int], object]
+
+# What tells the migrations that a file has had: each engine has its own.
+MIGRATIONS_TABLE: Final = "_sqlite_migrations"
+# How many rows are taken at once: little memory, and few calls.
+BATCH: Final = 2000
+_CAN_HOLD: Final[Mapping[str, frozenset[type]]] = {
+    "INTEGER": frozenset({int}),
+    "REAL": frozenset({float}),
+    "TEXT": frozenset({str}),
+}
+_encode = json.JSONEncoder(separators=(",", ":"), default=lambda value: {"bytes": value.hex()}).encode
+
+
+def tell_nobody(_rows: int) -> None:
+    """Copy without anybody looking on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table by its columns, their declared types, and the places of those that make its primary key.
+
+    `once` tells that it gives no number out again.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    key: tuple[int, ...]
+    once: bool
+
+    def key_of(self, row: Row) -> Row:
+        """Return what tells a row from every other."""
+        return tuple(row[place] for place in self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """How many rows a store holds, and a digest of all of them and of the numbers that it gave out."""
+
+    rows: int
+    digest: str
+
+
+class StoreTables(ABC):
+    """The tables of a store, as they are in one snapshot of it; those that others refer to come first."""
+
+    tables: Sequence[Table]
+
+    @abstractmethod
+    def count(self, table: Table) -> int:
+        """Count the rows of a table."""
+
+    @abstractmethod
+    def rows(self, table: Table) -> Iterator[Row]:
+        """Go through the rows of a table in the order of its key."""
+
+    @abstractmethod
+    def marks(self) -> dict[str, int]:
+        """Return the highest number given out by each table that gives none out again, where its row is gone."""
+
+    def count_all(self) -> int:
+        """Count the rows of every table."""
+        return sum(self.count(table) for table in self.tables)
+
+
+class WritableTables(StoreTables):
+    """The tables of a store that a copy is written into, within one transaction of its owner's."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Delete every row."""
+
+    @abstractmethod
+    def fill(self, table: Table, rows: Iterable[Row]) -> None:
+        """Put rows into a table that is empty."""
+
+    @abstractmethod
+    def put_marks(self, marks: Mapping[str, int]) -> None:
+        """Give out no number up to these marks again."""
+
+    @abstractmethod
+    def find_unfit(self, table: Table, row: Row) -> str | None:
+        """Return what of a row this store cannot hold, None where it holds all of it."""
+
+
+class SqliteTables(WritableTables):
+    """The tables of a SQLite file, read and written by a connection whose transaction is the caller's."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        found = db.execute(
+            "SELECT name, sql LIKE '%AUTOINCREMENT%' FROM sqlite_master "
+            "WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name <> ? ORDER BY rowid",
+            (MIGRATIONS_TABLE,),
+        )
+        self.tables = [_describe(db, name, once=bool(once)) for name, once in found.fetchall()]
+
+    def count(self, table: Table) -> int:
+        """Count the rows of a table."""
+        return int(self._db.execute(f'SELECT count(*) FROM "{table.name}"').fetchone()[0])  # noqa: S608 - names of the file's own tables
+
+    def rows(self, table: Table) -> Iterator[Row]:
+        """Go through the rows of a table in the order of its key."""
+        columns = ", ".join(f'"{name}"' for name in table.columns)
+        order = ", ".join(f'"{table.columns[place]}"' for place in table.key)
+        last: Row | None = None
+        try:
+            for row in self._db.execute(f'SELECT {columns} FROM "{table.name}" ORDER BY {order}'):  # noqa: S608 - ditto
+                last = table.key_of(row)
+                yield row
+        except sqlite_errors(sqlite3.OperationalError) as error:
+            if "decode" not in str(error):
+                raise
+            # Not with its own words, which quote the text.
+            place = "its first row" if last is None else f"the row after {format_key(last)}"
+            raise StoreDamaged(f"{table.name}: {place} holds a text that is not UTF-8") from None
+
+    def marks(self) -> dict[str, int]:
+        """Return the highest number given out by each table that gives none out again, where its row is gone."""
+        return {table.name: mark for table in self.tables if table.once and (mark := self._find_mark(table.name))}
+
+    def _find_mark(self, name: str) -> int | None:
+        given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,)).fetchone()
+        highest = self._db.execute(f'SELECT coalesce(max(seq), 0) FROM "{name}"').fetchone()  # noqa: S608 - ditto
+        return int(given[0]) if given is not None and given > highest else None
+
+    def clear(self) -> None:
+        """Delete every row."""
+        for table in reversed(self.tables):
+            self._db.execute(f'DELETE FROM "{table.name}"')  # noqa: S608 - names of the file's own tables
+            if table.once:
+                self._db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
+
+    def fill(self, table: Table, rows: Iterable[Row]) -> None:
+        """Put rows into a table that is empty."""
+        # Triggers have noted the rows of other tables there: what is copied was noted where it was written.
+        self._db.execute(f'DELETE FROM "{table.name}"')  # noqa: S608 - ditto
+        columns = ", ".join(f'"{name}"' for name in table.columns)
+        places = ", ".join("?" * len(table.columns))
+        self._db.executemany(f'INSERT INTO "{table.name}" ({columns}) VALUES ({places})', rows)  # noqa: S608 - ditto
+
+    def put_marks(self, marks: Mapping[str, int]) -> None:
+        """Give out no number up to these marks again."""
+        for name, seq in marks.items():
+            # Of a table that never held a row, nothing stands there.
+            self._db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+            self._db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, seq))
+
+    def find_unfit(self, table: Table, row: Row) -> str | None:  # noqa: ARG002 - whatever a store of ours holds
+        """Return None: SQLite holds every row that another store holds."""
+        return None
+
+
+def _describe(db: sqlite3.Connection, name: str, *, once: bool) -> Table:
+    columns = db.execute("SELECT name, type, pk FROM pragma_table_info(?) ORDER BY cid", (name,)).fetchall()
+    keyed = sorted((pk, place) for place, (_, _, pk) in enumerate(columns) if pk)
+    return Table(
+        name,
+        tuple(column for column, _, _ in columns),
+        tuple("REAL" if kind == "FLOAT" else kind for _, kind, _ in columns),
+        tuple(place for _, place in keyed),
+        once,
+    )
+
+
+def copy(source: StoreTables, target: WritableTables, progress: Progress = tell_nobody) -> Fingerprint:
+    """Put what a store holds in the place of what another one holds, and compare the two; return the fingerprint.
+
+    Nothing is committed: both are as their callers' transactions see them. Raises Conflict, which names the row, where
+    the target cannot hold one; CopyDiffers where it holds another row than it was given.
+    """
+    _check_same_schema(source, target)
+    target.clear()
+    # What triggers of the target write into comes last, when they have.
+    for table in sorted(source.tables, key=lambda table: table.name == "touched"):
+        target.fill(table, _told(_checked(source, target, table), progress))
+    target.put_marks(source.marks())
+    return compare(source, target, progress)
+
+
+def compare(source: StoreTables, target: StoreTables, progress: Progress = tell_nobody) -> Fingerprint:
+    """Return the fingerprint of two stores that hold the same; raise CopyDiffers, which names the row, where not."""
+    digest = _Digest()
+    for table in source.tables:
+        pairs = zip_longest(source.rows(table), target.rows(table))
+        for here, there in _told(pairs, progress):
+            if here != there:
+                raise CopyDiffers(table.name, format_key(table.key_of(there if here is None else here)))
+            # Equal numbers may be of different types, which the digest tells apart.
+            digest.add(table, there)
+    if (here := source.marks()) != (there := target.marks()):
+        name = min(name for name in {*here, *there} if here.get(name) != there.get(name))
+        raise CopyDiffers(name, "the mark of its highest number")
+    return digest.finish(there)
+
+
+def fingerprint(source: StoreTables, progress: Progress = tell_nobody) -> Fingerprint:
+    """Return the fingerprint of what a store holds."""
+    digest = _Digest()
+    for table in source.tables:
+        for row in _told(source.rows(table), progress):
+            digest.add(table, row)
+    return digest.finish(source.marks())
+
+
+def format_key(key: Row) -> str:
+    """Return a row's key as a person looks for it."""
+    return ", ".join(map(str, key))
+
+
+class _Digest:
+    """The digest of rows that are added in order."""
+
+    def __init__(self) -> None:
+        self._all = hashlib.sha256()
+        self._rows = 0
+        self._table = ""
+
+    def add(self, table: Table, row: Row) -> None:
+        if table.name != self._table:
+            self._table = table.name
+            self._all.update(f"{_encode((table.name, *table.columns))}\n".encode("ascii"))
+        self._all.update(f"{_encode(row)}\n".encode("ascii"))
+        self._rows += 1
+
+    def finish(self, marks: Mapping[str, int]) -> Fingerprint:
+        self._all.update(_encode(sorted(marks.items())).encode("ascii"))
+        return Fingerprint(self._rows, self._all.hexdigest())
+
+
+def _told(rows: Iterable[Any], progress: Progress) -> Iterator[Any]:
+    count = 0
+    for count, row in enumerate(rows, 1):
+        yield row
+        if not count % BATCH:
+            progress(BATCH)
+    progress(count % BATCH)
+
+
+def _checked(source: StoreTables, target: WritableTables, table: Table) -> Iterator[Row]:
+    fits: set[tuple[type, ...]] = set()
+    for row in source.rows(table):
+        # Rows have few patterns of types: each is looked at once.
+        if (pattern := tuple(map(type, row))) not in fits:
+            _check_types(table, row)
+            fits.add(pattern)
+        if (unfit := target.find_unfit(table, row)) is not None:
+            raise Conflict(f"{table.name} {format_key(table.key_of(row))}: {unfit}")
+        yield row
+
+
+def _check_types(table: Table, row: Row) -> None:
+    for name, kind, value in zip(table.columns, table.types, row, strict=True):
+        allowed = _CAN_HOLD.get(kind)
+        if value is not None and allowed is not None and type(value) not in allowed:
+            place = f"{table.name} {format_key(table.key_of(row))}"
+            raise StoreDamaged(f"{place}: {name} holds {type(value).__name__} where {kind} belongs")
+
+
+def _check_same_schema(source: StoreTables, target: StoreTables) -> None:
+    sides = [{table.name: sorted(table.columns) for table in one.tables} for one in (source, target)]
+    for name in sorted({*sides[0], *sides[1]}):
+        if sides[0].get(name) != sides[1].get(name):
+            raise Conflict(f"the two stores are of different versions of Reverie: {name} is not the same in both")

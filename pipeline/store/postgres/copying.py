@@ -1,0 +1,160 @@
+"""The tables of a workspace in PostgreSQL, and those that a home has beside its workspaces, for copying."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Final
+
+import psycopg
+from psycopg import sql
+
+from pipeline.errors import Conflict
+from pipeline.store.copying import BATCH, Row, Table, WritableTables
+
+# Which workspace a row belongs to; of the home's own tables some have a column of this name that means another thing.
+_WORKSPACE: Final = "workspace"
+
+
+class PostgresTables(WritableTables):
+    """The tables of a workspace, or without one of the home, in a transaction that is the caller's.
+
+    What is read is one snapshot where that transaction is REPEATABLE READ. `tables` are those of SQLite.
+    """
+
+    def __init__(self, db: psycopg.Connection[Row], tables: Sequence[Table], workspace: str | None) -> None:
+        self._db = db
+        self._workspace = workspace
+        # Until the transaction ends.
+        db.execute("SELECT set_config('reverie.workspace', %s, true)", (workspace or "",))
+        found = [(table, self._list_columns(table.name)) for table in tables]
+        self.tables = [
+            table if set(columns) == set(table.columns) else replace(table, columns=columns)
+            for table, columns in found
+            if columns
+        ]
+
+    def count(self, table: Table) -> int:
+        """Count the rows of a table."""
+        return int(self._ask("SELECT count(*) FROM {table} WHERE {mine}", table)[0])
+
+    def rows(self, table: Table) -> Iterator[Row]:
+        """Go through the rows of a table in the order of its key."""
+        statement = sql.SQL("SELECT {columns} FROM {table} WHERE {mine} ORDER BY {key}").format(
+            columns=sql.SQL(", ").join(map(_read, table.columns, table.types)),
+            table=sql.Identifier(table.name),
+            mine=self._mine(),
+            key=sql.SQL(", ").join(_identify(table.columns[place] for place in table.key)),
+        )
+        with closing(self._db.cursor("rows", binary=True)) as cursor:
+            cursor.itersize = BATCH
+            yield from cursor.execute(statement)
+
+    def marks(self) -> dict[str, int]:
+        """Return the highest number given out by each table that gives none out again, where its row is gone."""
+        once = [table for table in self.tables if table.once]
+        found = ((table.name, self._find_mark(table)) for table in once)
+        return {name: last for name, last in found if last}
+
+    def clear(self) -> None:
+        """Delete every row."""
+        for table in reversed(self.tables):
+            self._do("DELETE FROM {table} WHERE {mine}", table)
+
+    def fill(self, table: Table, rows: Iterable[Row]) -> None:
+        """Put rows into a table that is empty."""
+        # Triggers have noted the rows of other tables there: what is copied was noted where it was written.
+        self._do("DELETE FROM {table} WHERE {mine}", table)
+        try:
+            # Straight into the table it would not be let: the server keeps workspaces apart row by row.
+            self._do("CREATE TEMP TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA", table)
+            with self._db.cursor() as cursor, cursor.copy("COPY incoming FROM STDIN") as copying:
+                for row in rows:
+                    copying.write_row(row)
+            self._do("INSERT INTO {table} ({columns}) SELECT {columns} FROM incoming", table)
+            self._db.execute("DROP TABLE incoming")
+        except (psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
+            # Its first line tells of no value.
+            raise Conflict(f"PostgreSQL does not take a row of {table.name}: {error.diag.message_primary}") from None
+
+    def put_marks(self, marks: Mapping[str, int]) -> None:
+        """Give out no number up to these marks again."""
+        if self._workspace is None:
+            for table in self.tables:
+                self._put_sequence(table, marks.get(table.name, 0))
+            return
+        self._db.execute("DELETE FROM numbered WHERE workspace = %s", (self._workspace,))
+        for name, last in marks.items():
+            self._db.execute(
+                "INSERT INTO numbered (name, last, workspace) VALUES (%s, %s, %s)", (name, last, self._workspace)
+            )
+
+    def find_unfit(self, table: Table, row: Row) -> str | None:
+        """Return what of a row PostgreSQL cannot hold: a text with a NUL character."""
+        if not any(type(value) is str and "\0" in value for value in row):
+            return None
+        held = (name for name, value in zip(table.columns, row, strict=True) if type(value) is str and "\0" in value)
+        return f"{next(held)} holds a NUL character, which PostgreSQL cannot hold"
+
+    def _list_columns(self, name: str) -> tuple[str, ...]:
+        rows = self._db.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped "
+            "ORDER BY attnum",
+            (f'"{name}"',),
+        )
+        columns = [column for (column,) in rows]
+        return tuple(columns if self._workspace is None else columns[:-1])
+
+    def _find_mark(self, table: Table) -> int | None:
+        if self._workspace is None:
+            given = self._db.execute("SELECT pg_sequence_last_value(%s::regclass)", (self._find_sequence(table),))
+        else:
+            given = self._db.execute(
+                "SELECT last FROM numbered WHERE name = %s AND workspace = %s", (table.name, self._workspace)
+            )
+        last = (given.fetchone() or (None,))[0]
+        highest = self._ask("SELECT coalesce(max(seq), 0) FROM {table} WHERE {mine}", table)[0]
+        return last if last is not None and last > highest else None
+
+    def _find_sequence(self, table: Table) -> str | None:
+        found = self._db.execute(
+            "SELECT pg_get_serial_sequence(%s, attname) FROM pg_attribute "
+            "WHERE attrelid = to_regclass(%s) AND attidentity <> ''",
+            (f'"{table.name}"', f'"{table.name}"'),
+        ).fetchone()
+        return None if found is None else found[0]
+
+    def _put_sequence(self, table: Table, mark: int) -> None:
+        sequence = self._find_sequence(table)
+        if sequence is not None:
+            highest = self._ask("SELECT coalesce(max(seq), 0) FROM {table} WHERE {mine}", table)[0]
+            last = max(mark, highest)
+            self._db.execute("SELECT setval(%s, %s, %s)", (sequence, max(last, 1), last > 0))
+
+    def _mine(self) -> sql.Composable:
+        if self._workspace is None:
+            return sql.SQL("true")
+        return sql.SQL("{} = {}").format(sql.Identifier(_WORKSPACE), sql.Literal(self._workspace))
+
+    def _compose(self, statement: str, table: Table) -> sql.Composed:
+        return sql.SQL(statement).format(
+            table=sql.Identifier(table.name),
+            columns=sql.SQL(", ").join(_identify(table.columns)),
+            mine=self._mine(),
+        )
+
+    def _do(self, statement: str, table: Table) -> None:
+        self._db.execute(self._compose(statement, table))
+
+    def _ask(self, statement: str, table: Table) -> Row:
+        row = self._db.execute(self._compose(statement, table)).fetchone()
+        assert row is not None
+        return row
+
+
+def _identify(names: Iterable[str]) -> Iterator[sql.Identifier]:
+    return map(sql.Identifier, names)
+
+
+def _read(name: str, kind: str) -> sql.Composable:
+    # SQLite has no negative zero.
+    return sql.SQL("{0} + 0 AS {0}" if kind == "REAL" else "{}").format(sql.Identifier(name))
