@@ -110,6 +110,11 @@ class HomePaths:
         return self.root / "people.sqlite"
 
     @property
+    def moves(self) -> Path:
+        """Return the file that tells what was moved between this home's files and another place of a store."""
+        return self.root / "moves.json"
+
+    @property
     def store_key(self) -> Path:
         """Return the file that names the key of an encrypted home: while it stands, the home is one."""
         return self.root / STORE_KEY

@@ -111,7 +111,6 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "cryptography": ("pipeline.sync.keys",),
     "obstore": ("pipeline.store.objects",),
     "pyrage": ("pipeline.sync.keys",),
-    "psycopg": ("pipeline.store.postgres",),
     "pypdf": ("pipeline.ingest.pdf",),
     "tree_sitter": ("pipeline.ingest.project.grammars",),
     **{

@@ -64,6 +64,7 @@ MODULES = {
     "export": "export",
     "encrypt": "encryption",
     "decrypt": "encryption",
+    "migrate": "migrate",
     "model": "settings",
     "workspace": "workspaces",
     "config": "settings",

@@ -41,6 +41,11 @@ class PostgresConnection:
         self.wake_ups: set[Stage | None] = set()
 
     @property
+    def raw(self) -> psycopg.Connection[Row]:
+        """Return the library's own connection, for what `sqlite3` has no words for; its errors are the library's."""
+        return self._connection
+
+    @property
     def in_transaction(self) -> bool:
         """Tell whether a transaction is open, or whether that cannot be known any more."""
         return self._connection.info.transaction_status is not TransactionStatus.IDLE

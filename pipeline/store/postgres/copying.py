@@ -1,7 +1,6 @@
 """The tables of a workspace in PostgreSQL, and those that a home has beside its workspaces, for copying."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
@@ -39,15 +38,20 @@ class PostgresTables(WritableTables):
 
     def rows(self, table: Table) -> Iterator[Row]:
         """Go through the rows of a table in the order of its key."""
-        statement = sql.SQL("SELECT {columns} FROM {table} WHERE {mine} ORDER BY {key}").format(
+        statement = sql.SQL(
+            "DECLARE rows NO SCROLL CURSOR FOR SELECT {columns} FROM {table} WHERE {mine} ORDER BY {key}"
+        ).format(
             columns=sql.SQL(", ").join(map(_read, table.columns, table.types)),
             table=sql.Identifier(table.name),
             mine=self._mine(),
             key=sql.SQL(", ").join(_identify(table.columns[place] for place in table.key)),
         )
-        with closing(self._db.cursor("rows", binary=True)) as cursor:
-            cursor.itersize = BATCH
-            yield from cursor.execute(statement)
+        # The library's own cursors on the server count in its words for numbers, which a connection of ours changes.
+        with psycopg.Cursor(self._db) as cursor:
+            cursor.execute(statement)
+            while some := cursor.execute(f"FETCH {BATCH} FROM rows".encode(), binary=True).fetchall():
+                yield from some
+            cursor.execute("CLOSE rows")
 
     def marks(self) -> dict[str, int]:
         """Return the highest number given out by each table that gives none out again, where its row is gone."""
@@ -128,7 +132,7 @@ class PostgresTables(WritableTables):
         if sequence is not None:
             highest = self._ask("SELECT coalesce(max(seq), 0) FROM {table} WHERE {mine}", table)[0]
             last = max(mark, highest)
-            self._db.execute("SELECT setval(%s, %s, %s)", (sequence, max(last, 1), last > 0))
+            self._db.execute("SELECT setval(%s::regclass, greatest(%s, 1), %s > 0)", (sequence, last, last))
 
     def _mine(self) -> sql.Composable:
         if self._workspace is None:

@@ -1,0 +1,169 @@
+"""Moving a store between the files of a home and a server of PostgreSQL: part by part, compared row by row.
+
+A part is moved whole or not at all: on the server in one transaction, in a home by a file that gets its name when it is
+whole. So a run that was interrupted has left some parts moved and the others as they were, and the next run goes on.
+By the fingerprint of what it left equal in both places, a later run knows which of the two was written to since.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from config.paths import HomePaths
+from config.settings import Settings
+from pipeline.errors import Conflict, FieldError, InvalidField, NotFound, StoreDamaged
+from pipeline.jobs.snapshot import ProblemSink, scrub_snapshots
+from pipeline.store.copying import Fingerprint, Progress, StoreTables, copy, fingerprint, tell_nobody
+from pipeline.store.database import WriterProfile
+from pipeline.store.moves import OPERATIONS, HomeFiles, Part, Place
+from pipeline.store.sqlite import SqliteDatabases
+
+SQLITE = "sqlite"
+# What a store holds that nobody has written to.
+_FURNITURE = frozenset({"meta", "job_run", "job_lock"})
+
+
+class Outcome(StrEnum):
+    """What became of a part."""
+
+    MOVED = "moved"
+    # Of a dry run.
+    WOULD_MOVE = "would be moved"
+    SAME = "the same already"
+    # The source is as it was when it was moved.
+    AHEAD = "moved before, and written to there since"
+    # Not truth: errors of another home.
+    KEPT = "another one is there, and is kept"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What became of a part: its rows, and why it was refused."""
+
+    part: Part
+    outcome: Outcome
+    rows: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Where a store is and is to be, the name that tells the home that is one of the two, and what is moved."""
+
+    source: Place
+    target: Place
+    home: str
+    parts: Sequence[Part]
+
+
+@contextmanager
+def open_move(settings: Settings, to: str, home: Path | None = None, only: Sequence[str] = ()) -> Iterator[Move]:
+    """Open both places, to move all that there is or only some workspaces; `home` is where files are put, if another.
+
+    Raises InvalidField for a target that cannot be one, NotFound for a workspace that is not there.
+    """
+    # Who moves nothing need not load the library.
+    from pipeline.store.postgres.moves import PostgresPlace
+
+    here = settings.store.reveal()
+    url = here if to == SQLITE else to
+    if not url:
+        raise InvalidField(FieldError("to", "the store is in files already: REVERIE_STORE names no server"))
+    if here and to != SQLITE:
+        raise InvalidField(FieldError("to", "the store is on a server already; pg_dump moves it to another one"))
+    if home is not None and to != SQLITE:
+        raise InvalidField(FieldError("home", "is where files are put: only --to sqlite takes it"))
+    files = HomeFiles(settings.paths if home is None else HomePaths(home.absolute()))
+    with ExitStack() as opened:
+        server = PostgresPlace(url)
+        opened.callback(server.close)
+        server.check_unused()
+        source, target = (server, files) if to == SQLITE else (files, server)
+        yield Move(source, target, files.identify(), _choose_parts(source, only))
+
+
+def count_rows(move: Move) -> int:
+    """Return how many rows are to be moved."""
+    total = 0
+    for part in move.parts:
+        with move.source.reading(part) as tables:
+            total += 0 if tables is None else tables.count_all()
+    return total
+
+
+def _choose_parts(source: Place, only: Sequence[str]) -> list[Part]:
+    there = source.list_parts()
+    if not there:
+        raise NotFound(f"there is nothing to move at {source.name}")
+    if not only:
+        return there
+    chosen = [Part(name) for name in dict.fromkeys(only)]
+    missing = [part.name for part in chosen if part not in there]
+    if missing:
+        raise NotFound(f"no such workspace: {', '.join(missing)}")
+    return chosen
+
+
+def move_parts(move: Move, *, dry_run: bool = False, progress: Progress = tell_nobody) -> Iterator[Moved]:
+    """Move part after part, and tell of each what became of it.
+
+    A part that cannot be moved is refused, and the others go on; raises StoreUnavailable where a place is out of reach.
+    """
+    for part in move.parts:
+        try:
+            yield _move(move, part, dry_run, progress)
+        except (Conflict, NotFound, StoreDamaged) as error:
+            yield Moved(part, Outcome.REFUSED, problem=str(error))
+
+
+def _move(move: Move, part: Part, dry_run: bool, progress: Progress) -> Moved:
+    with move.source.reading(part) as here:
+        if here is None:
+            raise NotFound("it is gone")
+        mine = fingerprint(here, progress)
+        before, outcome = _judge(move, part, mine)
+        if outcome is not Outcome.MOVED or dry_run:
+            return Moved(part, Outcome.WOULD_MOVE if outcome is Outcome.MOVED else outcome, mine.rows)
+        with move.target.writing(part, before) as there:
+            copied = copy(here, there, progress)
+            move.target.note(part, move.home, copied.digest)
+    return Moved(part, outcome, copied.rows)
+
+
+def _judge(move: Move, part: Part, mine: Fingerprint) -> tuple[Fingerprint | None, Outcome]:
+    """Return what is in a part's place, and what is to become of it."""
+    with move.target.reading(part) as there:
+        if there is None:
+            return None, Outcome.MOVED
+        before, is_new = fingerprint(there), _is_new(there)
+    if before == mine:
+        return before, Outcome.SAME
+    known = move.source.known(part, move.home) | move.target.known(part, move.home)
+    if is_new or before.digest in known:
+        return before, Outcome.MOVED
+    if mine.digest in known:
+        return before, Outcome.AHEAD
+    if part == OPERATIONS:
+        return before, Outcome.KEPT
+    raise Conflict(f"another {part.name} is at {move.target.name}, or both were written to since it was moved")
+
+
+def _is_new(tables: StoreTables) -> bool:
+    return not any(tables.count(table) for table in tables.tables if table.name not in _FURNITURE)
+
+
+def finish(move: Move, on_problem: ProblemSink) -> None:
+    """Take what was purged on the server out of the snapshots of a home that a store was moved back to."""
+    if not isinstance(move.target, HomeFiles):
+        return
+    paths = move.target.paths
+    databases = SqliteDatabases(paths, WriterProfile("FULL", 0, 5000))
+    try:
+        for part in move.parts:
+            if not part.of_home and paths.workspace(part.name).events.is_file():
+                scrub_snapshots(databases.get(part.name), paths.workspace(part.name).snapshots, on_problem)
+    finally:
+        databases.close()

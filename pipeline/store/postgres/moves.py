@@ -1,0 +1,134 @@
+"""A server of PostgreSQL as a place that a store is moved to, and from."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from pipeline.errors import Conflict, FieldError, InvalidField, ReverieError, StoreUnavailable
+from pipeline.store.copying import Fingerprint, StoreTables, WritableTables, fingerprint
+from pipeline.store.moves import HOME_PARTS, Part, Place, list_tables
+from pipeline.store.postgres import schema
+from pipeline.store.postgres.connection import PostgresConnection
+from pipeline.store.postgres.copying import PostgresTables
+from pipeline.store.postgres.failures import failure_of
+from pipeline.store.postgres.server import Server
+
+# How long to wait for somebody who writes to a workspace.
+_PATIENCE = "5s"
+# A statement that copies a table, and the time between two, take as long as they take.
+_UNHURRIED = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1"
+_READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_UNHURRIED}"
+_WRITE = f"BEGIN; SET LOCAL lock_timeout = '{_PATIENCE}'; {_UNHURRIED}"
+_OTHERS = """
+SELECT count(*), min(coalesce(host(client_addr), 'this machine')) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'reverie' AND pid <> pg_backend_pid()
+"""
+
+
+class PostgresPlace(Place):
+    """The database at an address, of which no password is ever told."""
+
+    def __init__(self, url: str) -> None:
+        self.name = describe_address(url)
+        self._server = Server(url)
+        self._writer: PostgresConnection | None = None
+
+    def check_unused(self) -> None:
+        """Raise Conflict, which tells from where, while anything else of Reverie's is connected to the database."""
+        with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
+            count, host = db.execute(_OTHERS).fetchone() or (0, "")
+            if count:
+                raise Conflict(
+                    f"{count} connections of Reverie's to {self.name} are open, from {host}: stop every server and "
+                    "worker that uses it"
+                )
+
+    def list_parts(self) -> list[Part]:
+        """List the parts that are there."""
+        with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
+            workspaces = [Part(name) for (name,) in db.execute("SELECT id FROM workspace ORDER BY id")]
+            return [*(part for part in HOME_PARTS if _find(db, part) is not None), *workspaces]
+
+    @contextmanager
+    def reading(self, part: Part) -> Iterator[StoreTables | None]:
+        """Read one snapshot of a part during a block; None where there is none."""
+        with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
+            yield _find(db, part)
+
+    @contextmanager
+    def writing(self, part: Part, before: Fingerprint | None) -> Iterator[WritableTables]:
+        """Put what a block writes in a part's place, in one transaction."""
+        with _typed_errors(), self._server.begun(_WRITE, of_workspace=False) as (db, _):
+            # As every write to a workspace does: nobody else writes there, and nobody changes the schema.
+            db.execute(f"SELECT {schema.HOLD_SCHEMA}, pg_advisory_xact_lock(hashtextextended(?, 0))", (part.name,))
+            found = _find(db, part)
+            if (None if found is None else fingerprint(found)) != before:
+                raise Conflict(f"{part.name} was written to at {self.name} meanwhile")
+            self._writer = db
+            try:
+                yield _open(db, part)
+            finally:
+                self._writer = None
+            if not part.of_home:
+                db.execute(
+                    "INSERT INTO workspace (id, commits, written_ns) VALUES (?, 1, ?) ON CONFLICT (id) DO UPDATE "
+                    "SET commits = workspace.commits + 1, written_ns = excluded.written_ns",
+                    (part.name, time.time_ns()),
+                )
+            db.run_script("COMMIT")
+
+    def known(self, part: Part, home: str) -> set[str]:
+        """Return the digest by which a part was left equal here and in a home."""
+        with _typed_errors(), self._server.begun(_READ, of_workspace=False) as (db, _):
+            rows = db.execute("SELECT value FROM home_value WHERE name = ?", (_name_note(part, home),))
+            return {value for (value,) in rows}
+
+    def note(self, part: Part, home: str, digest: str) -> None:
+        """Note the digest by which a part is left equal here and in a home, with the rows or not at all."""
+        assert self._writer is not None
+        statement = "INSERT INTO home_value VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        self._writer.execute(statement, (_name_note(part, home), digest))
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._server.close()
+
+
+def describe_address(url: str) -> str:
+    """Return where a URL leads, without a password; raise InvalidField for one that leads nowhere."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # Not in the library's words, which quote it.
+        raise InvalidField(FieldError("to", "is no address of PostgreSQL: postgresql://USER@HOST/DATABASE")) from None
+    host, port = parts.get("host") or "localhost", parts.get("port")
+    user = f"{parts['user']}@" if parts.get("user") else ""
+    return f"postgresql://{user}{host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
+
+
+def _open(db: PostgresConnection, part: Part) -> PostgresTables:
+    return PostgresTables(db.raw, list_tables(part), None if part.of_home else part.name)
+
+
+def _find(db: PostgresConnection, part: Part) -> PostgresTables | None:
+    tables = _open(db, part)
+    if part.of_home:
+        return tables if tables.count_all() else None
+    row = db.execute("SELECT 1 FROM workspace WHERE id = ?", (part.name,)).fetchone()
+    return None if row is None else tables
+
+
+def _name_note(part: Part, home: str) -> str:
+    return f"moved {home} {part.key}"
+
+
+@contextmanager
+def _typed_errors() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        failure = failure_of(error)
+        raise failure if isinstance(failure, ReverieError) else StoreUnavailable(str(failure)) from error
