@@ -17,7 +17,7 @@ from sqlite_utils import Migrations
 
 from config.paths import HomePaths
 from pipeline.errors import StoreUnavailable
-from pipeline.store import backup, driver, operations, peers
+from pipeline.store import backup, driver, operations_file, peers
 from pipeline.store.copying import Fingerprint, SqliteTables, StoreTables, Table, WritableTables
 from pipeline.store.migrations import MIGRATIONS, make_ready
 from pipeline.store.whole_file import writing
@@ -43,7 +43,7 @@ PEERS: Final = Part("peers", of_home=True)
 OPERATIONS: Final = Part("operations", of_home=True)
 _MIGRATIONS_OF: Final[Mapping[Part, Migrations]] = {
     PEERS: peers.MIGRATIONS,
-    OPERATIONS: operations.MIGRATIONS,
+    OPERATIONS: operations_file.MIGRATIONS,
 }
 HOME_PARTS: Final = tuple(_MIGRATIONS_OF)
 
