@@ -14,6 +14,7 @@ from pipeline.records.digestion import Passage, WorkItem
 from pipeline.store import audit, duplicates, history, memories, work
 from pipeline.store.database import Database
 from pipeline.write.accept import WritePolicy, accept
+from tests.fakes.in_process import folder_of
 
 _FOREVER_S = 1e9
 _OPEN = WritePolicy()
@@ -52,7 +53,7 @@ class DedupStore:
     def __init__(self, database: Database, exact_rows: int = 10_000) -> None:
         self.database = database
         self.encoder = AngleEncoder()
-        table = VectorTable(database.file.parent / "vectors.lance", self.encoder.name, self.encoder.dimension)
+        table = VectorTable(folder_of(database) / "vectors.lance", self.encoder.name, self.encoder.dimension)
         self.dense = DenseIndex(table, exact_rows, self.encoder.background)
         self.embedding = EmbedStage(database, lambda _encoder: table, lambda: self.encoder)
         self.stage = DedupStage(database, lambda: table, lambda: self.dense)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from config.paths import WorkspacePaths
 from config.settings import Settings
@@ -36,6 +37,7 @@ MEMORY = "/dev/shm"
 # Where scratch databases are workspaces of a server instead of files.
 SERVED: Databases | None = None
 _numbers = itertools.count(1)
+_folders: WeakKeyDictionary[Database, Path] = WeakKeyDictionary()
 
 
 def accept_batch(database: Database, drafts: Sequence[Draft], policy: WritePolicy | None = None) -> list[Receipt]:
@@ -98,7 +100,7 @@ class _SameSettings:
 
 def workspace_over(database: Database, **settings: object) -> Workspace:
     """Return the workspace that a database is the only thing of, under some settings."""
-    folder = database.file.parent
+    folder = folder_of(database)
     known = _SameSettings(fast_settings(folder, **settings))
     return Workspace("default", WorkspacePaths(folder), _OneDatabase(database), known)
 
@@ -183,10 +185,12 @@ def scratch_folder() -> Iterator[Path]:
 @contextlib.contextmanager
 def scratch_database() -> Iterator[Database]:
     """A migrated database for one example of a property; copied, as migrating takes longer than most examples."""
-    if SERVED is not None:
-        yield SERVED.get(f"scratch-{next(_numbers)}", create=True)
-        return
     with scratch_folder() as folder:
+        if SERVED is not None:
+            database = SERVED.get(f"scratch-{next(_numbers)}", create=True)
+            _folders[database] = folder
+            yield database
+            return
         file = folder / "events.sqlite"
         file.write_bytes(_make_migrated(is_encrypted=driver.find_key(file) is not None))
         database = SqliteDatabase(file, PROFILE, create=False)
@@ -194,6 +198,11 @@ def scratch_database() -> Iterator[Database]:
             yield database
         finally:
             database.close()
+
+
+def folder_of(database: Database) -> Path:
+    """Return the folder for what stands beside a scratch database."""
+    return _folders[database] if database.file is None else database.file.parent
 
 
 @cache

@@ -17,7 +17,7 @@ from pipeline.store import memories, meta
 from pipeline.store.database import Database
 from pipeline.write.accept import accept
 from tests.fakes.encoder import HashEncoder
-from tests.fakes.in_process import scratch_database
+from tests.fakes.in_process import folder_of, scratch_database
 
 LONG_MS = 10_000
 
@@ -27,9 +27,9 @@ class RecallWorkspace:
 
     def __init__(self, database: Database, exact_rows: int = 10_000) -> None:
         self.database = database
-        self.lexical = database.file.parent / "lexical"
+        self.lexical = folder_of(database) / "lexical"
         self.encoder = HashEncoder()
-        self.table = VectorTable(database.file.parent / "vectors.lance", "hash", self.encoder.dimension)
+        self.table = VectorTable(folder_of(database) / "vectors.lance", "hash", self.encoder.dimension)
         self.dense = DenseIndex(self.table, exact_rows, self.encoder.background)
         self.errors: list[tuple[Channel, Exception]] = []
         self.channels = ChannelPool()

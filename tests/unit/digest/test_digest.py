@@ -13,7 +13,7 @@ from pipeline.store import index_state, work
 from pipeline.write import revise
 from pipeline.write.accept import accept
 from tests.fakes.encoder import HashEncoder
-from tests.fakes.in_process import accept_batch, scratch_database
+from tests.fakes.in_process import accept_batch, folder_of, scratch_database
 
 POLICY = DigestPolicy(batch=4, lease_s=60, backoff_s=100)
 
@@ -152,7 +152,7 @@ class Embedding:
 
     def __init__(self, database, meanwhile):
         self.encoder = HashEncoder()
-        self.table = VectorTable(database.file.parent / "vectors.lance", "hash", self.encoder.dimension)
+        self.table = VectorTable(folder_of(database) / "vectors.lance", "hash", self.encoder.dimension)
         encode = self.encoder.encode_documents
 
         def encode_documents(texts):

@@ -17,7 +17,7 @@ from pipeline.records import Draft, Revision
 from pipeline.store import meta
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.in_process import scratch_database
+from tests.fakes.in_process import folder_of, scratch_database
 
 LONG = 60.0
 
@@ -27,7 +27,7 @@ class SegmentStore:
 
     def __init__(self, database):
         self.database = database
-        self.folder = database.file.parent / "lexical"
+        self.folder = folder_of(database) / "lexical"
         self.sessions = SessionMap()
         self.index = LexicalIndex(self.folder, self.sessions)
         self.loading = threading.Event()

@@ -18,7 +18,7 @@ from pipeline.store.backup import Snapshot, Taken
 from pipeline.store.sqlite import SqliteDatabase
 from pipeline.write import revise
 from pipeline.write.accept import accept
-from tests.fakes.in_process import PROFILE
+from tests.fakes.in_process import PROFILE, folder_of
 
 NOW = datetime(2026, 3, 1, 3, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -33,7 +33,7 @@ def database(tmp_path):
 
 @pytest.fixture
 def folder(database):
-    return WorkspacePaths(database.file.parent).snapshots
+    return WorkspacePaths(folder_of(database)).snapshots
 
 
 def run(database, folder, now=NOW, **options):

@@ -9,7 +9,7 @@ from pipeline.store.agent_sessions import Action, ActionType
 from pipeline.write.accept import accept
 from pipeline.write.revise import edit, purge
 from pipeline.write.tool_actions import mentions_action, recognize_action
-from tests.fakes.in_process import scratch_database
+from tests.fakes.in_process import folder_of, scratch_database
 
 AT = "2026-01-01T00:00:00.000Z"
 
@@ -47,7 +47,7 @@ def list_left(database, session="s1"):
 
 def traces(database, word):
     database.checkpoint()
-    folder = database.file.parent
+    folder = folder_of(database)
     return [file.name for file in folder.rglob("*") if file.is_file() and word.encode() in file.read_bytes()]
 
 
