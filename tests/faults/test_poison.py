@@ -21,6 +21,7 @@ from pipeline.records import Draft, Stage
 from pipeline.store import memories, work
 from pipeline.store.database import WriterProfile
 from pipeline.store.operations import Operations
+from pipeline.store.operations_file import OperationsFile
 from pipeline.store.sqlite import SqliteDatabase
 from tests.fakes.encoder import HashEncoder
 from tests.fakes.in_process import accept_batch
@@ -51,7 +52,7 @@ def database(file):
 
 @pytest.fixture
 def journal(tmp_path):
-    journal = Operations(tmp_path / "operations.sqlite", mask)
+    journal = Operations(OperationsFile(tmp_path / "operations.sqlite"), mask)
     yield journal
     journal.close()
 

@@ -14,6 +14,7 @@ from pipeline.services import due
 from pipeline.services.due import DueFinder, list_clocked_jobs
 from pipeline.store import changes, runs, work
 from pipeline.store.operations import Operations
+from pipeline.store.operations_file import OperationsFile
 from pipeline.store.sqlite import SqliteDatabases
 from pipeline.times import utc_text
 from pipeline.write.accept import accept
@@ -30,7 +31,7 @@ class Home:
         self.paths = HomePaths(folder)
         self.paths.ensure()
         self.databases = SqliteDatabases(self.paths, PROFILE)
-        self.operations = Operations(self.paths.operations, str)
+        self.operations = Operations(OperationsFile(self.paths.operations), str)
         # Past the moment in which a file's time says nothing.
         self.now = time.time() + 60
         self.database = self.databases.get("alpha", create=True)

@@ -6,11 +6,14 @@ import pytest
 
 from pipeline.store import operations
 from pipeline.store.operations import Operations
+from pipeline.store.operations_file import OperationsFile
 
 
 @pytest.fixture
 def journal(tmp_path):
-    journal = Operations(tmp_path / "operations.sqlite", lambda text: text.replace("secret", "[masked]"))
+    journal = Operations(
+        OperationsFile(tmp_path / "operations.sqlite"), lambda text: text.replace("secret", "[masked]")
+    )
     yield journal
     journal.close()
 
@@ -54,7 +57,7 @@ def test_workers_report_and_are_forgotten(journal):
 
 def test_processes_that_start_at_once_make_the_tables_once(tmp_path):
     file = tmp_path / "operations.sqlite"
-    journals = [Operations(file, str) for _ in range(8)]
+    journals = [Operations(OperationsFile(file), str) for _ in range(8)]
     together = threading.Barrier(len(journals))
 
     def report(journal: Operations, owner: str) -> None:
