@@ -121,7 +121,9 @@ def _name_some(places: Sequence[Path], shown: int = 3) -> str:
 def check_encryption(context: CheckContext) -> Iterator[CheckResult]:
     """Check whether the home is encrypted, and with a key that is there."""
     state = describe_encryption(context.paths)
-    if not state.is_encrypted:
+    if context.settings.store_place:
+        yield CheckResult("encryption", "ok", "the store's is its server's")
+    elif not state.is_encrypted:
         yield CheckResult("encryption", "ok", "none; `reverie encrypt` encrypts the store and its snapshots")
     elif state.problem is not None:
         hint = "nothing is lost and nothing is stored until it is there; a snapshot is encrypted with the same key"

@@ -103,6 +103,8 @@ class WorkspaceHealth:
     nightly_due_at: str
     errors: int
     snapshot_at: str | None
+    # A store on a server is copied there.
+    is_copied_here: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,4 +253,5 @@ def _check_health(
         began,
         operations.errors_since(workspace.id, midnight_before(now).timestamp()),
         utc_text(copies[0].at) if copies else None,
+        workspace.database.file is not None,
     )

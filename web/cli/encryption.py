@@ -7,7 +7,7 @@ import click
 
 from pipeline.errors import InvalidField
 from web.cli.command import Command, State, pass_state
-from web.cli.offline import nothing_runs
+from web.cli.offline import nothing_runs, require_files
 from web.cli.render import plain, show_waiting
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def encrypt(state: State, key_file: Path | None) -> int:
     from pipeline.services import encryption
 
     paths = state.settings.paths
+    require_files(state.settings, "a store is encrypted")
     with nothing_runs(state.settings, "a home is encrypted"):
         try:
             is_new = encryption.choose_key(paths, key_file)

@@ -39,6 +39,12 @@ def open_home(state: State) -> Iterator["CommandContainer"]:
                 wake_workers(WakeUp(workspace_id, stage))
 
 
+def require_files(settings: "Settings", what: str) -> None:
+    """Raise Conflict where the store is on a server: `what` is done with a home's files."""
+    if settings.store_place:
+        raise Conflict(f"{what} where a home keeps its files; its store is {settings.store_place}")
+
+
 @contextmanager
 def nothing_runs(settings: "Settings", what: str) -> Iterator[None]:
     """Keep everybody from starting the stack meanwhile; raise Conflict, which names `what` waits, while it runs."""

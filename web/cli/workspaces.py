@@ -8,7 +8,7 @@ import click
 from pipeline.errors import Conflict, ServerUnreachable
 from web.cli import options
 from web.cli.command import Group, State, choose_for_folder, pass_state
-from web.cli.offline import nothing_runs
+from web.cli.offline import nothing_runs, require_files
 from web.cli.render import format_size, plain, show_waiting, table
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ def take(state: State) -> None:
     """Take a snapshot of the workspace now, while the server runs."""
     from pipeline.services import maintenance
 
+    require_files(state.settings, "a snapshot is taken")
     with show_waiting("copying", quiet=state.json):
         found = _describe(maintenance.take_snapshot(state.settings.paths.workspace(state.workspace)))
     size = format_size(found["bytes"])
@@ -168,6 +169,7 @@ def restore(state: State, name: str) -> None:
     """Put the snapshot NAME, or `latest`, in the store's place; the stack must be stopped."""
     from pipeline.services import maintenance
 
+    require_files(state.settings, "a snapshot is restored")
     with nothing_runs(state.settings, "a snapshot is restored"), show_waiting("restoring", quiet=state.json):
         restored = maintenance.restore_snapshot(
             state.settings.paths.workspace(state.workspace),
