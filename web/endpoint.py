@@ -110,28 +110,20 @@ class Api:
 
         def register(handler: Handler) -> Handler:
             taken = handler.__annotations__
+            # A workspace may be read only.
+            problems = endpoint.problems
+            if endpoint.writes and HTTPStatus.CONFLICT not in problems:
+                problems = tuple(sorted((*problems, HTTPStatus.CONFLICT.value)))
             described = replace(
                 endpoint,
                 summary=endpoint.summary or (handler.__doc__ or "").partition("\n")[0].removesuffix("."),
                 body=taken.get("body"),
                 query=taken.get("query"),
-                problems=_list_problems(endpoint),
+                problems=problems,
             )
 
             def view(**path: str) -> Response:
-                _check_path(path)
-                call = Call(container(), workspace_of_request(), g.caller)
-                _check_need(call, described)
-                request_parts = _validate_request(described)
-                if described.writes and isinstance(described.need, Role):
-                    _check_writable(call.workspace)
-                call = _name_in_full(call, path)
-                note_workspace(call.workspace_id, writes=described.writes)
-                # Of a folder, another workspace may be in use than the one that no header names.
-                if described.method != "GET" and not described.of_folder:
-                    call.container.prefetcher.notify_activity(call.workspace_id)
-                with written_by(call.caller.person_id):
-                    return _render(described, handler(call, **request_parts, **path))
+                return _answer(described, handler, path)
 
             self.endpoints.append(described)
             rule = endpoint.path.replace("{", "<").replace("}", ">")
@@ -141,23 +133,23 @@ class Api:
         return register
 
 
-def _list_problems(endpoint: Endpoint) -> tuple[int, ...]:
-    # A workspace may be read only.
-    own = {HTTPStatus.CONFLICT.value} if endpoint.writes else set()
-    return tuple(sorted({*endpoint.problems, *own}))
-
-
-def _check_need(call: Call, endpoint: Endpoint) -> None:
-    """Raise NotFound or Forbidden where the caller may not do this."""
+def _answer(endpoint: Endpoint, handler: Handler, path: dict[str, str]) -> Response:
+    _check_path(path)
+    call = Call(container(), workspace_of_request(), g.caller)
     # Of a folder, the home's owner means another workspace than the one that no header names.
     if not (endpoint.of_folder and call.caller.person is None):
         call.require(endpoint.need)
-
-
-def _check_writable(workspace: Workspace) -> None:
-    """Raise ReadOnly or LimitReached where nothing may be written now."""
-    workspace.require_writable(by_tool=request.headers.get(CALLER_HEADER) == MCP)
-    check_queue(workspace)
+    request_parts = _validate_request(endpoint)
+    if endpoint.writes and isinstance(endpoint.need, Role):
+        call.workspace.require_writable(by_tool=request.headers.get(CALLER_HEADER) == MCP)
+        check_queue(call.workspace)
+    call = _name_in_full(call, path)
+    note_workspace(call.workspace_id, writes=endpoint.writes)
+    # Of a folder, another workspace may be in use than the one that no header names.
+    if endpoint.method != "GET" and not endpoint.of_folder:
+        call.container.prefetcher.notify_activity(call.workspace_id)
+    with written_by(call.caller.person_id):
+        return _render(endpoint, handler(call, **request_parts, **path))
 
 
 def _name_in_full(call: Call, path: dict[str, str]) -> Call:
@@ -225,7 +217,6 @@ def workspace_of_folder(call: Call, folder: str, *, to_write: bool = False) -> W
         explicit=call.workspace_id if WORKSPACE_HEADER in request.headers else None,
         environment=environment_workspace(),
         to_write=to_write,
-        exists=call.container.databases.exists,
     )
     if choice.identity is not None:
         try:

@@ -76,6 +76,11 @@ class Viewer:
     everything: bool = False
     person: str | None = None
 
+    @property
+    def personal(self) -> Scope:
+        """Return the scope of what is about the person who asks."""
+        return Scope(ScopeKind.USER, None if self.person is None else f"{self.person}{OWNED}")
+
 
 OWNER = Viewer(everything=True)
 

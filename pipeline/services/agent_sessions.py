@@ -157,8 +157,7 @@ class AgentSessionService:
     def _begin_turn(self, workspace: Workspace, session: AgentSession, message: str) -> None:
         if workspace.settings.read_only:
             return
-        if workspace.person_id is None:
-            self._feedback.record_question(workspace, message)
+        self._feedback.record_question(workspace, message)
         if session.id is not None:
             self._note(
                 workspace, partial(_begin_turn, session_id=session.id, cwd=normalize_id(session.cwd), at=utc_now())

@@ -21,7 +21,6 @@ from pipeline.recall.query import asks_progress
 from pipeline.recall.rank import OUTLINE_RELEVANT, RELEVANT
 from pipeline.recall.search import SearchContext, search
 from pipeline.records import Filter, Kind, Memory, Viewer, sessions_named
-from pipeline.records.people import personal_scope
 from pipeline.records.recall import NOTHING, Hit, Query
 from pipeline.services.feedback import FeedbackWriter, Impression, make_impressions
 from pipeline.services.incognito import is_incognito
@@ -145,8 +144,7 @@ def prepare_message(
     briefing = compose_briefing(readable, session, message, limits, datetime.now(UTC))
     contexts.count(degraded=briefing.degraded)
     if workspace.exists and not is_incognito(workspace, sessions_named(None, session.id, session.viewer.session)):
-        if workspace.person_id is None:
-            feedback.record_question(workspace, message)
+        feedback.record_question(workspace, message)
         feedback.record_impressions(workspace, briefing.impressions)
     return briefing
 
@@ -241,8 +239,7 @@ def _find_of_person(
     """Return the few that are surely about a message of what is about the person."""
     if context is None:
         return ()
-    scope = personal_scope(session.viewer.person)
-    hits = search(context, replace(query, filter=replace(query.filter, scope=scope))).hits
+    hits = search(context, replace(query, filter=replace(query.filter, scope=session.viewer.personal))).hits
     about = [hit for hit in hits if hit.relevance >= RELEVANT and hit.memory.is_told_unasked]
     if only_new and about:
         with context.database.read() as db:

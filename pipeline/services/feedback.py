@@ -181,7 +181,9 @@ class FeedbackWriter:
         self._noted.set()
 
     def record_question(self, workspace: Workspace, text: str) -> None:
-        """Note that a question was asked."""
+        """Note that a question was asked; what a person of several asks is told to no other."""
+        if workspace.person_id is not None:
+            return
         with self._usage_lock:
             self._buffer(workspace).add_question(text)
         self._noted.set()

@@ -44,8 +44,7 @@ def recall_memories(workspace: Workspace, contexts: "SearchContexts", feedback: 
     answer = own if person is None else merge_answers(own, person, query)
     contexts.count(degraded=answer.degraded)
     if not is_incognito(workspace, query.filter.sessions):
-        # What a person of several asks is told to no other.
-        if query.text and workspace.person_id is None:
+        if query.text:
             feedback.record_question(workspace, query.text)
         shown = {id(hit) for hit in answer.hits[:ACCESSED]}
         feedback.record_accesses(workspace, [hit.memory for hit in own.hits if id(hit) in shown])

@@ -10,7 +10,6 @@ from pipeline.context.quoting import quote
 from pipeline.context.render import Entry, render_block
 from pipeline.recall.annotations import drop_superseded
 from pipeline.records import Filter, Kind, Memory, Viewer
-from pipeline.records.people import personal_scope
 from pipeline.services.briefing import SHOWN_EACH, AgentSession, drop_dead, list_told_unasked, once
 from pipeline.services.feedback import Impression, make_impressions
 from pipeline.services.lessons import Lesson, describe_record, is_held_out, is_rule, with_records
@@ -70,7 +69,7 @@ def brief_project(
 
 def _list_of_person(person: Database, viewer: Viewer) -> list[Memory]:
     with person.read() as db:
-        about = Filter(scope=personal_scope(viewer.person))
+        about = Filter(scope=viewer.personal)
         return list_told_unasked(memories.list_leading(db, about, PERSON_SHOWN))
 
 

@@ -291,14 +291,6 @@ def update(db: Connection, seq: int, values: Mapping[str, Any], at: str) -> None
     )
 
 
-def rescope(db: Connection, seq: int, scope: Scope, shared_from: str | None, at: str) -> None:
-    """Let a memory reach others than before; `shared_from` tells whom it reached before it was shared."""
-    db.execute(
-        "UPDATE memory SET scope_kind = ?, scope_id = ?, shared_from = ?, updated_at = ? WHERE seq = ?",
-        (scope.kind, scope.id or "", shared_from, at, seq),
-    )
-
-
 def get_given_importance(db: Connection, seq: int) -> float:
     """Return the importance that a memory was given, before the decay job lets it fade."""
     row = db.execute("SELECT coalesce(given_importance, importance) FROM memory WHERE seq = ?", (seq,)).fetchone()

@@ -10,7 +10,20 @@ from sqlite3 import Connection
 
 from pipeline.errors import Conflict
 from pipeline.records import UNSTORED, Memory, Outcome, Scope, ScopeKind
-from pipeline.store import arcs, audit, changes, derivations, duplicates, facts, history, memories, predictions, work
+from pipeline.records.people import PRIVATE
+from pipeline.store import (
+    arcs,
+    audit,
+    changes,
+    derivations,
+    duplicates,
+    facts,
+    history,
+    memories,
+    predictions,
+    sharing,
+    work,
+)
 from pipeline.store.audit import AuditAction
 from pipeline.store.database import Database
 from pipeline.text.tokens import memory_tokens
@@ -94,6 +107,8 @@ def _open(db: Connection, memory: Memory, before: Scope, by: str | None) -> None
         raise Conflict("it is shared already")
     if memory.scope.kind is ScopeKind.WORKSPACE:
         raise Conflict("everybody in the workspace may see it already")
+    if memory.scope.kind not in PRIVATE:
+        raise Conflict("it is nobody's own: everybody sees it who works on its task")
     if memory.key is not None and facts.history(db, memory.key, Scope()):
         raise Conflict("the workspace has a value of this fact: set it there")
     _rescope(db, memory, Scope(), f"{before.kind}:{before.id or ''}", now)
@@ -116,7 +131,7 @@ def _rescope(db: Connection, memory: Memory, scope: Scope, shared_from: str | No
         same = memories.find_active_text(db, scope, memory.content_hash)
         if same is not None and same.seq != memory.seq:
             raise Conflict(f"an active memory of that scope says exactly this: {same.id}")
-    memories.rescope(db, memory.seq, scope, shared_from, now)
+    sharing.rescope(db, memory.seq, scope, shared_from, now)
     arcs.purge(db, memory.seq)
     duplicates.purge(db, memory.seq)
     changes.append(db, changes.EDIT, [memory.id])

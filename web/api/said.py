@@ -5,12 +5,12 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from pipeline.records import MAX_FOLDER_CHARS, Page, Receipt, Viewer
-from pipeline.records.people import own_name
-from pipeline.services import agent_history, distill
+from pipeline.records.people import Role, own_name
+from pipeline.services import agent_history, distill, turns
 from pipeline.services.agent_history import SessionRecord, SessionSummary
 from pipeline.services.agent_sessions import ActionType
 from pipeline.services.briefing import AgentSession
-from pipeline.services.turns import Message, Role, obey, take_turns
+from pipeline.services.turns import Message, obey, take_turns
 from pipeline.times import utc_now
 from web.api import bodies
 from web.api.answers import Answer, MemoryAnswer, Name, PageAnswer, ReceiptAnswer
@@ -29,7 +29,7 @@ SHOWN = 100
 class MessageBody(bodies.Body):
     """What somebody said."""
 
-    role: Annotated[Role, Field(strict=False)]
+    role: Annotated[turns.Role, Field(strict=False)]
     content: Annotated[str, StringConstraints(max_length=MAX_MESSAGE_CHARS)]
     at: bodies.Moment | None = None
 
@@ -74,7 +74,7 @@ class SessionPage(PageAnswer[SessionAnswer]):
 class TurnAnswer(Answer):
     """What somebody said."""
 
-    role: Role
+    role: turns.Role
     content: str
     at: str
 
@@ -105,7 +105,18 @@ class DistilledAnswer(Answer):
     proposed: list[ReceiptAnswer]
 
 
-@api.route(Endpoint("POST", "/v1/turns", answer=QueuedAnswer, status=202, problems=(503,), of_folder=True, reads=True))
+@api.route(
+    Endpoint(
+        "POST",
+        "/v1/turns",
+        answer=QueuedAnswer,
+        status=202,
+        problems=(503,),
+        of_folder=True,
+        reads=True,
+        needs=Role.WRITER,
+    )
+)
 def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
     """Take in what was said in a session; workers read it for what lasts."""
     workspace = workspace_of_folder(call, body.cwd, to_write=True)
@@ -116,7 +127,7 @@ def take_in(call: Call, body: TurnsBody) -> QueuedAnswer:
     now = utc_now()
     messages = [Message(session_id, one.role, one.content, bodies.as_text(one.at) or now) for one in body.messages]
     queued = take_turns(workspace, session_id, messages)
-    asked = [one.content for one in body.messages if one.role is Role.USER]
+    asked = [one.content for one in body.messages if one.role is turns.Role.USER]
     done = [one.says for content in asked for one in obey(workspace, call.container.contexts, session, content)]
     return QueuedAnswer(queued=queued, done=done)
 

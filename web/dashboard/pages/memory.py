@@ -114,7 +114,7 @@ def _page(view: View, memory_id: str, before: int | None = None, refused: Refuse
         changes=[_compare(change) for change in known.history],
         older_url=None if older is None else url_for("dashboard.memory_record", memory_id=memory.id, before=older),
         scope=scope_text(memory.scope) or None,
-        may_share=memory.scope.kind is not ScopeKind.WORKSPACE,
+        may_share=memory.scope.kind not in (ScopeKind.WORKSPACE, ScopeKind.TASK),
         may_withdraw=memory.shared_from is not None and _may_withdraw(view, memory),
         refused=refused,
         fields=_fields(memory, None if refused is None else refused.wanted),

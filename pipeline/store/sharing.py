@@ -1,0 +1,13 @@
+"""Whom a memory reaches, where that changes: it is shared, or withdrawn."""
+
+from sqlite3 import Connection
+
+from pipeline.records import Scope
+
+
+def rescope(db: Connection, seq: int, scope: Scope, shared_from: str | None, at: str) -> None:
+    """Let a memory reach others than before; `shared_from` tells whom it reached before it was shared."""
+    db.execute(
+        "UPDATE memory SET scope_kind = ?, scope_id = ?, shared_from = ?, updated_at = ? WHERE seq = ?",
+        (scope.kind, scope.id or "", shared_from, at, seq),
+    )
