@@ -18,6 +18,9 @@ from pipeline.store.truth import GONE, MEMORY, PURGE, Fields, Key
 
 # In a purge: the operations of other memories that told something of the one that was purged.
 ERASED = "erased"
+# The field of a memory that tells whether it is shared, and what an operation that sets it holds.
+SHARED_FROM = "shared_from"
+_SHARES = f'%"{SHARED_FROM}"%'
 # Of what scopes a bundle tells; peers are told of fewer.
 ALL_SCOPES = tuple(ScopeKind)
 # Statements that name many keys name no more at once.
@@ -180,8 +183,11 @@ def difference(state: Fields, known: Fold | None) -> tuple[dict[str, Any], tuple
 
 
 def _whole(key: Key, state: Fields, changed: Fields) -> Fields:
-    """Return all that stands between two memories when any of it changed: half of it would be of no use."""
-    return {**changed, **state} if changed and key.kind != MEMORY else changed
+    """Return all that stands between two memories when any of it changed: half of it would be of no use.
+
+    Likewise of a memory that is shared or withdrawn, of which nothing may have travelled before.
+    """
+    return {**changed, **state} if changed and (key.kind != MEMORY or SHARED_FROM in changed) else changed
 
 
 def fold(db: Connection, keys: Iterable[Key]) -> dict[Key, Fold]:
@@ -265,10 +271,11 @@ def list_all_keys(db: Connection) -> set[Key]:
 
 
 _COLUMNS = "o.hlc, o.kind, o.memory_id, o.other_id, o.name, o.fields, o.after, o.signature, o.via"
-# Which operations travel: of memories of some scopes, what stands between two of them, and every tombstone. What came
+# Which operations travel: of memories of some scopes, what stands between two of them, every tombstone, and that
+# something is shared or is no longer, so that who was told the one hears of the other. What came
 # from a peer goes on to others whether or not its memory is whole here yet.
 _TRAVELS = """
-    (o.kind = 'purge' OR o.signature IS NOT NULL OR (
+    (o.kind = 'purge' OR o.signature IS NOT NULL OR (o.kind = 'memory' AND o.fields LIKE :shared) OR (
         EXISTS (SELECT 1 FROM memory m WHERE m.scope_kind IN (SELECT value FROM json_each(:scopes))
             AND m.id = o.memory_id)
         AND (o.other_id = '' OR EXISTS (SELECT 1 FROM memory m WHERE m.id = o.other_id
@@ -282,7 +289,7 @@ def after(db: Connection, seq: int, limit: int, scopes: Sequence[str], remote: s
     rows = db.execute(
         f"SELECT o.seq, {_COLUMNS} FROM operation o WHERE o.seq > :after AND {_TRAVELS} "  # noqa: S608 - constant text
         "ORDER BY o.seq LIMIT :limit",
-        {"after": seq, "limit": limit, "scopes": json.dumps(list(scopes)), "remote": remote},
+        {"after": seq, "limit": limit, "scopes": json.dumps(list(scopes)), "remote": remote, "shared": _SHARES},
     )
     return [(row[0], _operation(row[1:])) for row in rows]
 
@@ -301,7 +308,7 @@ def count_after(db: Connection, seq: int, scopes: Sequence[str], remote: str = "
     """Count what travels after a number."""
     row = db.execute(
         f"SELECT count(*) FROM operation o WHERE o.seq > :after AND {_TRAVELS}",  # noqa: S608 - constant text
-        {"after": seq, "scopes": json.dumps(list(scopes)), "remote": remote},
+        {"after": seq, "scopes": json.dumps(list(scopes)), "remote": remote, "shared": _SHARES},
     ).fetchone()
     return int(row[0])
 

@@ -40,6 +40,7 @@ from pipeline.times import utc_text
 from pipeline.write.accept import DIGESTION
 from pipeline.write.prepare import join_agent_text
 from pipeline.write.revise import purge_memory
+from pipeline.write.share import follow_scope
 
 # Who merged two memories that say the same.
 ACTOR = "sync"
@@ -200,6 +201,8 @@ def _index(db: Connection, before: Memory | None, memory_id: str) -> None:
         return
     op = changes.CREATE if before is None else changes.EDIT
     number = changes.append(db, op, [memory_id])
+    if before is not None and before.scope != now.scope:
+        follow_scope(db, before, now)
     if before is not None and before.content != now.content:
         duplicates.forget_findings(db, now.seq)
     if before is None or before.content != now.content:

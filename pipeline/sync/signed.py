@@ -19,6 +19,7 @@ from pipeline.records import (
     Tier,
     Trust,
 )
+from pipeline.records.people import PERSON_ID
 from pipeline.store import clock, truth
 from pipeline.store.oplog import ERASED, Operation
 from pipeline.store.truth import MEMORY, PURGE, RELATION_FIELDS, Key
@@ -34,6 +35,8 @@ _OPERATION = re.compile(r"[0-9a-f]{32}")
 # What belongs to one session or task stays where that is.
 TRAVELLING_SCOPES = (ScopeKind.WORKSPACE, ScopeKind.USER, ScopeKind.AGENT)
 MAX_NAME_CHARS = 200
+# A name with the person whose it is before it, and of a scope with its kind.
+MAX_OWNED_CHARS = MAX_SESSION_ID_CHARS + 64
 MAX_FIELDS = 200
 MAX_TEXT_CHARS = 100_000
 
@@ -246,10 +249,10 @@ _MEMORY_CHECKS: Mapping[str, Check] = {
     "content": _text(MAX_CONTENT_CHARS),
     "kind": _one_of(Kind),
     "scope_kind": _or_nothing(_one_of(ScopeKind)),
-    "scope_id": _or_nothing(_text(MAX_SESSION_ID_CHARS)),
+    "scope_id": _or_nothing(_text(MAX_OWNED_CHARS)),
     "source": _one_of(Source),
     "trust": _one_of(Trust),
-    "session_id": _or_nothing(_text(MAX_SESSION_ID_CHARS)),
+    "session_id": _or_nothing(_text(MAX_OWNED_CHARS)),
     "created_at": _moment,
     "occurred_at": _moment,
     "updated_at": _moment,
@@ -266,16 +269,24 @@ _MEMORY_CHECKS: Mapping[str, Check] = {
     "importance": _share,
     "metadata": _or_nothing(_object),
     "anchor": _or_nothing(_anchor),
+    "author": _or_nothing(lambda value: isinstance(value, str) and PERSON_ID.fullmatch(value) is not None),
+    "shared_from": _or_nothing(_text(MAX_OWNED_CHARS)),
     "merged_into": _or_nothing(lambda value: isinstance(value, str) and _ID.fullmatch(value) is not None),
 }
 _OF_HISTORY = _or_nothing(_text(MAX_TEXT_CHARS, 0))
 _RELATION_CHECKS: Mapping[str, Mapping[str, Check]] = {
     truth.EDGE: {"made_by": _text(MAX_NAME_CHARS), "at": _moment},
-    truth.HISTORY: {"at": _moment, "event": _text(MAX_NAME_CHARS), "content": _OF_HISTORY, "detail": _object},
+    truth.HISTORY: {
+        "at": _moment,
+        "event": _text(MAX_NAME_CHARS),
+        "content": _OF_HISTORY,
+        "detail": _object,
+        "author": _or_nothing(_text(MAX_NAME_CHARS)),
+    },
     truth.VERDICT: {"state": lambda value: value in ("merged", "kept"), "settled_at": _or_nothing(_moment)},
     truth.ANSWER: {
-        "session_id": _or_nothing(_text(MAX_SESSION_ID_CHARS)),
-        "agent_id": _or_nothing(_text(MAX_SESSION_ID_CHARS)),
+        "session_id": _or_nothing(_text(MAX_OWNED_CHARS)),
+        "agent_id": _or_nothing(_text(MAX_OWNED_CHARS)),
         "at": _moment,
         "followed": lambda value: value in (0, 1),
         "note": _or_nothing(_text(MAX_TEXT_CHARS, 0)),

@@ -78,16 +78,9 @@ def withdraw(database: Database, memory_id: str, *, is_copy: bool) -> tuple[Memo
         if memory.archived_at is not None and merge is not None:
             undo_merge(db, merge, memory, now)
         _release_merged(db, memory, own, now)
-        made = [
-            one
-            for one in memories.by_seqs(db, derivations.list_derived_summaries(db, memory.seq)).values()
-            if one.scope.kind is ScopeKind.WORKSPACE and one.id != memory.id
-        ]
-        gone = [memory_id for one in made for memory_id in purge_memory(db, one)]
-        _rescope(db, get_existing(db, memory.id), own, None, now)
+        gone = _rescope(db, get_existing(db, memory.id), own, None, now)
         if is_copy:
             archive_memory(db, get_existing(db, memory.id), now)
-        predictions.purge(db)
         history.add(db, memory.seq, now, WITHDRAWN, None, {})
         for act in audit.of(db, memory.id, 100):
             if act.action is AuditAction.SHARE and act.undone_at is None:
@@ -126,16 +119,27 @@ def _take_copy(db: Connection, memory: Memory) -> None:
     log_and_enqueue(db, effects)
 
 
-def _rescope(db: Connection, memory: Memory, scope: Scope, shared_from: str | None, now: str) -> None:
+def follow_scope(db: Connection, before: Memory, now: Memory) -> list[str]:
+    """Let what quotes a memory follow it to another scope, within a transaction; return the ids of what goes."""
+    arcs.purge(db, now.seq)
+    duplicates.purge(db, now.seq)
+    predictions.purge(db)
+    work.add(db, [now.seq], DIGESTION, time.time())
+    if before.scope.kind is not ScopeKind.WORKSPACE:
+        # What jobs made of it so far is still its person's alone.
+        return []
+    made = memories.by_seqs(db, derivations.list_derived_summaries(db, now.seq)).values()
+    return [gone for one in made if one.scope == before.scope for gone in purge_memory(db, one)]
+
+
+def _rescope(db: Connection, memory: Memory, scope: Scope, shared_from: str | None, now: str) -> list[str]:
     if memory.archived_at is None and memory.key is None:
         same = memories.find_active_text(db, scope, memory.content_hash)
         if same is not None and same.seq != memory.seq:
             raise Conflict(f"an active memory of that scope says exactly this: {same.id}")
     sharing.rescope(db, memory.seq, scope, shared_from, now)
-    arcs.purge(db, memory.seq)
-    duplicates.purge(db, memory.seq)
     changes.append(db, changes.EDIT, [memory.id])
-    work.add(db, [memory.seq], DIGESTION, time.time())
+    return follow_scope(db, memory, get_existing(db, memory.id))
 
 
 def _release_merged(db: Connection, memory: Memory, own: Scope, now: str) -> None:

@@ -4,7 +4,12 @@ from datetime import timedelta
 
 import pytest
 
+from pipeline.records import EdgeKind
 from pipeline.services import people
+from pipeline.services.sync import USUAL_SCOPES
+from pipeline.store import edges, memories, oplog
+from pipeline.sync.merge import merge
+from pipeline.times import utc_now
 from tests.fakes.client import CheckedClient
 from tests.fakes.in_process import fast_settings, open_web
 from tests.fakes.people import PersonClient, add_person
@@ -265,10 +270,10 @@ def test_a_share_is_logged_for_other_machines_and_can_be_undone(container, join,
     owner = join("Olga", "owner")
     own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
     ada.post(f"/v1/memories/{own}/share")
-    said = [one["fields"] for one in container.sync.list_changes(TEAM, 0, 50) if one["kind"] == "memory"]
-    assert said[-1] == {"scope_kind": None, "scope_id": None, "shared_from": "agent:ada␟claude"} | {
-        name: said[-1][name] for name in said[-1] if name == "updated_at"
-    }
+    shared = [one["fields"] for one in container.sync.list_changes(TEAM, 0, 50) if one["kind"] == "memory"][-1]
+    assert (shared["scope_kind"], shared["scope_id"], shared["shared_from"]) == (None, None, "agent:ada␟claude")
+    # Nothing of it had travelled before.
+    assert shared["content"] == "The port of billing is 8123"
     (act,) = owner.get("/v1/audit").get_json()["items"]
     assert (act["action"], act["actor"], act["memory_id"]) == ("share", "ada", own)
     assert owner.post(f"/v1/audit/{act['id']}/undo").status_code == 200
@@ -304,3 +309,54 @@ def test_an_admin_manages_people_over_http(app, container, join, ada):
     assert {one["id"]: one["admin"] for one in listed.get_json()["items"]} == {"ada": False, "anna": True, "zoe": False}
     assert admin.delete("/v1/people/zoe").status_code == 200
     assert admin.delete("/v1/people/zoe").status_code == 404
+
+
+def test_other_machines_hear_of_a_share_and_of_its_end(container, app, ada, tmp_path):
+    other = open_web(fast_settings(tmp_path / "other"))
+    taken = 0
+
+    def send() -> list[str]:
+        nonlocal taken
+        (tmp_path / "between").mkdir(exist_ok=True)
+        with container.databases.get(TEAM).read() as db:
+            found = oplog.after(db, taken, 1000, USUAL_SCOPES)
+        taken = max([taken, *(number for number, _ in found)])
+        merge(other.workspace(TEAM).create(), [operation for _, operation in found])
+        return CheckedClient(create_app(other), other.token).find_ids("port of billing", workspace=TEAM)
+
+    own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
+    assert send() == []
+    ada.post(f"/v1/memories/{own}/share")
+    assert send() == [own]
+    ada.delete(f"/v1/memories/{own}/share")
+    assert send() == []
+    other.close()
+
+
+def test_what_was_made_of_a_shared_memory_goes_with_its_withdrawal(container, ada, bob):
+    own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
+    ada.post(f"/v1/memories/{own}/share")
+    made = bob.write("In short: billing listens on port 8123", edges=[{"kind": "derived_from", "to": own}])
+    kept = bob.write("Bob concludes that billing listens somewhere", edges=[{"kind": "derived_from", "to": own}])
+    with container.databases.get(TEAM).write() as db:
+        # As the job does that sums up.
+        seqs = {one: memories.get(db, one).seq for one in (made, own)}
+        edges.remove(db, seqs[made], EdgeKind.DERIVED_FROM, seqs[own])
+        edges.add(db, seqs[made], EdgeKind.DERIVED_FROM, seqs[own], "consolidate", utc_now())
+    ada.delete(f"/v1/memories/{own}/share")
+    assert bob.get(f"/v1/memories/{made}").status_code == 404
+    record = bob.get(f"/v1/memories/{kept}")
+    assert record.status_code == 200
+    assert own not in record.get_data(as_text=True)
+
+
+def test_what_agents_were_told_of_a_shared_memory_is_forgotten(ada, bob):
+    own = ada.write("The port of billing is 8123", scope={"kind": "agent", "id": "claude"})
+    ada.post(f"/v1/memories/{own}/share")
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Which port has billing?"}
+    assert "8123" in bob.post("/hooks/claude-code", prompt).get_data(as_text=True)
+    assert [run["memory_ids"] for run in bob.get("/v1/hook-runs").get_json()["items"]] == [[own]]
+    ada.delete(f"/v1/memories/{own}/share")
+    (run,) = bob.get("/v1/hook-runs").get_json()["items"]
+    assert "8123" not in bob.get(f"/v1/hook-runs/{run['id']}").get_data(as_text=True)
+    assert "8123" not in bob.post("/hooks/claude-code", {**prompt, "session_id": "t"}).get_data(as_text=True)
