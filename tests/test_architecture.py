@@ -96,6 +96,8 @@ HOME_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "flask": ("web",),
     "waitress": ("web",),
     "limits": ("web.limits",),
+    "authlib": ("web.dashboard.oidc",),
+    "joserfc": ("web.dashboard.oidc",),
     "mcp": ("web.mcp",),
     "mcp_types": ("web.mcp",),
     "a2wsgi": ("web.mcp.front",),

@@ -56,7 +56,7 @@ def create_app(container: WebContainer, metrics: Metrics | None = None) -> Flask
     """Build the WSGI app over a web server's services."""
     app = prepare_app(container, metrics or Metrics(container), {"dashboard": sign_in.open_door})
     settings = container.settings
-    sign_in.register_sessions(app, lambda: container.token, settings.port, settings.paths.sessions)
+    sign_in.register_sessions(app, lambda: container.token, settings)
     enter_apis(app, APIS)
     mcp.register_servers(app)
     app.register_blueprint(blueprint.dashboard())

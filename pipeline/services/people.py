@@ -19,6 +19,7 @@ __all__ = ["People", "Token", "is_personal"]
 
 MAX_NAME_CHARS = 100
 MAX_ID_CHARS = 32
+MAX_EMAIL_CHARS = 254
 USUAL_DEVICE = "first"
 # When a token was last used is told by the hour, so that reading writes hardly ever.
 USE_NOTED_EVERY = timedelta(hours=1)
@@ -41,6 +42,7 @@ class PersonRecord:
     person: Person
     tokens: Sequence[Token]
     grants: Mapping[str, Role]
+    email: str | None = None
 
 
 def find_caller(people: People, operations: Operations, token: str) -> Caller | None:
@@ -105,6 +107,26 @@ def is_valid(token: Token, now: str) -> bool:
     return token.revoked_at is None and (token.expires_at is None or token.expires_at > now)
 
 
+def set_email(people: People, person: Person, email: str) -> None:
+    """Set by which e-mail address, or subject, the provider of OpenID Connect knows a person.
+
+    Raises Conflict where it knows another one by it.
+    """
+    known = normalize_email(email)
+    if not known or len(known) > MAX_EMAIL_CHARS or any(letter.isspace() for letter in known):
+        raise InvalidField(FieldError("email", f"must have 1 to {MAX_EMAIL_CHARS} characters and no space"))
+    other = people.find_by_email(known)
+    if other is not None and other.id != person.id:
+        raise Conflict(f"{other.id} is known by this e-mail address")
+    people.set_email(person.id, known)
+
+
+def normalize_email(email: str) -> str:
+    """Return an e-mail address or subject as it is compared: of an address, no provider tells capitals apart."""
+    shown = email.strip()
+    return shown.lower() if "@" in shown else shown
+
+
 def has_tokens(people: People) -> bool:
     """Tell whether anybody holds a token of their own that opens something."""
     now = utc_now()
@@ -113,12 +135,13 @@ def has_tokens(people: People) -> bool:
 
 def list_people(people: People) -> list[PersonRecord]:
     """List everybody with their tokens and grants."""
-    tokens, grants = people.list_tokens(), people.list_grants()
+    tokens, grants, emails = people.list_tokens(), people.list_grants(), people.list_emails()
     return [
         PersonRecord(
             person,
             [token for token in tokens if token.person == person.id],
             {workspace: role for who, workspace, role in grants if who == person.id},
+            emails.get(person.id),
         )
         for person in people.list_people()
     ]
@@ -150,6 +173,8 @@ def revoke(people: People, person: Person, device: str | None = None, token_id: 
     if not meant:
         raise NotFound(f"{person.id} has no such token.")
     people.revoke([one.id for one in meant], now)
+    if device is None and token_id is None:
+        people.sign_out(person.id, now)
     return meant
 
 

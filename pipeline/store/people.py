@@ -55,6 +55,14 @@ def q002_access_log(db: Database) -> None:
     db.execute("CREATE INDEX access_workspace ON access (workspace, seq)")
 
 
+@MIGRATIONS()
+def q003_sign_in(db: Database) -> None:
+    """Keep what a provider knows people by, and when their browsers were signed out."""
+    db.execute("ALTER TABLE person ADD COLUMN email TEXT")
+    db.execute("ALTER TABLE person ADD COLUMN signed_out_at TEXT")
+    db.execute("CREATE UNIQUE INDEX person_email ON person (email) WHERE removed_at IS NULL AND email IS NOT NULL")
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A token of a person's device, never itself; when it was last used is known to the hour."""
@@ -181,18 +189,57 @@ class People:
             )
             return (_caller(rows, rows[0][0]), rows[0][1]) if rows else None
 
-    def find_person_as_caller(self, person_id: str) -> Caller | None:
-        """Return what a person may who shows no token, as in a browser that is signed in."""
+    def find_signed_in(self, person_id: str, since: str) -> Caller | None:
+        """Return what a person may in a browser that was signed in at a moment, None where they were signed out since.
+
+        Who was removed is signed out, and so is who had every token revoked.
+        """
         with self._reading() as db:
             rows = (
                 db
                 and db.execute(
                     "SELECT NULL, NULL, p.id, p.name, p.is_admin, g.workspace, g.role FROM person p "
-                    "LEFT JOIN workspace_grant g ON g.person = p.id WHERE p.id = ? AND p.removed_at IS NULL",
-                    (person_id,),
+                    "LEFT JOIN workspace_grant g ON g.person = p.id WHERE p.id = ? AND p.removed_at IS NULL "
+                    "AND (p.signed_out_at IS NULL OR p.signed_out_at < ?)",
+                    (person_id, since),
                 ).fetchall()
             )
             return _caller(rows, None) if rows else None
+
+    def find_by_token_id(self, token_id: str, now: str) -> Caller | None:
+        """Return who holds a token of an id, None for one that opens nothing now."""
+        with self._reading() as db:
+            row = db and db.execute("SELECT hash FROM token WHERE id = ?", (token_id,)).fetchone()
+        found = self.find_caller(row[0], now) if row else None
+        return None if found is None else found[0]
+
+    # What a provider of OpenID Connect knows them by
+
+    def set_email(self, person_id: str, email: str | None) -> None:
+        """Set by which e-mail address, or subject, the provider knows a person."""
+        with self._writing() as db:
+            db.execute("UPDATE person SET email = ? WHERE id = ?", (email, person_id))
+
+    def find_by_email(self, email: str) -> Person | None:
+        """Return whom the provider knows by an e-mail address or a subject."""
+        with self._reading() as db:
+            row = (
+                db
+                and db.execute(
+                    "SELECT id, name, is_admin FROM person WHERE email = ? AND removed_at IS NULL", (email,)
+                ).fetchone()
+            )
+            return Person(row[0], row[1], bool(row[2])) if row else None
+
+    def list_emails(self) -> dict[str, str]:
+        """Return by which e-mail address or subject the provider knows whom, by person."""
+        with self._reading() as db:
+            return dict(db.execute("SELECT id, email FROM person WHERE email IS NOT NULL").fetchall()) if db else {}
+
+    def sign_out(self, person_id: str, at: str) -> None:
+        """End the sessions of every browser that a person is signed in with."""
+        with self._writing() as db:
+            db.execute("UPDATE person SET signed_out_at = ? WHERE id = ?", (at, person_id))
 
     # Grants
 

@@ -6,7 +6,10 @@ import socket
 
 import pytest
 
+from config.paths import HomePaths
+from pipeline.services.people import People, get_person, remove_person, revoke, ungrant
 from tests.support.stack import HOST, Stack, wait_until
+from tests.support.team import make_token
 from web.dashboard.live import MOST_HELD
 
 EVENTS = "/w/default/timeline/events"
@@ -24,9 +27,9 @@ def stack(tmp_path):
 
 
 @contextlib.contextmanager
-def stream(stack):
+def stream(stack, token=None):
     """Ask for events; yields a function that reads until a text is there, or the end is (b"")."""
-    token = (stack.home / "token").read_text().strip()
+    token = token or (stack.home / "token").read_text().strip()
     with socket.create_connection((HOST, stack.port), timeout=20) as connection:
         request = f"GET {EVENTS}?after=0 HTTP/1.1\r\nHost: {HOST}:{stack.port}\r\nAuthorization: Bearer {token}\r\n\r\n"
         connection.sendall(request.encode())
@@ -77,3 +80,42 @@ def test_a_stream_does_not_hold_up_the_end(stack):
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     assert "still running" not in (stack.logs / "web.log").read_text()
+
+
+@pytest.fixture
+def shared(stack):
+    """A stack of several people, with a token of Ada's, and the people."""
+    token = make_token(stack.home, "Ada", default="reader")
+    people = People(HomePaths(stack.home).people)
+    yield stack, token, people
+    people.close()
+
+
+def ends_without_asking_for_more(read_until):
+    """Tell whether the stream ends, and not because its time is up: then it would say to come again soon."""
+    return b"retry: 200\n" not in read_until(LAST_CHUNK)
+
+
+@pytest.mark.parametrize("how", ["token", "person", "grant"])
+def test_a_stream_ends_with_what_it_was_asked_by(shared, how):
+    stack, token, people = shared
+    ada = get_person(people, "ada")
+    with stream(stack, token) as read_until:
+        assert is_held(read_until)
+        match how:
+            case "token":
+                revoke(people, ada)
+            case "person":
+                remove_person(people, ada)
+            case "grant":
+                ungrant(people, ada, "default")
+        assert ends_without_asking_for_more(read_until)
+    with stream(stack, token) as refused:
+        assert refused(b"\r\n").split()[1] == (b"404" if how == "grant" else b"401")
+
+
+def test_a_stream_ends_with_the_homes_token(stack):
+    with stream(stack) as read_until:
+        assert is_held(read_until)
+        HomePaths(stack.home).renew_token()
+        assert ends_without_asking_for_more(read_until)

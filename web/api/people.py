@@ -35,6 +35,7 @@ class PersonBody(TokenBody):
     role: Annotated[Role, Field(strict=False)] | None = None
     workspace: Annotated[str, StringConstraints(max_length=64)] | None = None
     admin: bool = False
+    email: Annotated[str, StringConstraints(min_length=1, max_length=people.MAX_EMAIL_CHARS)] | None = None
 
 
 class RoleBody(bodies.Body):
@@ -60,6 +61,7 @@ class PersonAnswer(Answer):
     id: str = Field(validation_alias=AliasPath("person", "id"))
     name: str = Field(validation_alias=AliasPath("person", "name"))
     admin: bool = Field(validation_alias=AliasPath("person", "is_admin"))
+    email: str | None
     grants: dict[str, Role]
     tokens: list[TokenAnswer]
 
@@ -118,6 +120,8 @@ def add_person(call: Call, body: PersonBody) -> NewToken:
         people.check_shared(workspace)
     store = call.container.people
     person = people.add_person(store, body.name, is_admin=body.admin)
+    if body.email is not None:
+        people.set_email(store, person, body.email)
     made = _make_token(call, person, body)
     if role is not None:
         people.grant(store, person, workspace, role)

@@ -39,11 +39,19 @@ def user() -> None:
 @click.argument("name")
 @click.option("--role", type=click.Choice(ROLES), help=f"What they may in the workspace.  [default: {USUAL_ROLE}]")
 @click.option("--admin", "is_admin", is_flag=True, help="Let them manage people, workers and every workspace.")
+@click.option("--email", metavar="ADDRESS", help="By which e-mail address, or subject, OpenID Connect knows them.")
 @click.option("--device", metavar="NAME", help="What the token is for; each device has its own.")
 @click.option("--expires", "lifetime", callback=parse_lifetime, metavar="TIME", help="When it ends, as 12h, 90d or 8w.")
 @pass_state
 def add(
-    state: State, name: str, role: str | None, device: str | None, lifetime: timedelta | None, *, is_admin: bool
+    state: State,
+    name: str,
+    role: str | None,
+    email: str | None,
+    device: str | None,
+    lifetime: timedelta | None,
+    *,
+    is_admin: bool,
 ) -> None:
     """Make a token for NAME, shown this once as the last line; who is new is added, who is known gets another one.
 
@@ -59,6 +67,8 @@ def add(
         if given is not None:
             people.check_shared(workspace)
         person = people.add_person(home.people, name, is_admin=is_admin)
+        if email is not None:
+            people.set_email(home.people, person, email)
         made = people.add_token(home.people, person, device or people.name_device(home.people, person), lifetime)
         if given is not None:
             people.grant(home.people, person, workspace, given)
@@ -168,6 +178,7 @@ def _record(one: "PersonRecord") -> dict[str, Any]:
         "id": one.person.id,
         "name": one.person.name,
         "admin": one.person.is_admin,
+        "email": one.email,
         "grants": dict(one.grants),
         "tokens": [_describe(token) for token in one.tokens],
     }

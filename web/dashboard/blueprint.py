@@ -32,6 +32,7 @@ from web.dashboard.pages import (
     timeline,
     workers,
 )
+from web.dashboard.provider_sign_in import begin_provider_sign_in, end_provider_sign_in
 from web.dashboard.sign_in import csrf_token, sign_in, sign_out
 from web.dashboard.view import Section, error_page, undos
 from web.dashboard.zone import zone_name
@@ -118,6 +119,8 @@ def dashboard() -> Blueprint:
     blueprint.app_context_processor(_layout_values)
     blueprint.add_url_rule("/", "home", home)
     blueprint.add_url_rule("/sign-in", "sign_in", sign_in)
+    blueprint.add_url_rule("/sign-in/provider", "begin_provider_sign_in", begin_provider_sign_in)
+    blueprint.add_url_rule("/sign-in/done", "end_provider_sign_in", end_provider_sign_in)
     blueprint.add_url_rule("/sign-out", "sign_out", sign_out, methods=["POST"])
     for section in SECTIONS:
         section.enter(blueprint)

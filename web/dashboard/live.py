@@ -8,7 +8,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -94,15 +94,15 @@ class Watch:
         return events
 
 
-def events(watch: Watch, streams: Streams) -> Iterator[bytes]:
-    """Yield events for as long as a stream may be held."""
+def events(watch: Watch, streams: Streams, is_let_in: Callable[[], bool] = lambda: True) -> Iterator[bytes]:
+    """Yield events for as long as a stream may be held, and who asked for them would be let in."""
     yield _retry(RETRY_MS)
     # Not before the first of it is asked for: of an answer that nobody reads, no end is heard of.
     with streams.hold() as held:
         ends_at = streams.ends_at()
         try:
             yield watch.news()
-            while held and streams.rest():
+            while held and streams.rest() and is_let_in():
                 if time.monotonic() >= ends_at:
                     yield _retry(SOON_MS)
                     return

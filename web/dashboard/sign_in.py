@@ -11,10 +11,11 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from flask import (
     Flask,
@@ -33,8 +34,11 @@ from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, Se
 from werkzeug.wrappers import Response as AnyResponse
 
 from config.paths import FileState, file_state
-from pipeline.records.people import HOME_OWNER
-from web.access import Access
+from config.settings import Settings
+from pipeline.records.people import HOME_OWNER, Caller
+from pipeline.services.people import People
+from pipeline.times import utc_now
+from web.access import Access, may_enter
 from web.api.answers import Answer
 from web.connections import vouch_for
 from web.endpoint import Api, Call, Endpoint, container
@@ -47,6 +51,10 @@ SESSION_LIFETIME = timedelta(days=30)
 MOST_LINKS = 16
 # The oldest end where more browsers than these are signed in.
 MOST_SESSIONS = 64
+# What a browser may ask that is not signed in.
+OPEN = frozenset(
+    {"dashboard.sign_in", "dashboard.static", "dashboard.begin_provider_sign_in", "dashboard.end_provider_sign_in"}
+)
 EXTENSION = "dashboard_links"
 SESSIONS = "dashboard_sessions"
 
@@ -62,33 +70,42 @@ class LinkAnswer(Answer):
     expires_in_s: int
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whom a browser is signed in as: a person by a token of theirs or by the provider, else the home's owner."""
+
+    person_id: str | None = None
+    token_id: str | None = None
+
+
 class Links:
     """Keep the codes of one-time links: as hashes, in memory, each for one use."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._expiry: dict[bytes, float] = {}
+        self._made: dict[bytes, tuple[float, Holder]] = {}
 
-    def make(self) -> str:
-        """Return a new code."""
+    def make(self, holder: Holder = Holder()) -> str:
+        """Return a new code for somebody."""
         code = secrets.token_urlsafe(32)
         with self._lock:
             self._drop_expired()
-            while len(self._expiry) >= MOST_LINKS:
-                del self._expiry[next(iter(self._expiry))]
-            self._expiry[_hash(code)] = self._now() + LINK_LIFETIME_S
+            while len(self._made) >= MOST_LINKS:
+                del self._made[next(iter(self._made))]
+            self._made[_hash(code)] = self._now() + LINK_LIFETIME_S, holder
         return code
 
-    def redeem(self, code: str) -> bool:
-        """Use a code up; tell whether it was good."""
+    def redeem(self, code: str) -> Holder | None:
+        """Use a code up; return whom it is for, None where it is worth nothing."""
         with self._lock:
             self._drop_expired()
-            return self._expiry.pop(_hash(code), None) is not None
+            found = self._made.pop(_hash(code), None)
+            return None if found is None else found[1]
 
     def _drop_expired(self) -> None:
-        for known in [known for known, until in self._expiry.items() if until <= self._now()]:
-            del self._expiry[known]
+        for known in [known for known, (until, _) in self._made.items() if until <= self._now()]:
+            del self._made[known]
 
 
 class Sessions:
@@ -173,14 +190,15 @@ class TokenSessions(SecureCookieSessionInterface):
             self._signed_for = token
 
 
-def register_sessions(app: Flask, token: Callable[[], str], port: int, file: Path) -> None:
+def register_sessions(app: Flask, token: Callable[[], str], settings: Settings) -> None:
     """Let the app sign its cookies; a port has its own, since browsers send a host's cookies to every port."""
     app.session_interface = TokenSessions(token)
-    app.extensions[SESSIONS] = Sessions(file)
+    app.extensions[SESSIONS] = Sessions(settings.paths.sessions)
     app.config.update(
-        SESSION_COOKIE_NAME=f"reverie-{port}",
+        SESSION_COOKIE_NAME=f"reverie-{settings.port}",
         SESSION_COOKIE_HTTPONLY=True,
-        SESSION_COOKIE_SAMESITE="Strict",
+        # Who comes back from a provider comes from another site.
+        SESSION_COOKIE_SAMESITE="Lax" if settings.oidc_issuer else "Strict",
         SESSION_REFRESH_EACH_REQUEST=False,
         PERMANENT_SESSION_LIFETIME=SESSION_LIFETIME,
     )
@@ -196,12 +214,12 @@ def sign_sessions_with(app: Flask, token: str) -> None:
 
 
 def new_link() -> str:
-    """Return the path of a one-time link."""
+    """Return the path of a one-time link, for whose token this request holds."""
     links: Links = current_app.extensions[EXTENSION]
-    return url_for("dashboard.sign_in", code=links.make())
+    return url_for("dashboard.sign_in", code=links.make(Holder(g.caller.person_id, g.caller.token_id)))
 
 
-@api.route(Endpoint("POST", "/v1/dashboard/links", answer=LinkAnswer, status=201, needs=Access.HOME))
+@api.route(Endpoint("POST", "/v1/dashboard/links", answer=LinkAnswer, status=201, needs=Access.ANYBODY))
 def make_link(call: Call) -> LinkAnswer:  # noqa: ARG001 - every handler takes a call
     """Make a one-time link that opens the dashboard."""
     return LinkAnswer(url=urljoin(request.host_url, new_link()), expires_in_s=LINK_LIFETIME_S)
@@ -209,25 +227,73 @@ def make_link(call: Call) -> LinkAnswer:  # noqa: ARG001 - every handler takes a
 
 def open_door() -> AnyResponse | None:
     """Let a signed-in browser pass, and what needs no sign-in; refuse all others with a page that says how."""
-    if _sessions().is_valid(session.get("id")) and find_listener().is_local():
-        # Whoever followed a link that was made with the home's token.
-        g.caller = HOME_OWNER
+    caller = _find_signed_in()
+    if caller is not None:
+        g.caller = caller
         vouch_for(request.environ)
         return None
-    if request.endpoint in ("dashboard.sign_in", "dashboard.static"):
+    if request.endpoint in OPEN:
         return None
     return refusal("This browser is not signed in.")
+
+
+def _find_signed_in() -> Caller | None:
+    """Return whom this browser is signed in as."""
+    if not _sessions().is_valid(session.get("id")):
+        return None
+    person_id = session.get("person")
+    if person_id is None:
+        # Whoever followed a link that was made with the home's token, which counts on this machine alone.
+        return HOME_OWNER if find_listener().is_local() else None
+    return _find_person(container().people, Holder(person_id, session.get("token")), session["at"])
+
+
+def _find_person(people: People, holder: Holder, since: str) -> Caller | None:
+    """Return who was signed in at a moment, None where they, or the token that they came by, were sent away since."""
+    assert holder.person_id is not None
+    found = people.find_signed_in(holder.person_id, since)
+    if found is None or holder.token_id is None:
+        return found
+    return people.find_by_token_id(holder.token_id, utc_now())
+
+
+def watch_caller(workspace_id: str) -> Callable[[], bool]:
+    """Return what tells whether this request would still be let in: an answer may outlive its token or session."""
+    services, caller, sessions = container(), g.caller, _sessions()
+    token, name, since = services.token, session.get("id"), session.get("at", "")
+    is_bearer = bool(g.get("bearer"))
+
+    def is_let_in() -> bool:
+        if not is_bearer and not sessions.is_valid(name):
+            return False
+        if caller.person is None:
+            return services.token == token
+        if is_bearer:
+            found = services.people.find_by_token_id(caller.token_id or "", utc_now())
+        else:
+            found = _find_person(services.people, Holder(caller.person_id, caller.token_id), since)
+        return found is not None and may_enter(found, workspace_id, services.people)
+
+    return is_let_in
 
 
 def sign_in() -> AnyResponse:
     """Turn a one-time code into a cookie."""
     links: Links = current_app.extensions[EXTENSION]
-    if not links.redeem(request.args.get("code", "")):
+    holder = links.redeem(request.args.get("code", ""))
+    if holder is None:
         return refusal("This link was used already, or is too old.")
+    return begin_session(holder)
+
+
+def begin_session(holder: Holder) -> AnyResponse:
+    """Sign this browser in, and lead it to the dashboard."""
     _end_session()
     session.permanent = True
     session["id"] = _sessions().begin()
     session["csrf"] = secrets.token_urlsafe(32)
+    if holder.person_id is not None:
+        session.update(person=holder.person_id, token=holder.token_id, at=utc_now())
     return redirect(url_for("dashboard.home"), 303)
 
 
@@ -250,9 +316,11 @@ def _end_session() -> None:
     session.clear()
 
 
-def refusal(reason: str, status: int = 401) -> Response:
-    """Return the page that tells how to sign in."""
-    page = Response(render("sign_in.html", reason=reason, home=container().settings.home), status, mimetype="text/html")
+def refusal(reason: str, status: int = 401, *, advice: str = "") -> Response:
+    """Return the page that tells how to sign in, or what else helps."""
+    settings = container().settings
+    values = {"reason": reason, "home": settings.home, "provider": urlsplit(settings.oidc_issuer).netloc}
+    page = Response(render("sign_in.html", **values, advice=advice), status, mimetype="text/html")
     if status == 401:
         page.headers["WWW-Authenticate"] = "Bearer"
     return page

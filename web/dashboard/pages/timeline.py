@@ -16,6 +16,7 @@ from pipeline.services import timeline
 from pipeline.services.timeline import ArchivedFilter, ArcStatus, JournalPlace, JournalQuery, SessionSpan, Undigested
 from pipeline.times import utc_text
 from web.dashboard.live import Watch, events, streams_of
+from web.dashboard.sign_in import watch_caller
 from web.dashboard.time_axis import TimeAxis, axis_over
 from web.dashboard.view import PAGE_SIZE, Paged, Query, Search, Section, View, next_page, show
 from web.dashboard.zone import local_day, reader_zone
@@ -123,7 +124,8 @@ def happenings(view: View) -> Response:
         after = int(last)
     if after is None:
         after = timeline.read_change_number(view.workspace)
-    return Response(events(Watch(view.workspace, after), streams_of(view.container)), mimetype="text/event-stream")
+    told = events(Watch(view.workspace, after), streams_of(view.container), watch_caller(view.workspace_id))
+    return Response(told, mimetype="text/event-stream")
 
 
 def group_by_day(memories: Iterable[Memory], spans: Mapping[str, SessionSpan]) -> list[TimelineDay]:
