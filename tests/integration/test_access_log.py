@@ -194,3 +194,31 @@ def test_what_is_old_or_too_much_goes(people):
     with people._writing() as db:
         log_table.prune(db, "2026-01-01T00:00:00.000Z", kept=2)
     assert [one.request_id[-1] for one in people.list_accesses(AccessQuery(), 20, None)] == list("98")
+
+
+def test_the_owners_of_a_workspace_see_it_on_a_page_and_nobody_else(ada, app, container, owner):
+    written = ada.write("The port is 8123")
+    page = app.test_client().get(f"/w/{TEAM}/access", headers=owner.auth)
+    text = page.get_data(as_text=True)
+    assert page.status_code == 200
+    assert "POST /v1/memories" in text
+    assert f"/w/{TEAM}/memories/{written}" in text
+    assert f'href="/w/{TEAM}/access"' in text
+    bob = PersonClient(app, container, add_person(container, "Bob", **{TEAM: "owner", "shop": "reader"}), TEAM)
+    owner.write("A shop sells cranes", workspace="shop")
+    assert app.test_client().get(f"/w/{TEAM}/access", headers=bob.auth).status_code == 200
+    assert app.test_client().get("/w/shop/access", headers=bob.auth).status_code == 403
+    theirs = app.test_client().get(f"/w/{TEAM}/timeline", headers=ada.auth)
+    assert theirs.status_code == 200
+    assert f'href="/w/{TEAM}/access"' not in theirs.get_data(as_text=True)
+
+
+def test_a_link_made_with_a_persons_token_signs_in_that_person_as_long_as_the_token_is_good(ada, app, container):
+    link = ada.post("/v1/dashboard/links").json["url"]
+    browser, here = app.test_client(), {"Host": ada.auth["Host"]}
+    assert browser.get(link.partition(ada.auth["Host"])[2], headers=here).status_code == 303
+    assert browser.get(f"/w/{TEAM}/timeline", headers=here).status_code == 200
+    assert browser.get("/w/default/timeline", headers=here).status_code == 404
+    token = container.people.list_tokens()[0]
+    container.people.revoke([token.id], utc_now())
+    assert browser.get(f"/w/{TEAM}/timeline", headers=here).status_code == 401

@@ -13,10 +13,12 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from pipeline.errors import InvalidField, LimitReached, NotFound, ReverieError
+from pipeline.records.people import Role
 from web.access import may_enter
 from web.contract import STATUS_OF_ERROR
 from web.dashboard.filters import FILTERS
 from web.dashboard.pages import (
+    access_log,
     claims,
     entities,
     facts,
@@ -59,6 +61,7 @@ SECTIONS: tuple[Section, ...] = (
     said.hooks_section,
     said.me_section,
     sync.section,
+    access_log.section,
 )
 
 
@@ -89,6 +92,8 @@ NAVIGATION = (
     NavigationEntry("Other machines", "sync_overview", "Upkeep"),
     NavigationEntry("Settings", "settings_list_all", "Upkeep"),
 )
+# Where people have tokens of their own.
+OF_PEOPLE = NavigationEntry("Who read what", "access_log", "Upkeep")
 
 # Scripts, styles and pictures are our own files; nothing stands inline, nothing comes from elsewhere.
 POLICY = (
@@ -185,7 +190,7 @@ def _add_headers(response: Response) -> Response:
 
 def _layout_values() -> dict[str, Any]:
     return {
-        "navigation": NAVIGATION,
+        "navigation": _navigation(),
         "workspaces": _list_workspaces,
         "csrf_token": csrf_token,
         "asset": _asset,
@@ -195,10 +200,15 @@ def _layout_values() -> dict[str, Any]:
     }
 
 
+def _navigation() -> tuple[NavigationEntry, ...]:
+    is_owner = g.get("workspace") and g.caller.may(g.workspace, Role.OWNER)
+    return (*NAVIGATION, OF_PEOPLE) if is_owner and container().people.exists else NAVIGATION
+
+
 def _here() -> str:
     """Return the endpoint of the list that a page belongs to: what another workspace has too."""
     section = (request.endpoint or "").removeprefix("dashboard.").partition("_")[0]
-    lists = {entry.endpoint.partition("_")[0]: entry.endpoint for entry in NAVIGATION}
+    lists = {entry.endpoint.partition("_")[0]: entry.endpoint for entry in (*NAVIGATION, OF_PEOPLE)}
     return f"dashboard.{lists.get(section, 'overview_home')}"
 
 

@@ -1,0 +1,16 @@
+"""Who read and wrote what in a workspace; for its owners."""
+
+from pipeline.records.people import Role
+from pipeline.services.access_log import AccessQuery
+from web.dashboard.view import PAGE_SIZE, Paged, Section, View, next_page, show
+
+section = Section("access", needs=Role.OWNER)
+
+
+@section.page("/access", Paged, empty_too=True)
+def log(view: View) -> str:
+    """List what people asked of the workspace, the latest first."""
+    page = view.container.access_log.page(AccessQuery(workspace=view.workspace_id), PAGE_SIZE, view.query.before)
+    return show(
+        "access_log.html", view, title="Who read what", entries=page.items, next_url=next_page(page.next_cursor)
+    )
