@@ -22,17 +22,21 @@ class ListenerRefused(ReverieError):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """By which names requests may call the web server, and whether anybody beyond this machine can."""
+    """By which names requests may call the web server, and whether anybody beyond this machine can.
+
+    `own` are the names and addresses by which this machine's programs call it, and from which they come.
+    """
 
     names: frozenset[str]
     is_exposed: bool
+    own: frozenset[str] = LOOPBACK_HOSTS
 
     @classmethod
     def of(cls, settings: Settings) -> "Listener":
         """Return the listener that settings describe."""
         public = urlsplit(settings.public_url).hostname if settings.public_url else None
-        own = {name for name in (settings.host.lower(), public) if name}
-        return cls(LOOPBACK_HOSTS | own, settings.is_exposed)
+        own = LOOPBACK_HOSTS | {settings.host.lower()}
+        return cls(own | ({public} if public else set()), settings.is_exposed, own)
 
     def knows(self, host: str) -> bool:
         """Tell whether a Host header names this server, at whatever port: a forwarded one is still this machine."""
@@ -41,7 +45,7 @@ class Listener:
 
     def is_plain(self) -> bool:
         """Tell whether this request came from beyond this machine, and not by the proxy that ends TLS."""
-        return self.is_exposed and not is_by_proxy() and request.remote_addr not in LOOPBACK_HOSTS
+        return self.is_exposed and not is_by_proxy() and request.remote_addr not in self.own
 
     def is_local(self) -> bool:
         """Tell whether this request is of a program on this machine, and came by no proxy."""
@@ -49,7 +53,7 @@ class Listener:
             return True
         # A local proxy and a local program have the same address; only the one tells of somebody else's.
         is_forwarded = is_by_proxy() and "X-Forwarded-For" in request.headers
-        return request.remote_addr in LOOPBACK_HOSTS and not is_forwarded and _name_of(request.host) in LOOPBACK_HOSTS
+        return request.remote_addr in self.own and not is_forwarded and _name_of(request.host) in self.own
 
 
 def is_by_proxy() -> bool:

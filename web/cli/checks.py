@@ -38,7 +38,6 @@ PROCESSES = ("web", "worker", "scheduler")
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 # What the packages are called that only a torch with CUDA needs.
 CUDA_PACKAGES = ("cuda-", "nvidia-", "triton")
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 HEALTH_TIMEOUT_S = 5.0
 
 
@@ -131,9 +130,25 @@ def check_server(server: ServerProbe) -> Iterator[CheckResult]:
         says = f"port {server.settings.port} of {server.settings.host} cannot be had: another program holds it"
         hint = "`reverie status` shows what is ours; REVERIE_PORT chooses another port"
         yield CheckResult("server", "fail", says, hint)
-    if server.settings.host not in LOOPBACK:
-        hint = "127.0.0.1 is safe; elsewhere only the token stands between your memories and the network"
-        yield CheckResult("host", "warn", f"the server listens on {server.settings.host}", hint)
+    if server.settings.is_exposed:
+        yield _check_exposure(server.settings)
+
+
+def _check_exposure(settings: Settings) -> CheckResult:
+    """Tell whether a server that others can reach would start, and by which name they do."""
+    from pipeline.services.people import People
+    from web.listener import ListenerRefused, check_listener
+
+    try:
+        check_listener(settings, People(settings.paths.people))
+    except ListenerRefused as error:
+        return CheckResult("host", "warn", f"the server does not start for others than this machine: {error}")
+    if not settings.public_url:
+        hint = "`public_url` says it; requests that name another are refused"
+        return CheckResult("host", "warn", "nobody knows by which name people reach the server", hint)
+    return CheckResult(
+        "host", "ok", f"people reach the server at {settings.public_url}, through {settings.behind_proxy}"
+    )
 
 
 def _can_listen(settings: Settings) -> bool:

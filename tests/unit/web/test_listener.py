@@ -49,6 +49,13 @@ def test_who_comes_past_the_proxy_is_sent_to_it():
     assert ask(client, address="10.0.0.7", host=PUBLIC, by_proxy=True) == 401
 
 
+def test_who_calls_this_machine_by_its_own_address_is_of_this_machine():
+    client = open_app(Settings(host="192.168.1.5", behind_proxy="192.168.1.1", public_url=f"https://{PUBLIC}"))
+    assert ask(client, host="192.168.1.5:7077", address="192.168.1.5") == 200
+    assert ask(client, host="192.168.1.5:7077", address="192.168.1.6") == 403
+    assert ask(client, host=PUBLIC, address="192.168.1.5") == 401
+
+
 def test_a_home_on_loopback_goes_on_as_before():
     client = open_app(Settings())
     assert ask(client, host="localhost:1", address="192.0.2.1") == 200
